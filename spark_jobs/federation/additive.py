@@ -15,18 +15,25 @@ A malicious party, or server, can move the sum by any amount: shares carry no pr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from spark_jobs.arrays import Int64Array, UInt64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.mechanisms.noise import Noise
 
 Share = UInt64Array
 """One server's share of a vector: residues modulo 2^64, of the vector's shape."""
 
 
-def split(vector: Int64Array, *, servers: int, noise: Noise) -> tuple[Share, ...]:
+class Words(Protocol):
+    """A source of uniform 64-bit words; every sampler of noise is one."""
+
+    def words(self, count: int) -> UInt64Array:
+        """``count`` independent uniform words."""
+
+
+def split(vector: Int64Array, *, servers: int, noise: Words) -> tuple[Share, ...]:
     """The shares of a vector, one for each server.
 
     Args:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, BrokenBarrierError
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from spark_jobs.mechanisms.noise import Cost
 
 S = TypeVar("S")
 D = TypeVar("D", bound=Draw)
+
+Exchange: TypeAlias = Callable[[Int64Array, Cost, int], Int64Array]
+"""(a silo's vector, epsilon, its 1-norm sensitivity) -> the noisy sum of all silos' vectors."""
 
 LINEAR: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
     {
@@ -64,13 +67,15 @@ def measure_together(
         InvalidRequest: the kind or its method is not in ``LINEAR``, the relation is not ``ADD_REMOVE``, or an option is
             out of bounds.
     """
-    _require_linear(diagnostic.kind, options)
     rounds = _Rounds(len(statistics), aggregation)
 
     def run(silo: int) -> D:
-        noise = SiloNoise(lambda *sent: rounds.exchange(silo, *sent), guarantee=aggregation.guarantee)
+        def exchange(values: Int64Array, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
+            return rounds.exchange(silo, values, epsilon, l1_sensitivity)
+
         try:
-            return diagnostic.measure(statistics[silo], noise=noise, **options)
+            guarantee = aggregation.guarantee
+            return measure_in_silo(diagnostic, statistics[silo], exchange=exchange, guarantee=guarantee, **options)
         except BaseException:
             rounds.abort()
             raise
@@ -83,6 +88,30 @@ def measure_together(
         if not isinstance(error, BrokenBarrierError):
             raise error
     return runs[0].result()
+
+
+def measure_in_silo(
+    diagnostic: Diagnostic[Any, S, D, Any],
+    statistic: S,
+    *,
+    exchange: Exchange,
+    guarantee: str = PRIVATE,
+    **options: Any,
+) -> D:
+    """The draw of a diagnostic on the rows of several silos, in one of them; the others do the same.
+
+    Args:
+        diagnostic: its kind must be one of ``LINEAR``.
+        statistic: this silo's exact statistic; private.
+        exchange: sends this silo's vector, with epsilon and its 1-norm sensitivity, and returns the noisy sum of all.
+        guarantee: the stamp of results with the noise of these sums.
+        options: those of the diagnostic's ``release``, but for ``noise``.
+
+    Raises:
+        InvalidRequest: as for ``measure_together``.
+    """
+    _require_linear(diagnostic.kind, options)
+    return diagnostic.measure(statistic, noise=SiloNoise(exchange, guarantee=guarantee), **options)
 
 
 def _require_linear(kind: str, options: Mapping[str, Any]) -> None:
@@ -114,7 +143,7 @@ class SiloNoise:
         guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
     """
 
-    def __init__(self, exchange: Callable[[Int64Array, Cost, int], Int64Array], *, guarantee: str) -> None:
+    def __init__(self, exchange: Exchange, *, guarantee: str) -> None:
         self._exchange = exchange
         self._guarantee = guarantee
 

@@ -1,0 +1,135 @@
+"""Signed messages between silos and servers, through stores that nobody needs to trust.
+
+A message is a header, a payload and an Ed25519 signature of both. The header binds it to one agreement, round, sender
+and recipient, so that it can be neither replayed nor passed off as another. A share is encrypted to its server (an
+ephemeral X25519 key, HKDF-SHA256 and AES-256-GCM), for whoever could read the shares of all servers would have the
+counts. Published sums are in the clear.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from spark_jobs.federation.additive import Share
+from spark_jobs.federation.agreement import Agreement, Keys, Participant
+
+_SIGNATURE_BYTES = 64
+_KEY_BYTES = 32
+
+
+class MessageRejected(Exception):
+    """A message is not what its sender signed for this place; the text says what is wrong, and no number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """What a message is, and what it belongs to.
+
+    Attributes:
+        agreement: its hash.
+        kind: "share", "sum", "end" or "refusal".
+        turn: the round, from 0.
+        sender, recipient: names; the recipient of a sum or a refusal is "all".
+        shape: of the vector.
+        epsilon, l1_sensitivity: of the noise, as the measurement asks for it.
+    """
+
+    agreement: str
+    kind: str
+    turn: int
+    sender: str
+    recipient: str
+    shape: tuple[int, ...] = ()
+    epsilon: str = "0"
+    l1_sensitivity: int = 0
+
+    @property
+    def terms(self) -> tuple[tuple[int, ...], str, int]:
+        """On what all shares of a round must agree."""
+        return self.shape, self.epsilon, self.l1_sensitivity
+
+
+def sign(header: Header, payload: bytes, *, keys: Keys) -> bytes:
+    """The bytes of a message."""
+    text = json.dumps(asdict(header), sort_keys=True).encode()
+    signed = len(text).to_bytes(4, "big") + text + payload
+    return signed + keys.signing.sign(signed)
+
+
+def read(
+    content: bytes, *, agreement: Agreement, sender: Participant, kinds: tuple[str, ...], turn: int, recipient: str
+) -> tuple[Header, bytes]:
+    """The header and the payload of a message that was found where this one is expected.
+
+    Raises:
+        MessageRejected: the sender did not sign it, or signed it for another place.
+    """
+    signed, signature = content[:-_SIGNATURE_BYTES], content[-_SIGNATURE_BYTES:]
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(sender.signing_key)).verify(signature, signed)
+        length = int.from_bytes(signed[:4], "big")
+        fields: dict[str, Any] = json.loads(signed[4 : 4 + length])
+        header = Header(**{**fields, "shape": tuple(fields["shape"])})
+    except (InvalidSignature, ValueError, TypeError, KeyError):
+        raise MessageRejected(f"a message of {sender.name} has no valid signature of it") from None
+    expected = {"agreement": agreement.sha256, "sender": sender.name, "turn": turn, "recipient": recipient}
+    for name, value in expected.items():
+        if getattr(header, name) != value:
+            raise MessageRejected(f"a message of {sender.name} belongs to another {name}")
+    if header.kind not in kinds:
+        raise MessageRejected(f"a message of {sender.name} is a {header.kind}, where {' or '.join(kinds)} was due")
+    return header, signed[4 + length :]
+
+
+def encrypt(share: Share, *, recipient: Participant, context: str) -> bytes:
+    """A share that its server alone can read."""
+    ephemeral = X25519PrivateKey.generate()
+    shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(recipient.encryption_key)))
+    public = ephemeral.public_key().public_bytes_raw()
+    # the key is used once, so its nonce may be fixed
+    return public + AESGCM(_derived(shared, public)).encrypt(bytes(12), share.astype("<u8").tobytes(), context.encode())
+
+
+def decrypt(payload: bytes, *, keys: Keys, context: str, shape: tuple[int, ...], sender: str) -> Share:
+    """The share that ``encrypt`` made.
+
+    Raises:
+        MessageRejected: it was encrypted for another server or place, or is not a vector of this shape.
+    """
+    public, text = payload[:_KEY_BYTES], payload[_KEY_BYTES:]
+    try:
+        shared = keys.encryption.exchange(X25519PublicKey.from_public_bytes(public))
+        content = AESGCM(_derived(shared, public)).decrypt(bytes(12), text, context.encode())
+    except (InvalidTag, ValueError):
+        raise MessageRejected(f"a share of {sender} was not encrypted for this server and round") from None
+    return vector(content, shape=shape, sender=sender)
+
+
+def vector(content: bytes, *, shape: tuple[int, ...], sender: str) -> Share:
+    """Residues modulo 2^64.
+
+    Raises:
+        MessageRejected: the length is not that of the shape.
+    """
+    if len(content) != 8 * int(np.prod(shape)):
+        raise MessageRejected(f"a vector of {sender} has another length than its header says")
+    return np.frombuffer(content, dtype="<u8").astype(np.uint64).reshape(shape)
+
+
+def context(header: Header) -> str:
+    """What an encrypted share is bound to."""
+    return json.dumps([header.agreement, header.turn, header.sender, header.recipient])
+
+
+def _derived(shared: bytes, public: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=public, info=b"federated share").derive(shared)

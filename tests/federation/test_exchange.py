@@ -1,0 +1,321 @@
+"""Silos and servers that meet in folders release the draw of the pooled table once, whoever is killed or cheats."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.diagnostics.diagnostic import diagnostic
+from spark_jobs.federation.__main__ import main
+from spark_jobs.federation.additive import add
+from spark_jobs.federation.agreement import Agreement, Keys
+from spark_jobs.federation.exchange import FederationFailed, Silo, Summing
+from spark_jobs.federation.messages import Header, MessageRejected, context, encrypt, sign
+from spark_jobs.federation.messages import read as read_message
+from spark_jobs.mechanisms import codec
+from spark_jobs.mechanisms.noise import SeededNoise
+from tests.support import federated
+from tests.support.federated import SERVERS, SILOS, prepare
+from tests.support.repository import ROOT
+
+VECTORS = {name: np.arange(6).reshape(2, 3) * (1 + number) for number, name in enumerate(SILOS)}
+
+
+def together(agreement, keys, *, silo=None, server=None, rounds=1, hashes=None):
+    """All roles in threads; ``silo`` and ``server`` replace what a role does. Results or errors by name."""
+
+    def play_silo(name):
+        member = Silo(agreement=agreement, keys=keys[name], silo=name, poll_seconds=0.005)
+        sums = [member.exchange(VECTORS[name], "1", 1) for _ in range(rounds)]
+        member.end((hashes or {}).get(name, "a draw"))
+        return sums
+
+    def play_server(name):
+        return Summing(agreement=agreement, keys=keys[name], server=name, poll_seconds=0.005).serve()
+
+    roles = {name: (silo or {}).get(name, play_silo) for name in SILOS}
+    roles |= {name: (server or {}).get(name, play_server) for name in SERVERS}
+    with ThreadPoolExecutor(len(roles)) as pool:
+        runs = {name: pool.submit(role, name) for name, role in roles.items()}
+    return {name: run.exception() or run.result() for name, run in runs.items()}
+
+
+def test_silos_get_the_noisy_sum_of_all(tmp_path):
+    agreement, keys = prepare(tmp_path, epsilon="1000000000")
+    outcomes = together(agreement, keys)
+    sums = [outcomes[name][0] for name in SILOS]
+    assert all(np.array_equal(each, sums[0]) for each in sums)
+    assert np.abs(sums[0] - sum(VECTORS.values())).max() < 100  # two shares of noise at epsilon 1
+    assert [outcomes[name] for name in SERVERS] == [1, 1]
+
+
+def test_a_repeated_run_adopts_everything_and_draws_nothing(tmp_path):
+    agreement, keys = prepare(tmp_path, epsilon="3")
+    first = together(agreement, keys, rounds=3)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    again = together(agreement, keys, rounds=3)
+    assert all(np.array_equal(first[name], again[name]) for name in SILOS)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def run_role(role, name, folder, *, kill=None):
+    command = [sys.executable, str(ROOT / "tests/support/federated.py"), role, name, str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)} | ({"KILL_AT": kill} if kill else {})
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+ROLES = [*(("silo", name) for name in SILOS), *(("server", name) for name in SERVERS)]
+# a silo creates two objects a round and two at the end, a server one a round and one at the end; four rounds
+KILLS = [
+    (role, name, f"{place}:{moment}")
+    for role, name in (ROLES[1], ROLES[4])
+    for place in range(10 if role == "silo" else 5)
+    for moment in ("before", "after")
+]
+FIRST = [("silo", "south", "1:before"), ("server", "two", "0:after")]
+
+
+@pytest.mark.parametrize(
+    "kill", [pytest.param(kill, marks=[] if kill in FIRST else [pytest.mark.verify]) for kill in KILLS], ids="-".join
+)
+def test_processes_that_are_killed_finish_with_one_draw_when_they_run_again(tmp_path, kill):
+    prepare(tmp_path)
+    role, name, at = kill
+    running = {each: run_role(*each, tmp_path, kill=at if each == (role, name) else None) for each in ROLES}
+    assert running[role, name].wait(timeout=60) == -signal.SIGKILL, running[role, name].stderr.read()
+    written = {path: path.read_bytes() for path in tmp_path.glob("server-*/*/*")}
+    running[role, name] = run_role(role, name, tmp_path)
+    for process in running.values():
+        assert process.wait(timeout=60) == 0, process.stderr.read()
+    draws = [(tmp_path / f"{silo}.draw").read_text() for silo in SILOS]
+    assert len(set(draws)) == 1
+    assert all(path.read_bytes() == content for path, content in written.items())
+
+
+def test_the_draw_is_that_of_the_pooled_table(tmp_path):
+    """The same sums, given to the pooled table's measurement as its noisy vectors, make the same draw."""
+    agreement, _ = prepare(tmp_path)
+    for process in [run_role(*each, tmp_path) for each in ROLES]:
+        assert process.wait(timeout=60) == 0, process.stderr.read()
+
+    class Played(SeededNoise):
+        guarantee, private, turn = "private", True, 0
+
+        def laplace(self, values, **cost):
+            sums = []
+            for server in agreement.servers:
+                content = Path(server.folder, str(self.turn), "sum").read_bytes()
+                where = {"kinds": ("sum",), "turn": self.turn, "recipient": "all"}
+                header, payload = read_message(content, agreement=agreement, sender=server, **where)
+                sums.append(np.frombuffer(payload, dtype="<u8").reshape(header.shape))
+            self.turn += 1
+            assert sums[0].shape == np.shape(values)
+            return add(sums).view(np.int64)
+
+    pooled = sum((federated.statistic(name) for name in SILOS[1:]), federated.statistic(SILOS[0]))
+    noise = Played(1)
+    noise.guarantee = json.loads((tmp_path / "north.draw").read_text())["guarantee"]
+    draw = diagnostic(federated.KIND).measure(pooled, noise=noise, **federated.OPTIONS)
+    assert json.loads(json.dumps(codec.encode(draw))) == json.loads((tmp_path / "north.draw").read_text())
+
+
+def failed(outcomes, message):
+    """Every role ends with one line, and nobody has a result."""
+    assert all(isinstance(outcome, FederationFailed) for outcome in outcomes.values()), outcomes
+    assert any(message in str(outcome) for outcome in outcomes.values()), outcomes
+    assert all("\n" not in str(outcome) for outcome in outcomes.values())
+
+
+def test_a_silo_that_does_not_come_is_named(tmp_path):
+    agreement, keys = prepare(tmp_path, wait_seconds=0.3)
+    outcomes = together(agreement, keys, silo={"west": lambda name: FederationFailed("away")})
+    failed(outcomes, "silo west has sent nothing within 0.3 seconds")
+    # whoever comes late, or again, finds the refusal: no second draw
+    failed(together(agreement, keys), "silo west has sent nothing within 0.3 seconds")
+
+
+def test_a_server_that_does_not_come_is_named(tmp_path):
+    agreement, keys = prepare(tmp_path, wait_seconds=0.3)
+    outcomes = together(agreement, keys, server={"two": lambda name: FederationFailed("away")})
+    assert all("server two has sent nothing" in str(outcomes[name]) for name in SILOS)
+
+
+def cheating(agreement, keys, /, **changed):
+    """A silo that sends both servers a share with a changed header, payload, signature or name."""
+
+    def play(name):
+        for server in agreement.servers:
+            header = Header(
+                agreement=agreement.sha256,
+                kind="share",
+                turn=0,
+                sender=name,
+                recipient=server.name,
+                shape=(2, 3),
+                epsilon="1",
+                l1_sensitivity=1,
+            )
+            wrong = replace(header, **{key: value for key, value in changed.items() if hasattr(header, key)})
+            recipient = agreement.servers[1] if changed.get("encrypted_to") else server
+            share = np.zeros(changed.get("length", 6), np.uint64)
+            payload = encrypt(share, recipient=recipient, context=changed.get("context", context(wrong)))
+            content = sign(wrong, payload, keys=changed.get("keys", keys[name]))
+            path = Path(server.folder) / "0" / f"share-of-{name}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(changed.get("content", content))
+        return FederationFailed("cheated")
+
+    return {"west": play}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"shape": (3, 2)}, "the silos measure different things"),
+        ({"epsilon": "0.5"}, "the silos measure different things"),
+        ({"length": 5}, "a vector of west has another length than its header says"),
+        ({"turn": 1}, "a message of west belongs to another turn"),
+        ({"recipient": "one"}, "a message of west belongs to another recipient"),
+        ({"sender": "north"}, "a message of west belongs to another sender"),
+        ({"agreement": "1" * 64}, "a message of west belongs to another agreement"),
+        ({"kind": "sum"}, "a message of west is a sum, where share or end was due"),
+        ({"context": "another round"}, "a share of west was not encrypted for this server and round"),
+        ({"encrypted_to": "two"}, "a share of west was not encrypted for this server and round"),
+        ({"keys": Keys.generate()}, "a message of west has no valid signature of it"),
+        ({"content": b""}, "a message of west has no valid signature of it"),
+        ({"content": b"x" * 200}, "a message of west has no valid signature of it"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_share_that_is_not_right_ends_the_release(tmp_path, changed, message):
+    agreement, keys = prepare(tmp_path, wait_seconds=5)
+    failed(together(agreement, keys, silo=cheating(agreement, keys, **changed)), message)
+
+
+def test_less_noise_than_agreed_is_refused(tmp_path):
+    agreement, keys = prepare(tmp_path, epsilon="0.5", wait_seconds=5)
+    failed(together(agreement, keys), "the silos ask for less noise than was agreed")
+
+
+def test_different_draws_are_refused(tmp_path):
+    agreement, keys = prepare(tmp_path, wait_seconds=5)
+    failed(together(agreement, keys, hashes={"south": "another draw"}), "the silos have made different draws")
+
+
+def test_a_sum_that_a_server_did_not_sign_is_refused(tmp_path):
+    agreement, keys = prepare(tmp_path, wait_seconds=5)
+
+    def forged(name):
+        path = Path(agreement.servers[1].folder) / "0" / "sum"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        blank = Header(agreement=agreement.sha256, kind="sum", turn=0, sender=name, recipient="all", shape=(2, 3))
+        path.write_bytes(sign(blank, bytes(48), keys=Keys.generate()))
+        return FederationFailed("forged")
+
+    outcomes = together(agreement, keys, server={"two": forged})
+    assert all("a message of two has no valid signature" in str(outcomes[name]) for name in SILOS)
+
+
+def test_shares_are_sealed_from_the_other_server_and_from_the_store(tmp_path):
+    agreement, keys = prepare(tmp_path, epsilon="1")
+    together(agreement, keys)
+    content = Path(agreement.servers[0].folder, "0", "share-of-north").read_bytes()
+    where = {"agreement": agreement, "kinds": ("share",), "turn": 0, "recipient": "one"}
+    header, payload = read_message(content, sender=agreement.silos[0], **where)
+    from spark_jobs.federation.messages import decrypt
+
+    opened = decrypt(payload, keys=keys["one"], context=context(header), shape=(2, 3), sender="north")
+    assert opened.min() > 2**40
+    for stranger in ("two", "south"):
+        with pytest.raises(MessageRejected, match="was not encrypted for this server"):
+            decrypt(payload, keys=keys[stranger], context=context(header), shape=(2, 3), sender="north")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"colluding": 2}, "colluding: got 2; must be at most 1 here"),
+        ({"silos_per_person": 4}, "silos_per_person: got 4; must be at most 3 here"),
+        ({"silos": lambda a: [a.silos[0], a.silos[0]]}, "name: got 'north'; must be of one participant alone"),
+        ({"servers": lambda a: [a.servers[0], a.servers[1].model_copy(update={"folder": a.servers[0].folder + "/"})]},
+         "folder: .*must be of one participant alone"),
+        ({"silos": lambda a: [a.silos[0]]}, "silos"),
+        ({"epsilon": "0"}, "epsilon"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)  # fmt: skip
+def test_agreements_that_cannot_hold_are_refused(tmp_path, changed, message):
+    agreement, _ = prepare(tmp_path)
+    fields = {key: value(agreement) if callable(value) else value for key, value in changed.items()}
+    with pytest.raises(InvalidRequest, match=message):
+        Agreement(**{**agreement.model_dump(), **fields})
+
+
+def test_keys_of_another_participant_are_refused(tmp_path):
+    agreement, keys = prepare(tmp_path)
+    with pytest.raises(InvalidRequest, match="name: got 'north'; must be one of north, south, west, with the keys"):
+        Silo(agreement=agreement, keys=keys["south"], silo="north")
+    with pytest.raises(InvalidRequest, match="name: got 'three'; must be one of one, two, with the keys"):
+        Summing(agreement=agreement, keys=keys["two"], server="three")
+
+
+def test_keys_are_read_back_and_never_shown():
+    keys = Keys.generate()
+    again = Keys.from_text(keys.to_text())
+    assert again.public("a") == keys.public("a")
+    assert keys.to_text().split()[0] not in repr(keys)
+    with pytest.raises(InvalidRequest, match="keys: must be two private keys of 64 hexadecimal digits"):
+        Keys.from_text("nothing")
+
+
+class TestCommand:
+    def test_keys_are_written_for_their_owner_and_the_public_parts_printed(self, tmp_path, capsys):
+        file = tmp_path / "one.keys"
+        assert main(["keys", "--name", "one", "--out", str(file)]) == 0
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert json.loads(capsys.readouterr().out) == Keys.from_text(file.read_text()).public("one").model_dump()
+        assert main(["keys", "--name", "one", "--out", str(file)]) == 1  # keys are never replaced
+        assert "File exists" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("changed", "message"),
+        [
+            ({"session": ""}, "session"),
+            ({"colluding": 5}, "colluding: got 5; must be at most 1 here"),
+            ({"sesion": "x"}, "sesion"),
+        ],
+    )
+    def test_a_wrong_agreement_is_refused(self, tmp_path, capsys, changed, message):
+        agreement, _ = prepare(tmp_path)
+        (tmp_path / "wrong.json").write_text(json.dumps({**agreement.model_dump(mode="json"), **changed}))
+        command = ["serve", str(tmp_path / "wrong.json"), "--server", "one", "--keys", str(tmp_path / "one.keys")]
+        assert main(command) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("refused: ")
+        assert message in error
+        assert error.count("\n") == 1
+
+    def test_a_server_serves_a_release(self, tmp_path, capsys):
+        agreement, keys = prepare(tmp_path)
+
+        def serve(name):
+            files = [str(tmp_path / "agreement.json"), "--keys", str(tmp_path / f"{name}.keys")]
+            return main(["serve", *files, "--server", name, "--poll-seconds", "0.01"])
+
+        outcomes = together(agreement, keys, server=dict.fromkeys(SERVERS, serve))
+        assert [outcomes[name] for name in SERVERS] == [0, 0]
+        assert capsys.readouterr().out == 2 * "1 sums published; all silos have the same draw\n"
+
+    def test_a_release_without_a_result_fails(self, tmp_path, capsys):
+        prepare(tmp_path, wait_seconds=0.05)
+        files = [str(tmp_path / "agreement.json"), "--keys", str(tmp_path / "one.keys")]
+        assert main(["serve", *files, "--server", "one", "--poll-seconds", "0.01"]) == 1
+        assert "failed: round 0 was refused: silo north has sent nothing" in capsys.readouterr().err
