@@ -90,11 +90,11 @@ def test_processes_that_are_killed_finish_with_one_draw_when_they_run_again(tmp_
     prepare(tmp_path)
     role, name, at = kill
     running = {each: run_role(*each, tmp_path, kill=at if each == (role, name) else None) for each in ROLES}
-    assert running[role, name].wait(timeout=60) == -signal.SIGKILL, running[role, name].stderr.read()
+    assert running[role, name].wait(timeout=180) == -signal.SIGKILL, running[role, name].stderr.read()
     written = {path: path.read_bytes() for path in tmp_path.glob("server-*/*/*")}
     running[role, name] = run_role(role, name, tmp_path)
     for process in running.values():
-        assert process.wait(timeout=60) == 0, process.stderr.read()
+        assert process.wait(timeout=180) == 0, process.stderr.read()
     draws = [(tmp_path / f"{silo}.draw").read_text() for silo in SILOS]
     assert len(set(draws)) == 1
     assert all(path.read_bytes() == content for path, content in written.items())
@@ -104,7 +104,7 @@ def test_the_draw_is_that_of_the_pooled_table(tmp_path):
     """The same sums, given to the pooled table's measurement as its noisy vectors, make the same draw."""
     agreement, _ = prepare(tmp_path)
     for process in [run_role(*each, tmp_path) for each in ROLES]:
-        assert process.wait(timeout=60) == 0, process.stderr.read()
+        assert process.wait(timeout=180) == 0, process.stderr.read()
 
     class Played(SeededNoise):
         guarantee, private, turn = "private", True, 0

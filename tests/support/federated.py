@@ -49,7 +49,7 @@ def prepare(folder: Path, **changed: object) -> tuple[Agreement, dict[str, Keys]
             "epsilon": "1",
             "silos": [keys[name].public(name) for name in SILOS],
             "servers": servers,
-            "wait_seconds": 60,
+            "wait_seconds": 180,
             **changed,
         }
     )
