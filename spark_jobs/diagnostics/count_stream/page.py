@@ -195,7 +195,8 @@ def _states(history: StreamHistory, request: StreamRequest, latest: tuple[Readin
             title="Every count by itself",
             reading=(
                 f"The estimates of the last {min(history.steps, plots.MAX_SMALL):,} steps; each picture has its own "
-                "scale.",
+                "scale. Counts rise or fall where noise does not explain the change, with bands that hold together for "
+                "all counts of this page.",
             ),
             measures=_tally(latest, length),
             table=ValueTable(

@@ -181,7 +181,10 @@ def certain_changes(history: StreamHistory, *, width: int, confidence: float, co
 
 
 def readings(history: StreamHistory, *, width: int, confidence: float) -> tuple[Reading, ...]:
-    """The state of each count after the newest step, from its last ``width`` steps; with pointwise bands."""
+    """The state of each count after the newest step, from its last ``width`` steps.
+
+    Bands of sums are pointwise. Whether a count rises or falls is decided with bands that hold together for all counts.
+    """
     steps, tail = history.steps, (1 - confidence) / 2
     newest = slice(max(steps - 2 * width, steps % width), None)
     sums = windows(
@@ -198,7 +201,11 @@ def readings(history: StreamHistory, *, width: int, confidence: float) -> tuple[
         total, half = np.where(sums.complete, sums.sums, np.nan)[-1], sums.half_widths(tail)[-1]
     if sums.ends.size > 1:
         moved = sums.changes(1)
-        change, beyond = np.where(moved.complete, moved.sums, np.nan)[-1], moved.half_widths(tail)[-1]
+        change = np.where(moved.complete, moved.sums, np.nan)[-1]
+        beyond = moved.half_widths(joint_tail(confidence, len(history.names)))[-1]
+            np.where(moved.complete, moved.sums, np.nan)[-1],
+            moved.half_widths(joint_tail(confidence, len(history.names)))[-1],
+        )
     ends = [nothing if end is None else end[-1] for end in (history.lower, history.upper)]
     return tuple(
         Reading(
