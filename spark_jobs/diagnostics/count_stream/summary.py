@@ -203,9 +203,6 @@ def readings(history: StreamHistory, *, width: int, confidence: float) -> tuple[
         moved = sums.changes(1)
         change = np.where(moved.complete, moved.sums, np.nan)[-1]
         beyond = moved.half_widths(joint_tail(confidence, len(history.names)))[-1]
-            np.where(moved.complete, moved.sums, np.nan)[-1],
-            moved.half_widths(joint_tail(confidence, len(history.names)))[-1],
-        )
     ends = [nothing if end is None else end[-1] for end in (history.lower, history.upper)]
     return tuple(
         Reading(
