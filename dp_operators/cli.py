@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -15,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user, open_ledger, run
+from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user, run
 from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
 from dp_operators.budget.key_commands import app as key_commands
 from dp_operators.budget.reports import charges_table
-from spark_jobs.contract.errors import InvalidRequest
+from dp_operators.command_tools import absolute_place, ended_by_signals, known_actor, opened_ledger
+from dp_operators.stream_commands import app as stream_commands
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import load_fields
@@ -45,6 +43,7 @@ for commands in (ledger_commands, administration_commands):
     app.add_typer(commands, name="")  # without a name, its commands are commands of this program
 
 app.add_typer(key_commands, name="keys")
+app.add_typer(stream_commands, name="stream")
 
 RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request, a JSON or YAML file.")]
 Output = Annotated[str | None, typer.Option(help="The folder or URI for the release; by default the request's.")]
@@ -106,12 +105,12 @@ def run_release(
 
     release_request = _request(request, output, ledger)
     runner = LocalRunner(master=master, private_dir=private_dir)
-    with _ledger(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         key = key or default_key(release_request, opened)
         if dry_run:
             _dry_run(release_request, opened, runner, allotment, key)
         else:
-            with _ended_by_signals():
+            with ended_by_signals():
                 published = _release(release_request, opened, runner, key=key, allotment=allotment, actor=actor)
             _report(published, opened)
 
@@ -133,7 +132,7 @@ def give_back_release(
     from dp_operators.releasing import give_back
 
     release_request = _request(request, output, ledger)
-    with _ledger(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         key = key or default_key(release_request, opened)
         charge = give_back(release_request, ledger=opened, key=key, reason=reason, actor=actor_or_user(actor))
     typer.echo(f"charge {charge.id} of epsilon {plain(charge.cost.epsilon)} is {charge.state.value}")
@@ -146,8 +145,8 @@ def check_release_command(
     """Compare a release's files with its manifest, and the manifest with the ledger; exit code 1 if they differ."""
     from dp_operators.releasing import check_release_folder
 
-    place = _place(uri)
-    with _ledger(ledger) as opened:
+    place = absolute_place(uri)
+    with opened_ledger(ledger) as opened:
         findings = check_release_folder(place, opened)
     typer.echo("\n".join(findings) or f"{place} is what the ledger paid for")
     if findings:
@@ -161,13 +160,13 @@ def hash_pipeline(
     """Print the hash of a saved Spark ML pipeline, for `model.sha256` in a request."""
     from spark_jobs.contract.store.pipelines import read_pipeline
 
-    typer.echo(read_pipeline(_place(uri)).sha256)
+    typer.echo(read_pipeline(absolute_place(uri)).sha256)
 
 
 @app.command()
 def stale(hours: Hours = 24.0, ledger: LedgerUrl = None) -> None:
     """List the reservations without a recent heartbeat; they count as spent until they are given back."""
-    with _ledger(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         typer.echo(charges_table(opened.stale(timedelta(hours=hours))))
 
 
@@ -182,9 +181,13 @@ def release_stale_command(
     """Give back the stale reservations of a folder of releases; burn those that may have read rows."""
     from dp_operators.releasing import release_stale
 
-    with _ledger(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         done = release_stale(
-            _place(output), ledger=opened, older_than=timedelta(hours=hours), reason=reason, actor=_known_actor(actor)
+            absolute_place(output),
+            ledger=opened,
+            older_than=timedelta(hours=hours),
+            reason=reason,
+            actor=known_actor(actor),
         )
     for outcome in done:
         became = f"stays reserved: {outcome.kept}" if outcome.kept else f"is {outcome.charge.state.value}"
@@ -199,8 +202,8 @@ def burn_charge(
     ledger: LedgerUrl = None,
 ) -> None:
     """Count a reservation as spent, permanently, because its store is lost and it may have drawn noise."""
-    with _ledger(ledger) as opened:
-        burnt = opened.burn(charge, actor=_known_actor(actor), reason=reason)
+    with opened_ledger(ledger) as opened:
+        burnt = opened.burn(charge, actor=known_actor(actor), reason=reason)
     typer.echo(f"charge {burnt.id} of epsilon {plain(burnt.cost.epsilon)} is {burnt.state.value}")
 
 
@@ -216,7 +219,7 @@ def doctor_command(
     """Check whether this machine can make releases, one line per check; exit code 1 if a check fails."""
     from dp_operators.doctor import Finding, Machine, examine
 
-    place = _place(output) if output else None
+    place = absolute_place(output) if output else None
     checks = examine(Machine(ledger=ledger, account=account, output=place, dags=dags, environ=os.environ))
     typer.echo("\n".join(map(str, checks)))
     if any(check.finding is Finding.BAD for check in checks):
@@ -232,31 +235,14 @@ def reconcile_command(
     """Restore the charges that a restored ledger lacks from a folder of releases; exit code 1 if one cannot be."""
     from dp_operators.releasing import reconcile
 
-    with _ledger(ledger) as opened:
-        result = reconcile(_place(output), opened, actor=actor_or_user(actor))
+    with opened_ledger(ledger) as opened:
+        result = reconcile(absolute_place(output), opened, actor=actor_or_user(actor))
     typer.echo(f"restored {len(result.restored)} charges, committed {len(result.committed)}")
+    if result.steps:
+        typer.echo(f"restored {result.steps} steps of streams")
     if result.findings:
         typer.echo("\n".join(result.findings))
         raise typer.Exit(Exit.FAILED)
-
-
-@contextmanager
-def _ledger(url: str | None) -> Iterator[PrivacyLedger]:
-    """The ledger, closed at the end; an error of a release or of its store is printed as one line."""
-    from dp_operators.releasing import ReleaseError
-
-    opened = open_ledger(url)
-    try:
-        yield opened
-    except ReleaseError as error:
-        typer.echo(f"dp-budget: {error}", err=True)
-        raise typer.Exit(Exit.FAILED) from None
-    finally:
-        opened.close()
-
-
-def _place(output: str) -> str:
-    return output if "://" in output else str(Path(output).absolute())
 
 
 def default_key(request: ReleaseRequest, ledger: PrivacyLedger) -> str:
@@ -283,13 +269,13 @@ def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseReque
     fields = load_fields(path)
     require_no_key_file(fields)
     if has_references(fields):
-        with _ledger(ledger) as opened:
+        with opened_ledger(ledger) as opened:
             fields = with_references(fields, opened)
     request = ReleaseRequest.parse(fields)
     if output is None:
         return request
     # a relative path is relative to the working folder; the ledger and the store need it absolute
-    return ReleaseRequest.parse({**request.to_dict(), "output": _place(output)})
+    return ReleaseRequest.parse({**request.to_dict(), "output": absolute_place(output)})
 
 
 def _release(
@@ -331,41 +317,6 @@ def _report(published: Published, ledger: PrivacyLedger) -> None:
     else:
         typer.echo(f"published, for epsilon {cost}", err=True)
     typer.echo(published.uri)
-
-
-def _known_actor(given: str | None) -> str:
-    """The actor of what cannot be undone, who must be known."""
-    actor = actor_or_user(given)
-    if not actor:
-        raise InvalidRequest("actor", requirement="must be given", remedy="name yourself with --actor")
-    return actor
-
-
-class _Interrupted(SystemExit):
-    """The process received SIGTERM or SIGINT."""
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """On SIGTERM and Ctrl-C end this process in order, so that the application does not outlive it."""
-
-    def end(number: int, frame: object) -> None:
-        for handled in before:  # a second signal must not prevent the end of the application
-            signal.signal(handled, signal.SIG_IGN)
-        raise _Interrupted(128 + number)
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    for number in before:
-        signal.signal(number, end)
-    try:
-        yield
-    except _Interrupted:
-        # not in the handler, which may interrupt the printing of another line
-        typer.echo("dp-budget: interrupted; the reservation stays, and the same command continues with it", err=True)
-        raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import dp_operators.releasing
-from dp_operators import cli, release_check
+from dp_operators import cli, command_tools, release_check
 from dp_operators.budget.cli import run
 from dp_operators.releasing import LocalRunner
 from tests.support import fake_application
@@ -183,7 +183,7 @@ def test_application_that_fails_ends_with_1_and_the_same_command_goes_on(lab, dp
 def test_ledger_out_of_reach_ends_with_3_which_is_no_refusal(lab, dp_budget, monkeypatch):
     from dp_operators.budget import PrivacyLedger
 
-    monkeypatch.setattr(cli, "open_ledger", lambda url: PrivacyLedger(url, patience=0.1))
+    monkeypatch.setattr(command_tools, "open_ledger", lambda url: PrivacyLedger(url, patience=0.1))
     with closing(sqlite3.connect(f"{lab.folder}/ledger.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         status, out, err = dp_budget("run", request_file(lab), "--output", lab.output)

@@ -23,6 +23,7 @@ GENESIS = "0" * 64
 OPENED, RAISED, ALLOTTED, FROZEN, THAWED = "opened", "raised", "allotted", "frozen", "thawed"
 TABLE_BOUND, OUTPUTS_BOUND, KEYS_REGISTERED = "table bound", "outputs bound", "keys registered"
 RUN_STARTED, RUN_ENDED, DRAW_RECORDED = "run started", "run ended", "draw recorded"
+STEPS_RECORDED = "steps recorded"
 
 _HEAD = select(audit_head)
 # the server assigns number and hashes, and updates the head

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from dp_operators.budget import runs, transactions, validation
+from dp_operators.budget import runs, stream_steps, transactions, validation
 from dp_operators.budget.reader import LedgerReader
-from dp_operators.budget.values import ALL, Charge, ChargeState, Run
+from dp_operators.budget.values import ALL, Charge, ChargeState, RecordedSteps, Run, StreamHead
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 
 
@@ -213,6 +213,47 @@ class ChargingLedger(LedgerReader):
         charge_id, who = validation.name_of("charge", id), validation.optional_name("actor", actor)
         digest = validation.sha256_of("draw_sha256", draw_sha256)
         return self._database.change(lambda connection: runs.record_draw(connection, charge_id, digest, actor=who))
+
+    def record_steps(
+        self,
+        id: str,
+        *,
+        first: int,
+        steps: int,
+        object_sha256: str,
+        previous_sha256: str,
+        restored: bool = False,
+        actor: str = "",
+        reason: str = "",
+    ) -> StreamHead:
+        """Log the object of the next steps of a stream before they are published; repeating it changes nothing.
+
+        Args:
+            id: the id of the charge that pays for the stream.
+            first: the number of the object's first step.
+            steps: how many steps it has.
+            object_sha256: its hash.
+            previous_sha256: hash of the object before; 64 zeros for the first.
+            restored: whether a restored ledger had forgotten it; it may then be entered into a frozen ledger.
+            actor: who requests it.
+            reason: where the evidence was found, if it is restored.
+
+        Raises:
+            ChargeConflict: another object is recorded for these steps, they do not follow the last ones, or the charge
+                is burnt or void.
+            InvalidRequest: no such charge, or not a hash.
+        """
+        recorded = RecordedSteps(
+            charge=validation.name_of("charge", id),
+            first=int(first),
+            steps=int(steps),
+            object_sha256=validation.sha256_of("object_sha256", object_sha256),
+            previous_sha256=validation.sha256_of("previous_sha256", previous_sha256),
+        )
+        who, why = validation.optional_name("actor", actor), validation.optional_name("reason", reason)
+        return self._database.change(
+            lambda connection: stream_steps.record_steps(connection, recorded, restored=restored, actor=who, reason=why)
+        )
 
     def run_key(self, id: str) -> bytes:
         """The secret of a charge's runs, which only roles that may charge its account can read.

@@ -17,8 +17,11 @@ from spark_jobs.contract.errors import InvalidRequest
 
 VIEW, CHARGE, ADMINISTER = PARTS = ("view", "charge", "administer")
 
-_TABLES = ("accounts", "account_tables", "key_lists", "allotments", "block_totals", "charges", "run_keys", "audit_log")
-_KEYS = "run_keys"
+_TABLES = (
+    *("accounts", "account_tables", "key_lists", "allotments", "block_totals", "charges", "run_keys"),
+    *("stream_steps", "audit_log"),
+)
+_KEYS, _STEPS = "run_keys", "stream_steps"
 _EVERYTHING = ", ".join((*(table for table in _TABLES if table != _KEYS), "audit_head", "ledger_version"))
 _CHANGED = (
     "state, manifest_sha256, renewed_at, settled_at, drawn_events, runs, open_runs, draw_sha256",
@@ -26,7 +29,7 @@ _CHANGED = (
 )
 _ROLLBACK = ("seal_entry(integer, text)", "freeze_forgotten(integer, text, text, text, text)")
 _CHARGES = (
-    "GRANT INSERT ON charges TO {role};",
+    "GRANT INSERT ON charges, stream_steps TO {role};",
     "GRANT SELECT ON run_keys TO {role};",
     f"GRANT EXECUTE ON FUNCTION {', '.join(_ROLLBACK)} TO {{role}};",
     f"GRANT UPDATE ({', '.join(_CHANGED)}) ON charges TO {{role}};",
@@ -102,6 +105,9 @@ def _rows(table: str, command: str, may: str, account: str | None, allotment: st
     administered = table in ("accounts", "account_tables", "key_lists", "allotments", "block_totals")
     if table == _KEYS:  # of the charges that the role sees
         return "charge IN (SELECT id FROM charges)" if may != VIEW and command == "SELECT" else "false"
+    if table == _STEPS:
+        wanted = ("SELECT",) if may == VIEW else ("SELECT", "INSERT")
+        return "charge IN (SELECT id FROM charges)" if command in wanted else "false"
     if command != "SELECT" and (may == VIEW or (administered and may != ADMINISTER)):
         return "false"
     if table == "audit_log" and command == "INSERT":

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from dp_operators.budget import audit, rows, transactions, validation, verification
+from dp_operators.budget import audit, rows, stream_steps, transactions, validation, verification
 from dp_operators.budget.composition import cost_in, limits_of, minimum, room, zero_cost
 from dp_operators.budget.database import Database
 from dp_operators.budget.mechanism_events import MechanismEvent, charged_events
@@ -20,6 +20,8 @@ from dp_operators.budget.values import (
     ChargeState,
     Head,
     KeyList,
+    RecordedSteps,
+    StreamHead,
     SubBudget,
     Verification,
     exact_budget,
@@ -295,6 +297,16 @@ class LedgerReader:
             return rows.charges_of(connection, rows.get_account(connection, name).name)
 
         return self._database.read(work)
+
+    def stream_head(self, charge: str) -> StreamHead:
+        """The end of the chain of the stream that a charge pays for."""
+        charge_id = validation.name_of("charge", charge)
+        return self._database.read(lambda connection: stream_steps.stream_head(connection, charge_id))
+
+    def recorded_steps(self, charge: str) -> tuple[RecordedSteps, ...]:
+        """The objects of the stream that a charge pays for, in order."""
+        charge_id = validation.name_of("charge", charge)
+        return self._database.read(lambda connection: stream_steps.recorded_steps(connection, charge_id))
 
     def log(self, account: str | None = None) -> tuple[AuditEntry, ...]:
         """The entries of the audit log in order: all of them, or those about one account."""

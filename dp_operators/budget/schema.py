@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0005"
+REVISION = "0006"
 """The alembic revision that this version of the program uses."""
 
 VERSION_TABLE = "ledger_version"
@@ -145,6 +145,22 @@ run_keys = Table(
     metadata,
     Column("charge", Text, ForeignKey("charges.id"), primary_key=True),
     Column("run_key", Text, nullable=False),
+)
+
+# the objects of a stream, in one chain of hashes for a charge
+stream_steps = Table(
+    "stream_steps",
+    metadata,
+    Column("charge", Text, ForeignKey("charges.id"), primary_key=True),
+    Column("first", Integer, primary_key=True, autoincrement=False),
+    Column("steps", Integer, nullable=False),
+    Column("object_sha256", Text, nullable=False),
+    Column("previous_sha256", Text, nullable=False),
+    # whether a restored ledger had forgotten it
+    Column("restored", Integer, nullable=False, server_default="0"),
+    Column("recorded_at", Text, nullable=False),
+    Column("recorded_by", Text, nullable=False),
+    Column("reason", Text, nullable=False, server_default=""),
 )
 
 audit_log = Table(

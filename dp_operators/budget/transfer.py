@@ -21,11 +21,16 @@ from dp_operators.budget.schema import (
     key_lists,
     run_keys,
     seal_secret,
+    stream_steps,
 )
 from dp_operators.budget.values import Head
 from spark_jobs.contract.errors import InvalidRequest
 
-_TABLES = (accounts, account_tables, key_lists, allotments, block_totals, charges, run_keys, audit_log, audit_head)
+_TABLES = (
+    *(accounts, account_tables, key_lists, allotments, block_totals, charges, run_keys),
+    *(stream_steps, audit_log, audit_head),
+)
+_GUARDED = ("charges", "stream_steps", "audit_log")
 _CHUNK = 500
 
 
@@ -91,12 +96,12 @@ def _write(connection: Connection, contents: dict[str, list[dict[str, Any]]], na
         raise InvalidRequest("to", value=name, requirement="must be an empty ledger", remedy="name a new database")
     on_server = connection.dialect.name == "postgresql"
     if on_server:  # the copied rows already include the totals, keys and log entries that triggers would write
-        run(connection, "ALTER TABLE charges DISABLE TRIGGER USER; ALTER TABLE audit_log DISABLE TRIGGER USER")
+        run(connection, "; ".join(f"ALTER TABLE {name} DISABLE TRIGGER USER" for name in _GUARDED))
     for table in _TABLES[:-1]:
         rows = contents[table.name]
         for start in range(0, len(rows), _CHUNK):
             connection.execute(insert(table), rows[start : start + _CHUNK])
     if on_server:
-        run(connection, "ALTER TABLE charges ENABLE TRIGGER USER; ALTER TABLE audit_log ENABLE TRIGGER USER")
+        run(connection, "; ".join(f"ALTER TABLE {name} ENABLE TRIGGER USER" for name in _GUARDED))
     for single in (audit_head, seal_secret):
         connection.execute(update(single).values(contents[single.name][0]))

@@ -21,7 +21,9 @@ __all__ = [
     "ChargeState",
     "Head",
     "KeyList",
+    "RecordedSteps",
     "Run",
+    "StreamHead",
     "SubBudget",
     "Verification",
     "exact_budget",
@@ -204,6 +206,45 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordedSteps:
+    """The object of some consecutive steps of a stream.
+
+    Attributes:
+        charge: the id of the charge that pays for the stream.
+        first: the number of its first step, counted from 0.
+        steps: how many steps it has.
+        object_sha256: hash of the encrypted object.
+        previous_sha256: hash of the object before; 64 zeros for the first.
+    """
+
+    charge: str
+    first: int
+    steps: int
+    object_sha256: str
+    previous_sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamHead:
+    """The end of a stream's chain.
+
+    Attributes:
+        steps: the number of recorded steps, which is the number of the next one.
+        sha256: hash of the last object; 64 zeros before the first.
+        first: the number of the first step of the last object; 0 before the first.
+    """
+
+    steps: int = 0
+    sha256: str = "0" * 64
+    first: int = 0
+
+    @classmethod
+    def after(cls, last: RecordedSteps) -> StreamHead:
+        """The head where this is the last object."""
+        return cls(steps=last.first + last.steps, sha256=last.object_sha256, first=last.first)
+
+
+@dataclass(frozen=True, kw_only=True)
 class KeyList:
     """A public list of keys that an administrator registered for an account's requests.
 
@@ -241,8 +282,8 @@ class AuditEntry:
         at: the time of the change; UTC, ISO 8601.
         actor: who made it.
         action: ``opened``, ``raised``, ``allotted``, ``table bound``, ``outputs bound``, ``keys registered``,
-            ``reserved``, ``run started``, ``run ended``, ``draw recorded``, ``committed``, ``burnt``, ``void``,
-            ``frozen`` or ``thawed``.
+            ``reserved``, ``run started``, ``run ended``, ``draw recorded``, ``steps recorded``, ``committed``,
+            ``burnt``, ``void``, ``frozen`` or ``thawed``.
         account: the account that was changed; empty for a change of the whole ledger.
         charge: the charge that was changed; empty for a change of the account itself.
         reason: why, if a reason was given.

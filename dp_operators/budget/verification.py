@@ -14,12 +14,14 @@ from dp_operators.budget.audit import (
     ALLOTTED,
     DRAW_RECORDED,
     FROZEN,
+    GENESIS,
     KEYS_REGISTERED,
     OPENED,
     OUTPUTS_BOUND,
     RAISED,
     RUN_ENDED,
     RUN_STARTED,
+    STEPS_RECORDED,
     TABLE_BOUND,
     THAWED,
     broken_links,
@@ -30,7 +32,15 @@ from dp_operators.budget.audit import (
 from dp_operators.budget.composition import added, fits, is_raise, limits_of, subtracted, zero_cost
 from dp_operators.budget.mapping import amounts, blocks_of, budget_of
 from dp_operators.budget.rows import frozen, sees_all
-from dp_operators.budget.schema import account_tables, accounts, allotments, block_totals, charges, key_lists
+from dp_operators.budget.schema import (
+    account_tables,
+    accounts,
+    allotments,
+    block_totals,
+    charges,
+    key_lists,
+    stream_steps,
+)
 from dp_operators.budget.values import ALL, AuditEntry, ChargeState, Verification
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget
@@ -53,6 +63,8 @@ class Replay:
         self.block_totals: _Rows = {}
         self.charges: _Rows = {}
         self.key_lists: _Rows = {}
+        self.stream_steps: _Rows = {}
+        self._stream_heads: dict[str, tuple[int, str]] = {}
         self.frozen = ""
         # entries of earlier schemas do not have runs
         self._charges_with_runs: set[str] = set()
@@ -69,6 +81,7 @@ class Replay:
             RUN_STARTED: self._run_started,
             RUN_ENDED: self._run_ended,
             DRAW_RECORDED: self._draw_recorded,
+            STEPS_RECORDED: self._steps_recorded,
             ChargeState.COMMITTED: self._ended,
             ChargeState.BURNT: self._ended,
             ChargeState.VOID: self._ended,
@@ -223,6 +236,16 @@ class Replay:
             yield f"entry {entry.seq}: records a second draw of charge {entry.charge}"
         charge["draw_sha256"] = details["draw_sha256"]
 
+    def _steps_recorded(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        charge, first = self.charges[entry.charge,], details["first"]
+        if (first, details["previous_sha256"]) != self._stream_heads.get(entry.charge, (0, GENESIS)):
+            yield f"entry {entry.seq}: records step {first} of charge {entry.charge}, which is not its next"
+        if charge["state"] not in (ChargeState.RESERVED, ChargeState.COMMITTED):
+            yield f"entry {entry.seq}: records steps of charge {entry.charge}, which is {charge['state']}"
+        self._stream_heads[entry.charge] = (first + details["steps"], details["object_sha256"])
+        by = {"recorded_at": entry.at, "recorded_by": entry.actor, "reason": entry.reason}
+        self.stream_steps[entry.charge, first] = {"charge": entry.charge, **details, **by}
+
     def _paying(self, entry: AuditEntry, blocks: str, allotment: str) -> list[tuple[str, str, str]]:
         account = self.accounts[entry.account,]
         paying = blocks_of(account["blocks"], blocks) if account["unit_stays"] else (ALL,)
@@ -274,6 +297,7 @@ def verify(connection: Connection) -> Verification:
         ("total", block_totals, replay.block_totals),
         ("keys", key_lists, replay.key_lists),
         ("charge", charges, replay.charges),
+        ("steps of charge", stream_steps, replay.stream_steps),
     ):
         findings.extend(_differences(connection, what, table, replayed_rows))
     findings.extend(_other_keys(connection))

@@ -217,7 +217,8 @@ def is_reference(given: object) -> bool:
 
 def has_references(fields: Mapping[str, Any]) -> bool:
     """Whether any field of a request names an earlier release or a registered key list."""
-    return is_reference(fields.get("model")) or any(map(_has_reference, _entries(fields)))
+    named = is_reference(fields.get("model")) or is_registered(_state_keys(fields))
+    return named or any(map(_has_reference, _entries(fields)))
 
 
 def require_no_key_file(fields: Mapping[str, Any]) -> None:
@@ -226,11 +227,11 @@ def require_no_key_file(fields: Mapping[str, Any]) -> None:
     Raises:
         InvalidRequest: the request names such a file.
     """
-    for entry in _entries(fields):
-        groups = entry.get("groups") if isinstance(entry, Mapping) else None
+    named = [("diagnostics.groups", entry.get("groups")) for entry in _entries(fields) if isinstance(entry, Mapping)]
+    for field, groups in (*named, ("states.keys", _state_keys(fields))):
         if names_file(groups):
             raise InvalidRequest(
-                "diagnostics.groups", value=groups.get("path") if isinstance(groups, Mapping) else groups,
+                field, value=groups.get("path") if isinstance(groups, Mapping) else groups,
                 requirement="must be a list of keys or {'list': NAME}: a charged request reads no file",
                 remedy="list the keys, or have them registered: `dp-budget keys register`",
             )  # fmt: skip
@@ -253,6 +254,9 @@ def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str
     filled = dict(fields)
     if is_reference(fields.get("model")):
         filled["model"] = _model(fields["model"], ledger)
+    if is_registered(_state_keys(fields)):
+        keys = _registered(_state_keys(fields), fields.get("account"), ledger, field="states.keys")
+        filled["states"] = {**fields["states"], "keys": keys}
     if any(map(_has_reference, _entries(fields))):
         filled["diagnostics"] = [_filled(entry, fields.get("account"), ledger) for entry in _entries(fields)]
     return filled
@@ -315,11 +319,19 @@ def _entries(fields: Mapping[str, Any]) -> list[Any]:
     return list(diagnostics) if isinstance(diagnostics, (list, tuple)) else []
 
 
-def _registered(groups: Mapping[str, Any], account: Any, ledger: LedgerReader) -> list[Any]:
+def _state_keys(fields: Mapping[str, Any]) -> Any:
+    """The keys of a stream's states, as its request has them."""
+    states = fields.get("states")
+    return states.get("keys") if isinstance(states, Mapping) else None
+
+
+def _registered(
+    groups: Mapping[str, Any], account: Any, ledger: LedgerReader, *, field: str = "diagnostics.groups"
+) -> list[Any]:
     """The keys of a list that is registered for the account that pays."""
     if set(groups) != {"list"} or not isinstance(groups["list"], str):
         raise InvalidRequest(
-            "diagnostics.groups", value=dict(groups), requirement="must name a registered list, {'list': NAME}, alone",
+            field, value=dict(groups), requirement="must name a registered list, {'list': NAME}, alone",
             remedy="see `dp-budget keys list`",
         )  # fmt: skip
     if not isinstance(account, str):

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 
 from spark_jobs.application.java import java_home
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.salt import read_salt
+from spark_jobs.contract.stream_keys import StreamKeys
+from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.contract.table_request import TableRequest
 
 
-def check_salt(request: ReleaseRequest, environment: Mapping[str, str]) -> None:
+def check_salt(request: TableRequest, environment: Mapping[str, str]) -> None:
     """Refuse a request that needs the salt if the application will not have it.
 
     Raises:
@@ -19,6 +21,16 @@ def check_salt(request: ReleaseRequest, environment: Mapping[str, str]) -> None:
     """
     if request.unit.column is not None:
         read_salt(environment)
+
+
+def check_stream_keys(request: TableRequest, environment: Mapping[str, str]) -> None:
+    """Refuse a stream if the application will not have the keys that encrypt its state.
+
+    Raises:
+        InvalidRequest: they are missing, or cannot be read.
+    """
+    if isinstance(request, StreamRequest):
+        StreamKeys.read(environment)
 
 
 def check_java(environment: Mapping[str, str]) -> None:
@@ -30,7 +42,7 @@ def check_java(environment: Mapping[str, str]) -> None:
     java_home(environment)
 
 
-def check_snapshot(request: ReleaseRequest) -> None:
+def check_snapshot(request: TableRequest) -> None:
     """Refuse a table whose folder on this machine is missing or empty; tables elsewhere are left to the application.
 
     A missing partition is not refused: it counts as an empty table, because whether it has rows is private.

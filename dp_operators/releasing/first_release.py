@@ -29,6 +29,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import ReleaseLayout
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.sealing import sha256
+from spark_jobs.contract.table_request import TableRequest
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 UNFINISHED = "was begun by an earlier version, whose draws cannot be used any more"
 
 
-def pays_for(charge: Charge, request: ReleaseRequest) -> bool:
+def pays_for(charge: Charge, request: TableRequest) -> bool:
     """Whether ``charge`` was made for ``request``, by this version or by the first.
 
     Args:
@@ -46,7 +47,9 @@ def pays_for(charge: Charge, request: ReleaseRequest) -> bool:
     Raises:
         ReleaseError: the store failed.
     """
-    return charge.request_sha256 == request.sha256 or is_of_first_release(charge, request)
+    if charge.request_sha256 == request.charged_sha256:
+        return True
+    return isinstance(request, ReleaseRequest) and is_of_first_release(charge, request)
 
 
 def is_of_first_release(charge: Charge, request: ReleaseRequest) -> bool:

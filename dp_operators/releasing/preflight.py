@@ -11,8 +11,8 @@ from dp_operators.releasing.first_release import UNFINISHED, pays_for
 from dp_operators.releasing.requests import check_budget, check_request, require_charged
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget
-from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.objects import check_store, check_writable
+from spark_jobs.contract.table_request import TableRequest
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
@@ -42,7 +42,7 @@ class Forecast:
 
 
 def check_before_charge(
-    request: ReleaseRequest,
+    request: TableRequest,
     *,
     ledger: PrivacyLedger,
     runner: Runner,
@@ -73,7 +73,7 @@ def check_before_charge(
 
 
 def forecast(
-    request: ReleaseRequest, *, ledger: PrivacyLedger, runner: Runner, key: str, allotment: str | None = None
+    request: TableRequest, *, ledger: PrivacyLedger, runner: Runner, key: str, allotment: str | None = None
 ) -> Forecast:
     """What ``release`` would do with the same arguments; nothing is reserved, run or published.
 
@@ -90,7 +90,7 @@ def forecast(
             raise ChargeConflict.of_other_request(charge)
         if charge.state is ChargeState.BURNT:
             raise ReleaseClosed(f"release {key} {SPENT}")
-        if charge.state is ChargeState.RESERVED and charge.request_sha256 != request.sha256:
+        if charge.state is ChargeState.RESERVED and charge.request_sha256 != request.charged_sha256:
             raise ReleaseClosed(f"release {key} {UNFINISHED}: charge {charge.id} would be burnt")
         runner.check(request)
         return Forecast(account=account, cost=charge.cost, left={}, charge=charge)

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from dp_operators.budget import ChargeConflict, ChargeState
-from dp_operators.budget.mechanism_events import planned_events
+from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
 from dp_operators.releasing.drafts import Draft, document, missing_files, publish
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
@@ -52,30 +52,26 @@ from dp_operators.releasing.errors import (
 from dp_operators.releasing.first_release import (
     UNFINISHED,
     is_of_first_release,
-    pays_for,
     read_committed_draft,
 )
-from dp_operators.releasing.heartbeat import Heartbeat
 from dp_operators.releasing.keys import ReleaseKey
-from dp_operators.releasing.preflight import SPENT, check_before_charge
+from dp_operators.releasing.preflight import SPENT
 from dp_operators.releasing.processes import Progress
 from dp_operators.releasing.requests import (
-    account_state,
     complete,
     require_charged,
     require_own_output,
 )
-from dp_operators.releasing.reservations import claim, end_reservation, end_stated_runs, require_claim, seal_of
-from dp_operators.releasing.rollback_guard import anchor_entry, require_no_rollback
+from dp_operators.releasing.reservations import end_reservation, end_stated_runs, seal_of
 from dp_operators.releasing.runners import Runner, Submission
 from dp_operators.releasing.sealed_drafts import SealedDrafts, closed_elsewhere, require_paid
-from spark_jobs.contract.privacy import Budget, plain
+from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.layout import MANIFEST_NAME, ReleaseLayout, release_folder
-from spark_jobs.contract.store.objects import ObjectStore, open_store
-from spark_jobs.contract.store.sealing import Seal, sha256
+from spark_jobs.contract.store.layout import MANIFEST_NAME, ReleaseLayout
+from spark_jobs.contract.store.objects import open_store
+from spark_jobs.contract.store.sealing import sha256
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
@@ -155,7 +151,7 @@ def release(
         progress=progress,
     )
     with as_release_errors():
-        charge = attempt.reserve()
+        charge = attempt.reserve(MANIFEST_NAME)
         layout = ReleaseLayout.of(output, attempt.key, charge.id)
         if charge.state is ChargeState.COMMITTED:
             return attempt.finish(charge, layout)
@@ -169,63 +165,18 @@ def release(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Attempt:
-    """One attempt at a release: its request, and the ledger, store and runner that it uses."""
+class _Attempt(ChargedAttempt):
+    """One attempt at a release."""
 
     request: ReleaseRequest
-    account: str
-    output: str
-    store: ObjectStore
-    ledger: PrivacyLedger
-    runner: Runner
-    key: str
     check: DraftCheck
-    allotment: str | None
-    actor: str
-    progress: Progress
-
-    def reserve(self) -> Charge:
-        """The release's charge: the existing one, or a new reservation if the request passes all checks."""
-        manifest = f"{release_folder(self.output, self.key)}/{MANIFEST_NAME}"
-        # read before the ledger: a manifest that is visible now was committed before the ledger is read
-        visible = self.store.read(manifest) is not None
-        existing = self.ledger.find_charge(self.account, self.key)
-        request_sha256 = self.request.sha256
-        if existing is not None and existing.counts:
-            if pays_for(existing, self.request):  # reserve refuses a key that pays for another request
-                require_claim(self.store, self.output, self.key, self.account)
-                request_sha256 = existing.request_sha256
-        else:
-            require_no_rollback(self.store, self.output, self.account, self.ledger, actor=self.actor)
-            if visible:
-                raise ReleaseDamaged(f"{manifest} exists, but the ledger has no charge that paid for it")
-            check_before_charge(self.request, ledger=self.ledger, runner=self.runner, allotment=self.allotment)
-            claim(self.store, self.output, self.key, self.account)
-        failpoint("before_reserve")
-        charge = self.ledger.reserve(
-            self.account,
-            release=self.key,
-            epsilon=self.request.budget.epsilon,
-            delta=self.request.budget.delta,
-            blocks=self.request.blocks,
-            events=planned_events(self.request.budget),
-            allotment=self.allotment,
-            request_sha256=request_sha256,
-            neighbours=self.request.neighbours,
-            unit=self.request.unit,
-            tables=(self.request.table.identity,),
-            actor=self.actor,
-        )
-        failpoint("after_reserve")
-        self.progress(f"charge {charge.id}: {charge.state} epsilon {plain(charge.cost.epsilon)} of {self.account}")
-        return charge
 
     def ensure_draft(self, charge: Charge, layout: ReleaseLayout) -> tuple[OpenedDraw, Draft]:
         """The draw, recorded in the ledger, and a complete draft made from it that meets the release contract."""
         sealed = self._sealed(charge, layout)
         draw = sealed.recorded_draw()
         if draw is None:
-            self._store_request(charge, layout, sealed.seal)
+            self.store_request(charge, layout, sealed.seal)
         draft = None if draw is None else sealed.draft_of(draw)
         for _ in range(_RUNS):
             if draw is not None and draft is not None:
@@ -323,26 +274,9 @@ class _Attempt:
             status=Release.from_json(manifest).statuses,
         )
 
-    def _store_request(self, charge: Charge, layout: ReleaseLayout, seal: Seal) -> None:
-        """Anchor the charge in the store, and then write the request and account figures that the application reads.
-
-        Later attempts keep the account figures that the first one wrote.
-        """
-        anchor_entry(self.store, self.output, charge, self.ledger)
-        failpoint("before_request")
-        if self.store.read(layout.account) is None:
-            self.store.create(layout.account, account_state(self.ledger, charge).sealed(seal))
-        self.store.create(layout.request, self.request.to_json().encode())
-        failpoint("after_request")
-
     def _run(self, charge: Charge, layout: ReleaseLayout, draw: OpenedDraw | None) -> int:
         """Record a run in the ledger, run the application to its end, and return the run's number."""
-        failpoint("before_start_run")
-        try:
-            run = self.ledger.start_run(charge.id, actor=self.actor)
-        except ChargeConflict:
-            raise closed_elsewhere(charge) from None
-        failpoint("after_start_run")
+        run = self.start_run(charge)
         submission = Submission(
             request_uri=layout.request,
             request_sha256=charge.request_sha256,
@@ -353,12 +287,7 @@ class _Attempt:
             draw_sha256="" if draw is None else draw.sha256,
             secret=run.key,
         )
-        failpoint("before_run")
-        try:
-            self.runner.run(submission, Heartbeat(ledger=self.ledger, charge_id=charge.id, progress=self.progress))
-        except OSError as error:
-            raise ReleaseFailed(f"the application could not be run ({type(error).__name__})") from error
-        failpoint("after_run")
+        self.run_application(submission)
         return run.number
 
     def _ended_without_draw(self, charge: Charge, layout: ReleaseLayout, run: int) -> NoReturn:
@@ -371,7 +300,7 @@ class _Attempt:
             if refused is None:
                 raise ReleaseFailed(_NO_DRAFT)
             if charge.may_have_drawn:
-                raise ReleaseRejected(f"{refused} (an earlier run may have read rows: {_GIVE_BACK})")
+                raise ReleaseRejected(f"{refused} (an earlier run may have read rows: {GIVE_BACK})")
             failpoint("before_give_back")
             self.ledger.void(charge.id, actor=self.actor, reason=_REFUSED)
             failpoint("after_give_back")
@@ -381,7 +310,6 @@ class _Attempt:
 
 
 _REFUSED = "the request was refused before a row was read"
-_GIVE_BACK = "the reservation stays, and is burnt when it is given back"
 _NO_DRAFT = (
     "the application ended without a draft; its output is in its private file. "
     "The reservation stays, and a retry goes on with it"

@@ -18,12 +18,17 @@ from dp_operators.releasing.inspection import RECONCILED, known_charge
 from dp_operators.releasing.requests import require_charged
 from dp_operators.releasing.reservations import events_of
 from dp_operators.releasing.rollback_guard import begin_epoch
+from dp_operators.releasing.stream_records import record_published_steps
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.request_documents import json_fields
 from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, ReleaseLayout
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.sealing import sha256
+from spark_jobs.contract.store.stream_objects import STREAM_NAME
+from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.contract.table_request import TableRequest
 
 if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger
@@ -39,11 +44,13 @@ class Reconciled:
         restored: ids of the charges that were missing from the ledger.
         committed: ids of the charges whose commit was missing from the ledger.
         findings: a line for each inconsistency that could not be repaired.
+        steps: how many published steps of streams were missing from the ledger.
     """
 
     restored: tuple[str, ...]
     committed: tuple[str, ...]
     findings: tuple[str, ...]
+    steps: int = 0
 
 
 def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
@@ -67,6 +74,7 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
     restored: list[str] = []
     committed: list[str] = []
     findings: list[str] = []
+    steps = 0
     with as_release_errors():
         require_releases(store, output)
         for folder, charge_id in _in_order(store, output):
@@ -78,11 +86,12 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
                     restored.append(charge_id)
                 if _commit_visible(store, root, charge_id, ledger, reason=reason, actor=actor):
                     committed.append(charge_id)
+                steps += record_published_steps(store, root, charge_id, ledger, reason=reason, actor=actor)
             except (InvalidRequest, ValueError) as error:
                 findings.append(f"{folder}, charge {charge_id}: {error}")
         if not findings:
             begin_epoch(store, output, ledger)
-    return Reconciled(restored=tuple(restored), committed=tuple(committed), findings=tuple(findings))
+    return Reconciled(restored=tuple(restored), committed=tuple(committed), findings=tuple(findings), steps=steps)
 
 
 def _drafts(store: ObjectStore, output: str) -> Iterator[tuple[str, str]]:
@@ -104,10 +113,36 @@ def _in_order(store: ObjectStore, output: str) -> list[tuple[str, str]]:
         root = f"{output.rstrip('/')}/{folder}"
         visible = False
         with suppress(ValueError):
-            visible = Release.from_json(store.read(f"{root}/{MANIFEST_NAME}") or b"").charge_id == charge_id
+            visible = _visible(store, root)[1] == charge_id
         return folder, not visible, -_epsilon(store, root, charge_id), charge_id
 
     return sorted(set(_drafts(store, output)), key=rank)
+
+
+def stored_request(content: bytes) -> TableRequest:
+    """The request of a release or of a stream, as it is stored with its draft.
+
+    Raises:
+        InvalidRequest: it is not a request.
+    """
+    fields = json_fields(content)
+    return (StreamRequest if "time" in fields else ReleaseRequest).parse(fields)
+
+
+def _visible(store: ObjectStore, root: str) -> tuple[bytes | None, str | None]:
+    """The manifest of a visible release, or the description of a visible stream, and the charge that it names.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    manifest = store.read(f"{root}/{MANIFEST_NAME}")
+    if manifest is not None:
+        return manifest, Release.from_json(manifest).charge_id
+    described = store.read(f"{root}/{STREAM_NAME}")
+    if described is None:
+        return None, None
+    fields = json.loads(described)
+    return described, str(fields.get("charge_id")) if isinstance(fields, dict) else None
 
 
 def _layout(root: str, charge_id: str) -> ReleaseLayout:
@@ -116,7 +151,7 @@ def _layout(root: str, charge_id: str) -> ReleaseLayout:
 
 def _epsilon(store: ObjectStore, root: str, charge_id: str) -> Decimal:
     with suppress(ValueError):
-        return ReleaseRequest.from_json(store.read(_layout(root, charge_id).request) or b"").budget.epsilon
+        return stored_request(store.read(_layout(root, charge_id).request) or b"").budget.epsilon
     return Decimal(0)
 
 
@@ -124,7 +159,7 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
     """Enter a charge again, and return True; False if its key already has a charge that counts."""
     layout = _layout(root, charge_id)
     content = store.read(layout.request) or b""
-    request = ReleaseRequest.from_json(content)
+    request = stored_request(content)
     account, _ = require_charged(request)
     key = _key(store, root)
     existing = ledger.find_charge(account, key)
@@ -139,7 +174,7 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
             delta=request.budget.delta,
             blocks=request.blocks,
             allotment=_allotment(store.read(layout.account)),
-            request_sha256=stored_sha256(content),
+            request_sha256=stored_sha256(content) if isinstance(request, ReleaseRequest) else request.charged_sha256,
             actor=actor,
             reason=reason,
         )
@@ -166,9 +201,9 @@ def _key(store: ObjectStore, root: str) -> str:
 def _commit_visible(
     store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str
 ) -> bool:
-    manifest = store.read(f"{root}/{MANIFEST_NAME}")
+    manifest, of_charge = _visible(store, root)
     charge = known_charge(ledger, charge_id)
-    if manifest is None or charge is None or Release.from_json(manifest).charge_id != charge_id:
+    if manifest is None or charge is None or of_charge != charge_id:
         return False
     if charge.state is ChargeState.COMMITTED and charge.manifest_sha256 == sha256(manifest):
         return False

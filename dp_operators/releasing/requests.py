@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from dp_operators.budget.composition import APPROXIMATE, ZCDP
 from dp_operators.releasing.earlier_releases import require_as_released
@@ -18,21 +18,24 @@ from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.objects import require_store
+from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.contract.table_request import TableRequest
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from dp_operators.budget import Account, Charge, PrivacyLedger
 
+AnyRequest = TypeVar("AnyRequest", bound=TableRequest)
 _SHOWN = Decimal("1e-15")
 
 
-def price(request: ReleaseRequest) -> Budget:
+def price(request: TableRequest) -> Budget:
     """The cost that the ledger reserves for ``request`` in each of its blocks: the request's whole budget."""
     return request.budget
 
 
-def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
+def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
     """The account that would pay for ``request``.
 
     Raises:
@@ -61,11 +64,12 @@ def check_request(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
             requirement=f"account {account.name} protects {account.unit.describe()}",
             remedy="request the account's unit: costs for different units do not add up",
         )
-    require_as_released(request, ledger)
+    if isinstance(request, ReleaseRequest):
+        require_as_released(request, ledger)
     return account
 
 
-def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
+def complete(request: AnyRequest, ledger: PrivacyLedger) -> AnyRequest:
     """``request`` with its account's binding of the table: format, columns, version and blocks.
 
     The hash of a saved pipeline is filled in too (``with_saved_model``). The release's folder keeps the completed
@@ -77,7 +81,8 @@ def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
             ``with_saved_model``.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    request = with_saved_model(request, ledger)
+    if isinstance(request, ReleaseRequest):
+        request = cast("AnyRequest", with_saved_model(request, ledger))
     account = _account_of(request, ledger)
     binding = account.bindings.get(request.table.identity)
     if binding is None:
@@ -94,13 +99,17 @@ def complete(request: ReleaseRequest, ledger: PrivacyLedger) -> ReleaseRequest:
             requirement=f"must be that of account {account.name}, {account.blocks or 'which has none'}",
             remedy="leave it out: it is the account's",
         )
-    account.require_blocks(tuple(sorted(set(request.blocks))))
+    blocks = request.blocks
+    if isinstance(request, StreamRequest) and blocks == (INTERVAL,):
+        blocks = interval_blocks(account, request.first_instant, request.last_instant)
+    account.require_blocks(tuple(sorted(set(blocks))))
     table = request.table.completed(TableBinding.parse(binding))
-    expression = None if request.blocks == (ALL,) else account.blocks
-    return ReleaseRequest.parse({**dict(request), "table": table, "block_expression": expression})
+    expression = None if blocks == (ALL,) else account.blocks
+    changes = {"table": table, "blocks": blocks, "block_expression": expression}
+    return type(request).parse({**dict(request), **changes})
 
 
-def _account_of(request: ReleaseRequest, ledger: PrivacyLedger) -> Account:
+def _account_of(request: TableRequest, ledger: PrivacyLedger) -> Account:
     """The account that the request names, to which its table must be bound.
 
     Raises:
@@ -146,7 +155,7 @@ def interval_blocks(account: Account, start: datetime | None, end: datetime | No
     return account.blocks.covering(start, end)
 
 
-def check_budget(request: ReleaseRequest, ledger: PrivacyLedger, allotment: str | None = None) -> dict[str, Budget]:
+def check_budget(request: TableRequest, ledger: PrivacyLedger, allotment: str | None = None) -> dict[str, Budget]:
     """What each block that would pay for ``request`` has left, if all of them can pay now; nothing is reserved.
 
     Raises:
@@ -159,7 +168,7 @@ def check_budget(request: ReleaseRequest, ledger: PrivacyLedger, allotment: str 
     return ledger.affordable(name, epsilon=cost.epsilon, delta=cost.delta, blocks=request.blocks, allotment=allotment)
 
 
-def require_charged(request: ReleaseRequest) -> tuple[str, str]:
+def require_charged(request: TableRequest) -> tuple[str, str]:
     """The account and the normalized output folder of a request that is to be charged.
 
     Raises:
@@ -200,7 +209,7 @@ def require_output(output: str, account: Account) -> None:
     place.require_real(what="output")
 
 
-def require_own_output(request: ReleaseRequest, ledger: PrivacyLedger, key: str) -> None:
+def require_own_output(request: TableRequest, ledger: PrivacyLedger, key: str) -> None:
     """Refuse an output folder that is not bound to the account, before anything is written there.
 
     A release that this request has already begun under ``key`` may go on, even if the binding has changed since. To

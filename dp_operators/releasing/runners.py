@@ -13,12 +13,12 @@ from typing import Literal, Protocol
 
 import spark_jobs
 from dp_operators.releasing.connectors import require_connector, spark_defaults, spark_home
-from dp_operators.releasing.environments import check_java, check_salt, check_snapshot
+from dp_operators.releasing.environments import check_java, check_salt, check_snapshot, check_stream_keys
 from dp_operators.releasing.processes import PrivateFolder, PrivateProcess, Progress, private_file
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
+from spark_jobs.contract.table_request import TableRequest
 
 HEARTBEAT_SECONDS = 10.0
 GRACE_SECONDS = 10.0
@@ -29,6 +29,32 @@ WITHHELD = ("AIRFLOW_", "DP_LEDGER_")
 APPLICATION = (sys.executable, "-P", "-m", "spark_jobs")
 """The command that starts the application; without -P, Python would import from the working directory first."""
 LAUNCH = Path(spark_jobs.__file__).parent / "submit" / "launch.py"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamRun:
+    """The steps that a run of a stream releases.
+
+    Attributes:
+        first, until: the number of the first step, and of the step after the last.
+        segment: the number of the first step of the last recorded object; 0 before the first object.
+        previous: hash of that object.
+        document_sha256: hash of the run's request, whose snapshot the charge does not fix.
+    """
+
+    first: int
+    until: int
+    segment: int
+    previous: str
+    document_sha256: str
+
+    def named(self) -> dict[str, str]:
+        """The command-line options of the application."""
+        return {
+            "steps": f"{self.first}:{self.until}",
+            "previous": f"{self.segment}:{self.previous}",
+            "document-sha256": self.document_sha256,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +69,7 @@ class Submission:
         output: URI of the folder that holds releases.
         run: the run's number in the ledger.
         draw_sha256: hash of the recorded draw, which the run must adopt; empty if the ledger has recorded none.
+        stream: which steps a run of a stream releases; None for a release.
         secret: the charge's secret, with which everything in the draft is sealed.
     """
 
@@ -53,6 +80,7 @@ class Submission:
     output: str
     run: int
     draw_sha256: str = ""
+    stream: StreamRun | None = None
     secret: bytes = field(repr=False)
 
     def arguments(self) -> list[str]:
@@ -64,6 +92,7 @@ class Submission:
             "output": self.output,
             "run": self.run,
             **({"draw": self.draw_sha256} if self.draw_sha256 else {}),
+            **({} if self.stream is None else self.stream.named()),
         }
         return [self.request_uri, *(f"--{name}={value}" for name, value in named.items())]
 
@@ -75,7 +104,7 @@ class Submission:
 class Runner(Protocol):
     """Runs the Spark application, for one release at a time."""
 
-    def check(self, request: ReleaseRequest) -> None:
+    def check(self, request: TableRequest) -> None:
         """Check the runner's configuration before anything is reserved.
 
         Raises:
@@ -113,7 +142,7 @@ class _ProcessRunner:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_process", PrivateProcess(interval=self.heartbeat, grace=self.grace))
 
-    def check(self, request: ReleaseRequest) -> None:
+    def check(self, request: TableRequest) -> None:
         """Refuse an unsuitable private folder, and a table in S3 that Spark has no connector for.
 
         Raises:
@@ -165,7 +194,7 @@ class LocalRunner(_ProcessRunner):
     master: str = "local[*]"
     command: Sequence[str] = APPLICATION
 
-    def check(self, request: ReleaseRequest) -> None:
+    def check(self, request: TableRequest) -> None:
         """Check Java, the salt, and a table on this machine, besides the private folder and the connector.
 
         Raises:
@@ -175,6 +204,7 @@ class LocalRunner(_ProcessRunner):
         if tuple(self.command) == APPLICATION:  # another command has requirements of its own
             environment = {**self._inherited(), **self.environment}
             check_salt(request, environment)
+            check_stream_keys(request, environment)
             check_snapshot(request)
             check_java(environment)
 
@@ -229,7 +259,7 @@ class SparkSubmitRunner(_ProcessRunner):
                 remedy="use client mode, YARN or Kubernetes",
             )
 
-    def check(self, request: ReleaseRequest) -> None:
+    def check(self, request: TableRequest) -> None:
         """Check ``spark-submit``, the settings, and the salt in client mode, besides the private folder and connector.
 
         Raises:
@@ -239,7 +269,9 @@ class SparkSubmitRunner(_ProcessRunner):
         properties(self.conf)
         super().check(request)
         if self.deploy_mode == "client":
-            check_salt(request, {**self._inherited(), **self.environment})
+            environment = {**self._inherited(), **self.environment}
+            check_salt(request, environment)
+            check_stream_keys(request, environment)
 
     def _spark_home(self) -> Path | None:
         return None if self.deploy_mode == "cluster" else spark_home(binary=self._binary())

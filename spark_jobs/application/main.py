@@ -38,6 +38,9 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument("--request-sha256", metavar="HASH", help="the hash of the request that was charged")
     arguments.add_argument("--run", type=int, metavar="N", help="the number of this run of that charge")
     arguments.add_argument("--draw", metavar="HASH", default="", help="the hash of its draw, where the ledger has it")
+    arguments.add_argument("--steps", metavar="FIRST:UNTIL", help="the steps of a stream that this run releases")
+    arguments.add_argument("--previous", metavar="FIRST:HASH", help="the last recorded object of that stream")
+    arguments.add_argument("--document-sha256", metavar="HASH", help="the hash of the stream's request of this run")
     arguments.add_argument(
         "--not-private-seed", type=int, metavar="N", help="draw from a seed: for tests; stamps the draft NOT PRIVATE"
     )
@@ -106,7 +109,7 @@ def _run_charged(arguments: argparse.Namespace, announcer: Announcer, private_lo
         announcer.line(str(refused))
         return ExitCode.REFUSED
     try:
-        _draft(arguments, charged, announcer)
+        (_draft if arguments.steps is None else _advance)(arguments, charged, announcer)
     except BaseException as error:
         if announcer.may_have_read_rows:
             return _failed(announcer, private_log)
@@ -147,6 +150,35 @@ def _draft(arguments: argparse.Namespace, charged: Charged, announcer: Announcer
         store=store,
         noise=SecureNoise(),
         master=arguments.master,
+        announcer=announcer,
+    )
+
+
+def _advance(arguments: argparse.Namespace, charged: Charged, announcer: Announcer) -> None:
+    from spark_jobs.application.streams.run import StreamTask, count_with_spark, run_stream
+    from spark_jobs.contract.stream_keys import StreamKeys
+    from spark_jobs.contract.stream_request import StreamRequest
+    from spark_jobs.mechanisms.noise import SecureNoise
+
+    first, _, until = arguments.steps.partition(":")
+    segment, _, previous = (arguments.previous or "").partition(":")
+    task = StreamTask(
+        key=charged.key,
+        seal=charged.seal,
+        first=int(first),
+        until=int(until),
+        segment=int(segment),
+        previous=previous,
+        document_sha256=str(arguments.document_sha256),
+    )
+    run_stream(
+        StreamRequest.from_json(_content(arguments.request)),
+        task,
+        output=arguments.output,
+        store=open_store(arguments.output),
+        keys=StreamKeys.take_from(os.environ),
+        noise=SecureNoise(),
+        count=count_with_spark(arguments.master),
         announcer=announcer,
     )
 

@@ -61,7 +61,7 @@ def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, .
         return (Paragraph(heading="", text=WITHOUT_GUARANTEE),)
     request = facts.request
     return (
-        Paragraph(heading="", text=_promise(facts.cost, request.neighbours, request.unit)),
+        Paragraph(heading="", text=promise(facts.cost, request.neighbours, request.unit)),
         Paragraph(heading="Who is protected", text=_protected(facts.cost, request)),
         Paragraph(heading="What is taken for granted", text=_taken_for_granted(facts)),
         Paragraph(heading="What is not covered", text=_not_covered(request)),
@@ -108,7 +108,8 @@ def formal_cost(cost: Budget) -> str:
     return f"{equals('ε', cost.epsilon)}{delta}"
 
 
-def _promise(cost: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
+def promise(cost: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
+    """What a reader can learn at most, in words."""
     if unit.column is None:
         present, content = "whether any one row of the table was in it", "what any one row of the table said"
     else:

@@ -15,11 +15,15 @@ from spark_jobs.contract.store.failpoints import (
     FAILPOINTS,
     LEDGER_POINTS,
     PROTOCOL_POINTS,
+    STREAM_APPLICATION_POINTS,
+    STREAM_POINTS,
     VARIABLE,
     failpoint,
 )
 
 ROOT = Path(__file__).parents[2]
+OF_PROTOCOL = (PROTOCOL_POINTS, STREAM_POINTS)
+OF_APPLICATION = (APPLICATION_POINTS, STREAM_APPLICATION_POINTS)
 
 
 def _process():
@@ -58,7 +62,7 @@ def test_paused_it_says_so_and_waits_for_the_gate(monkeypatch, tmp_path):
 
 
 def test_names_are_distinct_and_come_before_and_after_each_step():
-    rooms = (PROTOCOL_POINTS, APPLICATION_POINTS, LEDGER_POINTS)
+    rooms = (*OF_PROTOCOL, *OF_APPLICATION, LEDGER_POINTS)
     assert len(set(FAILPOINTS)) == len(FAILPOINTS) == sum(len(room) for room in rooms)
     assert {name.replace("before_", "after_") for name in FAILPOINTS if name.startswith("before_")} == {
         name for name in FAILPOINTS if name.startswith("after_")
@@ -66,8 +70,8 @@ def test_names_are_distinct_and_come_before_and_after_each_step():
 
 
 @pytest.mark.parametrize(
-    ("names", "folder"), [(PROTOCOL_POINTS, "dp_operators/releasing"), (APPLICATION_POINTS, "spark_jobs/application")]
+    ("rooms", "folder"), [(OF_PROTOCOL, "dp_operators/releasing"), (OF_APPLICATION, "spark_jobs/application")]
 )
-def test_every_name_is_called_where_it_belongs_and_no_other(names, folder):
+def test_every_name_is_called_where_it_belongs_and_no_other(rooms, folder):
     source = "".join(path.read_text() for path in (ROOT / folder).rglob("*.py"))
-    assert set(re.findall(r'failpoint\("(\w+)"\)', source)) == set(names)
+    assert set(re.findall(r'failpoint\("(\w+)"\)', source)) == {name for room in rooms for name in room}

@@ -75,7 +75,8 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     execute(
         url,
         "SET lock_timeout = '10s'",
-        "TRUNCATE audit_log, block_totals, run_keys, charges, allotments, key_lists, account_tables, accounts",
+        "TRUNCATE audit_log, block_totals, run_keys, stream_steps, charges, allotments, key_lists, account_tables,"
+        " accounts",
         f"UPDATE audit_head SET seq = 0, previous = '{GENESIS}', hash = '{GENESIS}', frozen = ''",
     )
     return url

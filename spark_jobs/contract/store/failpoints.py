@@ -63,15 +63,31 @@ ApplicationPoint = Literal[
 ]
 """Steps of the Spark application."""
 
+StreamPoint = Literal[
+    "before_record_steps",
+    "after_record_steps",
+    "before_publish_steps",
+    "after_publish_steps",
+]
+"""Steps of a stream's protocol, besides those that it has in common with a release."""
+
+StreamApplicationPoint = Literal["before_store_steps", "after_store_steps"]
+"""Steps of a stream's application, besides those that it has in common with a release's."""
+
 LedgerPoint = Literal["ledger_before_write", "ledger_before_commit", "ledger_after_commit"]
 """Steps of each transaction of ``dp_operators.budget``."""
 
 PROTOCOL_POINTS: tuple[ProtocolPoint, ...] = get_args(ProtocolPoint)
 APPLICATION_POINTS: tuple[ApplicationPoint, ...] = get_args(ApplicationPoint)
 LEDGER_POINTS: tuple[LedgerPoint, ...] = get_args(LedgerPoint)
-FAILPOINTS: tuple[ProtocolPoint | ApplicationPoint | LedgerPoint, ...] = (
+STREAM_POINTS: tuple[StreamPoint, ...] = get_args(StreamPoint)
+STREAM_APPLICATION_POINTS: tuple[StreamApplicationPoint, ...] = get_args(StreamApplicationPoint)
+Point = ProtocolPoint | ApplicationPoint | StreamPoint | StreamApplicationPoint | LedgerPoint
+FAILPOINTS: tuple[Point, ...] = (
     *PROTOCOL_POINTS,
     *APPLICATION_POINTS,
+    *STREAM_POINTS,
+    *STREAM_APPLICATION_POINTS,
     *LEDGER_POINTS,
 )
 
@@ -79,7 +95,7 @@ VARIABLE = "DP_FAILPOINT"
 _PASSED: Counter[str] = Counter()
 
 
-def failpoint(name: ProtocolPoint | ApplicationPoint | LedgerPoint) -> None:
+def failpoint(name: Point) -> None:
     """Die or wait here if ``DP_FAILPOINT`` says so."""
     wanted = os.environ.get(VARIABLE)
     if not wanted:

@@ -75,7 +75,7 @@ class Seal:
     def close(self, name: str, content: bytes, *, draw_sha256: str = "") -> bytes:
         """``content`` sealed as the object ``name``, bound to the draw with this hash if it was made from one."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        sealed = AESGCM(self.secret).encrypt(nonce, _padded(content), self._bound_to(name, draw_sha256))
+        sealed = AESGCM(self.secret).encrypt(nonce, padded(content), self._bound_to(name, draw_sha256))
         return _MAGIC + nonce + sealed
 
     def open(self, name: str, sealed: bytes, *, draw_sha256: str = "") -> bytes:
@@ -89,11 +89,10 @@ class Seal:
             raise SealBroken(f"{name} is not sealed")
         nonce, text = sealed[len(_MAGIC) : start], sealed[start:]
         try:
-            padded = AESGCM(self.secret).decrypt(nonce, text, self._bound_to(name, draw_sha256))
+            opened = AESGCM(self.secret).decrypt(nonce, text, self._bound_to(name, draw_sha256))
         except (InvalidTag, ValueError):  # ValueError: the nonce was cut short
             raise SealBroken(f"{name} was not sealed for charge {self.charge_id}") from None
-        length = int.from_bytes(padded[:_LENGTH_BYTES], "big")
-        return padded[_LENGTH_BYTES : _LENGTH_BYTES + length]
+        return unpadded(opened)
 
     def _bound_to(self, name: str, draw_sha256: str) -> bytes:
         return json.dumps([self.charge_id, self.request_sha256, name, draw_sha256]).encode()
@@ -104,7 +103,14 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _padded(content: bytes) -> bytes:
+def unpadded(content: bytes) -> bytes:
+    """The content that ``padded`` returned padded."""
+    length = int.from_bytes(content[:_LENGTH_BYTES], "big")
+    return content[_LENGTH_BYTES : _LENGTH_BYTES + length]
+
+
+def padded(content: bytes) -> bytes:
+    """``content`` after its length, padded to a power of two."""
     size = _LENGTH_BYTES + len(content)
     return (len(content).to_bytes(_LENGTH_BYTES, "big") + content).ljust(
         max(_MIN_SIZE, 1 << (size - 1).bit_length()), b"\0"

@@ -1,0 +1,127 @@
+"""What attempts at a release and at a stream have in common: the reservation, and the runs of the application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dp_operators.budget import ChargeConflict
+from dp_operators.budget.mechanism_events import planned_events
+from dp_operators.releasing.errors import ReleaseDamaged, ReleaseFailed
+from dp_operators.releasing.first_release import pays_for
+from dp_operators.releasing.heartbeat import Heartbeat
+from dp_operators.releasing.preflight import check_before_charge
+from dp_operators.releasing.processes import Progress
+from dp_operators.releasing.requests import account_state
+from dp_operators.releasing.reservations import claim, require_claim
+from dp_operators.releasing.rollback_guard import anchor_entry, require_no_rollback
+from dp_operators.releasing.runners import Runner, Submission
+from dp_operators.releasing.sealed_drafts import closed_elsewhere
+from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.layout import ReleaseLayout, release_folder
+from spark_jobs.contract.store.objects import ObjectStore
+from spark_jobs.contract.store.sealing import Seal
+from spark_jobs.contract.table_request import TableRequest
+
+if TYPE_CHECKING:
+    from dp_operators.budget import Charge, PrivacyLedger, Run
+
+GIVE_BACK = "the reservation stays, and is burnt when it is given back"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChargedAttempt:
+    """One attempt at what a request asks for: its request, and the ledger, store and runner that it uses.
+
+    Attributes:
+        request: completed by its account's terms.
+        account, output, key: who pays, the folder of releases, and the key.
+        store, ledger, runner: the store of the output, the ledger, and what runs the application.
+        allotment: the sub-budget that must be able to pay as well, if any.
+        actor: who requests it, for the audit log.
+        progress: receives public lines.
+    """
+
+    request: TableRequest
+    account: str
+    output: str
+    store: ObjectStore
+    ledger: PrivacyLedger
+    runner: Runner
+    key: str
+    allotment: str | None
+    actor: str
+    progress: Progress
+
+    def reserve(self, manifest: str) -> Charge:
+        """The charge of the key: the existing one, or a new reservation if the request passes all checks.
+
+        Args:
+            manifest: the name of the object whose presence makes the release visible.
+        """
+        manifest = f"{release_folder(self.output, self.key)}/{manifest}"
+        # read before the ledger: a manifest that is visible now was committed before the ledger is read
+        visible = self.store.read(manifest) is not None
+        existing = self.ledger.find_charge(self.account, self.key)
+        request_sha256 = self.request.charged_sha256
+        if existing is not None and existing.counts:
+            if pays_for(existing, self.request):  # reserve refuses a key that pays for another request
+                require_claim(self.store, self.output, self.key, self.account)
+                request_sha256 = existing.request_sha256
+        else:
+            require_no_rollback(self.store, self.output, self.account, self.ledger, actor=self.actor)
+            if visible:
+                raise ReleaseDamaged(f"{manifest} exists, but the ledger has no charge that paid for it")
+            check_before_charge(self.request, ledger=self.ledger, runner=self.runner, allotment=self.allotment)
+            claim(self.store, self.output, self.key, self.account)
+        failpoint("before_reserve")
+        charge = self.ledger.reserve(
+            self.account,
+            release=self.key,
+            epsilon=self.request.budget.epsilon,
+            delta=self.request.budget.delta,
+            blocks=self.request.blocks,
+            events=planned_events(self.request.budget),
+            allotment=self.allotment,
+            request_sha256=request_sha256,
+            neighbours=self.request.neighbours,
+            unit=self.request.unit,
+            tables=(self.request.table.identity,),
+            actor=self.actor,
+        )
+        failpoint("after_reserve")
+        self.progress(f"charge {charge.id}: {charge.state} epsilon {plain(charge.cost.epsilon)} of {self.account}")
+        return charge
+
+    def store_request(self, charge: Charge, layout: ReleaseLayout, seal: Seal) -> None:
+        """Anchor the charge in the store, and then write the request and account figures that the application reads.
+
+        Later attempts keep the account figures that the first one wrote.
+        """
+        anchor_entry(self.store, self.output, charge, self.ledger)
+        failpoint("before_request")
+        if self.store.read(layout.account) is None:
+            self.store.create(layout.account, account_state(self.ledger, charge).sealed(seal))
+        self.store.create(layout.request, self.request.to_json().encode())
+        failpoint("after_request")
+
+    def start_run(self, charge: Charge) -> Run:
+        """Record a run in the ledger before its application is started."""
+        failpoint("before_start_run")
+        try:
+            run = self.ledger.start_run(charge.id, actor=self.actor)
+        except ChargeConflict:
+            raise closed_elsewhere(charge) from None
+        failpoint("after_start_run")
+        return run
+
+    def run_application(self, submission: Submission) -> None:
+        """Run the application to its end; its outcome is read from the store."""
+        failpoint("before_run")
+        heartbeat = Heartbeat(ledger=self.ledger, charge_id=submission.charge_id, progress=self.progress)
+        try:
+            self.runner.run(submission, heartbeat)
+        except OSError as error:
+            raise ReleaseFailed(f"the application could not be run ({type(error).__name__})") from error
+        failpoint("after_run")

@@ -1,0 +1,130 @@
+"""The published steps of a stream compared with the ledger, and entered again into a restored one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dp_operators.budget.values import RecordedSteps, StreamHead
+from dp_operators.releasing.errors import as_release_errors
+from dp_operators.releasing.requests import require_charged
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.release import ReleaseFile
+from spark_jobs.contract.store.layout import DRAFT_FOLDER, ReleaseLayout
+from spark_jobs.contract.store.objects import ObjectStore, open_store
+from spark_jobs.contract.store.sealing import SealBroken, sha256
+from spark_jobs.contract.store.stream_objects import StreamLayout, StreamSegment, segment_file
+from spark_jobs.contract.stream_request import StreamRequest
+
+if TYPE_CHECKING:
+    from dp_operators.budget import PrivacyLedger
+
+
+def record_published_steps(
+    store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedger, *, reason: str, actor: str
+) -> int:
+    """Enter the objects of published steps that the ledger has not recorded; return the number of these steps.
+
+    Objects whose steps are not published need no entry: the next attempt at the stream adopts them.
+
+    Raises:
+        InvalidRequest: an object is missing or does not follow the one before, or the ledger has another.
+        OSError: the store failed.
+        LedgerUnavailable: the ledger cannot be reached; run it again.
+    """
+    layout = StreamLayout(release=ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}"))
+    head = began = ledger.stream_head(charge_id)
+    while store.read(layout.published(segment_file(head.steps, "json"))) is not None:
+        segment = _segment(store, layout, head)
+        head = ledger.record_steps(
+            charge_id,
+            first=segment.place.first,
+            steps=segment.place.steps,
+            object_sha256=segment.sha256,
+            previous_sha256=segment.place.previous,
+            restored=True,
+            actor=actor,
+            reason=reason,
+        )
+    return head.steps - began.steps
+
+
+def _segment(store: ObjectStore, layout: StreamLayout, head: StreamHead) -> StreamSegment:
+    try:
+        segment = StreamSegment.parse(store.read(layout.segment(head.steps)) or b"", key="")
+    except SealBroken:
+        segment = None
+    if segment is None or (segment.place.first, segment.place.previous) != (head.steps, head.sha256):
+        raise InvalidRequest(
+            "steps", value=str(head.steps),
+            requirement="are published, but the object of these steps is missing or does not follow the one before",
+            remedy="restore that object from a backup, or end the stream: `dp-budget burn`",
+        )  # fmt: skip
+    return segment
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamStatus:
+    """How far a stream is, and whether its store agrees with the ledger.
+
+    Attributes:
+        uri: URI of the stream's folder.
+        state: the state of its charge.
+        steps: the number of recorded steps.
+        findings: a line for each difference between the published steps, their objects and the ledger.
+    """
+
+    uri: str
+    state: str
+    steps: int
+    findings: tuple[str, ...]
+
+
+def stream_status(request: StreamRequest, *, ledger: PrivacyLedger, key: str) -> StreamStatus:
+    """The state of the stream of ``key``; nothing is changed.
+
+    Raises:
+        InvalidRequest: the ledger has no charge of this key.
+        ReleaseError: the store failed.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    account, output = require_charged(request)
+    charge = ledger.find_charge(account, key)
+    if charge is None or not charge.counts:
+        raise InvalidRequest(
+            "key", value=key, requirement="must be the key of a stream that was charged",
+            remedy="give its --key, or begin it: `dp-budget stream advance`",
+        )  # fmt: skip
+    layout, store = StreamLayout.of(output, key, charge.id), open_store(output)
+    with as_release_errors():
+        findings = tuple(
+            line for recorded in ledger.recorded_steps(charge.id) for line in _compared(store, layout, recorded)
+        )
+    steps = ledger.stream_head(charge.id).steps
+    return StreamStatus(uri=layout.root, state=charge.state.value, steps=steps, findings=findings)
+
+
+def _compared(store: ObjectStore, layout: StreamLayout, recorded: RecordedSteps) -> Iterator[str]:
+    which = f"steps {recorded.first} to {recorded.first + recorded.steps - 1}"
+    content = store.read(layout.segment(recorded.first))
+    if content is None or sha256(content) != recorded.object_sha256:
+        yield f"{which}: their object {'is missing' if content is None else 'is not the one that was recorded'}"
+    manifest = store.read(layout.published(segment_file(recorded.first, "json")))
+    if manifest is None:
+        yield f"{which}: are not published yet"
+        return
+    try:
+        fields = json.loads(manifest)
+        place = (fields["first"], fields["steps"], fields["previous_sha256"])
+        files = tuple(ReleaseFile.parse(file) for file in fields["files"])
+    except (ValueError, KeyError, TypeError):
+        yield f"{which}: their manifest is damaged"
+        return
+    if place != (recorded.first, recorded.steps, recorded.previous_sha256):
+        yield f"{which}: their manifest is that of other steps"
+    for file in files:
+        data = store.read(layout.published(file.name))
+        if data is None or not file.matches(data):
+            yield f"{which}: {file.name} {'is missing' if data is None else 'is not what the manifest says'}"

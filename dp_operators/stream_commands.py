@@ -1,0 +1,164 @@
+"""``dp-budget stream``: streams of counts without Airflow."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user
+from dp_operators.command_tools import absolute_place, ended_by_signals, opened_ledger
+from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.request_documents import load_fields
+from spark_jobs.contract.stream_request import StreamRequest, instant
+
+if TYPE_CHECKING:
+    from dp_operators.budget import PrivacyLedger
+    from dp_operators.releasing.streams import AdvancedStream
+
+app = typer.Typer(
+    help="Streams of counts: released step by step, and paid for once.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+StreamFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The stream's request, a JSON or YAML file.")]
+StreamOutput = Annotated[str | None, typer.Option(help="The folder or URI for the stream; by default the request's.")]
+StreamKey = Annotated[
+    str | None, typer.Option(help="The stream's key; by default made from the request without its snapshot.")
+]
+
+
+@app.command("advance")
+def advance_command(
+    request: StreamFile,
+    output: StreamOutput = None,
+    until: Annotated[
+        str | None, typer.Option(help="Release the steps that have ended by this instant; by default by now.")
+    ] = None,
+    key: StreamKey = None,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    private_dir: Annotated[
+        Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
+    ] = None,
+    allotment: Annotated[
+        str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only report which steps are due, and what the stream costs.")
+    ] = False,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Release every step that has ended and is not released yet, in order; the first call charges the whole stream.
+
+    Repeating the command releases only what is due. A stream that was interrupted continues; no step is drawn twice.
+    The snapshot of the table may be another one at each call, and everything else must stay as it was charged. The keys
+    that encrypt the stream's state come from DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
+    """
+    from dp_operators.releasing import LocalRunner
+    from dp_operators.releasing.streams import advance_stream
+
+    stream = _stream(request, output, ledger)
+    moment = dt.datetime.now(dt.UTC) if until is None else instant(until, field="until")
+    runner = LocalRunner(master=master, private_dir=private_dir)
+    with opened_ledger(ledger) as opened:
+        key = key or default_stream_key(stream, opened)
+        if dry_run:
+            _forecast(stream, opened, runner, moment, key=key, allotment=allotment)
+            return
+        with ended_by_signals():
+            advanced = advance_stream(
+                stream,
+                ledger=opened,
+                runner=runner,
+                key=key,
+                until=moment,
+                allotment=allotment,
+                actor=actor_or_user(actor),
+                progress=lambda line: typer.echo(line, err=True),
+            )
+    _report(advanced, stream)
+
+
+@app.command("show")
+def show_command(
+    request: StreamFile, output: StreamOutput = None, key: StreamKey = None, ledger: LedgerUrl = None
+) -> None:
+    """Show how far a stream is, and compare its published steps with the ledger; exit code 1 if they differ."""
+    from dp_operators.releasing.stream_records import stream_status
+
+    stream = _stream(request, output, ledger)
+    with opened_ledger(ledger) as opened:
+        key = key or default_stream_key(stream, opened)
+        status = stream_status(stream, ledger=opened, key=key)
+    typer.echo(f"stream {key}: {status.state}, epsilon {plain(stream.budget.epsilon)}")
+    typer.echo(f"{status.steps} of {stream.steps} steps are released, up to {_moment(stream, status.steps)}")
+    typer.echo("\n".join(status.findings) or f"{status.uri} is what the ledger recorded")
+    if status.findings:
+        raise typer.Exit(Exit.FAILED)
+
+
+def default_stream_key(request: StreamRequest, ledger: PrivacyLedger) -> str:
+    """The key of a stream without --key: the same for every snapshot of the table.
+
+    Raises:
+        InvalidRequest: the account cannot be charged for the request.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    from dp_operators.releasing import complete
+
+    return f"stream/{complete(request, ledger).charged_sha256}"
+
+
+def _stream(path: Path, output: str | None, ledger: str | None) -> StreamRequest:
+    from dp_operators.releasing import has_references, require_no_key_file, with_references
+
+    fields = load_fields(path)
+    require_no_key_file(fields)
+    if has_references(fields):
+        with opened_ledger(ledger) as opened:
+            fields = with_references(fields, opened)
+    request = StreamRequest.parse(fields)
+    if output is None:
+        return request
+    return StreamRequest.parse({**request.to_dict(), "output": absolute_place(output)})
+
+
+def _forecast(
+    request: StreamRequest,
+    ledger: PrivacyLedger,
+    runner: Any,
+    until: dt.datetime,
+    *,
+    key: str,
+    allotment: str | None,
+) -> None:
+    """Print the cost of a stream and its due steps; nothing is reserved, run or written."""
+    from dp_operators.releasing import complete, forecast
+
+    price = forecast(complete(request, ledger), ledger=ledger, runner=runner, key=key, allotment=allotment)
+    cost, steps = plain(price.cost.epsilon), 0
+    if price.charge is not None:
+        steps = ledger.stream_head(price.charge.id).steps
+        typer.echo(f"would charge nothing to {price.account}: the stream is paid for, with epsilon {cost}")
+    for block, budget in price.left.items():
+        where = price.account if block == "all" else f"block {block} of {price.account}"
+        typer.echo(f"would charge epsilon {cost} once to {where}, which has {plain(budget.epsilon)} left")
+    due = request.steps_before(until)
+    typer.echo(f"{max(0, due - steps)} steps are due; {steps} of {request.steps} are released")
+
+
+def _report(advanced: AdvancedStream, request: StreamRequest) -> None:
+    if advanced.released:
+        last = advanced.steps - 1
+        typer.echo(f"released steps {advanced.first} to {last}, up to {_moment(request, advanced.steps)}", err=True)
+    else:
+        typer.echo(f"no step is due: {advanced.steps} of {request.steps} are released", err=True)
+    typer.echo(advanced.uri)
+
+
+def _moment(request: StreamRequest, step: int) -> str:
+    return request.step_begins(step).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,84 @@
+"""The guarantee of a stream in plain words, its public rules for rows, and what it takes for granted.
+
+Every sentence follows from the request; none depends on a count.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.contract.release import NOT_PRIVATE
+from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.publishing.privacy_statement import WITHOUT_GUARANTEE, promise
+
+_PAID = "The cost is paid once and covers every step of the stream, however long it is, and every state."
+
+
+def stream_statement(request: StreamRequest, guarantee: str) -> str:
+    """The promise, and whom it protects: the same for every step.
+
+    Args:
+        request: the stream's request.
+        guarantee: the stamp of its noise.
+    """
+    if guarantee == NOT_PRIVATE:
+        return WITHOUT_GUARANTEE
+    promised = promise(request.budget, request.neighbours, request.unit).replace("this release", "this stream")
+    return "\n\n".join(
+        (
+            f"{promised} {_PAID}",
+            f"Who is protected: {_protected(request)}",
+            "Other releases: the costs of all releases and streams about the same rows add up, and the ledger keeps "
+            "them within the cap of the account.",
+        )
+    )
+
+
+def stream_rules(request: StreamRequest) -> tuple[str, ...]:
+    """The treatment of rows, in order of application."""
+    lines = []
+    if request.block_filter is not None:
+        lines.append(
+            f"Only rows in the charged blocks {request.written_blocks} of {request.block_expression}, in UTC, are read."
+        )
+    if request.where is not None:
+        lines.append(f"Only rows for which this condition is true are used: {request.where}.")
+    lines.append(
+        f"A row counts in the step of {request.step} in which its {request.time} lies, in UTC; a row without a "
+        f"{request.time}, or with one outside the stream, is left out."
+    )
+    if request.states is not None:
+        lines.append(
+            f"A row counts in the state that its {request.states.column} names; a row whose {request.states.column} is "
+            f"null or not among the {len(request.leaf_names):,} states of the request is left out."
+        )
+    if request.unit.column is not None:
+        lines.append(
+            f"Of the rows that share a value of {request.unit.column}, at most {request.rows_per_step} in a step and "
+            f"{request.unit.max_rows} in all are used: the first by time, and within a step by a secret order; a row "
+            f"without {request.unit.column} is left out."
+        )
+    lines.append("A row that arrives after its step was released is never counted.")
+    return tuple(lines)
+
+
+def stream_assumptions(request: StreamRequest) -> tuple[str, ...]:
+    """What the guarantee takes for granted, one sentence each."""
+    sentences = [
+        "The table only gains rows: a row keeps its time, its state and its unit, and none is removed while the stream "
+        "runs. A row that moves to another step can be counted in both.",
+        "The request is public, including its states.",
+    ]
+    if request.record is not None:
+        sentences.append(f"The request calls a row of the table a “{request.record}”; nothing checks this.")
+    return tuple(sentences)
+
+
+def _protected(request: StreamRequest) -> str:
+    unit = request.unit
+    if unit.column is None:
+        return "one row, and a row is not a person: someone with several rows is protected for each row separately."
+    twice = " (twice the noise, because a row may be replaced)" if request.neighbours is Neighbours.REPLACE_ONE else ""
+    return (
+        f"all rows with the same value of {unit.column}, of which at most {unit.max_rows} are used in the stream: "
+        f"each is released at epsilon {plain(request.epsilon_per_row)}, a part of {unit.max_rows}{twice}."
+    )
