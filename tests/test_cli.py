@@ -169,6 +169,7 @@ def test_request_that_the_application_refuses_ends_with_2_and_is_paid_back(lab, 
     judge(lab)
 
 
+@pytest.mark.verify
 def test_application_that_fails_ends_with_1_and_the_same_command_goes_on(lab, dp_budget, monkeypatch):
     monkeypatch.setenv("DP_FAKE", "fail")
     status, out, err = dp_budget("run", request_file(lab), "--output", lab.output)
@@ -201,6 +202,7 @@ def test_dry_run_says_the_price_and_changes_nothing(lab, dp_budget):
     assert not Path(lab.output).exists()
 
 
+@pytest.mark.verify
 def test_dry_run_of_a_release_that_is_paid_for_says_that_it_costs_no_more(lab, dp_budget, monkeypatch):
     path = request_file(lab, budget={"epsilon": "6"})  # of 10: a second one would exceed the cap
     monkeypatch.setenv("DP_FAKE", "fail")

@@ -179,7 +179,7 @@ def test_the_noise_of_one_table_makes_the_same_measurement_of_another(options, r
     assert calls is not None or "theil_sen" in options.method
 
 
-@pytest.mark.sampled("options")
+@pytest.mark.sampled
 @BOTH
 @pytest.mark.parametrize("options", FIRST)
 def test_the_noise_of_one_table_makes_the_same_summary_of_another(options, relation):

@@ -44,7 +44,7 @@ def vectors(run, pair):
     return [differing[i] for i in np.unique(np.linspace(0, len(differing) - 1, TRIED).astype(int))]
 
 
-@pytest.mark.sampled("options")
+@pytest.mark.sampled
 @BOTH
 @pytest.mark.parametrize("options", FIRST)
 def test_a_vector_without_its_noise_is_seen_in_every_kind(options, relation):

@@ -73,6 +73,7 @@ def test_a_comparison_has_its_form_whatever_was_released(rows, method):
         assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["p_value"] == found.p_value
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @EVERY_ROWS
 @pytest.mark.usefixtures("few_copies")
@@ -103,6 +104,7 @@ def test_without_noise_one_curve_does_not_differ_from_itself(rows):
     assert (found.p_value, found.auc_p_value) == (1, 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @EVERY_ROWS
 @pytest.mark.parametrize("neighbours", Neighbours)

@@ -53,6 +53,7 @@ def few_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "COPIES_OF_FULL_GRID", 9)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_copies")
 @pytest.mark.parametrize("name", DATA_SETS)
@@ -72,7 +73,7 @@ def test_without_noise_both_areas_are_those_of_scikit_learn(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("name")
+@pytest.mark.sampled
 @pytest.mark.usefixtures("few_copies")
 @pytest.mark.parametrize("epsilon", ["0.05", "1"])
 @pytest.mark.parametrize("name", DATA_SETS)

@@ -85,6 +85,7 @@ def test_race_of_two_deployments_for_the_last_budget_has_one_winner(shared: Priv
     assert shared.verification().findings == ()
 
 
+@pytest.mark.verify
 @pytest.mark.slow
 @pytest.mark.sampled
 def test_allotments_keep_deployments_out_of_each_others_way(shared: PrivacyLedger, tmp_path: Path) -> None:

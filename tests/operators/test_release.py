@@ -204,6 +204,7 @@ class TestRelease:
         assert Path(first["uri"], "release.json").read_bytes() == manifest
         assert len(account.history("visits")) == 1
 
+    @pytest.mark.verify
     @pytest.mark.slow
     @pytest.mark.usefixtures("account")
     def test_deployment_is_the_tasks_or_the_connections(self, make: Make, connect: Connect, tmp_path: Path) -> None:
@@ -292,6 +293,7 @@ class TestFailure:
         assert "cannot be used" in failure(make(), LedgerUnreachable)
         assert not (tmp_path / "releases").exists()
 
+    @pytest.mark.verify
     @pytest.mark.slow
     def test_application_that_dies_may_be_retried_and_goes_on(
         self, account: PrivacyLedger, make: Make, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -311,6 +313,7 @@ class TestFailure:
         assert failure(make()).startswith("table.path: got '/lake/t'; must be a table")
         assert str(account.remaining("visits").epsilon) == "1.5"
 
+    @pytest.mark.verify
     @pytest.mark.slow
     def test_killed_task_ends_its_application(
         self, account: PrivacyLedger, make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -60,6 +60,7 @@ def steps_of_a_release(stage) -> int:
     return steps
 
 
+@pytest.mark.verify
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("orphaned", [False, True])

@@ -34,6 +34,7 @@ def table(spark: SparkSession, rows: list[Any], partitions: int = 1) -> DataFram
 
 
 @pytest.mark.spark
+@pytest.mark.verify
 @settings(
     max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
 )

@@ -175,6 +175,7 @@ def admitted(text: str) -> bool:
     return True
 
 
+@pytest.mark.verify
 @settings(QUERIES, max_examples=EXAMPLES)
 @given(patterns=st.lists(PATTERNS, min_size=30, max_size=40, unique=True))
 def test_patterns_mean_what_spark_reads_in_them(spark: SparkSession, patterns: list[str]) -> None:

@@ -233,6 +233,7 @@ def test_columns_bound_as_other_types_are_another_request(tmp_path: Path, first_
     ledger.close()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("task", RESERVED)
 def test_reservation_is_burnt_with_one_line(upgraded: PrivacyLedger, first_store: S3, task: str) -> None:
     fields = RESERVED[task]
@@ -313,6 +314,7 @@ def test_command_without_a_key_finds_what_it_has_paid_for(upgraded: PrivacyLedge
     assert default_key(other, upgraded) == f"cli/{other.sha256}"
 
 
+@pytest.mark.verify
 def test_reconciled_ledger_knows_old_requests_by_their_hashes(
     upgraded: PrivacyLedger, tmp_path: Path, first_store: S3
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_score_moves_by_one_row_and_is_whole(monkeypatch):
     assert max(moved) == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("counts", [np.repeat([0, 900, 30, 0], 64), np.kron([[0, 90], [3, 0]], np.ones((8, 8), int))])
 def test_it_learns_what_a_spread_total_does_not_know(counts):

@@ -62,6 +62,7 @@ def test_the_published_circle_repeats_pairs_of_an_odd_number_of_rows(rows):
     assert max(ours.values()) == 1
 
 
+@pytest.mark.verify
 @pytest.mark.slow
 def test_matchings_made_in_pieces_are_the_same():
     ends = np.sort(np.concatenate([np.stack(ends) for ends in matched(2001, 2001)], axis=1), axis=0)
