@@ -10,6 +10,7 @@ import typer
 
 from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user
 from dp_operators.command_tools import absolute_place, ended_by_signals, opened_ledger
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request_documents import load_fields
 from spark_jobs.contract.stream_request import StreamRequest, instant
@@ -62,7 +63,7 @@ def advance_command(
     from dp_operators.releasing.streams import advance_stream
 
     stream = _stream(request, output, ledger)
-    moment = dt.datetime.now(dt.UTC) if until is None else instant(until, field="until")
+    moment = _until(until)
     runner = LocalRunner(master=master, private_dir=private_dir)
     with opened_ledger(ledger) as opened:
         key = key or default_stream_key(stream, opened)
@@ -111,6 +112,23 @@ def default_stream_key(request: StreamRequest, ledger: PrivacyLedger) -> str:
     from dp_operators.releasing import complete
 
     return f"stream/{complete(request, ledger).charged_sha256}"
+
+
+def _until(given: str | None) -> dt.datetime:
+    """The instant of the option --until, by default now.
+
+    Raises:
+        InvalidRequest: it is no instant, or has not come yet: a step is released once, so that rows still to come in a
+            step that has not ended would never be counted.
+    """
+    now = dt.datetime.now(dt.UTC)
+    moment = now if given is None else instant(given, field="until")
+    if moment > now:
+        raise InvalidRequest(
+            "until", value=given, requirement="must not lie in the future: a step is released once, when it has ended",
+            remedy="leave it out for now",
+        )  # fmt: skip
+    return moment
 
 
 def _stream(path: Path, output: str | None, ledger: str | None) -> StreamRequest:

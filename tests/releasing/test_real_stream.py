@@ -96,6 +96,7 @@ def test_a_stream_by_the_command_line(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv(STREAM_KEYS_VARIABLE, f"k1:{'ab' * 32}")
     forecast = run("advance", first, "--until", "2026-01-02T06:00:00Z", "--dry-run")
     assert "30 steps are due; 0 of 48 are released" in forecast.output
+    assert run("advance", first, "--until", "9000-01-01T00:00:00Z").exit_code != 0
     for document, until in ((first, "2026-01-02T06:00:00Z"), (second, "2026-01-03T06:00:00Z")):
         result = run("advance", document, "--until", until, *private)
         assert result.exit_code == 0, result.output

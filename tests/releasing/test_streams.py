@@ -372,6 +372,17 @@ def test_real_kills_anywhere_leave_one_stream(lab: StreamLab, point: str) -> Non
     judge_stream(lab, steps=6)
 
 
+@pytest.mark.verify
+@pytest.mark.parametrize("point", POINTS)
+def test_real_kills_on_both_databases(tmp_path: Path, ledger_url: str, point: str) -> None:
+    lab = StreamLab(tmp_path, url=ledger_url)
+    application = point in ("before_draw", "after_draw", "before_store_steps", "after_store_steps")
+    for hours in (2, 4):
+        lab.attempt("" if application else point, hours, app_failpoint=point if application else "").wait()
+    lab.advance(6)
+    judge_stream(lab, steps=6)
+
+
 def test_a_window_of_time_before_the_stream_is_nothing(lab: StreamLab) -> None:
     ledger = lab.ledger()
     ledger.close()
