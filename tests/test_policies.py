@@ -135,7 +135,7 @@ print(sorted(bag.dags), *bag.import_errors.values())
 """
 
 
-@pytest.mark.slow
+@pytest.mark.verify
 def test_airflow_applies_it_when_it_parses_a_dag(tmp_path: Path) -> None:
     for folder in ("config", "dags"):
         (tmp_path / folder).mkdir()

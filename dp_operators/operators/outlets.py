@@ -51,7 +51,8 @@ def with_release_outlets(given: Any, request: Any) -> list[Any]:
     for outlet in outlets:
         if isinstance(outlet, AssetAlias) and account and outlet.name.startswith(ALIAS.format(account="")):
             _require_own(outlet, account)
-    return outlets if own is None or own in outlets else [*outlets, own]
+    listed = own is None or own in outlets or (isinstance(own, Asset) and _with_uri(outlets, own.uri) is not None)
+    return outlets if listed else [*outlets, own]
 
 
 def record_event(event: ReleaseEvent, outlets: Collection[Any], context: Context) -> None:
@@ -61,10 +62,16 @@ def record_event(event: ReleaseEvent, outlets: Collection[Any], context: Context
         return
     asset, alias = release_asset(str(event.request.output)), release_alias(event.account)
     extra = event.to_dict()
-    if any(isinstance(outlet, Asset) and outlet.uri == asset.uri for outlet in outlets):
-        accessors[asset].extra.update(extra)
+    own = _with_uri(outlets, asset.uri)
+    if own is not None:
+        accessors[own].extra.update(extra)
     elif alias in outlets:
         accessors[alias].add(asset, extra=extra)
+
+
+def _with_uri(outlets: Collection[Any], uri: str) -> Asset | None:
+    """The asset of this URI, which may have a name of its own; Airflow allows one name for each URI."""
+    return next((outlet for outlet in outlets if isinstance(outlet, Asset) and outlet.uri == uri), None)
 
 
 def _require_own(outlet: AssetAlias, account: str) -> None:

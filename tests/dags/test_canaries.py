@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from airflow.sdk import DAG
 
 from dp_operators.budget import ChargeState, PrivacyLedger
+from dp_operators.operators.events import ReleaseEvent
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from spark_jobs.contract.store.layout import SALT_VARIABLE
 from tests.support.accounts import open_bound
@@ -21,6 +23,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.m
 BIRD = "-".join(["canary", "bird"])
 DIGITS = "".join(["98765", "4321987"])
 CANARIES = (BIRD, DIGITS)
+PUBLIC = {"account", "key", "cost", "left", "status", "manifest_sha256"}
 LABELS = ["yes", "no", f"{BIRD}-label", None]
 SCORES = [float(f"0.{DIGITS}"), float(f"7.{DIGITS}"), float("-inf"), float("nan"), None, 0.25]
 
@@ -82,12 +85,60 @@ def found(texts: dict[str, str]) -> set[tuple[str, str]]:
     return {(where, canary) for where, text in texts.items() for canary in CANARIES if canary in text}
 
 
+def events(uri: str) -> list[str]:
+    """The asset events of releases into a folder, as Airflow's database has them."""
+    with sqlite3.connect(HOME / "airflow.db") as database:
+        query = "SELECT asset_event.extra FROM asset_event JOIN asset ON asset.id = asset_event.asset_id WHERE uri = ?"
+        return [extra for (extra,) in database.execute(query, (uri,))]
+
+
+@pytest.fixture
+def metrics(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is sent to Airflow's metrics, as text."""
+    sent: list[str] = []
+    for name in ("incr", "gauge"):
+        monkeypatch.setattr(
+            f"dp_operators.operators.metrics.stats.{name}", lambda *given, **named: sent.append(f"{given} {named}")
+        )
+    return sent
+
+
+@pytest.fixture
+def facets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The facets of each release, as text; the same that OpenLineage's provider asks for."""
+    from dp_operators.lineage.facets import cost_of, guarantee_of
+    from dp_operators.operators.release import count_release
+
+    made: list[str] = []
+
+    def describe(event: ReleaseEvent) -> None:
+        made.append(json.dumps([cost_of(event), guarantee_of(event), event.columns]))
+        count_release(event)
+
+    monkeypatch.setattr("dp_operators.operators.release.count_release", describe)
+    return made
+
+
 @pytest.mark.usefixtures("airflow_database")
 def test_values_that_do_not_fit_reach_nobody(
-    account: PrivacyLedger, table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    account: PrivacyLedger,
+    table: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    metrics: list[str],
+    facets: list[str],
 ) -> None:
     run = run_dag(make_dag("canary_good", table, tmp_path / "releases"))
     assert states(run) == {"release": "success"}
+    [event] = events(f"file://{tmp_path}/releases")
+    [facet] = facets
+    assert "manifest_sha256" in event
+    assert any("privacy.share_left" in line for line in metrics)
+    # beside the canaries: no released figure is in them, only budgets, statuses, names and hashes
+    assert set(json.loads(event)) == PUBLIC | {"share_left", "uri"}
+    assert set(json.loads(facet)[0]) == PUBLIC
+    told = {"event": event, "facet": facet, "metrics": "\n".join(metrics)}
+    assert found(told) == set()
     [folder] = [path.parent for path in tmp_path.glob("releases/*/release.json")]
     texts = {path.name: path.read_bytes().decode(errors="replace") for path in folder.rglob("*") if path.is_file()}
     assert "release.json" in texts

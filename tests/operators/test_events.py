@@ -20,14 +20,11 @@ from dp_operators.lineage.facets import COST, GUARANTEE, cost_of, dataset_name, 
 from dp_operators.links.release import AccountLink, ReportLink, VerifyLink
 from dp_operators.operators import ReleaseDiagnosticsOperator, RocCurveOperator, release_alias, release_asset
 from dp_operators.operators.events import ReleaseEvent
-from dp_operators.releasing import Published, ReleaseKey
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.request import ReleaseRequest
 from tests.support.accounts import open_bound
 from tests.support.airflow import make_context, run_dag, states
 
 KEY: Any = None
-STATUS = {"roc_curve": "ok"}
 FIELDS = {"uri", "key", "account", "cost", "left", "share_left", "status", "manifest_sha256"}
 
 
@@ -85,6 +82,8 @@ class TestOutlets:
         own = Asset("somebody's own")
         assert RocCurveOperator(**given, outlets=[own, folder]).outlets == [own, folder]
         assert RocCurveOperator(**given, default_args={"outlets": [own]}).outlets == [own, folder]
+        renamed = Asset(name="churn", uri=folder.uri)
+        assert RocCurveOperator(**given, outlets=[renamed]).outlets == [renamed]
 
     def test_folder_that_is_known_later_has_an_alias_by_account(self, given: dict[str, Any]) -> None:
         later = {**given, "output": "{{ params.output }}"}
@@ -103,20 +102,7 @@ class TestOutlets:
             RocCurveOperator(**given, outlets=[release_alias("stays")])
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Releases that are published at once, without an application; budgets and accounts are checked as ever."""
-
-    def publish(request: ReleaseRequest, *, ledger: PrivacyLedger, key: ReleaseKey, **_: Any) -> Published:
-        price = request.budget
-        charge = ledger.reserve(str(request.account), release=str(key), epsilon=price.epsilon, blocks=request.blocks)
-        facts = {"charge_id": charge.id, "manifest_sha256": "ab" * 32, "adopted": False, "status": dict(STATUS)}
-        return Published(uri=f"{request.output}/folder", key=str(key), cost=price, **facts)
-
-    monkeypatch.setattr("dp_operators.releasing.release", publish)
-
-
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_release")
 class TestEvent:
     def test_event_says_where_the_release_is_what_it_cost_and_what_is_left(
         self, given: dict[str, Any], metrics: Metrics
@@ -134,6 +120,11 @@ class TestEvent:
         assert ("privacy.releases.visits", {}) in metrics.counted
         assert ("privacy.share_left", 0.75, {"account": "visits"}) in metrics.set
         assert released(RocCurveOperator(**given))[1] == extra  # repeated, it says the same again
+
+    def test_asset_of_the_folder_by_another_name_gets_the_event(self, given: dict[str, Any]) -> None:
+        renamed = Asset(name="churn", uri=release_asset(given["output"]).uri)
+        _, extra = released(RocCurveOperator(**given, outlets=renamed))
+        assert set(extra) == FIELDS
 
     def test_alias_gets_the_asset_of_the_folder(self, given: dict[str, Any], tmp_path: Path) -> None:
         operator = RocCurveOperator(**{**given, "output": "{{ params.output }}"})
@@ -157,9 +148,13 @@ class TestEvent:
         assert metrics.set == []
 
     def test_undefined_figures_are_counted(
-        self, given: dict[str, Any], metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+        self,
+        given: dict[str, Any],
+        metrics: Metrics,
+        quick_release: dict[str, str],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setitem(STATUS, "roc_curve", "undefined")
+        monkeypatch.setitem(quick_release, "roc_curve", "undefined")
         context = make_context()
         context["ti"].xcom_push = lambda **_: None
         with pytest.raises(AirflowSkipException):
@@ -241,7 +236,7 @@ def test_data_sets_are_named_as_openlineage_names_them(identity: str, namespace:
 
 @pytest.mark.airflow
 @pytest.mark.slow
-@pytest.mark.usefixtures("airflow_database", "fake_application", "given")
+@pytest.mark.usefixtures("airflow_database", "quick_release")
 def test_airflow_stores_the_event_and_the_links(given: dict[str, Any], tmp_path: Path) -> None:
     from airflow.models.asset import AssetEvent, AssetModel
     from airflow.models.xcom import XComModel

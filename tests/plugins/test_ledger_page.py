@@ -68,7 +68,9 @@ def olga(server: LiveApiServer) -> str:
     return server.token("olga")
 
 
+VERIFY = "/privacy_ledger_default/verify?account=visits&uri=%2Fetc%2Ffolder"
 PATHS = ["/", "/privacy_ledger_default/", "/privacy_ledger_default/account?name=visits", "/no_such/", "/ledger_away/"]
+PATHS += [VERIFY]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -104,6 +106,12 @@ def test_user_who_may_read_the_connection_sees_the_accounts(server: LiveApiServe
     assert "script-src" not in headers["content-security-policy"]
     assert headers["content-security-policy"].startswith("default-src 'none'")
     assert headers["cache-control"] == "no-store"
+
+
+def test_folder_that_is_not_the_accounts_is_not_verified(server: LiveApiServer, olga: str) -> None:
+    status, body, _ = server.get(f"{PAGE}{VERIFY}", token=olga)
+    assert status == 404
+    assert "account visits is bound to no folder for its releases" in body
 
 
 def test_account_is_shown_with_its_charges_and_every_text_escaped(server: LiveApiServer, olga: str) -> None:

@@ -1,0 +1,70 @@
+"""The page that verifies a release: sound, altered, out of reach, and elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.plugins.verification import verification
+from dp_operators.releasing import LocalRunner, ReleaseError, release
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.request import ReleaseRequest
+from tests.operators.conftest import FAKE
+from tests.support.accounts import open_bound
+
+pytestmark = [pytest.mark.slow, pytest.mark.verify]
+
+
+@pytest.fixture
+def released(airflow_ledger: PrivacyLedger, tmp_path: Path) -> tuple[PrivacyLedger, str]:
+    """A ledger with one release, and the release's folder."""
+    open_bound(airflow_ledger, "visits & co", epsilon="1", table="/lake/visits", output=tmp_path / "releases")
+    request = ReleaseRequest.parse(
+        {
+            "account": "visits & co",
+            "table": {"path": "/lake/visits", "snapshot": {"path_version": "v1"}},
+            "label": "any_visit",
+            "model": {"kind": "columns", "score": "score", "basis": "public"},
+            "diagnostics": ["roc_curve"],
+            "budget": {"epsilon": "1"},
+            "output": str(tmp_path / "releases" / "sub"),
+        }
+    )
+    runner = LocalRunner(command=FAKE, private_dir=tmp_path / "private", grace=5.0)
+    key = "airflow/dag/run/task/-1"
+    published = release(request, ledger=airflow_ledger, runner=runner, key=key, check=lambda *_: None)
+    return airflow_ledger, published.uri
+
+
+def test_sound_altered_and_unreadable_releases(
+    released: tuple[PrivacyLedger, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, uri = released
+
+    def page() -> str:
+        return verification("ledger", ledger, "visits & co", uri, nonce="n")
+
+    assert "the ledger paid for this manifest" in page()
+    assert "Account visits &amp; co" in page()
+    Path(uri, "report.html").write_text("<script>alert(1)</script>")
+    manifest = json.loads(Path(uri, "release.json").read_text())
+    Path(uri, "release.json").write_text(json.dumps({**manifest, "drawn_at": "<script>"}))
+    assert "This is not what the ledger paid for" in page()
+    assert "report.html: has SHA-256" in page()
+    assert "<script>" not in page()
+
+    def fail(*_: object) -> None:
+        raise ReleaseError("the output store failed")
+
+    monkeypatch.setattr("dp_operators.plugins.verification.check_release_folder", fail)
+    assert "the output store failed" in page()
+
+
+@pytest.mark.parametrize("elsewhere", ["/etc/folder", "{}/../../secret", "{}/../none", "relative"])
+def test_only_folders_of_the_account_are_read(released: tuple[PrivacyLedger, str], elsewhere: str) -> None:
+    ledger, uri = released
+    with pytest.raises(InvalidRequest):
+        verification("ledger", ledger, "visits & co", elsewhere.format(uri), nonce="n")
