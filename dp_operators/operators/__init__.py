@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dp_operators.operators.diagnostics.scores import RocComparisonOperator as RocComparisonOperator
     from dp_operators.operators.diagnostics.scores import RocCurveOperator as RocCurveOperator
     from dp_operators.operators.diagnostics.values import EcdfOperator as EcdfOperator
+    from dp_operators.operators.diagnostics.values import QuantileOperator as QuantileOperator
     from dp_operators.operators.groups import private_release_group as private_release_group
     from dp_operators.operators.outlets import release_alias as release_alias
     from dp_operators.operators.outlets import release_asset as release_asset
@@ -40,7 +41,7 @@ else:
             "diagnostics.score_figures": "AucOperator AveragePrecisionOperator BinormalRocOperator "
             "ConfusionMatrixOperator",
             "diagnostics.scores": "BinnedResidualsOperator CalibrationOperator RocComparisonOperator RocCurveOperator",
-            "diagnostics.values": "EcdfOperator",
+            "diagnostics.values": "EcdfOperator QuantileOperator",
             "groups": "private_release_group",
             "outlets": "release_alias release_asset",
             "release": "ReleaseDiagnosticsOperator",

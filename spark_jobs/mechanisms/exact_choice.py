@@ -20,7 +20,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spark_jobs.arrays import Int64Array
+from spark_jobs.arrays import BoolArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal
 from spark_jobs.mechanisms.noise import Cost, Noise
@@ -32,6 +32,7 @@ SLACK = Decimal(2) ** -90
 SMALLEST_EPSILON = Decimal("1e-20")
 MAX_CANDIDATES = 1 << 22
 MAX_POINTS = 1 << 24
+_LATER_BITS = WEIGHT_BITS - 64
 _PRECISION = 120
 _ROUGH_BITS = 36
 
@@ -94,6 +95,27 @@ def integer_weights(scores: ArrayLike, rate: Decimal) -> tuple[NDArray[np.intp],
                 factors[gap] = int((-rate * gap).exp() * UNIT)
             weights.append(weights[-1] * factors[gap] >> WEIGHT_BITS)
     return len(descending) - 1 - inverse.reshape(-1), weights
+
+
+def coins(levels: NDArray[np.intp], weights: list[int], noise: Noise) -> BoolArray:
+    """Independent coins of exact probability ``min((weight + FLOOR) / UNIT, 1)``, one for each candidate.
+
+    A uniform number of ``WEIGHT_BITS`` bits is compared with ``weight + FLOOR``. Its first 64 bits nearly always
+    decide; the others are drawn only where they do not.
+
+    Args:
+        levels: from ``integer_weights``.
+        weights: from ``integer_weights``.
+        noise: source of the random bits (``SecureNoise`` in production).
+    """
+    limits = [min(weight + FLOOR, UNIT) for weight in weights]
+    first = np.array([min(limit >> _LATER_BITS, 2**64 - 1) for limit in limits], dtype=np.uint64)[levels]
+    drawn = noise.words(levels.size)
+    heads = drawn < first
+    for at in np.flatnonzero(drawn == first).tolist():
+        later = int.from_bytes(noise.words(_LATER_BITS // 64).tobytes(), "little")
+        heads[at] = (int(drawn[at]) << _LATER_BITS) + later < limits[levels[at]]
+    return heads
 
 
 def choose(levels: NDArray[np.intp], weights: list[int], lengths: Int64Array, noise: Noise) -> tuple[int, int]:

@@ -13,12 +13,10 @@ from numpy.typing import ArrayLike
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.exact_choice import (
-    FLOOR,
     MAX_POINTS,
-    UNIT,
-    WEIGHT_BITS,
     choose,
     choose_point,
+    coins,
     exponential_rate,
     integer_weights,
     uniform_below,
@@ -75,6 +73,9 @@ def permute_and_flip(
 ) -> int:
     """An index: candidates in random order, each accepted with probability ``exp(-rate (max score - score))``.
 
+    The first that is accepted is chosen. So it is uniform among all candidates that would be accepted, and their coins
+    are tossed at once. The best is accepted with certainty.
+
     Formal guarantee, parameters and Raises: as in ``exponential_mechanism``. Its expected score is never lower, and it
     is report-noisy-max with exponential noise (McKenna, Sheldon, NeurIPS 2020, theorems 1 and 2; Ding, Kifer et al.,
     2021).
@@ -89,15 +90,8 @@ def permute_and_flip(
     levels, weights = integer_weights(scores, rate)
     if meter is not None:
         meter.spend(epsilon, label="permute and flip")
-    waiting = np.arange(levels.size)
-    for left in range(levels.size, 0, -1):
-        at = uniform_below(left, noise)
-        candidate = int(waiting[at])
-        waiting[at] = waiting[left - 1]
-        drawn = int.from_bytes(noise.words(WEIGHT_BITS // 64).tobytes(), "little")
-        if drawn < min(weights[levels[candidate]] + FLOOR, UNIT):
-            return candidate
-    raise ArithmeticError("no candidate was accepted, though the best one is accepted with certainty")
+    accepted = np.flatnonzero(coins(levels, weights, noise))
+    return int(accepted[uniform_below(accepted.size, noise)])
 
 
 def report_noisy_max(

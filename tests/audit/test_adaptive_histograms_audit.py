@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.mechanisms.histograms import adaptive_grid, mwem, release_histogram
+from spark_jobs.mechanisms.histograms import adaptive_grid, mwem, release, release_histogram
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.audit import Tampered, audit_outputs, convicts, samples
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
 EPSILON = Decimal("1.5")
 ROUNDS = 3
-NAMES = ["ahp", "adaptive_grid", "mwem"]
+NAMES = ["ahp", "adaptive_grid", "mwem", "auto"]
 MECHANISMS = {f"histogram, {name}": name for name in NAMES}
 BASES = np.array([30, 0, 2, 0]), np.array([0, 40, 0, 0])
 FIRST, LAST = np.array([1, 0, 0, 0]), np.array([0, 0, 0, 1])
@@ -32,7 +32,8 @@ PAIRS = {
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Two blocks of a grid and three rounds, so that four cells show all that a method does."""
+    """Two blocks of a grid and three rounds, and no few cells, so that four cells show all that a method does."""
+    monkeypatch.setattr(release, "FEW_CELLS", 3)
     monkeypatch.setattr(adaptive_grid, "FIRST", 2)
     monkeypatch.setattr(mwem, "rounds", lambda worth, cells: ROUNDS)
 
@@ -153,7 +154,7 @@ def size_of(table, count):
         ),
         ("mwem", size_of, PAIRS[ADDED][0], "exact total"),
     ],
-    ids=NAMES,
+    ids=NAMES[:3],
 )
 def test_a_shape_that_no_noise_covers_is_convicted(name, mechanism, pair, fault):
     found = audit_outputs(mechanism, *pair, samples=samples(1500))

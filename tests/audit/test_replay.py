@@ -31,7 +31,8 @@ pytestmark = [pytest.mark.audit]
 
 OTHER_MODEL = {"kind": "columns", "basis": "public", "score": "other"}
 REFERENCE = {"distribution": "normal", "parameters": (5, 2)}
-ECDF = {"column": "amount", "bounds": (0.0, 10.0), "cells": 1024, "points": 16}
+VALUES = {"column": "amount", "bounds": (0.0, 10.0), "cells": 1024}
+ECDF = {**VALUES, "points": 16}
 LINE = {"x": "x", "y": "y", "x_bounds": (0.0, 1.0), "y_bounds": (0.0, 1.0), "cells": 64, "matchings": 3}
 BASE: dict[str, list[dict]] = {
     "roc_curve": [{}, {"thresholds": 8}],
@@ -43,6 +44,7 @@ BASE: dict[str, list[dict]] = {
     "binned_residuals": [{"bins": 4}],
     "calibration": [{"bins": 4}],
     "ecdf": [{}, ECDF, {**ECDF, "bounds": None}, {**ECDF, "reference": REFERENCE}],
+    "quantile": [{}, VALUES, {**VALUES, "bounds": None}],
     "residual_plot": [{"outcome": "paid"}, {"outcome": "paid", "bins": 8}],
     "linear_regression": [LINE, {**LINE, "group_by": "site", "groups": ["a", "b"]}],
     "linear_fit": [

@@ -102,13 +102,13 @@ def test_noise_in_every_cell_has_the_variance_of_its_sensitivity(name, neighbour
 @pytest.mark.parametrize(
     ("shape", "rows", "chosen"),
     [
-        ((32,), None, "hb"),
+        ((32,), 1, "hb"),
         ((8, 8), 10, "hb"),
-        ((4096,), None, "dawa"),
         ((4096,), 1_000, "adaptive_grid"),
+        ((4096,), 40_000, "adaptive_grid"),
         ((4096,), 100_000, "dawa"),
         ((4096,), 10_000_000, "hb"),
-        ((64, 64), None, "adaptive_grid"),
+        ((64, 64), 1_000, "adaptive_grid"),
         ((64, 64), 100_000, "adaptive_grid"),
         ((64, 64), 10_000_000, "hb"),
     ],
@@ -118,6 +118,18 @@ def test_the_default_follows_public_facts(shape, rows, chosen):
     zeros = np.zeros(shape, int)
     made = release_histogram(zeros, epsilon="0.1", noise=SeededNoise(1), expected_rows=rows)
     assert made.method == chosen
+
+
+@pytest.mark.parametrize(("rows", "chosen"), [(100, "adaptive_grid"), (8_000, "dawa"), (900_000, "hb")])
+@BOTH
+def test_without_a_number_of_rows_a_noisy_one_is_paid_for(rows, chosen, neighbours):
+    counts = np.full(1024, rows // 1024)
+    made = release_histogram(counts, epsilon="1", neighbours=neighbours, noise=SeededNoise(1))
+    assert made.method == chosen
+    assert (made.spendings[0].label, made.spendings[0].epsilon) == ("noisy total", Decimal("0.01"))
+    assert sum(spending.epsilon for spending in made.spendings) == 1
+    few = release_histogram(counts[:64], epsilon="1", neighbours=neighbours, noise=SeededNoise(1))
+    assert [spending.label for spending in few.spendings] == ["hierarchy of counts"]
 
 
 def test_a_replaced_row_is_half_the_signal():

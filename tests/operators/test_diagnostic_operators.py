@@ -50,6 +50,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "binormal_roc": {"points": 11},
     "confusion_matrix": {"thresholds": (0.2, 0.5)},
     "ecdf": {"column": "amount", "bounds": (0, 1000), "scale": "log", "unit": 0.5, "cells": 1024},
+    "quantile": {"level": 0.9, "column": "amount", "interval": False},
     "residual_plot": {"outcome": "wage", "unit": 0.01},
     "linear_regression": {**LINE, "cells": 64, "group_by": "tract", "groups": ("1", 2)},
     "linear_fit": {"features": {"age": (18, 80)}, "outcome": "wage", "outcome_bounds": (0, 100)},

@@ -147,6 +147,15 @@ _ECDF = st.one_of(
         BOUNDS,
     ),
 )
+_QUANTILE = st.one_of(
+    _kind("quantile", level=st.sampled_from([0.0, 0.5, 0.999999]), confidence=CONFIDENCES),
+    st.builds(
+        lambda options, bounds: {**options, "column": "amount", "bounds": bounds},
+        _kind("quantile", cells=st.sampled_from([256, 32768]), scale=st.sampled_from(["linear", "log"])),
+        BOUNDS,
+    ),
+    st.builds(lambda options: {**options, "column": "amount"}, _kind("quantile", unit=st.sampled_from([1e-100, 1.0]))),
+)
 _LINES = st.builds(
     lambda options, x_bounds, y_bounds, grouped: {
         **options,
@@ -192,6 +201,7 @@ KINDS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "binned_residuals": _grouped("binned_residuals"),
     "calibration": _grouped("calibration"),
     "ecdf": _ECDF,
+    "quantile": _QUANTILE,
     "residual_plot": st.builds(
         lambda options: {**options, "outcome": "wage"},
         _kind(

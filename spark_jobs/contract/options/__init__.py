@@ -52,6 +52,8 @@ from spark_jobs.contract.options.values import (
     EarlierFunction,
     EcdfOptions,
     EcdfSettings,
+    QuantileOptions,
+    QuantileSettings,
     ReferenceDistribution,
     ValueCells,
 )
@@ -86,6 +88,8 @@ __all__ = [
     "OtherScoreCells",
     "PointCells",
     "PointSums",
+    "QuantileOptions",
+    "QuantileSettings",
     "ReferenceDistribution",
     "ResidualCells",
     "ResidualPlotOptions",

@@ -13,7 +13,7 @@ from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.grids import are_bounds, check_grid
-from spark_jobs.contract.options.base import MAX_KEYS, Options, RequestContext, Settings, Statistic
+from spark_jobs.contract.options.base import Options, RequestContext, Settings, Statistic
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.result_checks import (
     ResultCheck,
@@ -42,11 +42,6 @@ MAX_KEY_CHARACTERS = 255
 THEIL_SEN = ("dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen")
 """Methods that match rows with each other; one row more or less would change many pairs."""
 GRADIENTS = ("dp_grad_descent", "dp_grad_descent_zcdp")
-MIN_CELLS_OF_MEDIANS = 16
-"""The fewest cells of an axis with which ``auto`` chooses medians over pairs of rows; with fewer, too many pairs have
-the same x."""
-MAX_KEYS_OF_AUTO = MAX_KEYS // 2
-"""The most counts with which ``auto`` chooses medians; with more, lines are computed from sums."""
 SUMS_OF_GROUP = 6
 """The sums of one group: two numbers of rows, and four sums over its points."""
 
@@ -232,12 +227,7 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         """Counts of points by group, or their sums if the method needs no more."""
         names = ("x", "y", "x_bounds", "y_bounds", "group_by", "groups", "cells")
         fields = {name: getattr(self, name) for name in names}
-        points = PointCells(**fields)
-        if self.method == "auto":
-            # medians, which need the points, are chosen only if sizes are public
-            medians = self.public_sizes and self.cells >= MIN_CELLS_OF_MEDIANS and points.max_keys <= MAX_KEYS_OF_AUTO
-            return points if medians else PointSums(**fields)
-        return points if self.method in (*THEIL_SEN, *GRADIENTS) else PointSums(**fields)
+        return PointCells(**fields) if self.method in (*THEIL_SEN, *GRADIENTS) else PointSums(**fields)
 
     @property
     def approximate(self) -> bool:

@@ -216,31 +216,18 @@ def _distance(name: str) -> tuple[ResultCheck, ...]:
     )
 
 
-class EcdfOptions(EcdfSettings, Options):
-    """Distribution function with its inverse, of a column or of the model's scores.
+class _OfValues(Options):
+    """An entry about the values of a column, or about the model's scores.
 
     Attributes:
         column: a column of numbers; None for the scores.
-        bounds: public bounds of the column's values; None finds bounds privately, with a part of the budget.
+        bounds: public bounds of the column's values. None: an ``ecdf`` finds bounds privately, with a part of the
+            budget; a ``quantile`` is found on a very wide grid, at no cost.
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
-        unit: the smallest size that matters, for ``log`` and for bounds that are found privately.
+        unit: the smallest size that matters, for ``log`` and without bounds.
         cells: the number of cells of the grid, a power of two.
     """
 
-    size_public: ClassVar[bool] = False
-    figures: ClassVar[tuple[str, ...]] = (*_BANDS, "quantiles", "distance")
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("values", *_BANDS),
-        finite("values", "bounds", "rows"),
-        within(*_BANDS),
-        never_falls("values", *_BANDS),
-        ascending(*_BANDS),
-        interval("bounds"),
-        rows("quantiles", within("level"), finite("value", "interval"), inside("value", "interval")),
-        *_distance("distance"),
-        *_distance("comparison.distance"),
-    )
-    kind: Literal["ecdf"] = "ecdf"
     column: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     bounds: tuple[float, float] | None = None
     scale: GridScale = "linear"
@@ -276,6 +263,51 @@ class EcdfOptions(EcdfSettings, Options):
                 )  # fmt: skip
             lower, upper = self.bounds
             check_grid(lower=lower, upper=upper, cells=self.cells, scale=self.scale, unit=self.unit)
+        return self
+
+    @property
+    def statistic(self) -> Statistic:
+        """Counts of scores, or of the column on its grid, which is very wide without bounds."""
+        if self.column is None:
+            return ScoreCells()
+        if self.bounds is None:
+            unit = SEARCH_UNIT if self.unit is None else self.unit
+            reach = unit * 2.0**SEARCH_DOUBLINGS
+            return ValueCells(column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=SEARCH_CELLS)
+        lower, upper = self.bounds
+        return ValueCells(
+            column=self.column, lower=lower, upper=upper, scale=self.scale, unit=self.unit, cells=self.cells
+        )
+
+    @property
+    def named(self) -> str | None:
+        """The name of the values: the column's; None for scores."""
+        return self.column
+
+
+class EcdfOptions(EcdfSettings, _OfValues):
+    """Distribution function with its inverse, of a column or of the model's scores.
+
+    Without bounds, they are found privately, with a part of the budget.
+    """
+
+    size_public: ClassVar[bool] = False
+    figures: ClassVar[tuple[str, ...]] = (*_BANDS, "quantiles", "distance")
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
+        same_length("values", *_BANDS),
+        finite("values", "bounds", "rows"),
+        within(*_BANDS),
+        never_falls("values", *_BANDS),
+        ascending(*_BANDS),
+        interval("bounds"),
+        rows("quantiles", within("level"), finite("value", "interval"), inside("value", "interval")),
+        *_distance("distance"),
+        *_distance("comparison.distance"),
+    )
+    kind: Literal["ecdf"] = "ecdf"
+
+    @model_validator(mode="after")
+    def _on_one_grid(self) -> Self:
         if self.compare_with is not None:
             self._require_grid_of(self.compare_with)
         return self
@@ -303,28 +335,52 @@ class EcdfOptions(EcdfSettings, Options):
                 )  # fmt: skip
 
     @property
-    def statistic(self) -> Statistic:
-        """Counts of scores, or of the column on its grid, which is very wide if bounds are to be found privately."""
-        if self.column is None:
-            return ScoreCells()
-        if self.bounds is None:
-            unit = SEARCH_UNIT if self.unit is None else self.unit
-            reach = unit * 2.0**SEARCH_DOUBLINGS
-            return ValueCells(column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=SEARCH_CELLS)
-        lower, upper = self.bounds
-        return ValueCells(
-            column=self.column, lower=lower, upper=upper, scale=self.scale, unit=self.unit, cells=self.cells
-        )
-
-    @property
-    def named(self) -> str | None:
-        """The name of the values: the column's; None for scores."""
-        return self.column
-
-    @property
     def find_bounds(self) -> GridScale | None:
         """The scale of the cells between bounds that are to be found privately; None if bounds are public."""
         return self.scale if self.column is not None and self.bounds is None else None
 
 
-KINDS: tuple[type[Options], ...] = (EcdfOptions,)
+class QuantileSettings(Settings):
+    """How one quantile is released from counts on a grid.
+
+    Attributes:
+        level: the share of the rows that do not exceed it, with at most six decimals; 0.5 for the median.
+        interval: whether half of the budget pays for an interval; without one, all of it is for the value.
+        confidence: nominal level of the interval.
+    """
+
+    level: Annotated[float, Field(ge=0, le=1)] = 0.5
+    interval: bool = True
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @field_validator("level")
+    @classmethod
+    def _six_decimals(cls, value: float) -> float:
+        if round(value, 6) != value:
+            raise InvalidRequest(
+                "", value=value, requirement="must have at most 6 decimals", remedy="round it, e.g. 0.25"
+            )
+        return value
+
+
+class QuantileOptions(QuantileSettings, _OfValues):
+    """One quantile of a column or of the model's scores, far more accurate than one read off a whole function.
+
+    Without bounds, the values are counted on a very wide logarithmic grid; this costs nothing.
+    """
+
+    figures: ClassVar[tuple[str, ...]] = ("value", "interval")
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
+        finite("value", "bounds"),
+        finite("interval", nullable=True),
+        finite("rows", low=0, nullable=True),
+        within("level"),
+        interval("bounds"),
+        null_together("interval", "rows"),
+        inside("value", "interval", nullable=True),
+        inside("value", "bounds"),
+    )
+    kind: Literal["quantile"] = "quantile"
+
+
+KINDS: tuple[type[Options], ...] = (EcdfOptions, QuantileOptions)

@@ -84,7 +84,7 @@ def measure_function(
     neighbours, noise, find_bounds = terms.neighbours, terms.noise, options.find_bounds
     _check_size(neighbours, size_public=options.size_public)
     meter = terms.meter()
-    counts, grid = _line(statistic)
+    counts, grid = line_of(statistic)
     _check_earlier(options.compare_with, None if find_bounds is not None else grid)
     counts, cuts = _located(counts, grid, find_bounds, meter=meter, neighbours=neighbours, noise=noise)
     shape = _shape(cuts.size - 1, size_public=options.size_public)
@@ -132,7 +132,7 @@ def grid_fields(grid: ValueGrid) -> dict[str, Any]:
     return {name: getattr(grid, name) for name in ("lower", "upper", "cells", "scale", "unit")}
 
 
-def _line(statistic: ValueCounts | ScoreCounts) -> tuple[Int64Array, ValueGrid]:
+def line_of(statistic: ValueCounts | ScoreCounts) -> tuple[Int64Array, ValueGrid]:
     """The counts, both classes together for scores, and their grid."""
     if isinstance(statistic, ScoreCounts):
         return statistic.negatives + statistic.positives, ValueGrid(lower=0.0, upper=1.0, cells=statistic.cells)

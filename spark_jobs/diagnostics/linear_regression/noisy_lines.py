@@ -126,7 +126,6 @@ class _NoisyGroups:
             options.method,
             epsilon=float(self.epsilon),
             groups=self.points.grid.groups,
-            cells=self.points.cells if isinstance(self.points, PointCounts) else 0,
             public_rows=public_rows,
             size_bound=options.size_bound,
         )

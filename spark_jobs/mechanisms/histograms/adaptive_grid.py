@@ -72,8 +72,7 @@ def adaptive_grid(
     rows = rows_changed(neighbours)
     expected = facts.total if facts.total is not None else facts.expected_rows
     if expected is None:
-        first = meter.spend_share(TOTAL_SHARE, label="noisy total")
-        expected = int(noise.laplace(counts.sum(keepdims=True), epsilon=first, l1_sensitivity=1).reshape(-1)[0])
+        expected = noisy_total(counts, meter=meter, noise=noise)
     rest = meter.remaining
     above = meter.spend(share_down(rest, BLOCK_SHARE), label="blocks")
     below = meter.spend_rest(label="parts of blocks")
@@ -93,6 +92,15 @@ def adaptive_grid(
     )
     spread: FloatArray = (estimates / np.bincount(cut.part.reshape(-1)))[cut.part]
     return spread
+
+
+def noisy_total(counts: Int64Array, *, meter: BudgetMeter, noise: Noise) -> int:
+    """The sum of the counts with noise, at a share ``TOTAL_SHARE`` of the budget; possibly negative.
+
+    Its sensitivity is 1 under either relation: a replaced row may enter or leave these cells.
+    """
+    cost = meter.spend_share(TOTAL_SHARE, label="noisy total")
+    return int(noise.laplace(counts.sum(keepdims=True), epsilon=cost, l1_sensitivity=1).reshape(-1)[0])
 
 
 def pieces(worth: float, dimensions: int) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
 from spark_jobs.mechanisms.histograms import flat
-from spark_jobs.mechanisms.histograms.adaptive_grid import adaptive_grid
+from spark_jobs.mechanisms.histograms.adaptive_grid import adaptive_grid, noisy_total
 from spark_jobs.mechanisms.histograms.ahp import ahp
 from spark_jobs.mechanisms.histograms.dawa import dawa
 from spark_jobs.mechanisms.histograms.greedy import greedy_h
@@ -36,8 +36,8 @@ METHODS = MappingProxyType(
     }
 )
 """All methods, by name."""
-_FEW_CELLS = 64
-_WEAK_ON_A_LINE, _STRONG_ON_A_LINE, _STRONG_ON_A_GRID = 0.1, 16.0, 32.0
+FEW_CELLS = 64
+_WEAK_ON_A_LINE, _STRONG_ON_A_LINE, _STRONG_ON_A_GRID = 1.0, 16.0, 32.0
 
 
 def release_histogram(
@@ -53,7 +53,8 @@ def release_histogram(
     """Release the counts of disjoint cells, at a cost of at most ``epsilon``.
 
     Formal guarantee: ``epsilon``-DP under ``neighbours``, by the proof in the docstring of the method. ``"auto"``
-    selects by ``default_method``, from public facts only.
+    selects by ``default_method``, from public facts; if the number of rows is not known, it first releases a noisy one
+    at a hundredth of epsilon (``adaptive_grid.noisy_total``), and the method gets the rest (sequential composition).
 
     Args:
         counts: integers, shape (cells,) or (rows, columns); a row of the table lies in at most one cell.
@@ -86,11 +87,14 @@ def release_histogram(
             remedy="leave it out if it is unknown",
         )
     meter = BudgetMeter(epsilon)
-    name = method
+    total, name = int(counts.sum()) if public_total else None, method
+    rows = expected_rows if total is None else total
     if method == "auto":
-        name = default_method(counts.shape, epsilon=epsilon, neighbours=neighbours, expected_rows=expected_rows)
+        if rows is None and counts.size > FEW_CELLS:
+            rows = noisy_total(counts, meter=meter, noise=noise)
+        name = default_method(counts.shape, epsilon=meter.remaining, neighbours=neighbours, expected_rows=rows or 0)
     entry = _entry(name, counts.ndim)
-    facts = PublicFacts(total=int(counts.sum()) if public_total else None, expected_rows=expected_rows)
+    facts = PublicFacts(total=total, expected_rows=rows)
     cells = entry.release(counts, meter=meter, neighbours=neighbours, noise=noise, facts=facts)
     return Histogram(
         cells=cells,
@@ -106,31 +110,28 @@ def default_method(
     shape: tuple[int, ...],
     *,
     epsilon: Cost,
+    expected_rows: int,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
-    expected_rows: int | None = None,
 ) -> str:
     """The method that ``"auto"`` selects, from public facts only.
 
     Up to 64 cells a consistent hierarchy (``hb``, often a flat one) is hard to beat. Beyond, the choice depends on the
     signal per cell: expected rows times epsilon over cells, with epsilon halved under ``REPLACE_ONE``. On a line the
-    method is ``adaptive_grid`` for a signal below 0.1, ``hb`` from 16, and ``dawa`` between them or if the signal is
-    unknown; on a grid it is ``hb`` from 32, and ``adaptive_grid`` below or if the signal is unknown. The bounds are
-    from docs/contributing/benchmarks.
+    method is ``adaptive_grid`` for a signal below 1, ``hb`` from 16, and ``dawa`` between them; on a grid it is ``hb``
+    from 32, and ``adaptive_grid`` below. The bounds are from docs/contributing/benchmarks.
 
     Args:
         shape: of the histogram.
         epsilon: the budget.
+        expected_rows: a public guess of the number of rows, or a released one.
         neighbours: the neighbouring relation.
-        expected_rows: a public guess of the number of rows.
 
     Raises:
         InvalidRequest: epsilon is not a number.
     """
     cells = math.prod(shape)
-    if cells <= _FEW_CELLS:
+    if cells <= FEW_CELLS:
         return "hb"
-    if expected_rows is None:
-        return "dawa" if len(shape) == 1 else "adaptive_grid"
     signal = expected_rows * float(exact_decimal(epsilon, what="epsilon")) / (cells * rows_changed(neighbours))
     if len(shape) == 1:
         return "adaptive_grid" if signal < _WEAK_ON_A_LINE else "dawa" if signal < _STRONG_ON_A_LINE else "hb"
