@@ -60,6 +60,7 @@ def advance_command(
     that encrypt the stream's state come from DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
     """
     from dp_operators.releasing import LocalRunner
+    from dp_operators.releasing.stream_views import refresh_report
     from dp_operators.releasing.streams import advance_stream
 
     stream = _stream(request, output, ledger)
@@ -81,6 +82,8 @@ def advance_command(
                 actor=actor_or_user(actor),
                 progress=lambda line: typer.echo(line, err=True),
             )
+        if advanced.released and not refresh_report(advanced.uri):
+            typer.echo("report.html could not be made; the next run makes it, and no step depends on it", err=True)
     _report(advanced, stream)
 
 

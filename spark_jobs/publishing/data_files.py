@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 from spark_jobs.publishing.rendering import Column
 
-MEDIA_TYPE = "application/vnd.apache.parquet"
+MEDIA_TYPE, CSV = "application/vnd.apache.parquet", "text/csv"
+
+
+def csv_bytes(columns: Mapping[str, Column]) -> bytes:
+    """The columns as CSV with a header, in UTF-8; NaN becomes an empty field, and texts are quoted."""
+    arrays = {name: pa.array(column.values, from_pandas=True) for name, column in columns.items()}
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(pa.table(arrays), sink)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def parquet_bytes(columns: Mapping[str, Column], *, metadata: Mapping[str, str]) -> bytes:

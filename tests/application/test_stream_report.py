@@ -12,6 +12,7 @@ from spark_jobs.application.streams.report import main, noise_scales, published_
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.objects import LocalStore
 from spark_jobs.diagnostics.count_stream.page import window_of
+from spark_jobs.diagnostics.count_stream.summary import band_of_sum
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
 from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape
 from tests.support.publications import HOSTILE
@@ -82,8 +83,16 @@ def test_a_silent_count_is_said_to_be_silent(tmp_path):
     publish_stream(tmp_path / "silent", request, counts, parts=2)
     write_report(LocalStore(), str(tmp_path / "silent"))
     text = (tmp_path / "silent/report.html").read_text()
-    assert "<dt>Without a signal</dt><dd><b>1 of 4</b>" in text
+    assert "<dt>Without a signal</dt><dd><b>1 of 5</b>" in text
     assert text.count("cannot be distinguished from 0</td>") == 1
+
+
+def test_the_total_of_states_without_groups_has_the_band_of_its_sum(tmp_path):
+    text = page_of(tmp_path, "states", steps=96)
+    assert "Counts: all states together" in text
+    noise = laplace_scale(1, 1)
+    assert band_of_sum(noise, number=4, confidence=0.9) == 5
+    assert "<dt>Noise of a count</dt><dd><b>± 5</b>" in text
 
 
 def test_texts_of_users_are_escaped_and_seeded_noise_is_stamped(tmp_path):

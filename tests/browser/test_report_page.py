@@ -4,10 +4,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from spark_jobs.application.streams.report import write_report
+from spark_jobs.contract.store.objects import LocalStore
 from tests.support import publications as made
 from tests.support.chromium import DESKTOP, PHONE, Page, browse
+from tests.support.stream_files import publish_stream
+from tests.support.streams import of_hierarchy
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -73,6 +78,9 @@ def reports(tmp_path_factory):
         (root / name).mkdir()
         for file, content in made.publish({"roc_curve": curve}, facts=facts)[1].items():
             (root / name / file).write_bytes(content)
+    stream = of_hierarchy(steps=240, title=made.HOSTILE.replace("\x00", "") + "W" * 80)
+    publish_stream(root / "stream", stream, np.random.default_rng(1).poisson(30, (150, 4)), parts=2)
+    write_report(LocalStore(), str(root / "stream"))
     return Reports(root=root)
 
 
@@ -81,7 +89,7 @@ def page(browser) -> Page:
     return browser.new_page()
 
 
-NAMES = ("charged", "seeded", "undefined", "hostile")
+NAMES = ("charged", "seeded", "undefined", "hostile", "stream")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -111,7 +119,7 @@ def test_nothing_is_wider_than_the_screen(page, reports, name, size):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["charged", "seeded", "undefined"])
+@pytest.mark.parametrize("name", ["charged", "seeded", "undefined", "stream"])
 def test_all_text_has_contrast(page, reports, name, scheme):
     page.show(scheme=scheme)
     page.open(reports.uri(name))
@@ -150,6 +158,24 @@ def test_pointing_at_the_plot_reads_a_cut_off(page, reports):
     assert page.evaluate(shown) == 0
     page.hover(x + width * 0.5, y + height * 0.5)
     assert page.evaluate(shown) == 1
+
+
+def test_small_pictures_of_a_stream_stand_beside_each_other(page, reports):
+    for size, columns in ((DESKTOP, 4), (PHONE, 2)):
+        page.show(size=size)
+        page.open(reports.uri("stream"))
+        tops = page.evaluate("[...document.querySelectorAll('.multiples')].at(-1).children.length")
+        lines = page.evaluate(
+            "new Set([...[...document.querySelectorAll('.multiples')].at(-1).children]"
+            ".map(e => e.getBoundingClientRect().y)).size"
+        )
+        assert (tops, lines) == (4, 4 // columns)
+    tree = page.accessibility_tree()
+    headings = {node["name"] for node in tree if node["role"] == "heading"}
+    assert {"Sums over each day", "Jumps and drops", "Every count by itself", "What the stream cost"} <= headings
+    images = [node["name"] for node in tree if node["role"] in ("image", "img")]
+    assert sum(name.startswith("The last 120 estimates") for name in images) == 6
+    assert all(node["name"] for node in tree if node["role"] in ("image", "img", "link", "region", "heading"))
 
 
 def test_a_screen_reader_is_told_the_same(page, reports):

@@ -235,9 +235,10 @@ def judge_stream(lab: StreamLab, *, steps: int, store: ObjectStore | None = None
         place += entry["steps"]
         content = (lab.root / "_draft" / charges[0].id / "steps" / f"{one.first:012d}").read_bytes()
         assert hashlib.sha256(content).hexdigest() == one.object_sha256
-        [file] = entry["files"]
-        data = (lab.root / file["name"]).read_bytes()
-        assert hashlib.sha256(data).hexdigest() == file["sha256"]
-        table = pq.read_table(io.BytesIO(data))
+        files = {file["name"].rpartition(".")[2]: file for file in entry["files"]}
+        data = {suffix: (lab.root / file["name"]).read_bytes() for suffix, file in files.items()}
+        assert all(hashlib.sha256(data[suffix]).hexdigest() == files[suffix]["sha256"] for suffix in ("parquet", "csv"))
+        table = pq.read_table(io.BytesIO(data["parquet"]))
+        assert data["csv"].count(b"\n") == table.num_rows + 1
         assert sorted(set(table["step"].to_pylist())) == list(range(entry["first"], place))
     assert place == steps

@@ -13,7 +13,7 @@ from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.release import ReleaseFile
 from spark_jobs.contract.store.stream_objects import STREAM_NAME, SegmentPlace, segment_file
 from spark_jobs.contract.stream_request import StreamRequest
-from spark_jobs.publishing.data_files import MEDIA_TYPE, parquet_bytes
+from spark_jobs.publishing.data_files import CSV, MEDIA_TYPE, csv_bytes, parquet_bytes
 from spark_jobs.publishing.rendering import Column
 from spark_jobs.publishing.stream_statement import stream_assumptions, stream_rules, stream_statement
 
@@ -31,8 +31,11 @@ def segment_files(
         releases: what is released of its steps.
         facts: the facts of its draw.
     """
-    data = steps_parquet(request, releases)
-    name = segment_file(place.first, "parquet")
+    columns = steps_columns(request, releases)
+    data = {
+        segment_file(place.first, "parquet"): (parquet_bytes(columns, metadata={}), MEDIA_TYPE),
+        segment_file(place.first, "csv"): (csv_bytes(columns), CSV),
+    }
     files = {STREAM_NAME: stream_description(request, place, facts)} if place.first == 0 else {}
     manifest = {
         "format": FORMAT,
@@ -47,19 +50,20 @@ def segment_files(
         "previous_sha256": place.previous,
         "drawn_at": facts["drawn_at"],
         "versions": facts["versions"],
-        "files": [ReleaseFile.of(name, data, MEDIA_TYPE).model_dump(mode="json")],
+        "files": [ReleaseFile.of(name, *one).model_dump(mode="json") for name, one in data.items()],
     }
-    return {**files, name: data, segment_file(place.first, "json"): _document(manifest)}
+    contents = {name: content for name, (content, _) in data.items()}
+    return {**files, **contents, segment_file(place.first, "json"): _document(manifest)}
 
 
-def steps_parquet(request: StreamRequest, releases: StepReleases) -> bytes:
+def steps_columns(request: StreamRequest, releases: StepReleases) -> dict[str, Column]:
     """The released values, one row for each step and name."""
     count, names = releases.noisy.shape
     empty = np.full(releases.noisy.shape, np.nan)
     begins = np.datetime64(request.start.removesuffix("Z"), "us") + (
         np.arange(releases.first, releases.first + count) * np.timedelta64(request.step_length)
     )
-    columns = {
+    return {
         "step": Column(values=np.repeat(np.arange(releases.first, releases.first + count), names), meaning="number"),
         "begins": Column(values=np.repeat(begins, names), meaning="the first instant of the step, in UTC"),
         "state": Column(values=np.tile(np.array(request.names, dtype=object), count), meaning="its name"),
@@ -69,7 +73,6 @@ def steps_parquet(request: StreamRequest, releases: StepReleases) -> bytes:
         "lower": Column(values=(empty if releases.lower is None else releases.lower).ravel(), meaning="of the band"),
         "upper": Column(values=(empty if releases.upper is None else releases.upper).ravel(), meaning="of the band"),
     }
-    return parquet_bytes(columns, metadata={})
 
 
 def stream_description(request: StreamRequest, place: SegmentPlace, facts: Mapping[str, Any]) -> bytes:

@@ -19,10 +19,12 @@ import pyarrow.parquet as pq
 from spark_jobs.application.streams.advance import mechanism
 from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.streams import LocalLevelMethod
 from spark_jobs.contract.store.objects import ObjectStore, open_store
+from spark_jobs.contract.store.stream_objects import STEPS_FOLDER, STREAM_NAME
 from spark_jobs.contract.store.views import overwrite_view
 from spark_jobs.contract.stream_request import StreamRequest
-from spark_jobs.diagnostics.count_stream.summary import StreamHistory, joined
+from spark_jobs.diagnostics.count_stream.summary import DEFAULT_CONFIDENCE, StreamHistory, joined, with_total
 from spark_jobs.mechanisms.noise import laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape
@@ -30,8 +32,8 @@ from spark_jobs.mechanisms.streams.local_level import LocalLevelShape
 from spark_jobs.publishing.stream_report import StreamFacts, stream_html
 
 NAME = "report.html"
-STREAM_NAME, STEPS_FOLDER = "stream.json", "steps"
 MAX_NAMES = 24
+TOTAL = "all states together"
 _MAX_VALUES = 1 << 22
 
 
@@ -81,7 +83,7 @@ def report(facts: StreamFacts, contents: Iterable[bytes], *, newest: bytes, segm
     """
     request = facts.request
     shown = shown_names(request, segment_history(newest, request).estimates)
-    history = joined([_only(segment_history(content, request), shown) for content in contents])
+    history = joined([_shown(segment_history(content, request), request, shown) for content in contents])
     page: Any = import_module("spark_jobs.diagnostics.count_stream.page")
     return stream_html(facts, page.render(history, request), released=history.steps, segments=segments)
 
@@ -101,6 +103,7 @@ def segment_history(content: bytes, request: StreamRequest) -> StreamHistory:
         upper=values["upper"] if banded else None,
         measured=measured,
         scales=noise_scales(request, measured),
+        terms=np.ones(len(request.names), dtype=np.int64),
     )
 
 
@@ -140,6 +143,16 @@ def shown_names(request: StreamRequest, estimates: FloatArray) -> tuple[int, ...
     return tuple(shown)
 
 
+def _shown(history: StreamHistory, request: StreamRequest, places: Sequence[int]) -> StreamHistory:
+    """What the page shows of a history; with the total of states that have no groups above them, as it is free."""
+    if len(request.names) == 1 or len(request.levels) > 1:
+        return _only(history, places)
+    method = request.method
+    confidence = method.confidence if isinstance(method, LocalLevelMethod) else DEFAULT_CONFIDENCE
+    total = with_total(history, name=TOTAL, confidence=confidence)
+    return _only(total, [0, *(place + 1 for place in places)])
+
+
 def _only(history: StreamHistory, places: Sequence[int]) -> StreamHistory:
     at = list(places)
 
@@ -154,6 +167,7 @@ def _only(history: StreamHistory, places: Sequence[int]) -> StreamHistory:
         upper=part(history.upper),
         measured=part(history.measured),
         scales=part(history.scales),
+        terms=history.terms[at],
     )
 
 

@@ -9,6 +9,7 @@ from spark_jobs.contract.options.streams import LocalLevelMethod
 from spark_jobs.contract.stream_request import StreamRequest, step_text
 from spark_jobs.diagnostics.count_stream import plots
 from spark_jobs.diagnostics.count_stream.summary import (
+    DEFAULT_CONFIDENCE,
     Change,
     Reading,
     StreamHistory,
@@ -21,8 +22,6 @@ from spark_jobs.publishing.formats import ABSENT, count, level, one_line
 from spark_jobs.publishing.rendering import Measure, Multiples, Plot, Rendering, Section, ValueTable, finite
 from spark_jobs.publishing.time_axis import TimeAxis
 
-CONFIDENCE = 0.9
-"""Level of bands where the method has none of its own."""
 MAX_TABLE = 48
 _NATURAL = tuple(dt.timedelta(seconds=s) for s in (60, 3600, 86_400, 604_800))
 _STATUS = {
@@ -50,7 +49,7 @@ def window_of(request: StreamRequest) -> int:
 def render(history: StreamHistory, request: StreamRequest) -> dict[str, Rendering]:
     """The sections of the report, by name; the first count of the history is the one that is shown large."""
     axis = TimeAxis(first=request.first_instant, step=request.step_length)
-    confidence = request.method.confidence if isinstance(request.method, LocalLevelMethod) else CONFIDENCE
+    confidence = request.method.confidence if isinstance(request.method, LocalLevelMethod) else DEFAULT_CONFIDENCE
     width = window_of(request)
     length = window_text(width, axis)
     latest = readings(history, width=width, confidence=confidence)
@@ -70,14 +69,18 @@ def _counts(
     newest = axis.text(history.steps - 1)
     reading = [
         f"Rows are counted in steps of {request.step}, and each count gets noise before anybody sees it. "
-        "The line is an estimate of each step's count, made from the noisy counts up to that step.",
+        + (
+            "The line is the sum of the noisy counts of all states."
+            if _has_total(history)
+            else "The line is an estimate of each step's count, made from the noisy counts up to that step."
+        ),
         f"A {level(confidence)} band contains the exact count of its step in {level(confidence)} of steps."
         if banded
         else "This method has no band for a single step: its error depends on how the counts move. "
         "Sums over windows have bands.",
     ]
     band = f"{count(first.lower)} to {count(first.upper)}" if finite(first.lower) else ""
-    noise = band_of_sum(float(history.scales[-1, 0]), width=1, confidence=confidence)
+    noise = _band_of(history, 0, 1, confidence)
     measures = (
         Measure(label="Newest step", value=count(first.estimate), note=f"{band}{', ' if band else ''}from {newest}"),
         Measure(label="Released", value=f"{history.steps:,}", note=f"of {request.steps:,} steps"),
@@ -100,11 +103,8 @@ def _sums(
     joined = width * max(1, math.ceil(windows / plots.MAX_SUMS))
     sums = banded_sums(history, width=joined, confidence=confidence, every=joined)
     longer = window_text(joined, axis)
-    scale = float(history.scales[-1, 0])
     widths = [2**i for i in range(max(history.steps.bit_length(), 1)) if 2**i <= history.steps]
-    rows = tuple(
-        (step_text(one * axis.step), f"± {band_of_sum(scale, width=one, confidence=confidence):,}") for one in widths
-    )
+    rows = tuple((step_text(one * axis.step), f"± {_band_of(history, 0, one, confidence):,}") for one in widths)
     section = Section(
         title=f"Sums over each {longer}",
         reading=(
@@ -134,7 +134,7 @@ def _sums(
 def _changes(
     history: StreamHistory, request: StreamRequest, axis: TimeAxis, width: int, length: str, confidence: float
 ) -> Rendering:
-    comparisons = max(request.steps // width - 1, 1) * len(request.names)
+    comparisons = max(request.steps // width - 1, 1) * (len(request.names) + _has_total(history))
     changes = certain_changes(history, width=width, confidence=confidence, comparisons=comparisons)
     return Rendering(
         columns={},
@@ -163,7 +163,8 @@ def _change(change: Change, history: StreamHistory, axis: TimeAxis) -> Measure:
 
 
 def _states(history: StreamHistory, request: StreamRequest, latest: tuple[Reading, ...], length: str) -> Rendering:
-    places = {name: place for place, name in enumerate(history.names)}
+    total = int(_has_total(history))
+    places = {name: place for place, name in enumerate(history.names[total:], start=total)}
     levels = [[name for name in names if name in places] for names in reversed(request.levels)]
     groups = []
     for depth, names in enumerate(levels):
@@ -212,8 +213,19 @@ def window_text(steps: int, axis: TimeAxis) -> str:
     return step_text(steps * axis.step).removeprefix("1 ")
 
 
+def _band_of(history: StreamHistory, place: int, width: int, confidence: float) -> int:
+    """Half the width of the band of a sum over ``width`` steps, at the scale of the newest."""
+    number = width * int(history.terms[place])
+    return band_of_sum(float(history.scales[-1, place]), number=number, confidence=confidence)
+
+
+def _has_total(history: StreamHistory) -> bool:
+    """Whether the first count is a total of the others that was not released by itself."""
+    return int(history.terms[0]) > 1
+
+
 def _small(history: StreamHistory, place: int) -> tuple[str, Plot]:
-    noise = band_of_sum(float(history.scales[-1, place]), width=1, confidence=CONFIDENCE)
+    noise = _band_of(history, place, 1, DEFAULT_CONFIDENCE)
     top = plots.top_of(history, place, minimum=float(noise))
     return f"0 to {count(top)}", plots.small_plot(history, place, top=top)
 

@@ -17,6 +17,8 @@ import numpy as np
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.mechanisms.streams.noise_sums import noise_quantiles, windows
 
+DEFAULT_CONFIDENCE = 0.9
+"""Level of bands where the method has none of its own."""
 MAX_CHANGES = 8
 """The most changes that are listed."""
 
@@ -32,6 +34,8 @@ class StreamHistory:
         lower, upper: the ends of their bands; None for a method without bands.
         measured: whether a count was measured.
         scales: the scale of the noise of each noisy count; public.
+        terms: of how many variables of this scale the noise is the sum, shape (names,): 1 for a count that was released
+            by itself, the number of states for their total.
     """
 
     names: tuple[str, ...]
@@ -41,6 +45,7 @@ class StreamHistory:
     upper: FloatArray | None
     measured: BoolArray
     scales: FloatArray
+    terms: Int64Array
 
     @property
     def steps(self) -> int:
@@ -123,7 +128,7 @@ def banded_sums(history: StreamHistory, *, width: int, confidence: float, every:
     Raises:
         ValueError: the width or the distance is below 1.
     """
-    added = windows(history.noisy, history.scales, history.measured, width=width, every=every)
+    added = windows(history.noisy, history.scales, history.measured, history.terms, width=width, every=every)
     half = added.half_widths((1 - confidence) / 2)
     sums = np.where(added.complete, added.sums, np.nan)
     return BandedSums(
@@ -136,10 +141,10 @@ def banded_sums(history: StreamHistory, *, width: int, confidence: float, every:
     )
 
 
-def band_of_sum(scale: float, *, width: int, confidence: float) -> int:
-    """Half the width of the band of a sum of ``width`` noisy counts whose noise has this scale."""
+def band_of_sum(scale: float, *, number: int, confidence: float) -> int:
+    """Half the width of the band of a sum of so many noisy counts whose noise has this scale."""
     tail = (1 - confidence) / 2
-    return int(noise_quantiles(width * scale**2, width * scale**4, tail=tail))
+    return int(noise_quantiles(number * scale**2, number * scale**4, tail=tail))
 
 
 def certain_changes(history: StreamHistory, *, width: int, confidence: float, comparisons: int) -> tuple[Change, ...]:
@@ -154,7 +159,7 @@ def certain_changes(history: StreamHistory, *, width: int, confidence: float, co
         confidence: the joint level of all bands.
         comparisons: the number of changes in the whole stream, past and future, over all its counts.
     """
-    sums = windows(history.noisy, history.scales, history.measured, width=width, every=width)
+    sums = windows(history.noisy, history.scales, history.measured, history.terms, width=width, every=width)
     if sums.ends.size < 2:
         return ()
     changes = sums.changes(1)
@@ -182,7 +187,14 @@ def readings(history: StreamHistory, *, width: int, confidence: float) -> tuple[
     """
     steps, tail = history.steps, (1 - confidence) / 2
     newest = slice(max(steps - 2 * width, steps % width), None)
-    sums = windows(history.noisy[newest], history.scales[newest], history.measured[newest], width=width, every=width)
+    sums = windows(
+        history.noisy[newest],
+        history.scales[newest],
+        history.measured[newest],
+        history.terms,
+        width=width,
+        every=width,
+    )
     nothing = np.full(len(history.names), np.nan)
     total, half, change, beyond = nothing, nothing, nothing, nothing
     if sums.ends.size:
@@ -221,6 +233,32 @@ def joint_tail(confidence: float, comparisons: int) -> float:
     return (1 - confidence) / (2 * max(comparisons, 1))
 
 
+def with_total(history: StreamHistory, *, name: str, confidence: float) -> StreamHistory:
+    """The same with the total of all counts, which must be disjoint, in the first place.
+
+    Its noisy count is the sum of theirs, and its band is that of this sum; a sum of estimates would have no band. Every
+    count must have been measured, with noise of one scale.
+    """
+    total = history.noisy.sum(axis=1, keepdims=True)
+    terms = int(history.terms.sum())
+    half = band_of_sum(float(history.scales[0, 0]), number=terms, confidence=confidence)
+    ends = (np.maximum(total - half, 0.0), np.maximum(total + half, 0.0))
+
+    def beside(first: Any, others: Any) -> Any:
+        return None if others is None else np.concatenate([first, others], axis=1)
+
+    return StreamHistory(
+        names=(name, *history.names),
+        noisy=beside(total, history.noisy),
+        estimates=beside(np.maximum(total, 0.0), history.estimates),
+        lower=beside(ends[0], history.lower),
+        upper=beside(ends[1], history.upper),
+        measured=beside(history.measured.all(axis=1, keepdims=True), history.measured),
+        scales=beside(history.scales[:, :1], history.scales),
+        terms=np.append(terms, history.terms),
+    )
+
+
 def joined(parts: Sequence[StreamHistory]) -> StreamHistory:
     """The histories of consecutive runs as one."""
 
@@ -236,4 +274,5 @@ def joined(parts: Sequence[StreamHistory]) -> StreamHistory:
         upper=stacked("upper") if banded else None,
         measured=stacked("measured"),
         scales=stacked("scales"),
+        terms=parts[0].terms,
     )

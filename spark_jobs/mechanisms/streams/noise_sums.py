@@ -59,12 +59,15 @@ class WindowSums:
         )
 
 
-def windows(noisy: Int64Array, scales: FloatArray, measured: BoolArray, *, width: int, every: int = 1) -> WindowSums:
+def windows(
+    noisy: Int64Array, scales: FloatArray, measured: BoolArray, terms: Int64Array, *, width: int, every: int = 1
+) -> WindowSums:
     """The sums over windows of ``width`` steps, the first from step 0 on, the others ``every`` steps apart.
 
     Args:
         noisy: noisy counts, shape (n, names).
         scales: the scale of the noise of each, of the same shape.
+        terms: of how many variables of this scale the noise is the sum, shape (names,).
         measured: whether each was measured.
         width: the number of steps of a window, at least 1.
         every: the number of steps between two windows.
@@ -84,8 +87,8 @@ def windows(noisy: Int64Array, scales: FloatArray, measured: BoolArray, *, width
     return WindowSums(
         ends=ends,
         sums=added(noisy),
-        squares=_added_exactly(scales**2, ends, width),
-        fourths=_added_exactly(scales**4, ends, width),
+        squares=_added_exactly(terms * scales**2, ends, width),
+        fourths=_added_exactly(terms * scales**4, ends, width),
         complete=added(measured.astype(np.int64)) == width,
     )
 
