@@ -15,6 +15,7 @@ from spark_jobs.contract.privacy import exact_sum
 from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.mechanisms.noise import SeededNoise
+from tests.support.noises import Still
 from tests.support.streams import a_stream, of_hierarchy, of_states
 
 EXACT = {"budget": {"epsilon": "1e9"}}
@@ -103,6 +104,18 @@ def test_a_state_of_another_stream_or_version_is_refused_in_one_line() -> None:
         CountStreamState.from_bytes(kept, a_stream(steps=25))
     with pytest.raises(InvalidRequest, match="state: was written by another version"):
         CountStreamState.from_bytes(kept.replace(b"state 1", b"state 9"), a_stream())
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_the_length_of_a_state_does_not_depend_on_the_digits_of_counts(request_: StreamRequest) -> None:
+    """Whoever sees the store sees how long an object is; steps that are alike group alike, whatever their counts."""
+    lengths = set()
+    for count in (10**3, 10**6, 2**36):
+        counts = np.full((3, len(request_.leaf_names)), count, dtype=np.int64)
+        state, _ = advance(request_, start_state(request_), counts, noise=Still())
+        lengths.add(len(state.to_bytes(request_)))
+        assert CountStreamState.from_bytes(state.to_bytes(request_), request_) == state
+    assert len(lengths) == 1
 
 
 def test_ten_thousand_states_are_one_draw() -> None:

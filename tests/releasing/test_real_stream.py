@@ -17,7 +17,7 @@ from dp_operators.cli import app
 from spark_jobs.contract.stream_keys import STREAM_KEYS_VARIABLE
 from tests.support.accounts import open_bound
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
 HOUR = pd.Timedelta(hours=1)
 START = pd.Timestamp("2026-01-01")

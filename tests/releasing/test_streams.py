@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +44,7 @@ def test_repeating_an_attempt_changes_nothing(lab: StreamLab) -> None:
     assert lab.snapshot() == before
 
 
+@pytest.mark.verify
 def test_before_the_first_step_has_ended_only_the_charge_is_made(lab: StreamLab) -> None:
     runner = lab.runner()
     assert lab.advance(0.5, runner=runner).released == 0
@@ -52,6 +52,7 @@ def test_before_the_first_step_has_ended_only_the_charge_is_made(lab: StreamLab)
     judge_stream(lab, steps=0)
 
 
+@pytest.mark.verify
 def test_late_steps_are_released_with_those_that_are_due(lab: StreamLab) -> None:
     runner = lab.runner()
     lab.advance(1, runner=runner)
@@ -60,6 +61,7 @@ def test_late_steps_are_released_with_those_that_are_due(lab: StreamLab) -> None
     judge_stream(lab, steps=10)
 
 
+@pytest.mark.verify
 def test_each_run_may_read_another_snapshot(lab: StreamLab) -> None:
     lab.advance(2)
     table = {"path": "file:///lake/visits", "snapshot": {"path_version": "v2"}}
@@ -68,6 +70,7 @@ def test_each_run_may_read_another_snapshot(lab: StreamLab) -> None:
     judge_stream(lab, steps=4)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("changes", [{"steps": 49}, {"method": "pegasus"}, {"where": "age > 3"}, {"step": "2 hours"}])
 def test_options_changed_midway_are_refused_in_one_line(lab: StreamLab, changes: dict[str, Any]) -> None:
     lab.advance(2)
@@ -77,6 +80,7 @@ def test_options_changed_midway_are_refused_in_one_line(lab: StreamLab, changes:
     judge_stream(lab, steps=2)
 
 
+@pytest.mark.verify
 def test_states_hierarchies_and_units_go_the_same_way(tmp_path: Path) -> None:
     parents = {"a": "x", "b": "x", "c": "y", "d": "y", "x": "all wards", "y": "all wards"}
     states = {"column": "region", "keys": ["a", "b", "c", "d"], "parents": parents}
@@ -97,6 +101,7 @@ def test_two_attempts_at_once_release_one_draw(lab: StreamLab) -> None:
     judge_stream(lab, steps=5)
 
 
+@pytest.mark.verify
 def test_a_thousand_steps_take_seconds_and_few_objects(tmp_path: Path) -> None:
     lab = StreamLab(tmp_path, {"steps": 1000})
     began = time.perf_counter()
@@ -106,6 +111,7 @@ def test_a_thousand_steps_take_seconds_and_few_objects(tmp_path: Path) -> None:
     judge_stream(lab, steps=1000)
 
 
+@pytest.mark.verify
 def test_more_steps_than_an_object_holds_are_several_objects(lab: StreamLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_jobs.application.streams.run.SEGMENT_CELLS", 10)
     monkeypatch.setattr("dp_operators.releasing.streams.MAX_CELLS", 25)
@@ -188,20 +194,7 @@ def _replace(lab: StreamLab) -> None:
     path.write_bytes(bytes(content))
 
 
-def _take_another_streams(lab: StreamLab) -> None:
-    other = lab.root.with_name("other")
-    lab.advance(4, key="other")
-    ledger = lab.ledger()
-    charge = ledger.find_charge("people", "other")
-    ledger.close()
-    assert charge is not None
-    [path] = Path(lab.output).glob(f"*/_draft/{charge.id}/steps/{lab.segments()[-1].name}")
-    newest = lab.segments()[-1]
-    newest.unlink()
-    shutil.copy(path, newest)
-    assert not other.exists()
-
-
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("tamper", "line"),
     [
@@ -226,6 +219,7 @@ def test_a_state_that_was_rolled_back_lost_or_replaced_ends_the_stream_in_one_li
     assert lab.snapshot() == before
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("source", ["fork", "other stream", "garbage"])
 def test_an_object_that_does_not_follow_is_never_published(lab: StreamLab, tmp_path: Path, source: str) -> None:
     """Objects planted where the next one goes: an object of the same stream's fork, of another stream, or nonsense."""
@@ -262,6 +256,7 @@ def test_a_wrong_key_is_one_line_and_nothing_is_drawn(lab: StreamLab) -> None:
     judge_stream(lab, steps=4)
 
 
+@pytest.mark.verify
 def test_keys_rotate_without_a_stop(lab: StreamLab) -> None:
     lab.advance(2)
     both = StreamKeys(keys={"k2": b"2" * 32, **KEYS.keys})
@@ -291,6 +286,7 @@ def test_a_ledger_behind_its_store_refuses_until_it_is_reconciled(lab: StreamLab
     judge_stream(lab, steps=8)
 
 
+@pytest.mark.verify
 def test_a_ledger_that_lost_the_whole_stream_gets_it_back(lab: StreamLab, tmp_path: Path) -> None:
     backup = (tmp_path / "ledger.db").read_bytes()
     lab.advance(2)
@@ -304,6 +300,7 @@ def test_a_ledger_that_lost_the_whole_stream_gets_it_back(lab: StreamLab, tmp_pa
     judge_stream(lab, steps=6)
 
 
+@pytest.mark.verify
 def test_missing_published_steps_are_published_again(lab: StreamLab) -> None:
     lab.advance(2)
     before = lab.snapshot()
@@ -334,6 +331,7 @@ class _Refusing:
         return self.refuse()
 
 
+@pytest.mark.verify
 def test_a_run_without_a_result_is_retried(lab: StreamLab) -> None:
     class Dead(StreamRunner):
         def application(self, submission: Any) -> int:
@@ -381,9 +379,3 @@ def test_real_kills_on_both_databases(tmp_path: Path, ledger_url: str, point: st
         lab.attempt("" if application else point, hours, app_failpoint=point if application else "").wait()
     lab.advance(6)
     judge_stream(lab, steps=6)
-
-
-def test_a_window_of_time_before_the_stream_is_nothing(lab: StreamLab) -> None:
-    ledger = lab.ledger()
-    ledger.close()
-    assert lab.request.steps_before(lab.request.first_instant - timedelta(days=3)) == 0

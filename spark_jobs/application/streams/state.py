@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.stream_request import StreamRequest
@@ -12,6 +13,8 @@ from spark_jobs.mechanisms.streams.local_level import LocalLevelState
 from spark_jobs.mechanisms.streams.pegasus import PegasusState
 
 _FORM = b"dp-diagnostics stream state 1\n"
+_CHARACTERS = 25
+"""The most characters of a number: of a float or of 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -45,7 +48,10 @@ class CountStreamState:
     def to_bytes(self, request: StreamRequest) -> bytes:
         """The state of the stream of ``request`` as bytes, to be encrypted."""
         fields = {"request": request.charged_sha256, "state": codec.encode(self)}
-        return _FORM + json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
+        # the length of an encrypted object is readable, and must not depend on the digits of an exact count
+        blank, numbers = _blank(fields)
+        length = len(_text(blank)) + _CHARACTERS * numbers
+        return _FORM + _text(fields).ljust(length).encode()
 
     @classmethod
     def from_bytes(cls, content: bytes, request: StreamRequest) -> CountStreamState:
@@ -66,3 +72,20 @@ class CountStreamState:
                 remedy="use the request that the stream began with",
             )  # fmt: skip
         return codec.decode(cls, fields["state"])
+
+
+def _text(fields: Any) -> str:
+    return json.dumps(fields, separators=(",", ":"), allow_nan=False)
+
+
+def _blank(data: Any) -> tuple[Any, int]:
+    """``data`` with 0 in place of every number, and how many numbers there are; decided by the structure alone."""
+    if isinstance(data, str):
+        return data, 0
+    if isinstance(data, dict):
+        blank, counts = zip(*map(_blank, data.values()), strict=True) if data else ((), ())
+        return dict(zip(data, blank, strict=True)), sum(counts)
+    if isinstance(data, list):
+        blank, counts = zip(*map(_blank, data), strict=True) if data else ((), ())
+        return list(blank), sum(counts)
+    return 0, 1
