@@ -90,6 +90,25 @@ def test_one_query_without_a_sort_unless_persons_are_bounded(spark):
     assert [plan.count("Sort [") for plan in plans] == [0, 1]
 
 
+def test_files_of_other_times_are_not_read(spark, tmp_path):
+    rows = [(FIRST + hours * HOUR, "a") for hours in (-300, 0, 300)]
+    path = str(tmp_path / "events")
+    spark.createDataFrame(rows, "time timestamp, state string").write.parquet(path)
+    table = spark.read.parquet(path)
+    plans = []
+    from spark_jobs.statistics.spark import states
+
+    counted = states.count_keys
+    try:
+        states.count_keys = lambda df, key, **given: plans.append(df) or counted(df, key, **given)
+        assert StateCounts.from_dataframe(table, state="state", **fields(GRID)).counts[:, 0].tolist() == [1, 0, 0]
+    finally:
+        states.count_keys = counted
+    plan = plans[0]._jdf.queryExecution().executedPlan().toString()
+    assert "GreaterThanOrEqual(time,2026-01-31" in plan
+    assert "LessThan(time,2026-02-01" in plan
+
+
 @pytest.mark.parametrize(
     ("asked", "line"),
     [
