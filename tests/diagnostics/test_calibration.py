@@ -4,21 +4,11 @@ from scipy.stats import chi2
 from sklearn.calibration import calibration_curve
 
 from spark_jobs.diagnostics import calibration
-from spark_jobs.diagnostics._score_groups import pools
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.suites.pooled import DATA_SETS, METHODS, PooledSuite, check_bins, counts_of
+from tests.suites.pooled import DATA_SETS, EVERY_DATA_SET, EVERY_METHOD, PooledSuite, check_bins, counts_of
 from tests.support.grouped_rows import calibration_error, exact_pools, hosmer_lemeshow, of_pools, snapped
 from tests.support.scored_rows import GRID
-
-EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
-EVERY_DATA_SET = pytest.mark.parametrize("name", DATA_SETS)
-
-
-@pytest.fixture
-def few_copies(monkeypatch):
-    """Quick simulations, where their figures are not compared."""
-    monkeypatch.setattr(pools, "COPIES", 100)
 
 
 def calibrated(rows, seed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics._score_groups import pools
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.suites.diagnostic import DiagnosticSuite
@@ -24,6 +23,8 @@ from tests.support.undefined import is_undefined
 
 DATA_SETS = ten_data_sets()
 METHODS = ["auto", "recursive_medians", "fixed_bins"]
+EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
+EVERY_DATA_SET = pytest.mark.parametrize("name", DATA_SETS)
 
 
 def counts_of(name: str, cells: int = GRID) -> ScoreCounts:
@@ -57,6 +58,7 @@ def check_bins(result: Any, field: str, bins: int) -> None:
     json.dumps(result.to_dict(), allow_nan=False)
 
 
+@pytest.mark.usefixtures("few_copies")
 class PooledSuite(DiagnosticSuite):
     """A subclass gives the field that is drawn, a number of bins and ``check_figures``."""
 
@@ -69,13 +71,6 @@ class PooledSuite(DiagnosticSuite):
     def __init_subclass__(cls) -> None:
         """Try every method with little and with ordinary budget."""
         cls.settings = [{"epsilon": e, "method": m, "bins": cls.bins} for e in ("0.01", "1") for m in METHODS]
-
-    @pytest.fixture(autouse=True)
-    def _few_copies(self) -> Iterator[None]:
-        """Quick simulations: their figures are not compared here."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pools, "COPIES", 100)
-            yield
 
     def check_figures(self, result: Any) -> None:
         """Assert what holds for the figures of every defined result of the kind."""
