@@ -6,6 +6,7 @@ from spark_jobs.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from dp_operators.operators.approval import RequestMoreBudgetOperator as RequestMoreBudgetOperator
+    from dp_operators.operators.count_stream import CountStreamOperator as CountStreamOperator
     from dp_operators.operators.dag_files import dags_from as dags_from
     from dp_operators.operators.diagnostics.base import Template as Template
     from dp_operators.operators.diagnostics.fits import LinearFitOperator as LinearFitOperator
@@ -33,6 +34,7 @@ else:
         __name__,
         {
             "approval": "RequestMoreBudgetOperator",
+            "count_stream": "CountStreamOperator",
             "dag_files": "dags_from",
             "diagnostics.base": "Template",
             "diagnostics.fits": "LinearFitOperator LogisticFitOperator",

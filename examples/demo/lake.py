@@ -108,3 +108,35 @@ def write_visits(table: Path, version: str) -> None:
     today = dt.date.fromisoformat(version)
     days = [today - dt.timedelta(days=before) for before in range(DAYS, 0, -1)]
     _write(table / version / "part-0.parquet", lambda: pd.concat(map(visits, days)))
+
+
+ARRIVALS_FROM = dt.date(2026, 1, 1)
+"""The first day of the table of arrivals."""
+_HOURLY = (2, 1, 1, 1, 2, 4, 9, 18, 30, 36, 34, 31, 28, 27, 26, 24, 22, 20, 16, 12, 9, 6, 4, 3)
+"""Invented arrivals of an ordinary day, by hour."""
+
+
+def arrivals(day: dt.date) -> pd.DataFrame:
+    """Invented arrivals of one day, always the same: fewer at weekends, and a burst on each fifteenth of a month."""
+    import numpy as np
+    import pandas as pd
+
+    # whole numbers that look irregular: the fractional parts of multiples of an irrational number
+    wave = (np.arange(24) + 24 * day.toordinal()) * 0.6180339887 % 1
+    expected = np.array(_HOURLY) * (0.5 if day.weekday() >= 5 else 1.0) * (0.8 + 0.4 * wave)
+    if day.day == 15:
+        expected[10:12] *= 3
+    hours = np.repeat(np.arange(24), np.rint(expected).astype(int))
+    minutes = (np.arange(hours.size) * 0.7548776662 % 1) * 60
+    moments = pd.Timestamp(day, tz="UTC") + pd.to_timedelta(hours * 60 + minutes, unit="min").floor("s")
+    # Spark reads no nanoseconds
+    return pd.DataFrame({"arrived_at": moments.astype("datetime64[us, UTC]")})
+
+
+def write_arrivals(table: Path, version: str) -> None:
+    """Write the version of the table of arrivals that is named by a day: all arrivals before it."""
+    import pandas as pd
+
+    days = (dt.date.fromisoformat(version) - ARRIVALS_FROM).days
+    rows = [arrivals(ARRIVALS_FROM + dt.timedelta(days=number)) for number in range(max(days, 1))]
+    _write(table / version / "part-0.parquet", lambda: pd.concat(rows))

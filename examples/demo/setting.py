@@ -8,9 +8,11 @@ otherwise.
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 from examples.demo import lake
+from spark_jobs.contract.stream_keys import STREAM_KEYS_FILE_VARIABLE
 
 
 def _folder(variable: str, name: str) -> Path:
@@ -51,6 +53,17 @@ VISITS_VERSION = "{{ dag_run.run_after | ds }}"
 VISITS_OUTPUT = _releases(VISITS_ACCOUNT)
 VISITS_TABLE = {"path": str(VISITS_TABLE_FOLDER), "snapshot": {"path_version": VISITS_VERSION}}
 
+ARRIVALS_ACCOUNT = "arrivals"
+ARRIVALS_CAP = "1"
+ARRIVALS_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "arrivals"
+ARRIVALS_OUTPUT = _releases(ARRIVALS_ACCOUNT)
+ARRIVALS_TABLE = {"path": str(ARRIVALS_TABLE_FOLDER), "snapshot": {"path_version": VISITS_VERSION}}
+ARRIVALS_START = f"{lake.ARRIVALS_FROM}T00:00:00Z"
+STREAM_KEYS = Path(
+    os.environ.setdefault(STREAM_KEYS_FILE_VARIABLE, str(_folder("DP_DEMO_LAKE", "lake") / "stream.keys"))
+)
+"""The file with the key that encrypts the state of streams; a real one is mounted by an administrator."""
+
 
 def prepare() -> None:
     """Fill the lake and open the account, where that has not been done.
@@ -71,6 +84,15 @@ def prepare_visits(version: str) -> None:
     """The same for the table of visits, whose account has a budget for each day."""
     lake.write_visits(VISITS_TABLE_FOLDER, version)
     _open(VISITS_ACCOUNT, VISITS_CAP, VISITS_TABLE_FOLDER, VISITS_OUTPUT, version=version, blocks=VISITS_BLOCKS)
+
+
+def prepare_arrivals(version: str) -> None:
+    """The same for the table of arrivals, with a key for the state of the stream."""
+    lake.write_arrivals(ARRIVALS_TABLE_FOLDER, version)
+    if not STREAM_KEYS.exists():
+        STREAM_KEYS.touch(mode=0o600)
+        STREAM_KEYS.write_text(f"demo:{secrets.token_hex(32)}\n")
+    _open(ARRIVALS_ACCOUNT, ARRIVALS_CAP, ARRIVALS_TABLE_FOLDER, ARRIVALS_OUTPUT, version=version)
 
 
 def _open(

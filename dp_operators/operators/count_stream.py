@@ -1,0 +1,248 @@
+"""The operator that releases the steps of a private count stream."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from airflow.sdk import BaseOperator
+
+from dp_operators.hooks.ledger import PrivacyLedgerHook
+from dp_operators.operators.constants import is_constant
+from dp_operators.operators.errors import as_airflow_errors
+from dp_operators.operators.exhausted import budget_may_be_exhausted
+from dp_operators.operators.intervals import partition_interval, run_interval
+from dp_operators.operators.keys import deployment_name, release_key
+from dp_operators.operators.requests import whole_or_fields
+from dp_operators.operators.runners import check_runner, make_runner
+from dp_operators.sensors.budget import require_on_exhausted
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.stream_request import StreamRequest, instant
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from dp_operators.releasing import Runner
+    from dp_operators.releasing.streams import AdvancedStream
+
+STREAM = "stream"
+"""Takes the place of the run in a stream's key: all runs of a task advance one stream."""
+
+
+class CountStreamOperator(BaseOperator):
+    """Releases, in order, every step of a count stream that has ended and is not released yet; the stream is paid once.
+
+    The first run reserves the cost of all steps. Every run then releases the steps that have ended by the end of its
+    interval: the data interval, the partition, or the time since the previous tick; a run without one, such as a manual
+    or asset-triggered run, releases all that have ended when it was triggered. So runs may be late, repeated, skipped,
+    cleared or backfilled, and two may run at once: each step is drawn once and published once.
+
+    No data of the table passes through Airflow: the log shows public stages, and XCom gets
+    ``{"uri", "key", "cost", "first", "released", "steps", "finished"}``: ``released`` steps are new, from number
+    ``first`` on, and ``steps`` are released in all.
+
+    Every parameter is templated. Give either ``request``, the whole request, or its fields as the other parameters.
+
+    Args:
+        account: the ledger account that pays.
+        table: the table, with the fields of ``spark_jobs.contract.tables.TableSource``; its snapshot may differ between
+            runs, everything else is fixed by the first one.
+        time: the column of a row's time, in UTC.
+        start: the first instant of the first step, with a time zone.
+        step: the length of a step, such as ``1 hour``.
+        steps: the number of steps; or ``end``, the instant at which the last step ends.
+        end: see ``steps``.
+        states: the column whose values are counted apart, and its public keys.
+        method: ``local_level`` (the default) or ``pegasus``, with or without options.
+        max_per_step: the most rows of a unit that are used in one step.
+        epsilon: the cost of the whole stream.
+        neighbours, unit, where, output, blocks, title, record: as for ``ReleaseDiagnosticsOperator``.
+        request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
+        until: an instant; steps that end later are left to later runs. By default, the end of the run's interval. An
+            instant in the future stands for now.
+        stream: the stream's name; by default the task's. Another name is another stream, which is paid for again.
+        runner, master, spark_conn_id, conf, private_dir: as for ``ReleaseDiagnosticsOperator``.
+        privacy_ledger_conn_id, deployment, allotment: as for ``ReleaseDiagnosticsOperator``.
+        on_exhausted: what to do if the budget does not suffice for the stream when it is reserved: ``wait``, ``fail``
+            or ``skip``; by default, the setting of the upstream ``PrivacyBudgetSensor``, or ``fail``.
+
+    Raises:
+        InvalidRequest: on construction, so that the DAG has an import error: a request of constants alone is invalid.
+        AirflowFailException: a bad request, an exceeded budget, options that differ from those that were paid for, or
+            a state that is lost or is not the one that the ledger recorded; not retried.
+        AirflowSkipException, AirflowRescheduleException: an exceeded budget, if ``on_exhausted`` says so.
+        AirflowException: the ledger cannot be reached, or the application failed; a retry goes on from there.
+    """
+
+    template_fields: Sequence[str] = (
+        "request",
+        "until",
+        "stream",
+        "runner",
+        "master",
+        "spark_conn_id",
+        "conf",
+        "private_dir",
+        "privacy_ledger_conn_id",
+        "deployment",
+        "allotment",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"request": "json", "conf": "json"}
+    ui_color = "#dfe9f5"
+
+    def __init__(
+        self,
+        *,
+        account: str | None = None,
+        table: Mapping[str, Any] | None = None,
+        time: str | None = None,
+        start: str | None = None,
+        step: str | None = None,
+        steps: int | str | None = None,
+        end: str | None = None,
+        states: Mapping[str, Any] | None = None,
+        method: str | Mapping[str, Any] | None = None,
+        max_per_step: int | str | None = None,
+        epsilon: object = None,
+        neighbours: str | None = None,
+        unit: Mapping[str, Any] | None = None,
+        where: str | None = None,
+        output: str | None = None,
+        blocks: str | Sequence[str] | None = None,
+        title: str | None = None,
+        record: str | None = None,
+        request: str | Mapping[str, Any] | None = None,
+        until: str | None = None,
+        stream: str | None = None,
+        runner: str = "local",
+        master: str | None = None,
+        spark_conn_id: str = "spark_default",
+        conf: Mapping[str, Any] | None = None,
+        private_dir: str | None = None,
+        privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
+        deployment: str | None = None,
+        allotment: str | None = None,
+        on_exhausted: Literal["wait", "fail", "skip"] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        fields = {
+            "account": account,
+            "table": table,
+            "time": time,
+            "start": start,
+            "step": step,
+            "steps": steps,
+            "end": end,
+            "states": states,
+            "method": method,
+            "max_per_step": max_per_step,
+            "budget": None if epsilon is None else {"epsilon": epsilon},
+            "neighbours": neighbours,
+            "unit": unit,
+            "where": where,
+            "output": output,
+            "blocks": [blocks] if isinstance(blocks, str) else blocks,
+            "title": title,
+            "record": record,
+        }
+        # one attribute holds all fields, because `output` is an attribute of every Airflow task
+        self.request = whole_or_fields(request, {name: value for name, value in fields.items() if value is not None})
+        if isinstance(self.request, Mapping) and is_constant(self.request):
+            StreamRequest.parse(dict(self.request))
+        check_runner(runner, master=master, conf=conf)
+        if on_exhausted is not None:
+            require_on_exhausted(on_exhausted)
+        self.until = until
+        self.stream = stream
+        self.runner = runner
+        self.master = master
+        self.spark_conn_id = spark_conn_id
+        self.conf = conf
+        self.private_dir = private_dir
+        self.privacy_ledger_conn_id = privacy_ledger_conn_id
+        self.deployment = deployment
+        self.allotment = allotment
+        self.on_exhausted = on_exhausted
+        self._running: Runner | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Release the steps that are due."""
+        with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted):
+            advanced = self._advance(context)
+        if advanced.released:
+            last = advanced.first + advanced.released - 1
+            self.log.info("released steps %d to %d of %s", advanced.first, last, advanced.uri)
+        return {
+            "uri": advanced.uri,
+            "key": advanced.key,
+            "cost": advanced.cost.model_dump(mode="json"),
+            "first": advanced.first,
+            "released": advanced.released,
+            "steps": advanced.steps,
+            "finished": advanced.finished,
+        }
+
+    def on_kill(self) -> None:
+        """End the application; the next attempt goes on after the last step that it stored."""
+        if self._running is not None:
+            self._running.kill()
+
+    def _advance(self, context: Context) -> AdvancedStream:
+        from dp_operators.releasing import ReleaseKey
+        from dp_operators.releasing.streams import advance_stream
+
+        given = self.request
+        request = StreamRequest.from_file(given) if isinstance(given, str) else StreamRequest.parse(dict(given))
+        self._running = make_runner(
+            self.runner,
+            master=self.master,
+            spark_conn_id=self.spark_conn_id,
+            conf=self.conf,
+            private_dir=self.private_dir,
+        )
+        hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
+        task = release_key(context, deployment=deployment_name(self.deployment, hook))
+        key = ReleaseKey(
+            deployment=task.deployment,
+            dag_id=task.dag_id,
+            run=STREAM,
+            task_id=self.stream or task.task_id,
+            map_index=task.map_index,
+        )
+        due = due_instant(context, self.until)
+        self.log.info("Advancing %s to %s", key, due.isoformat())
+        with closing(hook.get_ledger()) as ledger:
+            return advance_stream(
+                request,
+                ledger=ledger,
+                runner=self._running,
+                key=key,
+                until=due,
+                allotment=self.allotment or None,
+                actor=f"airflow:{task.dag_id}.{task.task_id}",
+                progress=self._progress,
+            )
+
+    def _progress(self, line: str) -> None:
+        self.log.info("%s", line)
+
+
+def due_instant(context: Context, until: str | None) -> dt.datetime:
+    """The instant up to which a run releases steps; never in the future, where rows are still to come.
+
+    Raises:
+        InvalidRequest: ``until`` is not an instant, or the run's timetable has ticks outside UTC.
+    """
+    now = dt.datetime.now(dt.UTC)
+    if until:
+        return min(instant(until, field="until"), now)
+    run = context["dag_run"]
+    timetable = getattr(context.get("dag"), "timetable", None)
+    interval = partition_interval(run, timetable) if run.partition_key else run_interval(run, timetable)
+    moment = interval[1] if interval else run.run_after
+    if moment is None:
+        raise InvalidRequest("until", requirement="is required for a run without a time", remedy="give an instant")
+    return min(moment, now)

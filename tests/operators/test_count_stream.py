@@ -1,0 +1,181 @@
+"""Runs of a DAG release the due steps of a stream: each once, in order, however the runs come."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, CronPartitionTimetable, timezone
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from dp_operators.operators.count_stream import CountStreamOperator, due_instant
+from spark_jobs.contract.errors import InvalidRequest
+from tests.support.airflow import make_context, run_dag, states
+from tests.support.stream_lab import StreamLab, StreamRunner, judge_stream
+
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+
+def hours(first: float, last: float) -> tuple[dt.datetime, dt.datetime]:
+    return START + dt.timedelta(hours=first), START + dt.timedelta(hours=last)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> StreamLab:
+    """A ledger and a stream of 48 hours; tasks count what the lab says instead of starting Spark."""
+    lab = StreamLab(tmp_path)
+    connect("privacy_ledger_default", conn_type="privacy_ledger", extra={"path": str(tmp_path / "ledger.db")})
+    monkeypatch.setattr("dp_operators.operators.count_stream.make_runner", lambda *_, **__: lab.runner())
+    return lab
+
+
+def operator(lab: StreamLab, **changes: Any) -> CountStreamOperator:
+    given = lab.request.to_dict()
+    fields = {name: given[name] for name in ("account", "table", "time", "start", "step", "steps", "output")}
+    return CountStreamOperator(**{"task_id": "count", **fields, "epsilon": "1", **changes})
+
+
+def run(lab: StreamLab, first: float, last: float, **changes: Any) -> dict[str, Any]:
+    return operator(lab, **changes).execute(make_context(task_id="count", interval=hours(first, last)))
+
+
+def due(**facts: Any) -> dt.datetime:
+    context = make_context(interval=facts.pop("interval", None), **facts.pop("run", {}))
+    vars(context["dag_run"]).update({"run_after": START + dt.timedelta(hours=9), **facts.pop("attributes", {})})
+    return due_instant({**context, **facts.pop("context", {})}, facts.pop("until", None))
+
+
+class TestDue:
+    def test_a_run_with_an_interval_releases_to_its_end(self) -> None:
+        assert due(interval=hours(2, 5)) == hours(2, 5)[1]
+
+    def test_a_partition_ends_with_the_next_tick(self) -> None:
+        dag = DAG(
+            "d", schedule=CronPartitionTimetable("0 0 * * *", timezone="UTC"), start_date=timezone.datetime(2026, 1, 1)
+        )
+        facts = {"run": {"partition_key": "2026-01-02"}, "attributes": {"partition_date": START + dt.timedelta(days=1)}}
+        assert due(**facts, context={"dag": dag}) == START + dt.timedelta(days=2)
+
+    @pytest.mark.parametrize("run_type", ["manual", "asset_triggered"])
+    def test_any_other_run_releases_what_had_ended_when_it_was_triggered(self, run_type: str) -> None:
+        assert due(run={"run_type": run_type}) == START + dt.timedelta(hours=9)
+
+    def test_an_instant_may_be_named(self) -> None:
+        assert due(interval=hours(2, 5), until="2026-01-01T01:00:00+01:00") == START
+
+    def test_nothing_is_released_before_it_has_ended(self) -> None:
+        assert due(until="2999-01-01T00:00:00Z") <= dt.datetime.now(dt.UTC)
+        assert due(interval=(START, dt.datetime(2999, 1, 1, tzinfo=dt.UTC))) <= dt.datetime.now(dt.UTC)
+
+    def test_an_instant_without_a_time_zone_is_refused(self) -> None:
+        with pytest.raises(InvalidRequest, match="until: "):
+            due(until="2026-01-01 03:00")
+
+
+class TestRuns:
+    def test_each_run_releases_its_steps_and_the_first_pays_for_all(self, lab: StreamLab) -> None:
+        first, second = run(lab, 0, 24), run(lab, 24, 48)
+        assert (first["first"], first["released"], first["steps"], first["finished"]) == (0, 24, 24, False)
+        assert (second["first"], second["released"], second["steps"], second["finished"]) == (24, 24, 48, True)
+        assert first["cost"]["epsilon"] == "1"
+        assert {first["key"], second["key"]} == {"airflow/visits/stream/count/-1"}
+        assert first["uri"] == second["uri"]
+
+    def test_a_late_run_catches_up_and_the_runs_it_overtook_find_nothing_due(self, lab: StreamLab) -> None:
+        assert run(lab, 36, 48)["released"] == 48
+        before = {path: path.read_bytes() for path in Path(lab.output).rglob("*") if path.is_file()}
+        for first in (0, 12, 24, 36):
+            again = run(lab, first, first + 12)
+            assert (again["released"], again["steps"]) == (0, 48)
+        assert before == {path: path.read_bytes() for path in Path(lab.output).rglob("*") if path.is_file()}
+
+    def test_two_runs_at_once_release_each_step_once(self, lab: StreamLab) -> None:
+        with ThreadPoolExecutor(2) as pool:
+            both = [pool.submit(run, lab, 0, 24) for _ in range(2)]
+        assert [one.result()["steps"] for one in both] == [24, 24]
+        manifests = sorted(Path(both[0].result()["uri"]).glob("steps/*.json"))
+        assert [path.name for path in manifests] == ["000000000000.json"]
+
+    def test_a_run_of_another_day_may_read_another_snapshot(self, lab: StreamLab) -> None:
+        run(lab, 0, 24)
+        table = {**lab.request.to_dict()["table"], "snapshot": {"path_version": "v2"}}
+        assert run(lab, 24, 48, table=table)["finished"]
+
+    def test_another_name_is_another_stream(self, lab: StreamLab) -> None:
+        assert run(lab, 0, 24)["key"] != run(lab, 0, 24, stream="again")["key"]
+
+    def test_a_failed_application_is_retried(self, lab: StreamLab, monkeypatch: pytest.MonkeyPatch) -> None:
+        def failing() -> None:
+            raise OSError("no space left")
+
+        monkeypatch.setattr(
+            "dp_operators.operators.count_stream.make_runner", lambda *_, **__: StreamRunner(lab.counts, before=failing)
+        )
+        with pytest.raises((AirflowException, OSError)):
+            run(lab, 0, 24)
+        monkeypatch.setattr("dp_operators.operators.count_stream.make_runner", lambda *_, **__: lab.runner())
+        assert run(lab, 0, 24)["released"] == 24
+
+
+class TestRefusals:
+    def test_options_that_change_midway_are_refused_and_nothing_is_charged(self, lab: StreamLab) -> None:
+        run(lab, 0, 24)
+        with pytest.raises(AirflowFailException, match="request|key"):
+            run(lab, 24, 48, epsilon="0.5")
+        judge_stream_of(lab, steps=24)
+
+    @pytest.mark.parametrize(("ending", "error"), [("skip", AirflowSkipException), ("fail", AirflowFailException)])
+    def test_an_exhausted_budget_ends_the_task_as_it_says(self, lab: StreamLab, ending: Any, error: Any) -> None:
+        for name in ("one", "two", "three"):
+            run(lab, 0, 24, stream=name)
+        with pytest.raises(error, match="people"):
+            run(lab, 0, 24, stream="four", on_exhausted=ending)
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"step": "7 fortnights"}, "step: "),
+            ({"steps": 0}, "steps: "),
+            ({"epsilon": "abc"}, "epsilon"),
+            ({"method": {"kind": "nonesuch"}}, "method"),
+            ({"runner": "cloud"}, "runner: got 'cloud'"),
+            ({"on_exhausted": "cry"}, "on_exhausted"),
+            ({"request": "stream.yaml"}, "request: got 'also account"),
+        ],
+    )
+    def test_a_mistake_in_constants_is_an_import_error(self, lab: StreamLab, changes: Any, message: str) -> None:
+        with pytest.raises(InvalidRequest, match=message):
+            operator(lab, **changes)
+
+    def test_a_template_is_checked_when_the_task_runs(self, lab: StreamLab) -> None:
+        task = operator(lab, step="{{ params.step }}")
+        task.request["step"] = "7 fortnights"
+        with pytest.raises(AirflowFailException, match="step: "):
+            task.execute(make_context(task_id="count", interval=hours(0, 24)))
+
+
+def judge_stream_of(lab: StreamLab, *, steps: int) -> None:
+    """As ``judge_stream``, for the stream of the task."""
+    import tests.support.stream_lab as laboratory
+
+    key, laboratory.KEY = laboratory.KEY, "airflow/visits/stream/count/-1"
+    try:
+        judge_stream(lab, steps=steps)
+    finally:
+        laboratory.KEY = key
+
+
+@pytest.mark.airflow
+@pytest.mark.usefixtures("airflow_database")
+def test_runs_of_a_dag_release_a_day_each(lab: StreamLab) -> None:
+    with DAG("days", schedule="@daily", start_date=timezone.datetime(2026, 1, 1), catchup=False) as dag:
+        operator(lab, task_id="count")
+    for day, released in ((2, 24), (3, 24), (3, 0)):
+        outcome = run_dag(dag, logical_date=dt.datetime(2026, 1, day, tzinfo=dt.UTC))
+        assert states(outcome) == {"count": "success"}
+        [instance] = outcome.get_task_instances()
+        assert instance.xcom_pull(task_ids="count")["released"] == released
