@@ -9,6 +9,7 @@ INTEGRATION = "Differentially private diagnostics"
 FAMILIES = ("fits", "linear", "residuals", "score_figures", "scores", "values")
 OPERATORS = [
     "dp_operators.operators.release",
+    "dp_operators.operators.count_stream",
     "dp_operators.operators.approval",
     "dp_operators.operators.verification",
     *(f"dp_operators.operators.diagnostics.{family}" for family in FAMILIES),
