@@ -44,7 +44,8 @@ def test_two_days_and_a_repeated_one(
     [charge] = airflow_ledger.history("arrivals")
     assert (charge.state, charge.cost.epsilon) == (ChargeState.COMMITTED, 1)
     assert airflow_ledger.remaining("arrivals").epsilon == 0
-    [root] = [Path(folder) for folder in (tmp_path / "releases" / "arrivals").iterdir() if folder.is_dir()]
+    [described] = (tmp_path / "releases" / "arrivals").glob("*/stream.json")
+    root = described.parent
     tables = [pq.read_table(file).to_pandas() for file in sorted((root / "steps").glob("*.parquet"))]
     assert [len(table) for table in tables] == [72, 24]
     night, day_time = (tables[0].query(f"step % 24 in {hours}")["noisy"].mean() for hours in ([2, 3], [9, 10]))
