@@ -7,10 +7,13 @@ from scipy.stats import chisquare
 
 from spark_jobs.mechanisms import exact_choice
 from spark_jobs.mechanisms.exact_choice import (
+    FLOOR,
     MAX_POINTS,
+    UNIT,
     WEIGHT_BITS,
     choice_masses,
     choose_point,
+    coins,
     exponential_rate,
     integer_weights,
     point_weight,
@@ -82,3 +85,21 @@ def test_an_interval_beyond_the_many_is_still_chosen_by_levels():
     options = {"epsilon": 1, "l_inf_sensitivity": 1, "noise": SeededNoise(3)}
     assert 0 <= interval_exponential([0, -1], [1, 2**40 - 1], **options) < 2**40
     assert 0 <= interval_exponential([0.0, -1.5], [1, 1], **options) < 2
+
+
+class Words:
+    """Words that are given, not drawn."""
+
+    def __init__(self, *drawn):
+        self.drawn = list(drawn)
+
+    def words(self, count):
+        return np.array([self.drawn.pop(0) for _ in range(count)], dtype=np.uint64)
+
+
+@pytest.mark.parametrize(("more", "heads"), [(0, False), (1, True)])
+def test_a_coin_whose_first_bits_do_not_decide_is_tossed_on_to_the_last(more, heads):
+    levels, weights = np.array([0, 1, 1]), [UNIT, UNIT // 2 - FLOOR + more]
+    noise = Words(2**64 - 1, 2**63, 2**63 - 1, 5, 5, 5, 5, 0, 0, 0, 0)
+    assert coins(levels, weights, noise).tolist() == [True, heads, True]
+    assert noise.drawn == []
