@@ -104,6 +104,7 @@ def test_a_stream_by_the_command_line(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "48 of 48 steps are released, up to 2026-01-03T00:00:00Z" in shown.output
     assert "is what the ledger recorded" in shown.output
     [root] = output.glob("stream-*")
+    assert "What the stream cost" in (root / "report.html").read_text(), "every run makes the report anew"
     released = pd.concat([pq.read_table(path).to_pandas() for path in sorted((root / "steps").glob("*.parquet"))])
     assert len(released) == 48 * 3
     expected = kept_counts(rows, 4, ["a", "b", "c"])
