@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from dp_operators.operators.count_stream import CountStreamOperator as CountStreamOperator
     from dp_operators.operators.dag_files import dags_from as dags_from
     from dp_operators.operators.diagnostics.base import Template as Template
+    from dp_operators.operators.diagnostics.comparisons import RocComparisonOperator as RocComparisonOperator
     from dp_operators.operators.diagnostics.fits import LinearFitOperator as LinearFitOperator
     from dp_operators.operators.diagnostics.fits import LogisticFitOperator as LogisticFitOperator
     from dp_operators.operators.diagnostics.linear import LinearRegressionOperator as LinearRegressionOperator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from dp_operators.operators.diagnostics.score_figures import ConfusionMatrixOperator as ConfusionMatrixOperator
     from dp_operators.operators.diagnostics.scores import BinnedResidualsOperator as BinnedResidualsOperator
     from dp_operators.operators.diagnostics.scores import CalibrationOperator as CalibrationOperator
-    from dp_operators.operators.diagnostics.scores import RocComparisonOperator as RocComparisonOperator
     from dp_operators.operators.diagnostics.scores import RocCurveOperator as RocCurveOperator
     from dp_operators.operators.diagnostics.values import EcdfOperator as EcdfOperator
     from dp_operators.operators.diagnostics.values import QuantileOperator as QuantileOperator
@@ -37,12 +37,13 @@ else:
             "count_stream": "CountStreamOperator",
             "dag_files": "dags_from",
             "diagnostics.base": "Template",
+            "diagnostics.comparisons": "RocComparisonOperator",
             "diagnostics.fits": "LinearFitOperator LogisticFitOperator",
             "diagnostics.linear": "LinearRegressionOperator",
             "diagnostics.residuals": "ResidualPlotOperator",
             "diagnostics.score_figures": "AucOperator AveragePrecisionOperator BinormalRocOperator "
             "ConfusionMatrixOperator",
-            "diagnostics.scores": "BinnedResidualsOperator CalibrationOperator RocComparisonOperator RocCurveOperator",
+            "diagnostics.scores": "BinnedResidualsOperator CalibrationOperator RocCurveOperator",
             "diagnostics.values": "EcdfOperator QuantileOperator",
             "groups": "private_release_group",
             "outlets": "release_alias release_asset",

@@ -16,7 +16,7 @@ from dp_operators.budget import ChargeState
 from dp_operators.releasing.drafts import read_manifest
 from dp_operators.releasing.errors import as_release_errors
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options import EarlierFunction, EcdfOptions
+from spark_jobs.contract.options import EarlierCurve, EarlierFunction, EcdfOptions, RocComparisonOptions
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.public_groups import is_registered, names_file
 from spark_jobs.contract.release import PRIVATE, Release
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FITS = {"linear": "linear_fit", "logistic": "logistic_fit"}
 """The diagnostic that releases each kind of model."""
 
-ECDF = "ecdf"
+ECDF, ROC, COMPARISON = "ecdf", "roc_curve", "roc_comparison"
 _ECDF_FILE, _ECDF_COLUMN = f"{ECDF}.parquet", "cdf"
 _COMPARED = "diagnostics.compare_with"
 
@@ -189,13 +189,45 @@ def earlier_function(uri: object, ledger: LedgerReader) -> dict[str, Any]:
     except InvalidRequest as refused:
         raise refused.within(_COMPARED) from None
     except (KeyError, TypeError, ValueError):  # another version wrote it; pyarrow's errors are ValueErrors too
-        raise InvalidRequest(
-            _COMPARED,
-            value=committed.uri,
-            requirement="must hold a distribution function in a form that this version reads",
-            remedy="release it again, or compare with a later one",
-        ) from None
+        raise _unreadable(committed, "a distribution function") from None
     return function.model_dump(mode="json")
+
+
+def earlier_curve(uri: object, ledger: LedgerReader) -> dict[str, Any]:
+    """The ROC curve in a published release, in the form that a request's ``compare_with`` takes.
+
+    Args:
+        uri: the release's folder.
+        ledger: the ledger that paid for the release; it is only read.
+
+    Raises:
+        InvalidRequest: see ``committed_release``; or the release holds no ROC curve.
+        ReleaseFailed: the store failed.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    committed = committed_release(uri, ledger, what=_COMPARED)
+    if ROC not in committed.release.results:
+        raise InvalidRequest(
+            _COMPARED, value=committed.uri, requirement="must hold a ROC curve", remedy=f"name a release of {ROC}"
+        )
+    key = committed.release.key or ""
+    try:
+        curve = EarlierCurve.of(committed.release.results[ROC], released_by=key, release=committed.uri)
+    except InvalidRequest as refused:
+        raise refused.within(_COMPARED) from None
+    except (KeyError, TypeError, ValueError):
+        raise _unreadable(committed, "a ROC curve") from None
+    return curve.model_dump(mode="json")
+
+
+def _unreadable(committed: CommittedRelease, what: str) -> InvalidRequest:
+    """The refusal of a release that another version wrote."""
+    return InvalidRequest(
+        _COMPARED,
+        value=committed.uri,
+        requirement=f"must hold {what} in a form that this version reads",
+        remedy="release it again, or compare with a later one",
+    )
 
 
 def _fractions(content: bytes) -> list[float]:
@@ -203,6 +235,10 @@ def _fractions(content: bytes) -> list[float]:
 
     file = pyarrow.parquet.ParquetFile(io.BytesIO(content))
     return list(file.read(columns=[_ECDF_COLUMN]).column(_ECDF_COLUMN).to_pylist())
+
+
+_READERS = {ECDF: earlier_function, COMPARISON: earlier_curve}
+"""For each kind that compares with an earlier release, what reads the part of it."""
 
 
 def is_reference(given: object) -> bool:
@@ -241,8 +277,8 @@ def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str
     """A request's fields with each name of an earlier release or registered key list replaced by its content.
 
     Replaced are key lists that are registered for the account, the request's fitted ``model`` and the ``other`` model
-    of a comparison, and the ``compare_with`` of an ``ecdf``, which may also be the release's URI alone. The request's
-    hash then covers the content, and every attempt at the release uses the same.
+    of a comparison, and the ``compare_with`` of an ``ecdf`` or a comparison, which may also be the release's URI alone.
+    The request's hash then covers the content, and every attempt at the release uses the same.
 
     Raises:
         InvalidRequest: a file of keys is named, or there is no such key list; or see ``fitted_model`` and
@@ -278,12 +314,11 @@ def require_as_released(request: ReleaseRequest, ledger: LedgerReader) -> None:
         other = getattr(options, "other", None)
         if isinstance(other, (LinearModel, LogisticModel)):
             _require_fitted(other, ledger, what="diagnostics.other")
-        if isinstance(options, EcdfOptions) and options.compare_with is not None:
-            function = options.compare_with
-            if function.release is None or function != EarlierFunction.parse(
-                earlier_function(function.release, ledger)
-            ):
-                raise _forged(_COMPARED, function.released_by)
+        if isinstance(options, (EcdfOptions, RocComparisonOptions)) and options.compare_with is not None:
+            given = options.compare_with
+            read = _READERS[options.kind]
+            if given.release is None or given != type(given).parse(read(given.release, ledger)):
+                raise _forged(_COMPARED, given.released_by)
 
 
 def _require_fitted(model: LinearModel | LogisticModel, ledger: LedgerReader, *, what: str) -> None:
@@ -310,7 +345,7 @@ def _filled(entry: Any, account: Any, ledger: LedgerReader) -> Any:
     if _names_other_model(entry):
         return {**entry, "other": _model(entry["other"], ledger)}
     if _names_earlier(entry):
-        return {**entry, "compare_with": earlier_function(_uri(entry["compare_with"]), ledger)}
+        return {**entry, "compare_with": _READERS[entry["kind"]](_uri(entry["compare_with"]), ledger)}
     return entry
 
 
@@ -348,7 +383,7 @@ def _names_other_model(entry: Any) -> bool:
 
 
 def _names_earlier(entry: Any) -> bool:
-    if not isinstance(entry, Mapping) or entry.get("kind") != ECDF:
+    if not isinstance(entry, Mapping) or entry.get("kind") not in _READERS:
         return False
     given = entry.get("compare_with")
     return isinstance(given, str) or is_reference(given)

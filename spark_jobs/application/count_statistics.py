@@ -18,7 +18,7 @@ from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.application.sum_statistics import ROW_SUMMATIONS, RowSummation
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import (
-    OtherScoreCells,
+    PairedScoreCells,
     PointCells,
     PointSums,
     ResidualCells,
@@ -27,7 +27,7 @@ from spark_jobs.contract.options import (
     ValueCells,
 )
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import PairedScoreCounts, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
 from spark_jobs.statistics.residual_grid import RESIDUAL_KEYS
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 from spark_jobs.statistics.value_grid import ValueGrid
@@ -80,11 +80,23 @@ class _Scores:
         return ScoreCounts.from_keys(keys, counts)
 
 
-class _OtherScores(_Scores):
-    def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+class _PairedScores:
+    def inputs(self, statistic: PairedScoreCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         from spark_jobs.tables.scoring import label_and_score
 
-        return label_and_score(scored, request, statistic.model)
+        label, score = label_and_score(scored, request)
+        return label, score, label_and_score(scored, request, statistic.model).score
+
+    def key(self, statistic: Any, *inputs: Column) -> Column:
+        from spark_jobs.statistics.spark.scores import pair_key
+
+        return pair_key(*inputs)
+
+    def size(self, statistic: PairedScoreCells) -> int:
+        return statistic.max_keys
+
+    def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> PairedScoreCounts:
+        return PairedScoreCounts(keys=keys, counts=counts)
 
 
 class _Values:
@@ -149,7 +161,7 @@ class _Points(PointInputs):
 
 CELL_COUNTERS: Mapping[type[Statistic], CellCounter] = {
     ScoreCells: _Scores(),
-    OtherScoreCells: _OtherScores(),
+    PairedScoreCells: _PairedScores(),
     ValueCells: _Values(),
     ResidualCells: _Residuals(),
     PointCells: _Points(),

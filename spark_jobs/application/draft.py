@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
 from spark_jobs.application.draw import ReleaseDraw
-from spark_jobs.contract.options import EcdfOptions, OtherScoreCells, ScoreCells
+from spark_jobs.contract.options import (
+    PAIR_CELLS,
+    EcdfOptions,
+    PairedScoreCells,
+    RocComparisonOptions,
+    ScoreCells,
+    Statistic,
+)
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import Model
@@ -22,7 +30,12 @@ ASSUMED_OF_MODEL = {
     "for elsewhere.",
 }
 
-GRID_RULE = f"A score is rounded down to a fixed grid of {DEFAULT_CELLS:,} cells before anything is counted."
+GRID_RULES: Mapping[type[Statistic], str] = {
+    ScoreCells: f"A score is rounded down to a fixed grid of {DEFAULT_CELLS:,} cells before anything is counted.",
+    PairedScoreCells: f"For the comparison, both scores are rounded down to a fixed grid of {PAIR_CELLS:,} cells, a "
+    "1,024th wide and finer towards 0 and 1; a row that lacks one of the scores is left out.",
+}
+"""What is said of the grid of a statistic."""
 
 
 def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
@@ -35,12 +48,13 @@ def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
     sentences += [
         _assumed_of(statistic.model, charged=charged).replace("The model", "The second model", 1)
         for statistic in request.statistics
-        if isinstance(statistic, OtherScoreCells)
+        if isinstance(statistic, PairedScoreCells)
     ]
     sentences += [
-        f"The values are compared with what release {options.compare_with.released_by} published, {_checked(charged)}."
+        f"{'The values are' if isinstance(options, EcdfOptions) else 'The ROC curve is'} compared with what release "
+        f"{options.compare_with.released_by} published, {_checked(charged)}."
         for options in request.diagnostics
-        if isinstance(options, EcdfOptions) and options.compare_with is not None
+        if isinstance(options, (EcdfOptions, RocComparisonOptions)) and options.compare_with is not None
     ]
     if request.record is not None:
         sentences.append(f"The request calls a row of the table a “{request.record}”; nothing checks this.")
@@ -78,7 +92,7 @@ def draft(
         key=key,
         charge_id=draw.charge_id,
         cost=draw.cost,
-        rules=(*rules, *((GRID_RULE,) if ScoreCells() in request.statistics else ())),
+        rules=(*rules, *(rule for kind, rule in GRID_RULES.items() if kind in map(type, request.statistics))),
         assumptions=assumptions(request, charged=draw.charge_id is not None),
         drawn_at=draw.drawn_at,
         versions=draw.versions,

@@ -30,7 +30,7 @@ from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.options import (
     CrossProductCells,
     LabelProductCells,
-    OtherScoreCells,
+    PairedScoreCells,
     PointCells,
     PointSums,
     ResidualCells,
@@ -75,7 +75,7 @@ def _check_release(request: ReleaseRequest, table: _Table) -> None:
         for need in _amounts(statistic):
             table.require_amount(need)
         match statistic:
-            case OtherScoreCells():
+            case PairedScoreCells():
                 _check_model(statistic.model, table)
             case CrossProductCells() | LabelProductCells():
                 for factor in statistic.categorical:

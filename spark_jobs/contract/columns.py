@@ -15,7 +15,7 @@ from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.options import (
     CrossProductCells,
     LabelProductCells,
-    OtherScoreCells,
+    PairedScoreCells,
     PointCells,
     PointSums,
     ResidualCells,
@@ -126,7 +126,7 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
     match statistic:
         case ValueCells(column=name):
             yield value_need(name)
-        case OtherScoreCells():
+        case PairedScoreCells():
             for need in _read_by(statistic.model, columns):
                 yield replace(need, field=need.field.replace("model", "diagnostics.other", 1))
         case ResidualCells(outcome=outcome):

@@ -7,6 +7,7 @@ from spark_jobs.lazy import lazy_exports
 if TYPE_CHECKING:
     from spark_jobs.statistics.cross_products import CrossProducts as CrossProducts
     from spark_jobs.statistics.moments import Moments as Moments
+    from spark_jobs.statistics.paired_scores import PairedScoreCounts as PairedScoreCounts
     from spark_jobs.statistics.point_counts import PointCounts as PointCounts
     from spark_jobs.statistics.residual_counts import ResidualCounts as ResidualCounts
     from spark_jobs.statistics.score_counts import ScoreCounts as ScoreCounts
@@ -18,6 +19,7 @@ else:
         {
             "cross_products": "CrossProducts",
             "moments": "Moments",
+            "paired_scores": "PairedScoreCounts",
             "point_counts": "PointCounts",
             "residual_counts": "ResidualCounts",
             "score_counts": "ScoreCounts",

@@ -7,7 +7,7 @@ import json
 from spark_jobs.contract.options import (
     CrossProductCells,
     LabelProductCells,
-    OtherScoreCells,
+    PairedScoreCells,
     PointCells,
     PointSums,
     ResidualCells,
@@ -27,7 +27,8 @@ def rules(request: ReleaseRequest) -> tuple[str, ...]:
         match statistic:
             case ScoreCells():
                 lines += _scores(request, request.needed_label, request.needed_model)
-            case OtherScoreCells(model=model):
+            case PairedScoreCells(model=model):
+                lines += _scores(request, request.needed_label, request.needed_model)
                 of_scores = _scores(request, request.needed_label, model)[1:]
                 lines += [f"Of the second model: {rule[0].lower()}{rule[1:]}" for rule in (*_inputs(model), *of_scores)]
             case ValueCells():

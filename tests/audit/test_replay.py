@@ -16,13 +16,22 @@ from pydantic import ValidationError
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import DIAGNOSTICS, PointCells, PointSums, ResidualCells
 from spark_jobs.contract.options.base import ScoreCells
+from spark_jobs.contract.options.comparisons import EarlierCurve, PairedScoreCells
 from spark_jobs.contract.options.fits import CrossProductCells, LabelProductCells
-from spark_jobs.contract.options.scores import OtherScoreCells
 from spark_jobs.contract.options.values import ValueCells
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import roc_curve
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics import CrossProducts, Moments, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import (
+    CrossProducts,
+    Moments,
+    PairedScoreCounts,
+    PointCounts,
+    ResidualCounts,
+    ScoreCounts,
+    ValueCounts,
+)
 from tests.support.audit import LONG
 from tests.support.replay import RecordingNoise, released_outputs, replay
 from tests.support.sharing import measure_shared, read_as
@@ -30,13 +39,17 @@ from tests.support.sharing import measure_shared, read_as
 pytestmark = [pytest.mark.audit]
 
 OTHER_MODEL = {"kind": "columns", "basis": "public", "score": "other"}
+EARLIER = EarlierCurve.of(
+    roc_curve.release(ScoreCounts.from_arrays([0, 1] * 99, [0.2, 0.7] * 99), epsilon=1, noise=SeededNoise(1)).to_dict(),
+    released_by="earlier",
+)
 REFERENCE = {"distribution": "normal", "parameters": (5, 2)}
 VALUES = {"column": "amount", "bounds": (0.0, 10.0), "cells": 1024}
 ECDF = {**VALUES, "points": 16}
 LINE = {"x": "x", "y": "y", "x_bounds": (0.0, 1.0), "y_bounds": (0.0, 1.0), "cells": 64, "matchings": 3}
 BASE: dict[str, list[dict]] = {
     "roc_curve": [{}, {"thresholds": 8}],
-    "roc_comparison": [{"other": OTHER_MODEL}],
+    "roc_comparison": [{"other": OTHER_MODEL}, {"compare_with": EARLIER}],
     "auc": [{}],
     "average_precision": [{}],
     "binormal_roc": [{}],
@@ -96,7 +109,11 @@ def statistic_of(cells, seed, *, sizes):
     random = np.random.default_rng(seed)
     rows = (300, 7)[seed] if sizes is None else sum(sizes)
     skew = (1.0, 4.0)[seed]
-    if isinstance(cells, (ScoreCells, OtherScoreCells)):
+    if isinstance(cells, PairedScoreCells):
+        labels = random.random(rows) < (0.3, 0.9)[seed]
+        scores = (random.normal(0.4 + labels / skew / 3, width) for width in (0.2, 0.3))
+        return PairedScoreCounts.from_arrays(labels, *scores)
+    if isinstance(cells, ScoreCells):
         labels = random.random(rows) < (0.3, 0.9)[seed]
         return ScoreCounts.from_arrays(labels, random.normal(0.4 + labels / skew / 3, 0.2), cells=4096)
     if isinstance(cells, ValueCells):

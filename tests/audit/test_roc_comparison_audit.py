@@ -1,44 +1,64 @@
-"""Two curves at one cost: a row has a score of either model, so it is in both tables."""
+"""Two curves and the sums of both scores at one cost: a row with both scores is in every step."""
 
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
+from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_comparison
-from tests.audit.test_roc_curve_audit import evidence, table
-from tests.suites.audit import ADDED, REPLACED, Fault, SampledAudit, forget_spending
+from spark_jobs.statistics import PairedScoreCounts
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, forget_spending
+from tests.support.noises import worst_loss
 
-pytestmark = [pytest.mark.audit, pytest.mark.slow]
+pytestmark = pytest.mark.audit
 
-EPSILON = Decimal(3)
-BASE = (table([1, 0, 2, 0], [0, 3, 0, 1]), table([0, 1, 0, 2], [1, 2, 1, 0]))
-# the models disagree about the row: the first puts it highest, the second lowest
-WITH_A_ROW = (table([1, 0, 2, 0], [0, 3, 0, 2]), table([0, 1, 0, 2], [2, 2, 1, 0]))
-FLIPPED = (table([1, 0, 2, 1], [0, 3, 0, 1]), table([1, 1, 0, 2], [1, 2, 1, 0]))
-PAIRS = {ADDED: (WITH_A_ROW, BASE), REPLACED: (WITH_A_ROW, FLIPPED)}
-MODELS = ("first", "second")
-
-
-def comparison_of(noise, neighbours, pair):
-    def one(statistic):
-        found = roc_comparison.measure(statistic, epsilon=EPSILON, neighbours=neighbours, noise=noise, confidence=0.9)
-        return sum(evidence(getattr(found, name), *(tables[i] for tables in pair)) for i, name in enumerate(MODELS))
-
-    def mechanism(statistic, count):
-        return np.array([one(statistic) for _ in range(count)])
-
-    return mechanism, *pair
+EPSILON = Decimal(1)
+RANDOM = np.random.default_rng(5)
+LABELS = RANDOM.integers(0, 2, 60)
+FIRST, SECOND = (np.clip(RANDOM.normal(0.4 + 0.2 * LABELS, 0.2), 0, 1) for _ in range(2))
+# models that agree about the row, and that disagree in each direction and in both classes
+ROWS = [(label, first, second) for label in (0, 1) for first, second in ((0.97, 0.03), (0.02, 0.95), (0.5, 0.5))]
 
 
-class TestRocComparison(SampledAudit):
+def table(*more, kept=60):
+    columns = (np.append(column[:kept], [row[i] for row in more]) for i, column in enumerate((LABELS, FIRST, SECOND)))
+    return PairedScoreCounts.from_arrays(*columns)
+
+
+def neighbours_of(relation):
+    base = table() if relation is ADDED else None
+    for row in ROWS:
+        if base is not None:
+            yield table(row), base
+        else:
+            yield table(row, kept=59), table(kept=60)
+
+
+class TestRocComparison(ExactAudit):
     mechanisms = ("ROC comparison",)
-    claimed, at_least, seed, quick, thorough = EPSILON, 0.04, 191, 1500, 3000
+    claimed, at_least = EPSILON, 0.85
+    kept = "all"
     faults = {
-        "half the noise": Fault(noise={"epsilon_factor": 2}),
-        "noise for an added row": Fault(planted={"told": ADDED}, relations=[REPLACED], samples=6000),
-        "the whole budget for either model": Fault(patch=forget_spending),
+        "half the noise": Fault(planted={"less": 2}),
+        "noise for an added row": Fault(planted={"told": ADDED}, relations=[REPLACED]),
+        "the whole budget for every step": Fault(patch=forget_spending),
     }
 
-    def mechanism(self, mechanism, relation, noise, *, told=None):
-        return comparison_of(noise, told or relation, PAIRS[relation])
+    def loss(self, mechanism, relation, *, less=1, told=None):
+        def release(statistic, noise):
+            roc_comparison.measure(statistic, epsilon=EPSILON, neighbours=told or relation, noise=noise)
+
+        return less * max(worst_loss(release, *pair) for pair in neighbours_of(relation))
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+def test_the_steps_of_a_comparison_are_priced_as_they_are_drawn(relation):
+    made = roc_comparison.measure(table(), epsilon=EPSILON, neighbours=relation)
+    assert sum(spending.epsilon for spending in made.spendings) == EPSILON
+    rows = 2 if relation is REPLACED else 1
+    assert made.sums.scale == pytest.approx(rows * 2.5 * 2**28 / float(made.spendings[-1].epsilon))
+    for draw in (made.first, made.second):
+        assert draw.negatives.scale == pytest.approx(
+            rows * draw.negatives.tree.measured / float(draw.spendings[-1].epsilon)
+        )

@@ -22,9 +22,10 @@ from spark_jobs.contract.options import (
 from spark_jobs.contract.result_checks import EXPECTED_FORM, violations
 from spark_jobs.diagnostics import ecdf, linear_fit, logistic_fit, roc_comparison
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics import CrossProducts, ScoreCounts
+from spark_jobs.statistics import CrossProducts, PairedScoreCounts, ScoreCounts
 from tests.support import linear_results
 from tests.support.earlier import released
+from tests.support.paired_scores import two_models
 
 FIT = {"features": {"age": [18, 80]}, "categorical": {"region": ["north", "south"]}}
 
@@ -62,7 +63,9 @@ def stored(kind: str) -> str:
     """The JSON form of a result of the kind that is defined, with all that the kind may release."""
     match kind:
         case "roc_comparison":
-            found: Any = roc_comparison.release((scores(1), scores(2)), epsilon=10, noise=SeededNoise(1))
+            found: Any = roc_comparison.release(
+                PairedScoreCounts.from_arrays(*two_models(2000, 1)), epsilon=10, noise=SeededNoise(1)
+            )
         case "ecdf":
             found = distribution()
         case "residual_plot":

@@ -14,10 +14,7 @@ from spark_jobs.diagnostics.roc_curve import comparison
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.scored_rows import binormal
-from tests.support.undefined import is_undefined
 
-ROWS = ["same", "independent"]
-EVERY_ROWS = pytest.mark.parametrize("rows", ROWS)
 CELLS = 1024
 
 
@@ -37,6 +34,12 @@ def drawn(labels, scores, *, epsilon=1, seed=1, cells=CELLS, **options):
     return roc.measure(statistic, epsilon=epsilon, noise=SeededNoise(seed), **options)
 
 
+def is_undefined(found):
+    withheld = {getattr(found, name) for name in comparison.FIGURES} == {None}
+    assert withheld == (found.status == "undefined")
+    return withheld
+
+
 def stretched(scores):
     """Other scores in the same order: another model with the same curve."""
     odds = np.log(scores) - np.log1p(-scores)
@@ -51,23 +54,21 @@ def two_models(auc, other_auc, rows=4000, *, seed=1, **options):
 
 
 @pytest.mark.slow
-@EVERY_ROWS
 @pytest.mark.parametrize("method", ["auto", "tree", "equi_depth", "fixed_cells"])
 @pytest.mark.usefixtures("few_copies")
-def test_a_comparison_has_its_form_whatever_was_released(rows, method):
+def test_a_comparison_has_its_form_whatever_was_released(method):
     one, other = two_models(0.8, 0.8, rows=600, epsilon="0.5", method=method)
     nothing = drawn([], [], method=method, seed=4)
     for a, b in ((one, other), (one, nothing), (nothing, nothing)):
-        found = roc.compare(a, b, rows=rows, seed=3)
+        found = roc.compare(a, b, seed=3)
         assert set(found.to_dict()) == set(comparison.CurveDifference.__dataclass_fields__)
-        if is_undefined("roc_comparison", found):
+        if is_undefined(found):
             continue
         low, high = found.auc_interval
         assert -1 <= low <= found.auc_difference <= high <= 1
         assert 0 < found.p_value <= 1
         assert 0 < found.auc_p_value <= 1
         assert 0 <= found.largest_difference <= 1
-        assert found.rows == rows
         assert found.confidence == 0.9
         assert found.status == "ok"
         assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["p_value"] == found.p_value
@@ -75,43 +76,40 @@ def test_a_comparison_has_its_form_whatever_was_released(rows, method):
 
 @pytest.mark.sampled
 @pytest.mark.slow
-@EVERY_ROWS
 @pytest.mark.usefixtures("few_copies")
-def test_an_exchange_of_the_curves_changes_the_sign_alone(rows):
+def test_an_exchange_of_the_curves_changes_the_sign_alone():
     a, b = two_models(0.75, 0.8, rows=1000)
-    one, other = (roc.compare(*pair, rows=rows, seed=5) for pair in ((a, b), (b, a)))
+    one, other = (roc.compare(*pair, seed=5) for pair in ((a, b), (b, a)))
     assert one.auc_difference == -other.auc_difference
     assert (one.p_value, one.auc_p_value) == (other.p_value, other.auc_p_value)
     assert one.largest_difference == other.largest_difference
     assert one.auc_interval == pytest.approx((-other.auc_interval[1], -other.auc_interval[0]), abs=0.02)
-    assert roc.compare(a, b, rows=rows, seed=5).to_dict() == one.to_dict()
+    assert roc.compare(a, b, seed=5).to_dict() == one.to_dict()
 
 
 @pytest.mark.usefixtures("few_copies")
 def test_a_measurement_that_was_stored_compares_as_before():
     pair = two_models(0.75, 0.8, rows=500)
     again = (roc.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(each.to_dict()))) for each in pair)
-    assert roc.compare(*again, rows="same").to_dict() == roc.compare(*pair, rows="same").to_dict()
+    assert roc.compare(*again).to_dict() == roc.compare(*pair).to_dict()
 
 
-@EVERY_ROWS
 @pytest.mark.usefixtures("few_copies")
-def test_without_noise_one_curve_does_not_differ_from_itself(rows):
+def test_without_noise_one_curve_does_not_differ_from_itself():
     labels, scores = binormal(0.8, 1500, np.random.default_rng(2))
     pair = [drawn(labels, scores, epsilon=1e9, seed=seed) for seed in (1, 2)]
-    found = roc.compare(*pair, rows=rows)
+    found = roc.compare(*pair)
     assert (found.auc_difference, found.largest_difference) == (0, 0)
     assert (found.p_value, found.auc_p_value) == (1, 1)
 
 
 @pytest.mark.sampled
 @pytest.mark.slow
-@EVERY_ROWS
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.usefixtures("copies_for_one_percent")
-def test_curves_that_clearly_differ_are_told_apart(rows, neighbours):
+def test_curves_that_clearly_differ_are_told_apart(neighbours):
     better, worse = two_models(0.85, 0.75, rows=6000, neighbours=neighbours)
-    found = roc.compare(better, worse, rows=rows)
+    found = roc.compare(better, worse)
     assert found.p_value <= 0.01
     assert found.auc_p_value <= 0.01
     assert 0 < found.auc_interval[0] < found.auc_difference < found.auc_interval[1] < 0.2
@@ -128,7 +126,7 @@ def test_curves_that_cross_differ_in_course_though_not_in_area():
     pair = [
         drawn(labels, 1 / (1 + np.exp(-scores)), seed=seed, epsilon=2) for seed, scores in enumerate((narrow, wide))
     ]
-    found = roc.compare(*pair, rows="same")
+    found = roc.compare(*pair)
     assert abs(found.auc_difference) < 0.02
     assert found.largest_difference > 0.05
     assert found.p_value <= 0.01
@@ -143,12 +141,10 @@ def test_without_noise_the_largest_difference_is_that_of_the_exact_curves():
         fpr, tpr, _ = exact_roc_curve(labels, scores, drop_intermediate=False)
         exact.append(np.interp(np.linspace(0, 2, 2001), fpr + tpr, tpr))
     pair = [drawn(*each, epsilon=1e9, cells=16384, thresholds=4096) for each in data]
-    found = roc.compare(*pair, rows="same")
+    found = roc.compare(*pair)
     assert found.largest_difference == pytest.approx(np.abs(exact[0] - exact[1]).max(), abs=2e-3)
     difference = roc_auc_score(*data[0]) - roc_auc_score(*data[1])
     assert found.auc_difference == pytest.approx(difference, abs=1e-3)
-    # no noise, so that the exact curves of these rows are known
-    assert found.auc_interval == pytest.approx((difference, difference), abs=2e-3)
 
 
 def delong_variance(labels, scores):
@@ -163,18 +159,17 @@ def test_without_noise_independent_areas_are_compared_as_delong_does():
     data = [binormal(0.80, 1200, random), binormal(0.78, 700, random, positive=0.3)]
     difference = roc_auc_score(*data[0]) - roc_auc_score(*data[1])
     stddev = np.sqrt(sum(delong_variance(*each) for each in data))
-    found = roc.compare(*(drawn(*each, epsilon=1e9, cells=4096) for each in data), rows="independent")
+    found = roc.compare(*(drawn(*each, epsilon=1e9, cells=4096) for each in data))
     reach = stats.norm.ppf(0.95) * stddev
     assert found.auc_interval == pytest.approx((difference - reach, difference + reach), abs=2e-3)
     assert found.auc_p_value == pytest.approx(2 * stats.norm.sf(abs(difference) / stddev), abs=0.15)
 
 
-@EVERY_ROWS
-def test_curves_drowned_in_noise_do_not_differ_and_may_be_anything(rows):
+def test_curves_drowned_in_noise_do_not_differ_and_may_be_anything():
     pair = two_models(0.99, 0.5, rows=30, epsilon="0.01")
     for a, b in (pair, (pair[0], drawn([], []))):
-        found = roc.compare(a, b, rows=rows)
-        assert is_undefined("roc_comparison", found)
+        found = roc.compare(a, b)
+        assert is_undefined(found)
         assert (found.p_value, found.auc_p_value, found.auc_interval) == (None, None, None)
 
 
@@ -183,7 +178,7 @@ def test_what_a_cell_hides_is_no_difference():
     labels, scores = binormal(0.85, 4000, np.random.default_rng(11))
     hidden = drawn(labels, 0.3 + scores / 100, method="fixed_cells", thresholds=4)
     seen = drawn(labels, scores, seed=2)
-    found = roc.compare(hidden, seen, rows="same")
+    found = roc.compare(hidden, seen)
     assert found.auc_difference < -0.2
     assert found.p_value > 0.1
     assert found.auc_p_value > 0.1
@@ -197,25 +192,24 @@ def test_the_stamp_is_that_of_the_weaker_release():
         roc.measure(statistic, epsilon=1, noise=noise, method="fixed_cells", thresholds=8)
         for noise in (SecureNoise(), SeededNoise(1))
     )
-    assert roc.compare(secure, secure, rows="same").guarantee == PRIVATE
+    assert roc.compare(secure, secure).guarantee == PRIVATE
     for pair in ((secure, seeded), (seeded, secure), (seeded, seeded)):
-        assert roc.compare(*pair, rows="same").guarantee == NOT_PRIVATE
+        assert roc.compare(*pair).guarantee == NOT_PRIVATE
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_copies")
 def test_a_higher_level_has_a_wider_interval():
     pair = two_models(0.8, 0.75, rows=1500)
-    narrow, wide = (roc.compare(*pair, rows="independent", confidence=level).auc_interval for level in (0.5, 0.99))
+    narrow, wide = (roc.compare(*pair, confidence=level).auc_interval for level in (0.5, 0.99))
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rows": "paired"}, "rows: got"),
-        ({"rows": "same", "confidence": 1.0}, "confidence: got"),
-        ({"rows": "same", "confidence": float("nan")}, "confidence: got"),
+        ({"confidence": 1.0}, "confidence: got"),
+        ({"confidence": float("nan")}, "confidence: got"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(options, message):
@@ -224,8 +218,8 @@ def test_what_cannot_be_compared_is_refused(options, message):
         roc.compare(measurement, measurement, **options)
 
 
-@pytest.fixture(scope="module", params=ROWS)
-def under_the_hypothesis(request):
+@pytest.fixture(scope="module")
+def under_the_hypothesis():
     """p-values and whether intervals held, of pairs of models whose curves are equal and whose scores are not."""
     random = np.random.default_rng(21)
     found = []
@@ -233,10 +227,10 @@ def under_the_hypothesis(request):
         patch.setattr(comparison, "COPIES", 99)
         for _ in range(60):
             labels, scores = binormal(0.85, 2000, random, positive=0.4)
-            others = (labels, scores) if request.param == "same" else binormal(0.85, 2000, random, positive=0.4)
+            others = binormal(0.85, 2000, random, positive=0.4)
             a = drawn(labels, scores, seed=int(random.integers(2**62)))
             b = drawn(others[0], stretched(others[1]), seed=int(random.integers(2**62)))
-            found.append(roc.compare(a, b, rows=request.param, seed=int(random.integers(2**31))))
+            found.append(roc.compare(a, b, seed=int(random.integers(2**31))))
     return found
 
 

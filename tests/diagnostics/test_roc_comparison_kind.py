@@ -1,16 +1,16 @@
-"""The kind ``roc_comparison``: two curves at one cost, from the request to the report."""
+"""The kind ``roc_comparison``: two curves and the difference of their areas at one cost, from request to report."""
 
 from __future__ import annotations
 
 import io
 import json
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from dp_operators.release_check import broken_rules, check_release
@@ -18,119 +18,180 @@ from spark_jobs.application.draft import draft
 from spark_jobs.application.run import measure
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.columns import needs
-from spark_jobs.contract.options import OtherScoreCells, ScoreCells
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics import roc_comparison
-from spark_jobs.diagnostics.roc_curve import comparison
+from spark_jobs.contract.options import EarlierCurve, PairedScoreCells, ScoreCells
+from spark_jobs.diagnostics import roc_comparison, roc_curve
+from spark_jobs.diagnostics.roc_curve import bands
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from spark_jobs.statistics import ScoreCounts
+from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
+from spark_jobs.statistics.paired_scores import PAIR_CUTS
 from spark_jobs.tables.rules import rules
 from tests.application.test_draw import request
-from tests.support.noises import worst_loss
+from tests.support.paired_scores import delong, two_models
 from tests.support.scored_rows import ten_data_sets
 
 DATA_SETS = ten_data_sets()
 OTHER = {"kind": "columns", "score": "older_score", "basis": "public"}
 LOGISTIC = {"kind": "logistic", "basis": "differentially_private", "intercept": 0.1, "coefficients": {"age": 0.2}}
-CELLS = 4096
 
 
 def asked(**changes: Any) -> Any:
     return request(diagnostics=[{"kind": "roc_comparison", "other": OTHER, **changes}])
 
 
-def pair(name: str, cells: int = CELLS) -> tuple[ScoreCounts, ScoreCounts]:
+def pair(name: str) -> PairedScoreCounts:
     """Two models of a data set: the scores as they are, and with an order that is often wrong."""
     labels, scores = DATA_SETS[name]
-    worse = np.where(np.arange(scores.size) % 3 == 0, 1 - scores, scores)
-    first, second = (ScoreCounts.from_arrays(labels, each, cells=cells) for each in (scores, worse))
-    return first, second
+    return PairedScoreCounts.from_arrays(labels, scores, np.where(np.arange(scores.size) % 3 == 0, 1 - scores, scores))
+
+
+def earlier(seed: int = 1, **options: Any) -> EarlierCurve:
+    labels, _, scores = two_models(5000, seed)
+    found = roc_curve.release(
+        ScoreCounts.from_arrays(labels, scores), **{"epsilon": 1, "noise": SeededNoise(seed), **options}
+    )
+    return EarlierCurve.of(json.loads(json.dumps(found.to_dict())), released_by="march/roc")
 
 
 @pytest.fixture
 def few_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "COPIES", 39)
-    monkeypatch.setattr(comparison, "COPIES_OF_FULL_GRID", 9)
+    monkeypatch.setattr(bands, "COPIES_OF_FULL_GRID", 5)
 
 
-@pytest.mark.sampled
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.usefixtures("few_copies")
 @pytest.mark.parametrize("name", DATA_SETS)
-def test_without_noise_both_areas_are_those_of_scikit_learn(name: str) -> None:
+def test_without_noise_both_areas_and_their_difference_are_those_of_scikit_learn(name: str) -> None:
     found = roc_comparison.release(pair(name), epsilon=1e9, noise=SeededNoise(1))
-    labels, _ = DATA_SETS[name]
-    if np.unique(labels).size < 2:
+    labels, scores = DATA_SETS[name]
+    if np.unique(labels).size < 2 or labels.size < 10:
         assert found.status == "undefined"
-        assert found.comparison.p_value is None
+        assert found.auc_p_value is None
         return
-    for curve, statistic in zip((found.first, found.second), pair(name), strict=True):
-        cells = np.arange(CELLS)
-        snapped = np.concatenate([np.repeat(cells, each) for each in (statistic.negatives, statistic.positives)])
-        classes = np.repeat([0, 1], [statistic.negatives.sum(), statistic.positives.sum()])
-        assert curve.auc == pytest.approx(roc_auc_score(classes, snapped), abs=1e-6)
-    assert found.comparison.auc_difference == pytest.approx(found.first.auc - found.second.auc, abs=1e-8)
+    models = (scores, np.where(np.arange(scores.size) % 3 == 0, 1 - scores, scores))
+    cells = (np.clip(model * 65536, 0, 65535).astype(int) for model in models)
+    exact = [roc_auc_score(labels, np.searchsorted(PAIR_CUTS, cell, side="right")) for cell in cells]
+    assert found.first.auc == pytest.approx(exact[0], abs=1e-6)
+    assert found.second.auc == pytest.approx(exact[1], abs=1e-6)
+    assert found.auc_difference == pytest.approx(exact[0] - exact[1], abs=1e-4)
+    assert found.auc_interval == pytest.approx((exact[0] - exact[1],) * 2, abs=2e-4)
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.usefixtures("few_copies")
+def test_without_noise_the_interval_and_the_test_are_those_of_delong_for_paired_areas() -> None:
+    rows = two_models(3000, 5, areas=(0.80, 0.79), alike=0.8)
+    difference, variance = delong(*rows)
+    assert difference == pytest.approx(roc_auc_score(rows[0], rows[1]) - roc_auc_score(rows[0], rows[2]), abs=1e-9)
+    found = roc_comparison.release(PairedScoreCounts.from_arrays(*rows), epsilon=60, noise=SeededNoise(1))
+    reach = stats.norm.ppf(0.95) * np.sqrt(variance)
+    assert found.auc_interval_population == pytest.approx((difference - reach, difference + reach), abs=1e-3)
+    assert found.auc_p_value == pytest.approx(2 * stats.norm.sf(abs(difference) / np.sqrt(variance)), abs=0.03)
+
+
 @pytest.mark.parametrize("epsilon", ["0.05", "1"])
-@pytest.mark.parametrize("name", DATA_SETS)
+@pytest.mark.parametrize("name", ["ordinary", "one class", "one row", "many ties"])
 def test_every_release_has_one_form_and_meets_its_contract(name: str, epsilon: str) -> None:
     found = roc_comparison.release(pair(name), epsilon=epsilon, noise=SeededNoise(5))
-    nothing = ScoreCounts.from_arrays([], [], cells=CELLS)
-    reference = roc_comparison.release((nothing, nothing), epsilon=epsilon, noise=SeededNoise(6))
+    reference = roc_comparison.release(PairedScoreCounts.from_arrays([], [], []), epsilon=epsilon, noise=SeededNoise(6))
     for result in (found, reference):
         stored = json.loads(json.dumps(result.to_dict(), allow_nan=False))
         assert broken_rules("roc_comparison", stored) == []
     assert found.first.fpr.shape == found.second.fpr.shape == reference.first.fpr.shape
+    assert found.first.positives == found.second.positives == found.positives
 
 
-@pytest.mark.usefixtures("few_copies")
 def test_a_contract_that_is_broken_is_found() -> None:
-    fields = roc_comparison.release(pair("ordinary", 256), epsilon=1, noise=SeededNoise(5)).to_dict()
-    assert broken_rules("roc_comparison", {**fields, "p_value": 1.5}) != []
-    assert broken_rules("roc_comparison", {**fields, "auc_interval": [0.99, 1.0]}) != []
+    fields = roc_comparison.release(pair("ordinary"), epsilon=1, noise=SeededNoise(5)).to_dict()
+    assert broken_rules("roc_comparison", {**fields, "auc_p_value": 1.5}) != []
+    assert broken_rules("roc_comparison", {**fields, "auc_interval_population": [0.99, 1.0]}) != []
 
 
-@pytest.mark.parametrize("relation", list(Neighbours))
-def test_a_row_that_is_in_both_tables_costs_epsilon_at_most_and_uses_it(relation: Neighbours) -> None:
-    table = np.array([[[5, 0, 9, 1], [0, 30, 0, 8]], [[2, 7, 1, 5], [20, 0, 10, 8]]])
-    losses = []
-
-    def mechanism(tables: Any, noise: Any) -> None:
-        both = tuple(ScoreCounts(negatives=each[0], positives=each[1]) for each in tables)
-        roc_comparison.measure(both, epsilon="1", neighbours=relation, noise=noise, confidence=0.9)
-
-    for label in (0, 1):
-        for first in range(4):
-            for second in range(4):
-                other = table.copy()
-                other[0, label, first] += 1
-                other[1, label, second] += 1
-                if relation is Neighbours.REPLACE_ONE:
-                    other[0, 0, 2] -= 1
-                    other[1, 0, 3] -= 1
-                losses.append(worst_loss(mechanism, table, other))
-    assert max(losses) <= 1
-    assert max(losses) >= Fraction(99, 100)
-
-
-def test_the_cost_is_split_in_halves_that_add_up() -> None:
-    made = roc_comparison.measure(
-        pair("ordinary"), epsilon="0.3333333", neighbours=Neighbours.ADD_REMOVE, noise=SecureNoise(), confidence=0.9
-    )
+def test_the_costs_of_curves_and_sums_add_up_and_the_draw_survives_storage() -> None:
+    made = roc_comparison.measure(pair("ordinary"), epsilon="0.3333333", noise=SecureNoise(), names=("new", "old"))
     assert made.epsilon == Decimal("0.3333333")
-    labels = {spending.label.split(":")[0] for spending in made.spendings}
-    assert labels == {"first model", "second model"}
-    stored = json.loads(json.dumps(made.to_dict(), allow_nan=False))
-    assert roc_comparison.DIAGNOSTIC.measurement.decode(stored).to_dict() == made.to_dict()
+    labels = [spending.label.split(":")[0] for spending in made.spendings]
+    assert set(labels) == {"first model", "second model", labels[-1]}
+    stored = roc_comparison.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(made.to_dict(), allow_nan=False)))
+    found, again = (roc_comparison.summarise(draw, seed=3).to_dict() for draw in (made, stored))
+    assert found == again
+    assert found["names"] == ["new", "old"]
 
 
-def test_a_request_counts_both_models_and_says_so() -> None:
-    made = asked()
-    assert made.statistics == (ScoreCells(), OtherScoreCells.of(made.diagnostics[0].other))
+def test_a_better_model_is_found_and_an_equal_one_is_not() -> None:
+    better, equal = (
+        roc_comparison.release(
+            PairedScoreCounts.from_arrays(*two_models(20_000, 3, areas=areas)), epsilon=1, noise=SeededNoise(4)
+        )
+        for areas in ((0.84, 0.80), (0.80, 0.80))
+    )
+    assert better.auc_p_value < 0.001
+    assert 0 < better.auc_interval_population[0] < better.auc_difference < better.auc_interval_population[1] < 0.08
+    assert equal.auc_p_value > 0.05
+    for found in (better, equal):
+        inner, outer = found.auc_interval, found.auc_interval_population
+        assert outer[0] <= inner[0] <= found.auc_difference <= inner[1] <= outer[1]
+
+
+@pytest.mark.verify
+@pytest.mark.slow
+@pytest.mark.parametrize(("alike", "positive", "epsilon"), [(0.0, 0.3, 1), (0.9, 0.3, 1), (0.6, 0.05, 2)])
+def test_equally_good_models_differ_as_rarely_as_the_test_says(alike: float, positive: float, epsilon: int) -> None:
+    copies, rejected, held = 120, 0, 0
+    for seed in range(copies):
+        rows = two_models(8000, seed, alike=alike, positive=positive)
+        counts = PairedScoreCounts.from_arrays(*rows)
+        found = roc_comparison.release(counts, epsilon=epsilon, noise=SeededNoise(seed))
+        rejected += found.auc_p_value <= 0.05
+        held += found.auc_interval[0] <= delong(*rows)[0] <= found.auc_interval[1]
+    assert stats.binom.sf(rejected - 1, copies, 0.05) > 1e-3
+    assert stats.binom.cdf(rejected, copies, 0.05) > 1e-3
+    assert stats.binom.cdf(held, copies, 0.9) > 1e-3
+
+
+def test_a_comparison_with_an_earlier_release_is_one_of_independent_rows() -> None:
+    march = earlier()
+    labels, better, _ = two_models(6000, 9, areas=(0.9, 0.8))
+    counts = ScoreCounts.from_arrays(labels, better)
+    found = roc_comparison.release(counts, epsilon=1, noise=SecureNoise(), compare_with=march)
+    assert (found.rows, found.released_by, found.names[1]) == ("independent", "march/roc", "earlier release")
+    assert found.second.auc == march.curve.auc
+    assert found.auc_difference == pytest.approx(found.first.auc - found.second.auc, abs=1e-8)
+    assert found.auc_p_value < 0.001
+    assert found.auc_interval_population[0] < found.auc_interval[0] < 0.1 < found.auc_interval[1]
+    assert found.guarantee == "NOT PRIVATE", "the earlier release is a test's"
+    assert found.epsilon == 1
+    assert broken_rules("roc_comparison", json.loads(json.dumps(found.to_dict(), allow_nan=False))) == []
+    drawn = roc_comparison.measure(counts, epsilon=1, noise=SeededNoise(1), compare_with=march)
+    stored = roc_comparison.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(drawn.to_dict())))
+    assert roc_comparison.summarise(stored, seed=1).to_dict() == roc_comparison.summarise(drawn, seed=1).to_dict()
+
+
+def test_without_noise_an_earlier_release_is_compared_as_delong_does_for_independent_rows() -> None:
+    march = earlier(epsilon=20, thresholds=1024)
+    labels, scores, _ = two_models(6000, 9)
+    found = roc_comparison.release(
+        ScoreCounts.from_arrays(labels, scores), epsilon=20, noise=SeededNoise(1), compare_with=march
+    )
+    old = two_models(5000, 1)
+    variance = sum(delong(each[0], each[1], np.full(each[0].size, 0.5))[1] for each in ((labels, scores), old[::2]))
+    reach = stats.norm.ppf(0.95) * np.sqrt(variance)
+    value = roc_auc_score(labels, scores) - roc_auc_score(old[0], old[2])
+    assert found.auc_interval_population == pytest.approx((value - reach, value + reach), abs=2e-3)
+
+
+def test_nothing_is_said_of_an_earlier_release_that_is_undefined() -> None:
+    few = roc_curve.release(ScoreCounts.from_arrays([0, 1], [0.2, 0.8]), epsilon=0.01, noise=SeededNoise(1))
+    march = EarlierCurve.of(few.to_dict(), released_by="march/roc")
+    labels, scores, _ = two_models(3000, 9)
+    counts = ScoreCounts.from_arrays(labels, scores)
+    found = roc_comparison.release(counts, epsilon=1, noise=SeededNoise(1), compare_with=march)
+    assert (found.status, found.auc_difference, found.auc_p_value) == ("undefined", None, None)
+    assert found.first.status == "ok"
+    assert broken_rules("roc_comparison", json.loads(json.dumps(found.to_dict(), allow_nan=False))) == []
+
+
+def test_a_request_counts_both_models_together_and_says_so() -> None:
+    made = asked(names=["new", "old"])
+    assert made.statistics == (PairedScoreCells.of(made.diagnostics[0].other),)
     (need,) = (need for need in needs(made, ["visited", "score"]) if need.name == "older_score")
     assert need.field == "diagnostics.other.score"
     told = rules(made)
@@ -138,7 +199,15 @@ def test_a_request_counts_both_models_and_says_so() -> None:
     again = type(made).from_json(made.to_json())
     assert again.sha256 == made.sha256
     assert again.statistics == made.statistics
-    assert asked(other=LOGISTIC).statistics[1].model.coefficients == {"age": 0.2}
+    assert asked(other=LOGISTIC).statistics[0].model.coefficients == {"age": 0.2}
+    compared = asked(other=None, compare_with=earlier().model_dump(mode="json"))
+    assert compared.statistics == (ScoreCells(),)
+    assert type(compared).from_json(compared.to_json()).sha256 == compared.sha256
+
+
+def forged(**changes: Any) -> dict[str, Any]:
+    fields = earlier().model_dump(mode="json")
+    return {"other": None, "compare_with": {**fields, "curve": {**fields["curve"], **changes}}}
 
 
 @pytest.mark.parametrize(
@@ -150,6 +219,14 @@ def test_a_request_counts_both_models_and_says_so() -> None:
         ({"other": {**LOGISTIC, "coefficients": {"avg(age)": 1}}}, "avg"),
         ({"confidence": 1}, "confidence"),
         ({"rows": "independent"}, "rows"),
+        ({"names": ["one", "one"]}, "names: .*must be two different names"),
+        ({"names": ["one", "two\nlines"]}, "names.*one line"),
+        ({"compare_with": "/releases/march"}, "only the ledger can verify"),
+        ({"other": None, "compare_with": {"release": "/march"}}, "only the ledger can verify"),
+        ({"compare_with": earlier().model_dump(mode="json")}, "and not both"),
+        (forged(auc=1.5), "compare_with.curve: .*auc is within"),
+        (forged(tpr=[0.0, 0.5, 1.0]), "compare_with.curve: .*must be a ROC curve"),
+        (forged(positives=float("nan")), "compare_with.curve.positives"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(changes: Any, refusal: str) -> None:
@@ -159,13 +236,14 @@ def test_what_cannot_be_compared_is_refused_in_one_line(changes: Any, refusal: s
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("few_copies")
-@pytest.mark.parametrize("rows", ["rows", "no rows"])
+@pytest.mark.parametrize("rows", ["rows", "no rows", "an earlier release"])
 def test_a_draft_has_its_files_and_meets_the_contract_of_releases(rows: str) -> None:
-    made = asked(other=LOGISTIC)
-    empty = ScoreCounts.from_arrays([], [])
-    both = pair("ordinary", 65536) if rows == "rows" else (empty, empty)
-    drawn = measure(made, dict(zip(made.statistics, both, strict=True)), charge_id="c", noise=SecureNoise())
+    made = asked(other=LOGISTIC, names=["new & better", "old"])
+    statistic: Any = pair("ordinary") if rows == "rows" else PairedScoreCounts.from_arrays([], [], [])
+    if rows == "an earlier release":
+        made = asked(other=None, compare_with=earlier(noise=SecureNoise()).model_dump(mode="json"))
+        statistic = ScoreCounts.from_arrays(*DATA_SETS["ordinary"])
+    drawn = measure(made, dict(zip(made.statistics, (statistic,), strict=True)), charge_id="c", noise=SecureNoise())
     release, files = draft(made, drawn, key="k", rules=rules(made))
     check_release(release, files.get)
     table = pq.read_table(io.BytesIO(files["roc_comparison.parquet"]))
@@ -174,20 +252,27 @@ def test_a_draft_has_its_files_and_meets_the_contract_of_releases(rows: str) -> 
     assert files["roc_comparison.svg"].startswith(b"<?xml")
     page = files["report.html"].decode()
     assert 'id="roc_comparison-title"' in page
-    expected = "The curves differ on these rows" if rows == "rows" else "Undefined"
-    assert expected in page
-    assert any(line.startswith("The second model was fitted privately") for line in release.assumptions)
+    if rows == "rows":
+        assert "The AUCs differ (p" in page
+        assert "new &amp; better" in page
+    elif rows == "no rows":
+        assert "Undefined" in page
+    else:
+        assert "are taken as independent samples" in page
+    told = "The second model was fitted privately" if rows != "an earlier release" else "The ROC curve is compared with"
+    assert any(line.startswith(told) for line in release.assumptions)
+    assert "scores are rounded down to a fixed grid of 1,408" in page or rows == "an earlier release"
 
 
 @pytest.mark.spark
 def test_both_models_are_counted_in_one_pass(spark: Any, tmp_path: Any) -> None:
     from spark_jobs.application.count_statistics import count, prepare
 
-    rows = [(1, 0.2, 0.9), (0, 0.7, 0.1), (1, None, 0.4), (0, 0.3, None), (None, 0.5, 0.5)]
+    rows = [(1, 0.2, 0.9), (0, 0.7, 0.1), (1, None, 0.4), (0, 0.3, None), (None, 0.5, 0.5), (1, 0.0, 7.0)]
     spark.createDataFrame(rows, "visited int, score double, older_score double").write.parquet(str(tmp_path / "v1"))
     source = {"path": str(tmp_path), "snapshot": {"path_version": "v1"}}
     made = request(table=source, diagnostics=[{"kind": "roc_comparison", "other": OTHER}])
-    found = count(prepare(spark, made), made)
-    first, second = (found[statistic] for statistic in made.statistics)
-    assert first == ScoreCounts.from_arrays([1, 0, 0], [0.2, 0.7, 0.3])
-    assert second == ScoreCounts.from_arrays([1, 0, 1], [0.9, 0.1, 0.4])
+    (statistic,) = made.statistics
+    found = count(prepare(spark, made), made)[statistic]
+    wanted = PairedScoreCounts.from_arrays(*zip(*rows, strict=True))
+    assert sorted(zip(found.keys, found.counts, strict=True)) == list(zip(wanted.keys, wanted.counts, strict=True))

@@ -1,4 +1,4 @@
-"""What an ``ecdf`` is compared with comes from a release that the ledger has committed, or is refused."""
+"""What an ``ecdf`` or a curve is compared with comes from a release that the ledger has committed, or is refused."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import ReleaseFailed, earlier_function, has_references, with_references
-from dp_operators.releasing.earlier_releases import require_as_released
+from dp_operators.releasing.earlier_releases import earlier_curve, require_as_released
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options import EcdfOptions
+from spark_jobs.contract.options import EcdfOptions, RocComparisonOptions
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.objects import LocalStore
+from spark_jobs.diagnostics import roc_curve
 from spark_jobs.diagnostics.ecdf import Ecdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
-from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.diagnostics.roc_curve import RocCurve
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.statistics import ScoreCounts
 from tests.support.accounts import open_bound
-from tests.support.earlier import AMOUNTS, KEY, TABLE, ecdf_release, released
+from tests.support.earlier import AMOUNTS, KEY, ROC, TABLE, ecdf_release, released
+from tests.support.paired_scores import two_models
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +37,7 @@ class Place:
         self.ledger.migrate()
         open_bound(self.ledger, "fits", epsilon="3", table=TABLE, output=self.output)
 
-    def write(self, found: Ecdf | None = None, **changes: Any) -> str:
+    def write(self, found: Any = None, **changes: Any) -> str:
         return ecdf_release(self.ledger, self.output, found or self.found, **changes)
 
     def refusal(self, uri: object) -> str:
@@ -166,3 +170,52 @@ def test_a_function_that_is_signed_with_the_key_of_a_release_is_compared_with_it
         with pytest.raises(InvalidRequest, match=r"diagnostics.compare_with: got .*; must be what that release holds"):
             require_as_released(ReleaseRequest.parse(fields({**held, **changes})), place.ledger)
     assert place.ledger.head() == head
+
+
+CURVE = {"kind": "roc_comparison"}
+
+
+@pytest.fixture(scope="module")
+def curve() -> RocCurve:
+    labels, _, scores = two_models(4000, 1)
+    return roc_curve.release(ScoreCounts.from_arrays(labels, scores), epsilon=1, noise=SecureNoise())
+
+
+def of_scores(compare_with: Any) -> dict[str, Any]:
+    return {
+        **fields(None),
+        "label": "visited",
+        "model": {"kind": "columns", "score": "score", "basis": "public"},
+        "diagnostics": [{**CURVE, "compare_with": compare_with}],
+    }
+
+
+def test_the_curve_is_that_of_the_committed_manifest(place: Place, curve: RocCurve) -> None:
+    uri = place.write(curve, kind="roc_curve", diagnostic=ROC)
+    held = earlier_curve(uri, place.ledger)
+    assert (held["released_by"], held["curve"]["auc"]) == (KEY, curve.auc)
+    for named in (uri, {"release": uri}):
+        assert has_references(of_scores(named))
+        filled = with_references(of_scores(named), place.ledger)
+        assert not has_references(filled)
+        request = ReleaseRequest.parse(filled)
+        require_as_released(request, place.ledger)
+        options = request.diagnostics[0]
+        assert isinstance(options, RocComparisonOptions)
+        assert options.compare_with is not None
+        assert options.compare_with.curve.tpr == tuple(curve.tpr.tolist())
+
+
+def test_a_curve_that_the_release_does_not_hold_is_refused(place: Place, curve: RocCurve) -> None:
+    held = earlier_curve(place.write(curve, kind="roc_curve", diagnostic=ROC), place.ledger)
+    for changes in ({"positives": 9.0}, {"confidence": 0.8}):
+        forged = {**held, "curve": {**held["curve"], **changes}}
+        request = ReleaseRequest.parse(of_scores(forged))
+        with pytest.raises(InvalidRequest, match="must be what that release holds"):
+            require_as_released(request, place.ledger)
+
+
+def test_a_release_without_a_curve_is_refused(place: Place) -> None:
+    with pytest.raises(InvalidRequest, match=r"diagnostics.compare_with: got .*; must hold a ROC curve") as refused:
+        earlier_curve(place.write(), place.ledger)
+    assert "\n" not in str(refused.value)

@@ -24,6 +24,7 @@ from tests.support.publications import publish
 KEY = "test/march/1"
 TABLE = "/lake/visits"
 CELLS = 256
+ROC = {"kind": "roc_curve"}
 AMOUNTS = {"kind": "ecdf", "column": "amount", "bounds": [0, 100], "cells": CELLS}
 
 
@@ -39,8 +40,9 @@ def released(
 def ecdf_release(
     ledger: PrivacyLedger,
     output: str,
-    found: Ecdf,
+    found: Any,
     *,
+    kind: str = "ecdf",
     key: str = KEY,
     commit: bool = True,
     diagnostic: Any = None,
@@ -52,6 +54,8 @@ def ecdf_release(
             "account": "fits",
             "table": {"path": TABLE, "snapshot": {"path_version": "v1"}},
             "diagnostics": [diagnostic or AMOUNTS],
+            "label": "visited",
+            "model": {"kind": "columns", "score": "score", "basis": "public"},
             "budget": {"epsilon": "1"},
             "output": output,
         }
@@ -61,7 +65,7 @@ def ecdf_release(
         request=request, key=key, charge_id=charge.id, cost=Budget(epsilon=1), rules=(), assumptions=(),
         drawn_at="2026-03-31T00:00:00Z", versions={},
     )  # fmt: skip
-    release, files = publish({"ecdf": found}, facts=facts)
+    release, files = publish({kind: found}, facts=facts)
     content = Release(**{**release.model_dump(), **changes}).to_json().encode()
     folder = Path(release_folder(output, key))
     folder.mkdir(parents=True)

@@ -13,7 +13,7 @@ from spark_jobs.application.run import measure
 from spark_jobs.contract.options import (
     CrossProductCells,
     LabelProductCells,
-    OtherScoreCells,
+    PairedScoreCells,
     PointCells,
     PointSums,
     ResidualCells,
@@ -24,7 +24,15 @@ from spark_jobs.contract.options import (
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import Noise
-from spark_jobs.statistics import CrossProducts, Moments, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import (
+    CrossProducts,
+    Moments,
+    PairedScoreCounts,
+    PointCounts,
+    ResidualCounts,
+    ScoreCounts,
+    ValueCounts,
+)
 from spark_jobs.tables.rules import rules
 
 KEYS = ["001", "002", "003"]
@@ -53,8 +61,8 @@ def exact(statistic: Statistic, rows: dict[str, np.ndarray]) -> Any:
     match statistic:
         case ScoreCells():
             return ScoreCounts.from_arrays(rows["label"], rows["score"])
-        case OtherScoreCells():
-            return ScoreCounts.from_arrays(rows["label"], rows["other"])
+        case PairedScoreCells():
+            return PairedScoreCounts.from_arrays(rows["label"], rows["score"], rows["other"])
         case ValueCells():
             grid = {name: getattr(statistic, name) for name in ("lower", "upper", "cells", "scale", "unit")}
             return ValueCounts.from_arrays(rows["amount"], **grid)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from dp_operators.operators.diagnostics.arguments import ReleaseArguments
 from dp_operators.operators.diagnostics.base import DiagnosticOperator, Later
@@ -42,31 +41,6 @@ class RocCurveOperator(DiagnosticOperator):
             "thresholds": thresholds,
             "confidence": confidence,
             "histogram": histogram,
-        }
-        super().__init__(_options=options, **release)
-
-
-class RocComparisonOperator(DiagnosticOperator):
-    """Releases one ``roc_comparison``: the ROC curves of two models on the same rows, and whether they differ.
-
-    Args:
-        confidence: nominal level of bands and intervals.
-        other: the second model, which cannot be a saved pipeline; the first one is the request's.
-        release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
-    """
-
-    kind = "roc_comparison"
-
-    def __init__(
-        self,
-        *,
-        other: Mapping[str, Any] | Later,
-        confidence: float | Later = 0.9,
-        **release: Unpack[ReleaseArguments],
-    ) -> None:
-        options = {
-            "confidence": confidence,
-            "other": other,
         }
         super().__init__(_options=options, **release)
 

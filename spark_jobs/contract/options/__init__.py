@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_jobs.contract.options import fits, linear, residuals, score_figures, scores, values
+from spark_jobs.contract.options import comparisons, fits, linear, residuals, score_figures, scores, values
 from spark_jobs.contract.options.base import (
     Options,
     ScoreCells,
     Settings,
     Statistic,
+)
+from spark_jobs.contract.options.comparisons import (
+    PAIR_CELLS,
+    EarlierCurve,
+    OtherModel,
+    PairedScoreCells,
+    PublishedCurve,
+    RocComparisonOptions,
+    RocComparisonSettings,
 )
 from spark_jobs.contract.options.fits import (
     CrossProductCells,
@@ -42,9 +51,6 @@ from spark_jobs.contract.options.scores import (
     CalibrationOptions,
     CalibrationSettings,
     GroupedSettings,
-    OtherScoreCells,
-    RocComparisonOptions,
-    RocComparisonSettings,
     RocCurveOptions,
     RocCurveSettings,
 )
@@ -60,6 +66,7 @@ from spark_jobs.contract.options.values import (
 
 __all__ = [
     "DIAGNOSTICS",
+    "PAIR_CELLS",
     "AucOptions",
     "AucSettings",
     "AveragePrecisionOptions",
@@ -73,6 +80,7 @@ __all__ = [
     "ConfusionMatrixOptions",
     "ConfusionMatrixSettings",
     "CrossProductCells",
+    "EarlierCurve",
     "EarlierFunction",
     "EcdfOptions",
     "EcdfSettings",
@@ -85,9 +93,11 @@ __all__ = [
     "LogisticFitOptions",
     "LogisticFitSettings",
     "Options",
-    "OtherScoreCells",
+    "OtherModel",
+    "PairedScoreCells",
     "PointCells",
     "PointSums",
+    "PublishedCurve",
     "QuantileOptions",
     "QuantileSettings",
     "ReferenceDistribution",
@@ -106,7 +116,7 @@ __all__ = [
 
 DIAGNOSTICS: Mapping[str, type[Options]] = {
     options.model_fields["kind"].default: options
-    for module in (scores, score_figures, values, residuals, linear, fits)
+    for module in (scores, comparisons, score_figures, values, residuals, linear, fits)
     for options in module.KINDS
 }
 """Every kind that a request may name, with its options. A new diagnostic is added to the ``KINDS`` of its module."""

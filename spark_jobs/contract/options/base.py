@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -111,6 +112,22 @@ class RequestContext(Protocol):
     def knows_public_columns(self) -> bool:
         """Whether it is known which of the table's columns are public."""
         ...
+
+
+def require_filled_in(value: Any) -> Any:
+    """The content of an earlier release that a request holds; a field validator.
+
+    Raises:
+        InvalidRequest: it is still the name of the release.
+    """
+    if isinstance(value, str) or (
+        isinstance(value, Mapping) and "released_by" not in value and ("release" in value or "uri" in value)
+    ):
+        raise InvalidRequest(
+            "", value=value, requirement="names a release, which only the ledger can verify",
+            remedy="run the request by the operator or by dp-budget run",
+        )  # fmt: skip
+    return value
 
 
 class Settings(Frozen):

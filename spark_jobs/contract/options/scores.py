@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.expressions.parser import check_feature
 from spark_jobs.contract.options.base import (
-    SCORE_CELLS,
     HistogramMethod,
     Options,
-    RequestContext,
-    ScoreCells,
     Settings,
-    Statistic,
 )
 from spark_jobs.contract.result_checks import (
     ResultCheck,
@@ -30,43 +24,12 @@ from spark_jobs.contract.result_checks import (
     never_falls,
     never_rises,
     null_first,
-    part,
     same_length,
     within,
 )
-from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel
 
 CurveMethod = Literal["auto", "tree", "fixed_cells", "equi_depth", "recursive_medians"]
 GroupingMethod = Literal["auto", "recursive_medians", "fixed_bins"]
-OtherModel = Annotated[ColumnsModel | LinearModel | LogisticModel, Field(discriminator="kind")]
-_OTHER: TypeAdapter[OtherModel] = TypeAdapter(OtherModel)
-
-
-class OtherScoreCells(Statistic):
-    """The statistic of a second classifier on the same rows and label (``statistics.ScoreCounts``).
-
-    Attributes:
-        described: the second model, as canonical JSON.
-    """
-
-    of_label: ClassVar[bool] = True
-    kind: Literal["other_scores"] = "other_scores"
-    described: str
-
-    @property
-    def max_keys(self) -> int:
-        """One count for each label and cell."""
-        return 2 * SCORE_CELLS
-
-    @classmethod
-    def of(cls, model: OtherModel) -> OtherScoreCells:
-        """The statistic of ``model``."""
-        return cls(described=json.dumps(model.model_dump(mode="json"), sort_keys=True))
-
-    @property
-    def model(self) -> OtherModel:
-        """The second model."""
-        return _OTHER.validate_json(self.described)
 
 
 class RocCurveSettings(Settings):
@@ -138,53 +101,6 @@ class RocCurveOptions(RocCurveSettings, Options):
     def can_share(self) -> bool:
         """Whether it can be computed from a shared measurement."""
         return self.share and self.method == "auto"
-
-
-class RocComparisonSettings(Settings):
-    """How two ROC curves are compared.
-
-    Attributes:
-        confidence: nominal level of bands and intervals.
-    """
-
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
-
-
-class RocComparisonOptions(RocComparisonSettings, Options):
-    """The ROC curves of two models on the same rows, and whether they differ.
-
-    Attributes:
-        other: the second model, which cannot be a saved pipeline; the first one is the request's.
-    """
-
-    figures: ClassVar[tuple[str, ...]] = (
-        "auc_difference", "auc_interval", "auc_p_value", "largest_difference", "p_value",
-    )  # fmt: skip
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("first.fpr", "second.fpr"),
-        part("first", figures=RocCurveOptions.figures, checks=RocCurveOptions.checks),
-        part("second", figures=RocCurveOptions.figures, checks=RocCurveOptions.checks),
-        within("auc_difference", "auc_interval", low=-1),
-        inside("auc_difference", "auc_interval"),
-        within("auc_p_value", "largest_difference", "p_value"),
-    )
-    kind: Literal["roc_comparison"] = "roc_comparison"
-    other: OtherModel
-
-    @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Counts of the scores of both models."""
-        return ScoreCells(), OtherScoreCells.of(self.other)
-
-    def check(self, request: RequestContext) -> None:
-        """Reject features of the second model that are not expressions of the allow-list.
-
-        Raises:
-            InvalidRequest: a feature is not such an expression.
-        """
-        if not isinstance(self.other, ColumnsModel):
-            for feature in self.other.coefficients:
-                check_feature(feature)
 
 
 class GroupedSettings(Settings):
@@ -286,7 +202,6 @@ class CalibrationOptions(CalibrationSettings, GroupedOptions):
 
 KINDS: tuple[type[Options], ...] = (
     RocCurveOptions,
-    RocComparisonOptions,
     BinnedResidualsOptions,
     CalibrationOptions,
 )

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
-from spark_jobs.contract.options.base import Options, ScoreCells, Settings, Statistic
+from spark_jobs.contract.options.base import Options, ScoreCells, Settings, Statistic, require_filled_in
 from spark_jobs.contract.result_checks import (
     ResultCheck,
     ascending,
@@ -193,14 +193,7 @@ class EcdfSettings(Settings):
     @field_validator("compare_with", mode="before")
     @classmethod
     def _filled_in(cls, value: Any) -> Any:
-        if isinstance(value, str) or (
-            isinstance(value, Mapping) and "released_by" not in value and ("release" in value or "uri" in value)
-        ):
-            raise InvalidRequest(
-                "", value=value, requirement="names a release, which only the ledger can verify",
-                remedy="run the request by the operator or by dp-budget run",
-            )  # fmt: skip
-        return value
+        return require_filled_in(value)
 
 
 _BANDS = ("lower_everywhere", "lower", "cdf", "upper", "upper_everywhere")

@@ -1,29 +1,34 @@
-"""The ROC curves of two models on the same rows, and whether they differ.
+"""The ROC curves of two models on the same rows, or of one and an earlier release, and the difference of their AUCs.
 
-Each model's curve is released as ``diagnostics.roc_curve`` does by default, at half of the budget; their
-difference is computed from the two draws by ``roc_curve.compare`` and costs nothing.
+For two models, rows are counted by label and pair of scores. Each model's curve is released as by default of
+``diagnostics.roc_curve``; then, in each class, the number of rows and the sum and sum of squares of the difference
+between both models' placements of a row. They give the difference of the AUCs with its interval and test for the
+population: DeLong's for paired areas, with the noise included (``difference``).
 
-Guarantee: ``epsilon``-DP for one row added or removed, or replaced. A row has a score of each model, so it is in both
-tables of counts: the two releases compose in sequence, and their costs add up to ``epsilon``.
+With ``compare_with``, the request's model is compared with the curve that an earlier release published, of rows that
+are taken as independent.
+
+Guarantee: ``epsilon``-DP for one row added or removed, or replaced. The steps compose in sequence, and their costs add
+up to ``epsilon``.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
-    >>> from spark_jobs.statistics import ScoreCounts
+    >>> from spark_jobs.statistics import PairedScoreCounts
     >>> labels = [0, 0, 1, 1] * 2500
     >>> good, bad = ([0.2, 0.4, 0.6, 0.8] * 2500, [0.2, 0.6, 0.4, 0.8] * 2500)
-    >>> counts = tuple(ScoreCounts.from_arrays(labels, scores) for scores in (good, bad))
-    >>> result = release(counts, epsilon=2, noise=SeededNoise(1))
-    >>> result.comparison.p_value < 0.01, round(result.comparison.auc_difference, 1)
-    (True, 0.2)
+    >>> result = release(PairedScoreCounts.from_arrays(labels, good, bad), epsilon=2, noise=SeededNoise(1))
+    >>> result.auc_p_value < 0.01, round(result.auc_difference, 2)
+    (True, 0.25)
 """
 
 from __future__ import annotations
 
 from spark_jobs.contract.options import RocComparisonOptions, RocComparisonSettings
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
-from spark_jobs.diagnostics.roc_comparison.measurement import BothCounts, ComparisonDraw, measure_both
+from spark_jobs.diagnostics.roc_comparison.measurement import ComparisonDraw, measure_comparison
 from spark_jobs.diagnostics.roc_comparison.result import RocComparison
 from spark_jobs.diagnostics.roc_comparison.summary import summarise
+from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
 
 __all__ = ["DIAGNOSTIC", "ComparisonDraw", "RocComparison", "measure", "release", "summarise"]
 
@@ -35,7 +40,9 @@ class Call(RocComparisonSettings, Terms):
 DIAGNOSTIC = Diagnostic(
     options=RocComparisonOptions,
     call=Call,
-    measurement=Measurement[BothCounts, ComparisonDraw](draw=ComparisonDraw, measure=measure_both),
+    measurement=Measurement[PairedScoreCounts | ScoreCounts, ComparisonDraw](
+        draw=ComparisonDraw, measure=measure_comparison
+    ),
     summarise=summarise,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

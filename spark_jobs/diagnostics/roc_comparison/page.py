@@ -1,4 +1,4 @@
-"""The ROC curves of two models: data file, picture of both and of their difference, and part of the report."""
+"""The ROC curves of two models: data file, picture of both, and the difference of their areas in the report."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.roc_comparison.result import RocComparison
+from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
+from spark_jobs.diagnostics.roc_comparison.result import SAME, RocComparison
 from spark_jobs.diagnostics.roc_curve.page import READ_AT, drawn_points, point_at
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent, simulated_p
+from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, one_line, p_figure, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SURE = 0.05
-"""Below this p-value the report says that the curves differ."""
-_COLOURS = {"first": "curve", "second": "spent"}
-_STYLES = {"first": "-", "second": (0, (6, 2))}
+"""Below this p-value the report says that the AUCs differ."""
+_COLOURS = ("curve", "spent")
+_STYLES = ("-", (0, (6, 2)))
 _PROBES = 41
 _TITLE = "ROC curves of two models"
 
@@ -46,14 +46,19 @@ def render(result: RocComparison, request: ReleaseRequest) -> Rendering:
     return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
 
 
-def _curves(result: RocComparison) -> dict[str, RocCurve]:
-    return {"first": result.first, "second": result.second}
+def _names(result: RocComparison) -> tuple[str, str]:
+    first, second = (one_line(name, 60) for name in result.names)
+    return first, second
+
+
+def _curves(result: RocComparison) -> tuple[RocCurve, RocCurve]:
+    return result.first, result.second
 
 
 def _columns(result: RocComparison) -> dict[str, Column]:
     columns: dict[str, Column] = {}
-    for which, curve in _curves(result).items():
-        of = f"of the {which} model"
+    for which, curve, name in zip(("first", "second"), _curves(result), _names(result), strict=True):
+        of = f"of the {which} model ({name})"
         band = f"{100 * curve.confidence:.4g} % band of tpr, point by point, {of}"
         columns |= {
             f"{which}_threshold": Column(
@@ -73,7 +78,7 @@ def _defined(result: RocComparison) -> bool:
 
 def _plot(result: RocComparison) -> Plot:
     def draw(alone: bool) -> Figure:
-        lines = (_verdict(result), _difference_line(result))
+        lines = (_difference_line(result), _verdict(result))
         return roc_figure(lambda axes: _draw(axes, result), alone=alone, title=_TITLE, lines=lines)
 
     return Plot(
@@ -87,72 +92,79 @@ def _plot(result: RocComparison) -> Plot:
 
 
 def _probes(result: RocComparison) -> tuple[Probe, ...]:
-    """What each curve catches, at evenly spaced shares of mistakes: a whisker from one curve to the other."""
+    """Both true positive rates at evenly spaced false positive rates: a whisker from one curve to the other."""
     probes = []
     for fpr in np.linspace(0.0, 1.0, _PROBES):
-        first, second = (float(_caught(curve, float(fpr))[0]) for curve in (result.first, result.second))
+        first, second = (_rate(curve, float(fpr)) for curve in _curves(result))
         x, one, other = (fraction_at(value) for value in (float(fpr), first, second))
         lines = (
-            f"at most {percent(float(fpr))} by mistake",
-            f"first catches {percent(first)}",
-            f"second catches {percent(second)}",
+            f"FPR at most {percent(float(fpr))}",
+            *(f"TPR {percent(tpr)}, {name}" for tpr, name in zip((first, second), _names(result), strict=True)),
         )
         probes.append(Probe(x=x, y=one, low=min(one, other), high=max(one, other), lines=lines))
     return tuple(probes)
 
 
+def _rate(curve: RocCurve, fpr: float) -> float:
+    return float(curve.tpr[point_at(curve, fpr)])
+
+
 def _draw(axes: Axes, result: RocComparison) -> None:
-    if _defined(result):
-        for which, curve in _curves(result).items():
-            shown, colour = drawn_points(curve), light(_COLOURS[which])
-            axes.fill_between(
-                curve.fpr[shown], curve.tpr_lower[shown], curve.tpr_upper[shown], color=colour, alpha=0.16, linewidth=0
-            )
-            axes.plot(
-                curve.fpr[shown],
-                curve.tpr[shown],
-                color=colour,
-                linewidth=1.8,
-                linestyle=_STYLES[which],
-                label=f"{which} model, AUC {decimals(curve.auc)}",
-            )
-    else:
-        figures.draw_undefined(axes, "a class is too small to tell")
+    if not _defined(result):
+        figures.draw_undefined(axes, "a class has too few rows")
+        return
+    for curve, name, colour, style in zip(_curves(result), _names(result), _COLOURS, _STYLES, strict=True):
+        shown = drawn_points(curve)
+        axes.fill_between(
+            curve.fpr[shown],
+            curve.tpr_lower[shown],
+            curve.tpr_upper[shown],
+            color=light(colour),
+            alpha=0.16,
+            linewidth=0,
+        )
+        axes.plot(
+            curve.fpr[shown],
+            curve.tpr[shown],
+            color=light(colour),
+            linewidth=1.8,
+            linestyle=style,
+            label=f"{name}, AUC {decimals(curve.auc)}",
+        )
 
 
 def _verdict(result: RocComparison) -> str:
     if not _defined(result):
-        return "Undefined: too few rows to tell through the noise"
-    if known(result.comparison.p_value) < SURE:
-        return f"The curves differ on these rows (p {simulated_p(known(result.comparison.p_value))})"
-    return f"No difference of the curves can be told from the noise (p {simulated_p(known(result.comparison.p_value))})"
+        return "Undefined: a class has too few rows for the noise"
+    p_value = known(result.auc_p_value)
+    verdict = "The AUCs differ" if p_value < SURE else "No difference of the AUCs is established"
+    return f"{verdict} ({_p(p_value)})"
 
 
-def _interval(result: RocComparison) -> str:
-    low, high = ends_of(result.comparison.auc_interval)
-    return f"{level(result.comparison.confidence)} interval {decimals(low)} to {decimals(high)}"
+def _p(p_value: float) -> str:
+    relation = "" if p_value < 0.001 else "= "
+    return f"p {relation}{p_figure(p_value)}"
+
+
+def _interval(ends: tuple[float, float] | None, confidence: float) -> str:
+    low, high = ends_of(ends)
+    return f"{level(confidence)} interval {decimals(low)} to {decimals(high)}"
 
 
 def _difference_line(result: RocComparison) -> str:
     if not _defined(result):
         return "released with noise"
-    return (
-        f"AUC of the first less that of the second: {decimals(result.comparison.auc_difference)} ({_interval(result)})"
-    )
+    interval = _interval(result.auc_interval_population, result.confidence)
+    return f"Difference of the AUCs: {decimals(result.auc_difference)} ({interval})"
 
 
 def _description(result: RocComparison) -> str:
     if not _defined(result):
-        return (
-            "An empty ROC plot: one of the curves is undefined, because a class is too small to tell through the noise."
-        )
-    areas = " and ".join(f"{decimals(curve.auc)} of the {which} model" for which, curve in _curves(result).items())
-    return f"Two ROC curves with bands, of areas {areas}. {_verdict(result)}. {_difference_line(result)}."
-
-
-def _caught(curve: RocCurve, fpr: float) -> FloatArray:
-    i = point_at(curve, fpr)
-    return np.array([curve.tpr[i], curve.tpr_lower[i], curve.tpr_upper[i]])
+        return "An empty ROC plot: a curve is undefined, because a class has too few rows for the noise."
+    areas = " and ".join(
+        f"{decimals(curve.auc)} ({name})" for curve, name in zip(_curves(result), _names(result), strict=True)
+    )
+    return f"Two ROC curves with bands, of areas {areas}. {_difference_line(result)}. {_verdict(result)}."
 
 
 def _table(result: RocComparison) -> ValueTable:
@@ -160,81 +172,106 @@ def _table(result: RocComparison) -> ValueTable:
     for fpr in READ_AT:
         cells = [ABSENT] * 5
         if _defined(result):
-            first, second = (_caught(curve, fpr) for curve in (result.first, result.second))
-            cells = [
-                percent(float(first[0])),
-                f"{percent(float(first[1]))} to {percent(float(first[2]))}",
-                percent(float(second[0])),
-                f"{percent(float(second[1]))} to {percent(float(second[2]))}",
-                f"{100 * float(first[0] - second[0]):+.1f}{SPACE}points",
-            ]
+            rates = [_rate(curve, fpr) for curve in _curves(result)]
+            bands = [_band(curve, fpr) for curve in _curves(result)]
+            cells = [percent(rates[0]), bands[0], percent(rates[1]), bands[1]]
+            cells.append(f"{100 * (rates[0] - rates[1]):+.1f}{SPACE}points")
         rows.append((f"at most {100 * fpr:.0f} %", *cells))
-    band = f"{level(result.comparison.confidence)} band"
+    band = f"{level(result.confidence)} band"
     return ValueTable(
-        caption="Both curves in numbers: what each catches within a bound on false positives.",
-        header=("Allowed by mistake", "First catches", band, "Second catches", band, "Difference"),
+        caption="Both curves in numbers: the true positive rate (TPR) within a limit of the false positive rate (FPR).",
+        header=("Limit of FPR", f"TPR, {_names(result)[0]}", band, f"TPR, {_names(result)[1]}", band, "Difference"),
         rows=tuple(rows),
     )
 
 
+def _band(curve: RocCurve, fpr: float) -> str:
+    i = point_at(curve, fpr)
+    return f"{percent(float(curve.tpr_lower[i]))} to {percent(float(curve.tpr_upper[i]))}"
+
+
+def _question(result: RocComparison) -> str:
+    if result.rows == SAME:
+        return (
+            "Both models scored the same rows. Interval and test ask whether their AUCs differ in the population that "
+            "the rows are a sample of; they account for the noise, the sampling, and how alike the models err."
+        )
+    return (
+        f"The second curve is that of release {one_line(result.released_by or '', 200)}. Its rows and these are taken "
+        "as independent samples; interval and test ask whether the AUCs differ in their populations. If rows are in "
+        "both releases, interval and test are usually too cautious. This comparison cannot be paired: to compare two "
+        "models on the same rows, name the second one in the request."
+    )
+
+
+def _headline(result: RocComparison) -> Headline:
+    defined = _defined(result)
+    low, high = ends_of(result.auc_interval_population)
+    marks = tuple(float((1 + bound) / 2) for bound in (low, known(result.auc_difference), high))
+    first, second = _names(result)
+    return Headline(
+        label=f"AUC, {first} less {second}",
+        value=decimals(result.auc_difference) if defined else "undefined",
+        interval=f"{_interval(result.auc_interval_population, result.confidence)}, population" if defined else None,
+        scale=("-1", "1"),
+        marks=(marks[0], marks[1], marks[2]) if defined else None,
+        reference=("0 equal", 0.5),
+    )
+
+
+def _measures(result: RocComparison, request: ReleaseRequest) -> tuple[Measure, ...]:
+    defined = _defined(result)
+    low, high = ends_of(result.auc_interval)
+    areas = (
+        Measure(
+            label=f"AUC, {name}",
+            value=decimals(curve.auc) if defined and finite(curve.auc) else ABSENT,
+            note=f"{_interval(curve.auc_interval, curve.confidence)}, noise alone" if defined else "",
+        )
+        for curve, name in zip(_curves(result), _names(result), strict=True)
+    )
+    return (
+        Measure(
+            label="Difference, noise alone",
+            value=f"{decimals(low)} to {decimals(high)}" if defined else ABSENT,
+            note=f"{level(result.confidence)} interval for what the same rows give without noise",
+        ),
+        Measure(
+            label="Test of equal AUCs",
+            value=_p(known(result.auc_p_value)) if defined else ABSENT,
+            note="accounts for noise and sampling",
+        ),
+        Measure(
+            label="Largest difference of TPR",
+            value=f"{100 * known(result.largest_difference):.1f}{SPACE}points" if defined else ABSENT,
+            note="of the released curves, at equal FPR + TPR",
+        ),
+        *areas,
+        *size_measures(result.positives, result.negatives, request),
+    )
+
+
 def _section(result: RocComparison, request: ReleaseRequest) -> Section:
-    defined, compared = _defined(result), result.comparison
-    low, high = ends_of(compared.auc_interval)
-    marks = tuple(float((1 + bound) / 2) for bound in (low, known(compared.auc_difference), high))
+    first, second = _names(result)
     return Section(
         title=_TITLE,
         reading=(
-            "Each curve shows what a model catches against what it flags by mistake; the first is the request's own "
-            "model, the second the one it is compared with.",
-            f"{_verdict(result)}. The test asks whether the exact curves of these rows are equal; of other rows it "
-            "says nothing.",
+            "Each point is a threshold of a score: the share of the positives at or above it (TPR, vertical) against "
+            f"that share of the negatives (FPR, horizontal). The request's own model is “{first}”.",
+            f"{_verdict(result)}. {_question(result)}",
         ),
-        headline=Headline(
-            label="AUC of the first model less that of the second",
-            value=decimals(compared.auc_difference) if defined else "undefined",
-            interval=_interval(result) if defined else None,
-            scale=("-1 second perfect", "1 first perfect"),
-            marks=(marks[0], marks[1], marks[2]) if defined else None,
-            reference=("0 equal", 0.5),
-        ),
-        measures=(
-            Measure(
-                label="Curves differ",
-                value=f"p {simulated_p(known(compared.p_value))}" if defined else ABSENT,
-                note="by their largest difference",
-            ),
-            Measure(
-                label="Areas differ",
-                value=f"p {simulated_p(known(compared.auc_p_value))}" if defined else ABSENT,
-                note="by their AUCs",
-            ),
-            *(
-                Measure(
-                    label=f"AUC, {which} model",
-                    value=decimals(curve.auc) if defined and finite(curve.auc) else ABSENT,
-                    note=" to ".join(map(decimals, ends_of(curve.auc_interval))) if defined else "",
-                )
-                for which, curve in _curves(result).items()
-            ),
-            Measure(
-                label="Positives",
-                value=f"≈{SPACE}{count(result.first.positives)}",
-                note=f"{request.needed_label.column} = {request.needed_label.positive}",
-            ),
-            Measure(
-                label="Negatives",
-                value=f"≈{SPACE}{count(result.first.negatives)}",
-                note=f"{request.needed_label.column} = {request.needed_label.negative}",
-            ),
-        ),
+        headline=_headline(result),
+        measures=_measures(result, request),
         table=_table(result),
-        legend=(("curve", "first model, with band"), ("second", "second model, with band"), ("chance", "chance")),
+        legend=(("curve", f"{first}, with band"), ("second", f"{second}, with band"), ("chance", "chance")),
         notes=(
-            "Bands, interval and p-values account for the noise of this release alone: they speak of these rows. The "
-            "curves are read with a prior where noise is large; the test is made without it.",
+            "All numbers are noisy. Bands and intervals of single AUCs measure the noise alone. The difference has two "
+            "intervals: for the population, and for these rows, which the noise alone makes uncertain. "
+            + (
+                "It is measured on its own, more precisely than the two AUCs, and need not equal their difference."
+                if result.rows == SAME
+                else "It is the difference of the two AUCs."
+            ),
         ),
-        notice=None
-        if defined
-        else "Undefined: through the noise, one of the two classes is too small to tell how a model ranks it. "
-        "The release has been made and paid for like any other.",
+        notice=None if _defined(result) else UNDEFINED_CLASS,
     )

@@ -3,41 +3,69 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics.roc_curve import CurveDifference, RocCurve
+from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.diagnostics.roc_curve import RocCurve
+
+SAME, INDEPENDENT = "same", "independent"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RocComparison:
-    """The curves of two models on the same rows, with as many points each, and a test that says whether they differ.
+    """The ROC curves of two models, with as many points each, and the difference of their areas.
 
     Attributes:
-        first, second: the released curves; each ``epsilon`` is that curve's own.
-        comparison: the difference of the areas with an interval, the largest difference, and p-values. The hypothesis
-            is that the *exact curves of these rows* are equal; nothing is said of other rows.
+        names: of the models; the request's own is the first.
+        rows: ``same`` if both models scored the same rows; ``independent`` if the second curve is an earlier release's,
+            whose rows are taken as another sample.
+        auc_difference: area of the first curve less that of the second.
+        auc_interval: its interval at level ``confidence`` for the exact curves of these rows; it measures the noise.
+        auc_interval_population: its interval for the populations that the rows are samples of; it measures the
+            sampling as well.
+        auc_p_value: p-value of the hypothesis that the areas are equal *in the population*.
+        largest_difference: largest difference of TPR, and so of FPR, at equal FPR + TPR of the released curves.
+        positives, negatives: noisy class sizes; of the first model's rows if those of the second are others.
+        first, second: the curves; each ``epsilon`` is that curve's own, each interval and band as in ``RocCurve``.
+        released_by: release key of the second curve if it is an earlier release's, else None.
+        status: ``ok``, or ``undefined`` if one of the curves is, or a class is hidden by the noise; then differences,
+            intervals and p-value are None.
+        confidence: nominal level.
+        epsilon: cost of the release.
+        neighbours: the relation of the guarantee.
+        guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
+    names: tuple[str, str]
+    rows: str
+    auc_difference: float | None
+    auc_interval: tuple[float, float] | None
+    auc_interval_population: tuple[float, float] | None
+    auc_p_value: float | None
+    largest_difference: float | None
+    positives: float
+    negatives: float
     first: RocCurve
     second: RocCurve
-    comparison: CurveDifference
-
-    @property
-    def status(self) -> str:
-        """``ok``, or ``undefined`` where one of the curves is nothing but noise."""
-        return self.comparison.status
-
-    @property
-    def guarantee(self) -> str:
-        """``differentially private`` or ``NOT PRIVATE``."""
-        return self.comparison.guarantee
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """The relation of the guarantee."""
-        return self.first.neighbours
+    released_by: str | None
+    status: str
+    confidence: float
+    epsilon: Decimal
+    neighbours: Neighbours
+    guarantee: str
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {**self.comparison.to_dict(), "first": self.first.to_dict(), "second": self.second.to_dict()}
+        curves = {"first": self.first.to_dict(), "second": self.second.to_dict()}
+        pairs = ("names", "auc_interval", "auc_interval_population")
+        listed = {name: None if getattr(self, name) is None else list(getattr(self, name)) for name in pairs}
+        kept = ("rows", "auc_difference", "auc_p_value", "largest_difference", "positives", "negatives")
+        figures = {name: getattr(self, name) for name in (*kept, "released_by", "status", "confidence", "guarantee")}
+        return {
+            **listed,
+            **figures,
+            "epsilon": plain(self.epsilon),
+            "neighbours": str(self.neighbours),
+            **curves,
+        }

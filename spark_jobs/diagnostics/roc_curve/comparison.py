@@ -1,27 +1,25 @@
-"""A test whether two released ROC curves differ; post-processing of two draws, at no cost.
+"""A test whether two released ROC curves of independent rows differ; post-processing of two draws, at no cost.
 
 Each release has paid its own cost; if both are about the same rows, the ledger has added the costs. The test uses
 released values and the public distribution of the noise alone.
 
-Curves are compared at equal FPR + TPR, as in bands. The null hypothesis depends on ``rows``:
+Curves are compared at equal FPR + TPR, as in bands. The null hypothesis is that the *curves of the populations* are
+equal, of which the rows of each release are a sample of its own. For models that scored the same rows, the test
+overstates the sampling error of the difference of the areas if their estimates are positively correlated; two curves do
+not show how much. Two models on the same rows are compared by ``diagnostics.roc_comparison``, which counts both scores
+of a row together.
 
-    same: both models scored the same rows, and the *exact curves of these rows* are equal. The releases may differ
-        through noise and through what counted cells hide. The test says nothing about other rows.
-    independent: each model scored a sample of its own, and the *curves of the populations* are equal. The test accounts
-        for the sampling of the rows too. For models that scored the same rows, it overstates the sampling error of the
-        difference of the areas if their estimates are positively correlated; the releases do not show how much.
-
-To simulate the hypothesis, rows are drawn from the mean of both curves, once for both releases or once for each. They
-are counted in the cells of each release, noise is added, and the raw counts give a curve. The p-value is the rank of
-the difference of the released raw curves among the copies, ``(1 + #) / (1 + copies)``. The prior of released curves
-(``smoothing_prior``) takes no part in the test. The scores of the two models need not be on the same scale: the places
-of a model's cells on the common curve come from its own release.
+To simulate the hypothesis, rows are drawn from the mean of both curves, once for each. They are counted in the cells of
+each release, noise is added, and the raw counts give a curve. The p-value is the rank of the difference of the released
+raw curves among the copies, ``(1 + #) / (1 + copies)``. The prior of released curves (``smoothing_prior``) takes no
+part in the test. The scores of the two models need not be on the same scale: the places of a model's cells on the
+common curve come from its own release.
 
 Half the difference between a curve and the line through the edges of its cells counts as one standard deviation, as in
 bands. In an unresolved cell, only the part of a difference counts that no course of the curves explains.
 
 The interval of the difference of the AUCs combines the intervals of both (MOVER: Zou and Donner, Statistics in Medicine
-2008), and for independent rows the sampling variance (DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
+2008) and the sampling variance (DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
 """
 
 from __future__ import annotations
@@ -43,12 +41,13 @@ from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import Edges, area, counts_above, edges, read_straight
 from spark_jobs.diagnostics.roc_curve.summary import Trace, summarise, trace
-from spark_jobs.diagnostics.undefined import plain_fields, publishable
+from spark_jobs.diagnostics.undefined import plain_fields, without_figures
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 
-ROWS = ("same", "independent")
 COPIES, COPIES_OF_FULL_GRID = 399, 99
+FIGURES = ("auc_difference", "auc_interval", "auc_p_value", "largest_difference", "p_value")
+"""What an undefined comparison has not."""
 EXACT_ROWS = 2_000
 """Largest sample of a class that is drawn row by row; larger ones are drawn as a Brownian bridge."""
 _TIE = 1e-8
@@ -60,12 +59,10 @@ class CurveDifference:
 
     Attributes:
         auc_difference: area of the first curve less that of the second.
-        auc_interval: its interval at level ``confidence``: for the exact curves of these rows if ``rows`` is ``same``,
-            for the curves of the populations if it is ``independent``.
+        auc_interval: its interval at level ``confidence``, for the curves of the populations.
         auc_p_value: p-value of the hypothesis that the curves are equal, by the difference of the areas.
         largest_difference: largest difference of TPR, and so of FPR, at equal FPR + TPR.
         p_value: p-value of the hypothesis that the curves are equal, by their largest difference.
-        rows: ``same`` or ``independent``.
         status: ``ok``, or ``undefined`` if one of the curves is undefined; then differences, interval and p-values are
             None.
         confidence: nominal level of the interval.
@@ -77,7 +74,6 @@ class CurveDifference:
     auc_p_value: float | None
     largest_difference: float | None
     p_value: float | None
-    rows: str
     status: str
     confidence: float
     guarantee: str
@@ -87,7 +83,7 @@ class CurveDifference:
         return plain_fields(self)
 
 
-def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: float | None = None) -> CurveDifference:
+def compare(a: RocDraw, b: RocDraw, *, seed: int = 0, confidence: float | None = None) -> CurveDifference:
     """Compare two released ROC curves; spends no budget, because both releases are paid for.
 
     Formal guarantee: that of the two releases together (post-processing), under any neighbouring relation. If a row may
@@ -95,14 +91,13 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
 
     Args:
         a: draw of a release.
-        b: draw of another release: of another model, other rows, or both; with independent noise.
-        rows: ``same`` or ``independent``; see the module for the hypotheses.
+        b: draw of another release, of other rows, with independent noise.
         seed: public seed of the simulations. Equal arguments give equal results.
         confidence: level of the interval; None means the level of the first release.
 
     Raises:
-        InvalidRequest: ``rows`` is neither of the two, the level is not between 0 and 1, or a release was made with a
-            ``histogram`` method, whose error has no known distribution.
+        InvalidRequest: the level is not between 0 and 1, or a release was made with a ``histogram`` method, whose error
+            has no known distribution.
 
     Example:
         >>> from spark_jobs.diagnostics.roc_curve import measure
@@ -113,12 +108,12 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
         ...     measure(ScoreCounts.from_arrays(labels, scores), epsilon=1, noise=SeededNoise(seed))
         ...     for seed, scores in enumerate((good, bad))
         ... )
-        >>> found = compare(one, other, rows="same")
+        >>> found = compare(one, other)
         >>> round(found.auc_difference, 1), found.p_value < 0.01
         (0.2, True)
     """
     level = a.confidence if confidence is None else confidence
-    _check(rows, level)
+    _check(level)
     for draw in (a, b):
         _trees(draw)
     released = trace(a), trace(b)
@@ -129,8 +124,8 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
         # the lower curve comes first, so that an exchange of the arguments changes only the sign
         order = (0, 1) if traces[0].auc <= traces[1].auc else (1, 0)
         pair = (a, b)[order[0]], (a, b)[order[1]]
-        p_value, auc_p_value = _p_values(pair, (traces[order[0]], traces[order[1]]), rows, SeededNoise(seed))
-        interval = _interval((a, b), released, rows, seed=seed, level=level)
+        p_value, auc_p_value = _p_values(pair, (traces[order[0]], traces[order[1]]), SeededNoise(seed))
+        interval = _interval((a, b), released, seed=seed, level=level)
     else:
         p_value, auc_p_value, interval = 1.0, 1.0, (-1.0, 1.0)
     result = CurveDifference(
@@ -139,22 +134,14 @@ def compare(a: RocDraw, b: RocDraw, *, rows: str, seed: int = 0, confidence: flo
         auc_p_value=round(auc_p_value, DECIMALS),
         largest_difference=round(float(np.abs(_apart(*released)[1]).max()), DECIMALS),
         p_value=round(p_value, DECIMALS),
-        rows=rows,
         status=OK if defined else UNDEFINED,
         confidence=level,
         guarantee=PRIVATE if a.guarantee == b.guarantee == PRIVATE else NOT_PRIVATE,
     )
-    return publishable("roc_comparison", result)
+    return result if defined else without_figures(result, FIGURES)
 
 
-def _check(rows: str, level: float) -> None:
-    if rows not in ROWS:
-        raise InvalidRequest(
-            "rows",
-            value=rows,
-            requirement=f"must be one of {', '.join(ROWS)}",
-            remedy="state what both models scored",
-        )
+def _check(level: float) -> None:
     if not 0 < level < 1:
         raise InvalidRequest(
             "confidence", value=level, requirement="must be above 0 and below 1", remedy="ask for 0.9, for example"
@@ -179,9 +166,7 @@ def _apart(one: Trace, other: Trace) -> tuple[FloatArray, FloatArray]:
     return at, np.interp(at, runs[0], one.tpr) - np.interp(at, runs[1], other.tpr)
 
 
-def _p_values(
-    pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
-) -> tuple[float, float]:
+def _p_values(pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], noise: SeededNoise) -> tuple[float, float]:
     """P-values by the largest difference of the curves, and by the difference of their areas."""
     at, apart = _apart(*traces)
     hidden, hidden_area = np.zeros(at.size), 0.0
@@ -192,7 +177,7 @@ def _p_values(
     auc_value = max(abs(traces[0].auc - traces[1].auc) - hidden_area, 0.0)
     bends = [_bend(traced, at) for traced in traces]
     largest, areas = [], []
-    for one, other in _copies(pair, traces, rows, noise):
+    for one, other in _copies(pair, traces, noise):
         bent = normal(noise, (2,)) / 2
         where, difference = _apart(one, other)
         moved = sum(part * np.interp(where, at, bend) for part, (bend, _) in zip(bent, bends, strict=True))
@@ -231,22 +216,18 @@ def _rank(value: float, null: list[float]) -> float:
 
 
 def _copies(
-    pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], rows: str, noise: SeededNoise
+    pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], noise: SeededNoise
 ) -> Iterator[tuple[Trace, Trace]]:
     """Simulated pairs of released curves under the hypothesis."""
     ends = [_ends(draw) for draw in pair]
-    weights = [_precision(draw, traced, rows) for draw, traced in zip(pair, traces, strict=True)]
+    weights = [_precision(draw, traced) for draw, traced in zip(pair, traces, strict=True)]
     sizes = [_sizes(traced) for traced in traces]
-    if rows == "same":
-        joint = tuple(max(1, round(float(np.average(both, weights=weights)))) for both in zip(*sizes, strict=True))
-        sizes = [(joint[0], joint[1])] * 2
     copies = COPIES if max(draw.cuts.size for draw in pair) <= MANY_CELLS else COPIES_OF_FULL_GRID
     knots = np.union1d(*ends)
     common = _common(traces, weights, knots)
     where = [np.searchsorted(knots, end) for end in ends]
     for _ in range(copies):
-        one = _sample(common, sizes[0], noise)
-        other = one if rows == "same" else _sample(common, sizes[1], noise)
+        one, other = (_sample(common, of_both, noise) for of_both in sizes)
         yield (
             _released_again(pair[0], [above[where[0]] for above in one], noise),
             _released_again(pair[1], [above[where[1]] for above in other], noise),
@@ -260,11 +241,11 @@ def _ends(draw: RocDraw) -> FloatArray:
     return curve.fpr + curve.tpr
 
 
-def _precision(draw: RocDraw, traced: Trace, rows: str) -> float:
+def _precision(draw: RocDraw, traced: Trace) -> float:
     """Approximate inverse variance of a curve: its weight in the common curve."""
     smaller = min(traced.sizes)
     noisy = float(_trees(draw)[0].prefix_variances()[1:].mean()) / smaller**2
-    return 1.0 / (noisy + 1e-12 + (1.0 / smaller if rows == "independent" else 0.0))
+    return 1.0 / (noisy + 1.0 / smaller)
 
 
 def _sizes(traced: Trace) -> tuple[int, int]:
@@ -310,7 +291,7 @@ def _released_again(draw: RocDraw, above: list[FloatArray], noise: SeededNoise) 
 
 
 def _interval(
-    pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], rows: str, *, seed: int, level: float
+    pair: tuple[RocDraw, RocDraw], traces: tuple[Trace, Trace], *, seed: int, level: float
 ) -> tuple[float, float]:
     """The interval of the first area less the second."""
     (low_a, high_a), (low_b, high_b) = (
@@ -318,9 +299,7 @@ def _interval(
         for i, draw in enumerate(pair)
     )
     a, b = (traced.auc for traced in traces)
-    sampling = 0.0
-    if rows == "independent":
-        sampling = float(ndtri((1 + level) / 2)) ** 2 * sum(_sampling_variance(traced) for traced in traces)
+    sampling = float(ndtri((1 + level) / 2)) ** 2 * sum(_sampling_variance(traced) for traced in traces)
     low = a - b - math.sqrt((a - low_a) ** 2 + (high_b - b) ** 2 + sampling)
     high = a - b + math.sqrt((high_a - a) ** 2 + (b - low_b) ** 2 + sampling)
     return max(low, -1.0), min(high, 1.0)

@@ -1,4 +1,4 @@
-"""``ScoreCounts`` in Spark: the key of a row's cell, and the pass that counts keys."""
+"""``ScoreCounts`` and ``PairedScoreCounts`` in Spark: the key of a row's cell, and the pass that counts keys."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.contract.options.base import SCORE_CELLS
+from spark_jobs.contract.options.comparisons import PAIR_CELLS
 from spark_jobs.statistics.grid import require_cells
+from spark_jobs.statistics.paired_scores import DOUBLINGS, FINE_BITS
 from spark_jobs.statistics.spark.cells import KeyCounts, count_keys
 from spark_jobs.statistics.spark.columns import numeric_column
 
-_LABEL, _SCORE, _KEY = "label", "score", "key"
+_LABEL, _SCORE, _FIRST, _SECOND, _KEY = "label", "score", "first", "second", "key"
 
 
 def score_key(label: Column, score: Column, cells: int = SCORE_CELLS) -> Column:
@@ -23,17 +25,41 @@ def score_key(label: Column, score: Column, cells: int = SCORE_CELLS) -> Column:
         InvalidRequest: ``cells`` is not a power of two from 2 to 2^20.
     """
     cells = require_cells(cells)
-    label, score = label.try_cast("double"), score.try_cast("double")
+    return sf.when(_known(label), (label.try_cast("double") * float(cells)).cast("int").bitwiseOR(_cell(score, cells)))
+
+
+def pair_key(label: Column, first: Column, second: Column) -> Column:
+    """The packed key of a row in ``PairedScoreCounts``, an int; null for a row that is dropped. As ``score_key``."""
+    one, other = (_pair_cell(_cell(score, SCORE_CELLS)) for score in (first, second))
+    return sf.when(_known(label), (label.try_cast("int") * PAIR_CELLS + one) * PAIR_CELLS + other)
+
+
+def _known(label: Column) -> Column:
+    label = label.try_cast("double")
     # As branch-free as SQL allows, because it runs once per row: only 0 and 1 (and plus infinity, and NaN, which in
     # Spark
     # equals itself and is above all numbers) are their own squares. Casts apply only to values that fit an int.
-    known = (label * label == label) & (label <= 1)
-    cell = (
+    return (label * label == label) & (label <= 1)
+
+
+def _cell(score: Column, cells: int) -> Column:
+    """The cell of a score, an int; null if the score is null or NaN."""
+    score = score.try_cast("double")
+    return (
         sf.when((score >= 0) & (score < 1), (score * float(cells)).cast("int"))
         .when(score < 0, 0)
         .when((score >= 1) & ~sf.isnan(score), cells - 1)
     )
-    return sf.when(known, (label * float(cells)).cast("int").bitwiseOR(cell))
+
+
+def _pair_cell(cell: Column) -> Column:
+    """The cell of a comparison's grid, from a cell of ``ScoreCounts``; see ``statistics.paired_scores.pair_cells``."""
+    folded = sf.least(cell, sf.lit(SCORE_CELLS - 1) - cell)
+    # half a cell more is never a power of two, so that rounding does not matter
+    bits = sf.floor(sf.log2(folded + 0.5)).cast("int") + 1
+    doublings = sf.greatest(sf.lit(0), sf.least(bits - FINE_BITS, sf.lit(DOUBLINGS)))
+    index = sf.lit(2 ** (FINE_BITS - 1)) * doublings + sf.call_function("shiftright", folded, doublings)
+    return sf.when(cell < SCORE_CELLS // 2, index).otherwise(sf.lit(PAIR_CELLS - 1) - index)
 
 
 def count_scores(df: DataFrame, *, label: str | Column, score: str | Column, cells: int) -> KeyCounts:
@@ -43,3 +69,11 @@ def count_scores(df: DataFrame, *, label: str | Column, score: str | Column, cel
     rows = df.select(*(column.alias(name) for name, column in columns.items()))
     rows = rows.select(score_key(sf.col(_LABEL), sf.col(_SCORE), cells).alias(_KEY))
     return count_keys(rows, _KEY, distinct=2 * cells)
+
+
+def count_score_pairs(df: DataFrame, *, label: str | Column, first: str | Column, second: str | Column) -> KeyCounts:
+    """The keys of ``pair_key`` that occur among the rows of ``df``, and the number of rows of each key."""
+    given = {_LABEL: label, _FIRST: first, _SECOND: second}
+    rows = df.select(*(numeric_column(df, column, name).alias(name) for name, column in given.items()))
+    rows = rows.select(pair_key(*map(sf.col, given)).alias(_KEY))
+    return count_keys(rows, _KEY, distinct=2 * PAIR_CELLS**2)

@@ -1,0 +1,230 @@
+"""The options of a comparison of two ROC curves: of two models on the same rows, or with an earlier release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, TypeAdapter, field_validator, model_validator
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expressions.parser import check_feature
+from spark_jobs.contract.options.base import (
+    Options,
+    RequestContext,
+    ScoreCells,
+    Settings,
+    Statistic,
+    require_filled_in,
+)
+from spark_jobs.contract.options.scores import RocCurveOptions
+from spark_jobs.contract.privacy import ExactDecimal, Neighbours
+from spark_jobs.contract.result_checks import (
+    ResultCheck,
+    finite,
+    inside,
+    part,
+    same_length,
+    violations,
+    within,
+)
+from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel
+from spark_jobs.contract.values import Frozen
+
+PAIR_CELLS = 1408
+"""The number of cells of each score where two are counted together."""
+MAX_POINTS = 4096
+"""The most thresholds of an earlier curve, which a request then holds."""
+OtherModel = Annotated[ColumnsModel | LinearModel | LogisticModel, Field(discriminator="kind")]
+_OTHER: TypeAdapter[OtherModel] = TypeAdapter(OtherModel)
+_Rates = Annotated[tuple[float | None, ...], Field(max_length=MAX_POINTS + 1)]
+
+
+class PairedScoreCells(Statistic):
+    """The statistic of two classifiers on the same rows and label (``statistics.PairedScoreCounts``).
+
+    Attributes:
+        described: the second model, as canonical JSON; the first is the request's.
+    """
+
+    of_label: ClassVar[bool] = True
+    of_model: ClassVar[str | None] = "scores"
+    kind: Literal["paired_scores"] = "paired_scores"
+    described: str
+
+    @property
+    def max_keys(self) -> int:
+        """One count for each label and pair of cells."""
+        return 2 * PAIR_CELLS**2
+
+    @classmethod
+    def of(cls, model: OtherModel) -> PairedScoreCells:
+        """The statistic of the request's model and ``model``."""
+        return cls(described=json.dumps(model.model_dump(mode="json"), sort_keys=True))
+
+    @property
+    def model(self) -> OtherModel:
+        """The second model."""
+        return _OTHER.validate_json(self.described)
+
+
+class PublishedCurve(Frozen):
+    """A ROC curve as a release published it; the fields are those of ``diagnostics.roc_curve.RocCurve``."""
+
+    status: Literal["ok", "undefined"]
+    auc: float | None
+    auc_interval: tuple[float, float] | None
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)]
+    positives: Annotated[float, Field(ge=0, le=1e30)]
+    negatives: Annotated[float, Field(ge=0, le=1e30)]
+    epsilon: ExactDecimal
+    neighbours: Neighbours
+    guarantee: Annotated[str, Field(max_length=100)]
+    thresholds: _Rates
+    fpr: _Rates
+    tpr: _Rates
+    tpr_lower: _Rates
+    tpr_upper: _Rates
+    tpr_lower_everywhere: _Rates
+    tpr_upper_everywhere: _Rates
+
+    @model_validator(mode="after")
+    def _is_a_curve(self) -> Self:
+        result = self.model_dump(mode="json")
+        broken = violations(result, figures=RocCurveOptions.figures, checks=RocCurveOptions.checks)
+        sizes = {len(getattr(self, name)) for name in ("thresholds", "fpr", "tpr")}
+        if broken or len(sizes) != 1 or not sizes <= set(range(3, MAX_POINTS + 2)):
+            raise InvalidRequest(
+                "", requirement="must be a ROC curve: " + (broken[0] if broken else "its lists have other lengths"),
+                remedy="name the release that it comes from",
+            )  # fmt: skip
+        return self
+
+
+class EarlierCurve(Frozen):
+    """A ROC curve that an earlier release published, noise included, with which a new one is compared.
+
+    Attributes:
+        released_by: the key of that release.
+        release: the URI of that release, against which a request is verified when it is charged; None outside a
+            request.
+        curve: the curve.
+    """
+
+    released_by: Annotated[str, Field(min_length=1)]
+    release: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    curve: PublishedCurve
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any], *, released_by: str, release: str | None = None) -> EarlierCurve:
+        """The curve in a release's ``results["roc_curve"]``.
+
+        Raises:
+            InvalidRequest: it is not a curve of this form, or has more than 4,096 thresholds.
+            KeyError: a field is missing.
+        """
+        if len(result["fpr"]) > MAX_POINTS + 1:
+            raise InvalidRequest(
+                "", value=f"{len(result['fpr']) - 1} thresholds", requirement=f"must have at most {MAX_POINTS}",
+                remedy="release the earlier curve with fewer thresholds",
+            )  # fmt: skip
+        fields = {name: result[name] for name in PublishedCurve.model_fields}
+        return cls.parse({"released_by": released_by, "release": release, "curve": fields})
+
+
+def _one_line(name: str) -> str:
+    if not name.isprintable() or not name.strip():
+        raise InvalidRequest(
+            "", value=name, requirement="must be one line of text", remedy="name the model in a few words"
+        )
+    return name
+
+
+ModelName = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(_one_line)]
+
+
+class RocComparisonSettings(Settings):
+    """How two ROC curves are compared.
+
+    Attributes:
+        names: what the report calls the two models, the request's first; None for "first model" and "second model", or
+            "earlier release".
+        compare_with: the ROC curve of an earlier release, with which the model's curve is compared instead of a second
+            model's. A request names the release, ``{"release": URI}``; ``dp_operators.releasing`` fills in the curve
+            itself from the committed manifest.
+        confidence: nominal level of bands and intervals.
+    """
+
+    names: tuple[ModelName, ModelName] | None = None
+    compare_with: EarlierCurve | None = None
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @field_validator("compare_with", mode="before")
+    @classmethod
+    def _filled_in(cls, value: Any) -> Any:
+        return require_filled_in(value)
+
+    @model_validator(mode="after")
+    def _two_names(self) -> Self:
+        if self.names is not None and self.names[0] == self.names[1]:
+            raise InvalidRequest(
+                "names", value=list(self.names), requirement="must be two different names", remedy="rename one of them"
+            )
+        return self
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """The names of both models."""
+        return self.names or ("first model", "second model" if self.compare_with is None else "earlier release")
+
+
+class RocComparisonOptions(RocComparisonSettings, Options):
+    """The ROC curves of two models, the difference of their AUCs with intervals, and a test of whether it is 0.
+
+    Attributes:
+        other: the second model, on the same rows, which cannot be a saved pipeline; the first one is the request's.
+    """
+
+    figures: ClassVar[tuple[str, ...]] = (
+        "auc_difference", "auc_interval", "auc_interval_population", "auc_p_value", "largest_difference",
+    )  # fmt: skip
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
+        same_length("first.fpr", "second.fpr"),
+        part("first", figures=RocCurveOptions.figures, checks=RocCurveOptions.checks),
+        part("second", figures=RocCurveOptions.figures, checks=RocCurveOptions.checks),
+        within("auc_difference", "auc_interval", "auc_interval_population", low=-1),
+        inside("auc_difference", "auc_interval"),
+        inside("auc_difference", "auc_interval_population"),
+        within("auc_p_value", "largest_difference"),
+        finite("positives", "negatives"),
+    )
+    kind: Literal["roc_comparison"] = "roc_comparison"
+    other: OtherModel | None = None
+
+    @model_validator(mode="after")
+    def _with_one(self) -> Self:
+        if (self.other is None) == (self.compare_with is None):
+            raise InvalidRequest(
+                "other", requirement="is required, unless compare_with names an earlier release, and not both",
+                remedy="give the second model, or the earlier release",
+            )  # fmt: skip
+        return self
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Counts of the scores of both models together, or of one if the other's curve is an earlier release's."""
+        return (ScoreCells() if self.other is None else PairedScoreCells.of(self.other),)
+
+    def check(self, request: RequestContext) -> None:
+        """Reject features of the second model that are not expressions of the allow-list.
+
+        Raises:
+            InvalidRequest: a feature is not such an expression.
+        """
+        if isinstance(self.other, (LinearModel, LogisticModel)):
+            for feature in self.other.coefficients:
+                check_feature(feature)
+
+
+KINDS: tuple[type[Options], ...] = (RocComparisonOptions,)
