@@ -173,6 +173,10 @@ class CountStreamOperator(BaseOperator):
         with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted):
             advanced = self._advance(context)
         if advanced.released:
+            from dp_operators.releasing.stream_views import refresh_report
+
+            if not refresh_report(advanced.uri):
+                self.log.warning("report.html could not be made; the next run makes it, and no step depends on it")
             last = advanced.first + advanced.released - 1
             self.log.info("released steps %d to %d of %s", advanced.first, last, advanced.uri)
         return {
