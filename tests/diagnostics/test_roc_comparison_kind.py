@@ -23,7 +23,7 @@ from spark_jobs.diagnostics import roc_comparison, roc_curve
 from spark_jobs.diagnostics.roc_curve import bands
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
-from spark_jobs.statistics.paired_scores import PAIR_CUTS
+from spark_jobs.statistics.pair_grid import PAIR_CUTS
 from spark_jobs.tables.rules import rules
 from tests.application.test_draw import request
 from tests.support.paired_scores import delong, two_models

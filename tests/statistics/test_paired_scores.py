@@ -7,7 +7,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import PAIR_CELLS, PairedScoreCells
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
-from spark_jobs.statistics.paired_scores import PAIR_CUTS, pair_cells
+from spark_jobs.statistics.pair_grid import PAIR_CUTS, pair_cells
 
 ODD = [0.0, -1.0, 7.0, np.inf, -np.inf, 1.0, 0.5, 0.499999, 2.0**-16, 2.0**-10, 63 / 65536, 64 / 65536, 0.96875, None]
 

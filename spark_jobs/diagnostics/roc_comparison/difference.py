@@ -35,7 +35,7 @@ from spark_jobs.diagnostics.roc_curve.shape import area
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.paired_sums import PairedSums
 from spark_jobs.mechanisms.prefix_sums import NoisyTree
-from spark_jobs.statistics.paired_scores import PAIR_CUTS
+from spark_jobs.statistics.pair_grid import PAIR_CUTS
 
 COPIES = 4000
 CURVE_COPIES = 200

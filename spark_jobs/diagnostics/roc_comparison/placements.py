@@ -16,7 +16,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.mechanisms.cells import log_odds
 from spark_jobs.mechanisms.prefix_sums import monotone
-from spark_jobs.statistics.paired_scores import PAIR_CUTS
+from spark_jobs.statistics.pair_grid import PAIR_CUTS
 
 SMALLEST_SHARE = 1e-3
 """A share below the first cut that is smaller counts as this, so that it has log-odds; likewise above the last cut."""

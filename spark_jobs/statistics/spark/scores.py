@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.contract.options.base import SCORE_CELLS
 from spark_jobs.contract.options.comparisons import PAIR_CELLS
 from spark_jobs.statistics.grid import require_cells
-from spark_jobs.statistics.paired_scores import DOUBLINGS, FINE_BITS
+from spark_jobs.statistics.pair_grid import DOUBLINGS, FINE_BITS
 from spark_jobs.statistics.spark.cells import KeyCounts, count_keys
 from spark_jobs.statistics.spark.columns import numeric_column
 
@@ -53,7 +53,7 @@ def _cell(score: Column, cells: int) -> Column:
 
 
 def _pair_cell(cell: Column) -> Column:
-    """The cell of a comparison's grid, from a cell of ``ScoreCounts``; see ``statistics.paired_scores.pair_cells``."""
+    """The cell of a comparison's grid, from a cell of ``ScoreCounts``; see ``statistics.pair_grid.pair_cells``."""
     folded = sf.least(cell, sf.lit(SCORE_CELLS - 1) - cell)
     # half a cell more is never a power of two, so that rounding does not matter
     bits = sf.floor(sf.log2(folded + 0.5)).cast("int") + 1
