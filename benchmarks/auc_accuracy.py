@@ -22,7 +22,7 @@ from spark_jobs.diagnostics._score_figures.precision import average_precision_of
 from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
 from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.diagnostics.roc_curve.shared import curve_of_groups
-from spark_jobs.diagnostics.roc_curve.summary import trace
+from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
 from spark_jobs.mechanisms.smooth_sensitivity import average_precision as exact_precision

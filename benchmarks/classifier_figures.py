@@ -31,7 +31,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import auc
 from spark_jobs.diagnostics.binormal_roc import separation
 from spark_jobs.diagnostics.roc_curve import measure
-from spark_jobs.diagnostics.roc_curve.summary import trace
+from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.theme import light

@@ -24,7 +24,7 @@ from benchmarks._scored_tables import binormal_quantiles, counts, kept_of_patien
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.diagnostics.roc_curve import measure, summarise
-from spark_jobs.diagnostics.roc_curve.summary import trace
+from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 

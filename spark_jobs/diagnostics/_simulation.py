@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -14,11 +15,54 @@ from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
 
 DECIMALS = 9
 """Decimal places of published figures: finer than any noise, coarser than the differences between machines."""
+SAMPLING_QUANTILES = 64
 
 
 def rounded(values: FloatArray) -> FloatArray:
     """``values`` as they are published, without negative zeros."""
     return np.round(values, DECIMALS) + 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoIntervals:
+    """What a released figure in [0, 1] may differ from.
+
+    Attributes:
+        noise: interval for the figure of the same rows without noise.
+        population: interval for the figure of the population that the rows are a sample of.
+        privacy_share: share of the width of ``population`` that a figure without noise would not have.
+    """
+
+    noise: tuple[float, float]
+    population: tuple[float, float]
+    privacy_share: float
+
+
+WIDEST = TwoIntervals(noise=(0.0, 1.0), population=(0.0, 1.0), privacy_share=1.0)
+"""The intervals of a figure whose error has no known distribution."""
+
+
+def two_intervals(
+    value: float, errors: FloatArray, *, sampling: float, confidence: float, slack: float = 0.0
+) -> TwoIntervals:
+    """Both intervals of a figure; they contain ``value``.
+
+    Args:
+        value: the released figure.
+        errors: simulated errors, released less exact; shape (copies,).
+        sampling: standard deviation of the exact figure over samples of rows, which is normal and independent.
+        confidence: nominal level.
+        slack: what both intervals are wider on each side.
+    """
+    deviates = ndtri((np.arange(SAMPLING_QUANTILES) + 0.5) / SAMPLING_QUANTILES)
+    ends = []
+    for copies in (errors, np.add.outer(errors, sampling * deviates)):
+        low, high = central_range(copies.ravel(), confidence)
+        ends.append((min(value - float(high) - slack, value), max(value - float(low) + slack, value)))
+    alone, both = 2 * float(ndtri((1 + confidence) / 2)) * sampling, ends[1][1] - ends[1][0]
+    noise, population = ((round(max(low, 0.0), DECIMALS), round(min(high, 1.0), DECIMALS)) for low, high in ends)
+    share = 1.0 - min(alone / both, 1.0) if both > 0 else 0.0
+    return TwoIntervals(noise=noise, population=population, privacy_share=round(share, DECIMALS))
 
 
 def uniform(noise: SeededNoise, count: int) -> FloatArray:

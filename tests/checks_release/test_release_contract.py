@@ -35,19 +35,20 @@ ROC = {
     "tpr_upper_everywhere": [0.3, 0.7, 0.9, 1.0],
     "auc": 0.7,
     "auc_interval": [0.6, 0.8],
+    "auc_population_interval": [0.4, 0.95],
+    "auc_privacy_share": 0.3,
     "positives": 61.0,
     "negatives": 58.5,
     "status": "ok",
 }
 UNDEFINED = {
     **ROC,
-    **{name: [None] * 4 for name in RocCurveOptions.figures},
-    "auc": None,
-    "auc_interval": None,
+    **{name: [None] * 4 for name in RocCurveOptions.figures[4:]},
+    **dict.fromkeys(RocCurveOptions.figures[:4]),
     "negatives": -0.5,
     "status": "undefined",
 }
-LISTS = "roc_curve: thresholds, " + ", ".join(RocCurveOptions.figures[2:])
+LISTS = "roc_curve: thresholds, " + ", ".join(RocCurveOptions.figures[4:])
 FILES = {"report.html": b"<html></html>", "roc_curve.parquet": b"PAR1"}
 
 
@@ -130,6 +131,8 @@ def test_release_without_files_passes() -> None:
         (curve(auc=0.5), "auc is within auc_interval"),
         (curve(auc=0.9), "auc is within auc_interval"),
         (curve(auc_interval=[0.6, 1.2]), "auc_interval is within [0, 1]"),
+        (curve(auc_population_interval=[0.71, 0.9]), "auc is within auc_population_interval"),
+        (curve(auc_privacy_share=1.5), "auc_privacy_share is within [0, 1]"),
         (curve(fpr=[0.0, 1.0]), f"{LISTS} have the same length"),
         (curve(auc="0.7"), "roc_curve: the result has the form that its kind declares"),
         (manifest(results={"roc_curve": {}}), "roc_curve: the result has the form that its kind declares"),

@@ -9,8 +9,8 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import average_precision
 from spark_jobs.diagnostics._score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
 from spark_jobs.diagnostics._score_figures.precision import average_precision_of
+from spark_jobs.diagnostics._score_figures.smoothing_prior import Observation, posterior_of_draw
 from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, influence, precision_given
-from spark_jobs.diagnostics.roc_curve.smoothing_prior import Observation, posterior_of_draw
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.weighted_sums import LARGEST
 from spark_jobs.statistics import ScoreCounts
@@ -108,8 +108,8 @@ def test_a_sum_without_noise_is_believed_and_one_of_noise_alone_is_not(drawn):
     unknown, wide = precision_given(copies, weights, off, scale=1e3 * totals.std(), confidence=0.9)
     assert abs(unknown - copies.figures.mean()) < 0.02 * copies.figures.std()
     assert abs(known - copies.figures.mean()) > copies.figures.std()
-    assert wide[1] - wide[0] > 3 * (narrow[1] - narrow[0])
-    assert narrow[0] <= known <= narrow[1]
+    assert np.diff(wide.noise) > 3 * np.diff(narrow.noise)
+    assert narrow.noise[0] <= known <= narrow.noise[1]
 
 
 @pytest.mark.parametrize("method", ["auto", "weighted_counts"])

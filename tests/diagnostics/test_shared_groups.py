@@ -19,7 +19,7 @@ from spark_jobs.contract.privacy import exact_sum
 from spark_jobs.diagnostics import binned_residuals, calibration, roc_curve
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics.diagnostic import diagnostic
-from spark_jobs.diagnostics.roc_curve.summary import trace
+from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts

@@ -75,6 +75,8 @@ class PublishedCurve(Frozen):
     status: Literal["ok", "undefined"]
     auc: float | None
     auc_interval: tuple[float, float] | None
+    auc_population_interval: tuple[float, float] | None = None
+    auc_privacy_share: float | None = None
     confidence: Annotated[float, Field(ge=0.5, le=0.999)]
     positives: Annotated[float, Field(ge=0, le=1e30)]
     negatives: Annotated[float, Field(ge=0, le=1e30)]

@@ -94,9 +94,11 @@ class _FigureOptions(Options):
 
 _AREA: tuple[ResultCheck, ...] = (
     within("value"),
-    within("interval", nullable=True),
+    within("interval", "population_interval", "privacy_share", nullable=True),
     inside("value", "interval", nullable=True),
+    inside("value", "population_interval", nullable=True),
     null_together("interval", "positives", "negatives"),
+    null_together("interval", "population_interval", "privacy_share"),
     finite("positives", "negatives", nullable=True),
 )
 """The rules for a single figure; it has no interval if the sizes of the classes were not paid for."""
@@ -105,7 +107,7 @@ _AREA: tuple[ResultCheck, ...] = (
 class AucOptions(AucSettings, _FigureOptions):
     """Area under the ROC curve."""
 
-    figures: ClassVar[tuple[str, ...]] = ("value", "interval")
+    figures: ClassVar[tuple[str, ...]] = ("value", "interval", "population_interval", "privacy_share")
     checks: ClassVar[tuple[ResultCheck, ...]] = _AREA
     kind: Literal["auc"] = "auc"
 
@@ -113,7 +115,7 @@ class AucOptions(AucSettings, _FigureOptions):
 class AveragePrecisionOptions(AveragePrecisionSettings, _FigureOptions):
     """Average precision, the area under the precision-recall curve, by steps."""
 
-    figures: ClassVar[tuple[str, ...]] = ("value", "interval")
+    figures: ClassVar[tuple[str, ...]] = ("value", "interval", "population_interval", "privacy_share")
     checks: ClassVar[tuple[ResultCheck, ...]] = _AREA
     kind: Literal["average_precision"] = "average_precision"
 

@@ -74,11 +74,13 @@ class RocCurveOptions(RocCurveSettings, Options):
     """
 
     figures: ClassVar[tuple[str, ...]] = (
-        "auc", "auc_interval", "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere",
+        "auc", "auc_interval", "auc_population_interval", "auc_privacy_share",
+        "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("thresholds", *figures[2:]),
-        within(*figures),
+        same_length("thresholds", *figures[4:]),
+        within("auc", "auc_interval", *figures[4:]),
+        within("auc_population_interval", "auc_privacy_share", nullable=True),
         null_first("thresholds"),
         within("thresholds", nullable=True),
         never_rises("thresholds", nullable=True),
@@ -87,6 +89,7 @@ class RocCurveOptions(RocCurveSettings, Options):
         ascending("tpr_lower", "tpr", "tpr_upper"),
         ascending("tpr_lower_everywhere", "tpr", "tpr_upper_everywhere"),
         inside("auc", "auc_interval"),
+        inside("auc", "auc_population_interval", nullable=True),
         finite("positives", "negatives"),
     )
     kind: Literal["roc_curve"] = "roc_curve"

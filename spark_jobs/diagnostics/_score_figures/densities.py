@@ -1,6 +1,6 @@
 """Expected rows of both classes in fine cells, estimated from released counts; post-processing.
 
-Inside counted cells only the score distributions of ``roc_curve.smoothing_prior`` and other histograms carry
+Inside counted cells only the score distributions of ``_score_figures.smoothing_prior`` and other histograms carry
 information. The estimate starts from the distributions. Each histogram then scales the rows in each of its cells
 towards its count, up to what its noise may explain.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.diagnostics.roc_curve.smoothing_prior import Observation
+from spark_jobs.diagnostics._score_figures.smoothing_prior import Observation
 from spark_jobs.mechanisms.cells import cuts_at, equal_log_odds, log_odds
 
 FINE = 1_024

@@ -15,7 +15,7 @@ from spark_jobs.contract.figures import UNCHECKED, UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_figures.result import ScoreFigure
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -84,13 +84,17 @@ def _ends(result: ScoreFigure) -> tuple[float, float]:
 
 def _columns(result: ScoreFigure, wording: Wording) -> dict[str, Column]:
     low, high = _ends(result)
+    lowest, highest = ends_of(result.population_interval)
     nominal = f"{100 * result.confidence:.4g} %"
     end = f"end of the {nominal} interval for what the same rows give without noise; null if not paid for"
+    beyond = f"end of the {nominal} interval for the population: noise and sampling; null if not paid for"
     sizes = [known(size) for size in (result.positives, result.negatives)]
     return {
         wording.kind: Column(values=np.array([known(result.value)]), meaning=f"{wording.title.lower()}, with noise"),
         "lower": Column(values=np.array([low]), meaning=f"lower {end}"),
         "upper": Column(values=np.array([high]), meaning=f"upper {end}"),
+        "population_lower": Column(values=np.array([lowest]), meaning=f"lower {beyond}"),
+        "population_upper": Column(values=np.array([highest]), meaning=f"upper {beyond}"),
         "positives": Column(values=np.array(sizes[:1]), meaning="noisy number of positives; null if not paid for"),
         "negatives": Column(values=np.array(sizes[1:]), meaning="noisy number of negatives; null if not paid for"),
     }
@@ -201,7 +205,7 @@ def _interval(result: ScoreFigure) -> str:
 
 def _notes(result: ScoreFigure) -> tuple[str, ...]:
     if result.interval is not None:
-        return ("The interval measures the noise alone, not the sampling of the rows.",)
+        return ("The interval measures the noise alone; that for the population, the sampling of the rows as well.",)
     if result.status == UNCHECKED:
         return ("No interval: the scale of the noise depends on the sizes of the classes, which were not paid for.",)
     return ()
@@ -227,7 +231,10 @@ def _section(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> 
             marks=marks,
             reference=None if chance is None else (wording.chance_label, chance),
         ),
-        measures=size_measures(result.positives, result.negatives, request),
+        measures=(
+            *size_measures(result.positives, result.negatives, request),
+            *population_measures(result.population_interval, result.privacy_share, result.confidence, _places(result)),
+        ),
         table=ValueTable(
             caption="The figure, and the ends of its interval.",
             header=("Figure", "Value", "From", "To"),
@@ -236,6 +243,22 @@ def _section(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> 
         legend=(("curve", "released figure"), ("band", f"{level(result.confidence)} interval"), ("chance", "chance")),
         notes=_notes(result),
         notice=None if defined else UNDEFINED_CLASS,
+    )
+
+
+def population_measures(
+    interval: tuple[float, float] | None, share: float | None, confidence: float, places: int
+) -> tuple[Measure, ...]:
+    """The interval for the population, and the share of its width that privacy costs; nothing if there is none."""
+    low, high = ends_of(interval)
+    if not (finite(low) and finite(high)):
+        return ()
+    return (
+        Measure(
+            label="For the population",
+            value=f"{decimals(low, places)} to {decimals(high, places)}",
+            note=f"{level(confidence)} interval for noise and sampling; noise is {percent(known(share))} of its width",
+        ),
     )
 
 

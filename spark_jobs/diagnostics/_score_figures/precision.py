@@ -1,20 +1,22 @@
 """Average precision from noisy counts of both classes.
 
-In a cell of one score, all positives have the precision at its lower end, as tied rows have in scikit-learn. In a wider
-cell the order of the rows is unknown. If it is random, the mean precision of its positives is an integral with a closed
-form.
+In a cell of one score, all positives have the precision at its lower end, as tied rows have in scikit-learn; so in
+every cell if scores seem to take few values. In a wider cell the order of the rows is unknown. If it is random, the
+mean precision of its positives is an integral with a closed form.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from spark_jobs.arrays import BoolArray, FloatArray
-from spark_jobs.diagnostics._simulation import normal
-from spark_jobs.diagnostics.roc_curve.bands import simulated_counts
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
+from spark_jobs.diagnostics._simulation import TwoIntervals, normal, two_intervals
+from spark_jobs.diagnostics.roc_curve.bands import COPIES, COPIES_OF_FULL_GRID, MANY_CELLS, simulated_errors
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
-from spark_jobs.diagnostics.roc_curve.shape import Edges, choose_points, edges, read
-from spark_jobs.diagnostics.roc_curve.summary import Trace
+from spark_jobs.diagnostics.roc_curve.shape import Edges, choose_points, counts_above, read
+from spark_jobs.diagnostics.roc_curve.trace import Trace
 from spark_jobs.mechanisms.noise import SeededNoise
 
 FINE_POINTS = 1_024
@@ -25,46 +27,87 @@ See ``docs/explanation/mechanisms/auc.md``.
 """
 
 
-def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[float, tuple[float, float]]:
-    """The average precision of a defined curve, with its interval by seeded simulation of the noise.
+def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[float, TwoIntervals]:
+    """The average precision of a defined curve, with its intervals.
+
+    Near the released counts the figure is linear in the rows, so noise moves it by the noise in the sum of influences.
+    The sum of raw counts is unbiased: what it differs from that of the released counts is an error of these.
 
     Args:
         draw: the noisy counts.
         traced: their curve.
         seed: public seed of the simulation.
     """
-    value = precision_of_curve(traced.edges, traced.sizes)
-    copies = _copies(draw, traced, seed=seed)
-    order = _order_stddev(traced.edges, traced.sizes)
-    shifts = copies[1:] - copies[0] + order * normal(SeededNoise(seed), copies[1:].shape)
-    tail = (1 - draw.confidence) / 2
-    below, above = np.quantile(shifts, [1 - tail, tail])
-    return value, (float(np.clip(value - below, 0, 1)), float(np.clip(value - above, 0, 1)))
+    curve, noise = traced.edges, SeededNoise(seed)
+    value = precision_of_curve(curve, traced.sizes)
+    kept = np.searchsorted(-draw.cuts[::-1], -curve.cuts)
+    sizes = zip((curve.fpr, curve.tpr), traced.sizes, strict=True)
+    rows = np.stack([np.diff(rates)[::-1] * size for rates, size in sizes])
+    cuts = curve.cuts[::-1]
+    changes, copies = influence(rows, cuts), COPIES if curve.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
+    errors = np.zeros(copies)
+    for counts, estimate, change in zip((draw.negatives, draw.positives), rows, changes, strict=True):
+        above = counts_above(counts.counts()) - simulated_errors(counts, draw, copies=copies, noise=noise)
+        errors += (estimate - np.diff(above[:, kept])[:, ::-1]) @ change
+    errors = errors + _order_stddev(curve, traced.sizes) * normal(noise, errors.shape)
+    sampling = math.sqrt(sampling_variance(rows, cuts))
+    return value, two_intervals(value, errors, sampling=sampling, confidence=draw.confidence)
 
 
-def _copies(draw: RocDraw, traced: Trace, *, seed: int) -> FloatArray:
-    """The figure of the counts that copies are drawn about, followed by the figures of the copies."""
-    exact, drawn = simulated_counts(draw, traced.edges, traced.sizes, noise=SeededNoise(seed))
-    pairs = [exact, *zip(*drawn, strict=True)]
-    figures = []
-    for negatives, positives in pairs:
-        copy = edges(traced.edges.cuts, negatives, positives, tied=traced.edges.tied)
-        figures.append(precision_of_curve(copy, (max(negatives[-1], 1.0), max(positives[-1], 1.0))))
-    return np.array(figures)
+def sampling_variance(rows: FloatArray, cuts: Int64Array) -> float:
+    """Variance of the figure over samples of rows, by the infinitesimal jackknife (Efron 1982).
+
+    Args:
+        rows: rows of both classes in the cells; shape (2, k), ascending scores.
+        cuts: the cells.
+    """
+    return float((rows * influence(rows, cuts) ** 2).sum())
+
+
+def influence(rows: FloatArray, cuts: Int64Array) -> FloatArray:
+    """The change of the average precision through one more row in each cell; shape (2, k), ascending scores.
+
+    A row changes the precision of all positives below it and of half the positives in its own cell, if that is wide. A
+    positive row adds its own precision.
+
+    Args:
+        rows: rows of both classes in the cells, not negative; shape (2, k), ascending scores.
+        cuts: the cells.
+    """
+    negatives, positives = rows[0, ::-1], rows[1, ::-1]
+    # in random order, the positives of a cell lie at its middle on average
+    part = np.where(np.diff(cuts)[::-1] == 1, 0.0, 0.5)
+    true = np.cumsum(positives) - part * positives
+    all_ = np.maximum(true + np.cumsum(negatives) - part * negatives, 0.5)
+
+    def below(values: FloatArray) -> FloatArray:
+        return np.cumsum(values[::-1])[::-1] - part * values
+
+    size = max(float(positives.sum()), 1.0)
+    figure = float((positives * true / all_).sum()) / size
+    lost = -below(positives * true / all_**2)
+    won = true / all_ - figure + below(positives * (all_ - true) / all_**2)
+    influences: FloatArray = np.stack([lost[::-1], won[::-1]]) / size
+    return influences
 
 
 def _order_stddev(curve: Edges, sizes: tuple[float, float]) -> float:
     """Standard deviation of the figure through the unknown order of rows inside counted cells.
 
     In each wide cell the figure lies between that of all negatives first and that of all positives first. A share
-    ``UNKNOWN_ORDER`` of this range counts as the standard deviation of the cell.
+    ``UNKNOWN_ORDER`` of this range counts as the standard deviation of the cell. If scores seem to take few values, so
+    does half the difference of the figure from that without ties.
     """
     false, true = curve.fpr * sizes[0], curve.tpr * sizes[1]
     p, q = np.diff(true), np.diff(false)
     t, f, wide = true[:-1], false[:-1], -np.diff(curve.cuts) > 1
     best = _positives_first(t, f, p)
     worst = _positives_first(t, f + q, p)
-    return float(UNKNOWN_ORDER * np.sqrt((np.where(wide, best - worst, 0.0) ** 2).sum()) / max(true[-1], 1.0))
+    inside = UNKNOWN_ORDER * np.sqrt((np.where(wide, best - worst, 0.0) ** 2).sum()) / max(true[-1], 1.0)
+    if not curve.tied:
+        return float(inside)
+    untied, tied = (average_precision_of(false, true, np.full(p.size, as_one)) for as_one in (False, True))
+    return math.hypot(float(inside), float(untied - tied) / 2)
 
 
 def _positives_first(t: FloatArray, f: FloatArray, p: FloatArray) -> FloatArray:
@@ -75,6 +118,9 @@ def _positives_first(t: FloatArray, f: FloatArray, p: FloatArray) -> FloatArray:
 
 def precision_of_curve(curve: Edges, sizes: tuple[float, float]) -> float:
     """The average precision of a curve with these class sizes, negatives first."""
+    if curve.tied:
+        false, true = curve.fpr * sizes[0], curve.tpr * sizes[1]
+        return float(average_precision_of(false, true, np.ones(true.size - 1, dtype=np.bool_)))
     points = choose_points(curve, min(max(FINE_POINTS, curve.cuts.size - 1), int(curve.cuts[0])))
     fpr, tpr = read(curve, points, curve.straight)
     below = np.append(curve.cuts[0], points.cuts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
-import numpy as np
+from scipy.special import ndtri
 
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
 from spark_jobs.contract.privacy import Neighbours
@@ -13,9 +13,9 @@ from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, bound_
 from spark_jobs.diagnostics._score_figures.precision import precision_from_counts
 from spark_jobs.diagnostics._score_figures.result import ScoreFigure
 from spark_jobs.diagnostics._score_figures.weighted import precision_from_sum
-from spark_jobs.diagnostics._simulation import DECIMALS
+from spark_jobs.diagnostics._simulation import DECIMALS, TwoIntervals
 from spark_jobs.diagnostics.roc_curve import summarise as summarise_curve
-from spark_jobs.diagnostics.roc_curve.summary import trace
+from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
@@ -50,15 +50,40 @@ def summarise_as(result_type: type[R], draw: FigureDraw, *, seed: int) -> R:
 def _direct(draw: FigureDraw) -> dict[str, Any]:
     value, sizes = float(draw.value or 0.0), draw.sizes
     if sizes is None:
-        return {"value": value, "interval": None, "positives": None, "negatives": None, "status": UNCHECKED}
-    half = half_width(draw)
+        return {"value": value, **_fields(None), "positives": None, "negatives": None, "status": UNCHECKED}
     return {
         "value": round(value, DECIMALS),
-        "interval": tuple(round(float(np.clip(end, 0.0, 1.0)), DECIMALS) for end in (value - half, value + half)),
+        **_fields(_direct_intervals(draw, value)),
         "positives": max(float(sizes[1]), 0.0),
         "negatives": max(float(sizes[0]), 0.0),
         "status": OK if min(sizes) >= min_size(draw) else UNDEFINED,
     }
+
+
+def _direct_intervals(draw: FigureDraw, value: float) -> TwoIntervals:
+    """Intervals of a direct release; half widths of noise and sampling add up in squares."""
+    half, deviate = half_width(draw), float(ndtri((1 + draw.confidence) / 2))
+    sampling = deviate * math.sqrt(_sampling_variance(draw, value))
+    both = math.hypot(half, sampling)
+    noise, population = (
+        (round(max(value - reach, 0.0), DECIMALS), round(min(value + reach, 1.0), DECIMALS)) for reach in (half, both)
+    )
+    share = 1 - sampling / both if both > 0 else 0.0
+    return TwoIntervals(noise=noise, population=population, privacy_share=round(share, DECIMALS))
+
+
+def _sampling_variance(draw: FigureDraw, value: float) -> float:
+    """Variance of a figure over samples of rows, from the figure and the noisy sizes alone.
+
+    Of an AUC, that of Hanley and McNeil (Radiology 1982), for exponential classes; of an average precision, the
+    binomial one (Boyd, Eng, Page, ECML 2013).
+    """
+    negatives, positives = (max(float(size), 1.0) for size in draw.sizes or (1, 1))
+    if draw.figure != "auc":
+        return value * (1 - value) / positives
+    first, second = value / (2 - value) - value**2, 2 * value**2 / (1 + value) - value**2
+    variance = value * (1 - value) + (positives - 1) * first + (negatives - 1) * second
+    return max(variance, 0.0) / (positives * negatives)
 
 
 def min_size(draw: FigureDraw) -> float:
@@ -101,13 +126,27 @@ def _from_counts(draw: FigureDraw, *, seed: int) -> dict[str, Any]:
         "status": OK if traced.defined else UNDEFINED,
     }
     if not traced.defined:
-        return {"value": None, "interval": None, **fields}
+        return {"value": None, **_fields(None), **fields}
     if draw.figure == "auc":
         curve = summarise_curve(counts, seed=seed)
-        value, (low, high) = curve.auc or 0.0, curve.auc_interval or (0.0, 1.0)
+        value = curve.auc or 0.0
+        intervals = TwoIntervals(
+            noise=curve.auc_interval or (0.0, 1.0),
+            population=curve.auc_population_interval or (0.0, 1.0),
+            privacy_share=1.0 if curve.auc_privacy_share is None else curve.auc_privacy_share,
+        )
     elif draw.weighted is None:
-        value, (low, high) = precision_from_counts(counts, traced, seed=seed)
+        value, intervals = precision_from_counts(counts, traced, seed=seed)
     else:
-        value, (low, high) = precision_from_sum(counts, draw.weighted, traced, seed=seed)
-    interval = (round(min(low, value), DECIMALS), round(max(high, value), DECIMALS))
-    return {"value": round(value, DECIMALS), "interval": interval, **fields}
+        value, intervals = precision_from_sum(counts, draw.weighted, traced, seed=seed)
+    return {"value": round(value, DECIMALS), **_fields(intervals), **fields}
+
+
+def _fields(intervals: TwoIntervals | None) -> dict[str, Any]:
+    if intervals is None:
+        return {"interval": None, "population_interval": None, "privacy_share": None}
+    return {
+        "interval": intervals.noise,
+        "population_interval": intervals.population,
+        "privacy_share": intervals.privacy_share,
+    }

@@ -17,10 +17,11 @@ from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import _score_cells as score_cells
 from spark_jobs.diagnostics._score_figures.densities import expected_rows, fine_cuts, narrow_at_top
+from spark_jobs.diagnostics._score_figures.smoothing_prior import as_observation, posterior_of_counts
 from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, precision_given
+from spark_jobs.diagnostics._simulation import TwoIntervals
 from spark_jobs.diagnostics.roc_curve import measurement as roc
-from spark_jobs.diagnostics.roc_curve.smoothing_prior import as_observation, posterior_of_counts
-from spark_jobs.diagnostics.roc_curve.summary import Trace
+from spark_jobs.diagnostics.roc_curve.trace import Trace
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
@@ -124,8 +125,8 @@ def _cells(located: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int6
 
 def precision_from_sum(
     counts: roc.RocDraw, weighted: WeightedSum, traced: Trace, *, seed: int
-) -> tuple[float, tuple[float, float]]:
-    """The average precision of a defined curve, with its interval.
+) -> tuple[float, TwoIntervals]:
+    """The average precision of a defined curve, with its intervals.
 
     Args:
         counts: noisy counts.

@@ -6,13 +6,14 @@ Ritov, Wellner 1993). So a second measurement, one sum of public weights over al
 the noise of the counts and from the unknown order of rows inside cells. Its sensitivity is the largest weight, which is
 far below the worst case of smooth bounds. The largest weights, of the few rows with the highest scores, are clipped.
 
-Posterior draws of the counts (``roc_curve.smoothing_prior``), with rows in random order inside cells, measure the
+Posterior draws of the counts (``_score_figures.smoothing_prior``), with rows in random order inside cells, measure the
 remaining uncertainty. The clipping threshold is chosen to minimise the variance of the draws' figures given their noisy
 sums. The same draws give the estimate, a regression of figures on sums, and its interval.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,16 +21,16 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics._score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
-from spark_jobs.diagnostics._score_figures.precision import average_precision_of
-from spark_jobs.diagnostics._simulation import normal
-from spark_jobs.diagnostics.roc_curve import measurement as roc
-from spark_jobs.diagnostics.roc_curve.smoothing_prior import (
+from spark_jobs.diagnostics._score_figures.precision import average_precision_of, influence, sampling_variance
+from spark_jobs.diagnostics._score_figures.smoothing_prior import (
     CONCENTRATIONS,
     Observation,
     Posterior,
     as_observation,
     posterior_of_draw,
 )
+from spark_jobs.diagnostics._simulation import TwoIntervals, normal, two_intervals
+from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.cells import inside
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import monotone
@@ -128,37 +129,10 @@ def _residual_variance(copies: Copies, weights: CellWeights, noise: float) -> fl
     return float(own - both**2 / (of_sums + noise))
 
 
-def influence(rows: FloatArray, cuts: Int64Array) -> FloatArray:
-    """The change of the average precision through one more row in each cell; shape (2, k), ascending scores.
-
-    A row changes the precision of all positives below it and of half the positives in its own cell, if that is wide. A
-    positive row adds its own precision.
-
-    Args:
-        rows: rows of both classes in the cells, not negative; shape (2, k), ascending scores.
-        cuts: the cells.
-    """
-    negatives, positives = rows[0, ::-1], rows[1, ::-1]
-    # in random order, the positives of a cell lie at its middle on average
-    part = np.where(np.diff(cuts)[::-1] == 1, 0.0, 0.5)
-    true = np.cumsum(positives) - part * positives
-    all_ = np.maximum(true + np.cumsum(negatives) - part * negatives, 0.5)
-
-    def below(values: FloatArray) -> FloatArray:
-        return np.cumsum(values[::-1])[::-1] - part * values
-
-    size = max(float(positives.sum()), 1.0)
-    figure = float((positives * true / all_).sum()) / size
-    lost = -below(positives * true / all_**2)
-    won = true / all_ - figure + below(positives * (all_ - true) / all_**2)
-    influences: FloatArray = np.stack([lost[::-1], won[::-1]]) / size
-    return influences
-
-
 def precision_given(
     copies: Copies, weights: CellWeights, total: int, *, scale: float, confidence: float
-) -> tuple[float, tuple[float, float]]:
-    """The average precision and its interval, from posterior draws and the noisy weighted sum.
+) -> tuple[float, TwoIntervals]:
+    """The average precision and its intervals, from posterior draws and the noisy weighted sum.
 
     Figures are regressed on sums. The posterior of the exact sum combines a normal distribution with the draws' mean
     and ``WIDER`` times their standard deviation, and the released sum with its two-sided exponential noise.
@@ -184,10 +158,11 @@ def precision_given(
     likely = np.interp((np.arange(SUM_QUANTILES) + 0.5) / SUM_QUANTILES, np.cumsum(chance), at)
     unexplained = copies.figures - slope * totals
     value = float(unexplained.mean() + slope * (chance @ at))
-    tail = (1 - confidence) / 2
     beyond = unexplained.mean() + BEYOND * (unexplained - unexplained.mean())
-    low, high = np.quantile(np.add.outer(beyond, slope * likely), [tail, 1 - tail])
-    return float(np.clip(value, 0, 1)), (float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1)))
+    sampling = math.sqrt(sampling_variance(copies.middle, copies.cuts))
+    value = float(np.clip(value, 0, 1))
+    errors = value - np.add.outer(beyond, slope * likely).ravel()
+    return value, two_intervals(value, errors, sampling=sampling, confidence=confidence)
 
 
 def _draws(posterior: Posterior, fine: Int64Array, departs: FloatArray, noise: SeededNoise) -> FloatArray:

@@ -82,6 +82,6 @@ def _largest_gap(first: RocCurve, second: RocCurve) -> float:
 def published(curve: PublishedCurve) -> RocCurve:
     """An earlier release's curve, rebuilt from the fields of a request."""
     fields = {name: getattr(curve, name) for name in PublishedCurve.model_fields}
-    lists = (name for name, value in fields.items() if isinstance(value, tuple) and name != "auc_interval")
+    lists = (name for name, value in fields.items() if isinstance(value, tuple) and "interval" not in name)
     arrays = {name: np.array(fields[name], dtype=np.float64) for name in lists}
     return RocCurve(**{**fields, **arrays, "thresholds": np.append(math.inf, arrays["thresholds"][1:])})

@@ -1,14 +1,16 @@
 """Bands and intervals of a ROC curve, by simulation of the noise from released values alone.
 
-The distribution of the noise is public. Fresh noise is drawn around the released curve, from a seed, and each copy is
-post-processed in the same way. The spread of the copies about the released curve stands for the spread of the released
-curve about the exact one (Efron's parametric bootstrap, basic intervals). Three further errors are added:
+The distribution of the noise is public. Fresh noise, from a seed, is taken off the raw counts; what remains says what
+the exact counts may be. Raw counts are unbiased, and rates are ratios of their sums, so quantiles of these copies are
+Fieller's limits (JRSS B 1954), whatever the released curve assumes; bands also contain that curve. Three further errors
+are added:
 
 * The order of the rows inside a counted cell is unknown. If it is random, the deviation of the curve from its mean
   course is that of a random path with ``p`` positive and ``q`` negative steps, which is hypergeometric. The area
   deviates like the Mann-Whitney statistic, with variance ``p q (p + q + 1) / 12``.
-* Inside a cell the curve may be bent or straight. Half the difference counts as one standard deviation, independently
-  in each cell; the variances of the cells add up to that of the area.
+* Inside a cell the curve may be bent or straight. The difference counts as one standard deviation, independently in
+  each cell; the variances of the cells add up to that of the area, with half of the sum besides. The band of the whole
+  curve is wider by the difference.
 * In a cell that holds most of the data, the curve may run anywhere within the cell's box.
 
 Deviations are measured across the curve, at equal FPR + TPR, so that steep and flat parts count alike.
@@ -22,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics._simulation import normal, tree_errors
+from spark_jobs.diagnostics._simulation import TwoIntervals, normal, tree_errors, two_intervals
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import (
@@ -31,11 +33,11 @@ from spark_jobs.diagnostics.roc_curve.shape import (
     area,
     areas_of_cells,
     counts_above,
-    edges,
     read,
     read_straight,
 )
-from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
+from spark_jobs.diagnostics.roc_curve.trace import Trace, sampling_variance
+from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES, COPIES_OF_FULL_GRID = 400, 80
 MANY_CELLS = 2_000
@@ -46,93 +48,73 @@ FLOOR = 0.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bands:
-    """Bands of a curve at its points, single and simultaneous, and the interval of its area."""
+    """Bands of a curve at its points, single and simultaneous, and the intervals of its area."""
 
     lower: FloatArray
     upper: FloatArray
     lower_everywhere: FloatArray
     upper_everywhere: FloatArray
-    auc_interval: tuple[float, float]
+    area: TwoIntervals
 
 
-def bands(draw: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, seed: int) -> Bands:
+def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     """Bands by simulation; a deterministic function of released values and the seed.
 
     Args:
         draw: the draw.
-        curve: the released curve at the edges of its cells.
-        points: the points of the curve.
-        sizes: noisy class sizes, negatives first.
+        traced: its curve.
         seed: public seed.
     """
+    curve, points = traced.edges, traced.points
     fpr, tpr = read(curve, points, curve.straight)
     noise = SeededNoise(seed)
-    shifts, areas = _copies(draw, curve, points, sizes, noise=noise)
-    line_fpr, line_tpr = read_straight(curve, points)
-    bend = tpr - np.interp(fpr + tpr, line_fpr + line_tpr, line_tpr)
-    shifts = shifts + np.hypot(_inner_stddev(curve, points, sizes), bend / 2) * normal(noise, shifts.shape)
-    bends = areas_of_cells(fpr, tpr, points) - areas_of_cells(line_fpr, line_tpr, points)
-    inner = math.hypot(_inner_area_stddev(curve, sizes), float(np.sqrt((bends**2).sum())) / 2)
-    areas = areas + inner * normal(noise, areas.shape)
+    shifts, chords = _errors(draw, curve, points, noise=noise)
+    bend, area_bend = _bends(curve, points)
+    shifts = shifts + np.hypot(_inner_stddev(curve, points, traced.sizes), bend) * normal(noise, shifts.shape)
+    areas = chords + math.hypot(_inner_area_stddev(curve, traced.sizes), area_bend) * normal(noise, chords.shape)
     tail = (1 - draw.confidence) / 2
     below, above = np.quantile(shifts, [1 - tail, tail], axis=0)
-    spread = np.maximum(shifts.std(axis=0), 1e-12)
-    reach = np.quantile((np.abs(shifts) / spread).max(axis=1), draw.confidence) * spread + _one_row(curve, sizes)
+    middles, spread = np.median(shifts, axis=0), np.maximum(shifts.std(axis=0), 1e-12)
+    furthest = np.quantile((np.abs(shifts - middles) / spread).max(axis=1), draw.confidence)
+    reach = furthest * spread + _one_row(curve, traced.sizes) + np.abs(bend)
     box_below, box_above, box_area = _boxes(curve, points)
-    middle = area(fpr, tpr)
-    low, high = middle - np.quantile(areas, [1 - tail, tail])
     return Bands(
         lower=_across(fpr, tpr, -np.maximum(below, box_below)),
         upper=_across(fpr, tpr, np.maximum(-above, box_above)),
-        lower_everywhere=_across(fpr, tpr, -np.maximum(reach, box_below)),
-        upper_everywhere=_across(fpr, tpr, np.maximum(reach, box_above)),
-        auc_interval=(
-            float(np.clip(min(low - box_area, middle), 0.0, 1.0)),
-            float(np.clip(max(high + box_area, middle), 0.0, 1.0)),
+        lower_everywhere=_across(fpr, tpr, -np.maximum(reach + middles, box_below)),
+        upper_everywhere=_across(fpr, tpr, np.maximum(reach - middles, box_above)),
+        area=two_intervals(
+            area(fpr, tpr),
+            areas,
+            sampling=math.sqrt(sampling_variance(traced)),
+            confidence=draw.confidence,
+            slack=box_area,
         ),
     )
 
 
-def _copies(
-    draw: RocDraw, curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, noise: SeededNoise
-) -> tuple[FloatArray, FloatArray]:
-    """Deviations of simulated curves from the released one: TPR at equal FPR + TPR, and area."""
-    exact, drawn = simulated_counts(draw, curve, sizes, noise=noise)
-    fpr, tpr = read(edges(curve.cuts, *exact, tied=curve.tied), points, curve.straight)
-    copies = drawn[0].shape[0]
-    shifts, areas = np.empty((copies, fpr.size)), np.empty(copies)
-    for i, (negatives, positives) in enumerate(zip(*drawn, strict=True)):
-        copy = edges(curve.cuts, negatives, positives, tied=curve.tied)
-        copy_fpr, copy_tpr = read(copy, points, curve.straight)
-        shifts[i] = np.interp(fpr + tpr, copy_fpr + copy_tpr, copy_tpr) - tpr
-        areas[i] = area(copy_fpr, copy_tpr)
-    return shifts, areas - area(fpr, tpr)
+def _errors(draw: RocDraw, curve: Edges, points: CurvePoints, *, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
+    """Simulated errors of a released curve: across it at each point, shape (copies, points), and of its area.
 
-
-def simulated_counts(
-    draw: RocDraw, curve: Edges, sizes: tuple[float, float], *, noise: SeededNoise
-) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Counts of both classes above each edge of a curve, negatives first, and copies with fresh noise.
-
-    Args:
-        draw: the draw.
-        curve: the released curve, at some or all of the draw's edges.
-        sizes: noisy class sizes, negatives first.
-        noise: sampler with a public seed.
-
-    Returns:
-        The counts around which copies are drawn, each of shape (k,), and the copies, each of shape (copies, k).
+    Noise taken off the raw counts leaves what the exact counts may be: as raw counts are unbiased, and rates are ratios
+    of their sums, quantiles of these copies are Fieller's limits. A copy need not be a curve.
     """
     copies = COPIES if draw.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
-    floor = FLOOR if curve.cuts.size <= MANY_CELLS else 0.0
     kept = np.searchsorted(-draw.cuts[::-1], -curve.cuts)
-    exact, drawn = [], []
-    for tree, rates, size in zip((draw.negatives, draw.positives), (curve.fpr, curve.tpr), sizes, strict=True):
-        rows = np.maximum(np.diff(rates) * size, floor * np.sqrt(laplace_variance(tree.scale)))
-        above = np.concatenate([[0.0], np.cumsum(rows)])
-        exact.append(above)
-        drawn.append(above + simulated_errors(tree, draw, copies=copies, noise=noise)[:, kept])
-    return exact, drawn
+    rates = []
+    for counts in (draw.negatives, draw.positives):
+        above = (counts_above(counts.counts()) - simulated_errors(counts, draw, copies=copies, noise=noise))[:, kept]
+        rates.append(above / np.maximum(above[:, -1:], 1.0))
+    fpr, tpr = rates
+    areas = (np.diff(fpr) * (tpr[:, 1:] + tpr[:, :-1]) / 2).sum(axis=1)
+    cell = points.cell
+    at_points = [rate[:, cell] + points.fraction * (rate[:, cell + 1] - rate[:, cell]) for rate in rates]
+    line_fpr, line_tpr = read_straight(curve, points)
+    # the direction across the curve: over three cells, because one may seem empty
+    q, p = (np.convolve(np.diff(rate), np.ones(3), mode="same")[cell] + 1e-12 for rate in (curve.fpr, curve.tpr))
+    flat = q / (q + p)
+    off = flat * (line_tpr[1:] - at_points[1]) - (1 - flat) * (line_fpr[1:] - at_points[0])
+    return np.concatenate([np.zeros((copies, 1)), off], axis=1), area(curve.fpr, curve.tpr) - areas
 
 
 def simulated_errors(tree: ClassCounts, draw: RocDraw, *, copies: int, noise: SeededNoise) -> FloatArray:
@@ -147,6 +129,15 @@ def simulated_errors(tree: ClassCounts, draw: RocDraw, *, copies: int, noise: Se
         noise=noise,
     )
     return counts_above(cells)
+
+
+def _bends(curve: Edges, points: CurvePoints) -> tuple[FloatArray, float]:
+    """What the course inside cells may be off, between chord and arc: at each point, and for the area."""
+    line_fpr, line_tpr = read_straight(curve, points)
+    fpr, tpr = read(curve, points, curve.tied | (-np.diff(curve.cuts) == 1))
+    bend = np.interp(line_fpr + line_tpr, fpr + tpr, tpr) - line_tpr
+    areas = areas_of_cells(fpr, tpr, points) - areas_of_cells(line_fpr, line_tpr, points)
+    return bend, math.hypot(float(np.sqrt((areas**2).sum())), float(areas.sum()) / 2)
 
 
 def _inner_stddev(curve: Edges, points: CurvePoints, sizes: tuple[float, float]) -> FloatArray:

@@ -11,7 +11,7 @@ of a row together.
 
 To simulate the hypothesis, rows are drawn from the mean of both curves, once for each. They are counted in the cells of
 each release, noise is added, and the raw counts give a curve. The p-value is the rank of the difference of the released
-raw curves among the copies, ``(1 + #) / (1 + copies)``. The prior of released curves (``smoothing_prior``) takes no
+raw curves among the copies, ``(1 + #) / (1 + copies)``. The posterior of released curves (``posterior``) takes no
 part in the test. The scores of the two models need not be on the same scale: the places of a model's cells on the
 common curve come from its own release.
 
@@ -40,7 +40,8 @@ from spark_jobs.diagnostics._simulation import DECIMALS, normal, uniform
 from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import Edges, area, counts_above, edges, read_straight
-from spark_jobs.diagnostics.roc_curve.summary import Trace, summarise, trace
+from spark_jobs.diagnostics.roc_curve.summary import summarise
+from spark_jobs.diagnostics.roc_curve.trace import Trace, sampling_variance, trace
 from spark_jobs.diagnostics.undefined import plain_fields, without_figures
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
@@ -299,15 +300,7 @@ def _interval(
         for i, draw in enumerate(pair)
     )
     a, b = (traced.auc for traced in traces)
-    sampling = float(ndtri((1 + level) / 2)) ** 2 * sum(_sampling_variance(traced) for traced in traces)
+    sampling = float(ndtri((1 + level) / 2)) ** 2 * sum(sampling_variance(traced) for traced in traces)
     low = a - b - math.sqrt((a - low_a) ** 2 + (high_b - b) ** 2 + sampling)
     high = a - b + math.sqrt((high_a - a) ** 2 + (b - low_b) ** 2 + sampling)
     return max(low, -1.0), min(high, 1.0)
-
-
-def _sampling_variance(traced: Trace) -> float:
-    """DeLong's variance of the area, from the curve."""
-    over_negatives = area(traced.fpr, traced.tpr**2) - traced.auc**2
-    over_positives = area(traced.tpr, (1 - traced.fpr) ** 2) - traced.auc**2
-    negatives, positives = _sizes(traced)
-    return max(over_negatives, 0.0) / negatives + max(over_positives, 0.0) / positives

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
+from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, population_measures, size_measures
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.publishing.formats import ABSENT, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
@@ -240,7 +240,12 @@ def _section(curve: RocCurve, request: ReleaseRequest) -> Section:
             marks=(float(low), known(curve.auc), float(high)) if defined else None,
             reference=("½ chance", 0.5),
         ),
-        measures=(*size_measures(curve.positives, curve.negatives, request),),
+        measures=(
+            *size_measures(curve.positives, curve.negatives, request),
+            *population_measures(
+                curve.auc_population_interval, curve.auc_privacy_share, curve.confidence, _places(curve)
+            ),
+        ),
         table=_table(curve),
         legend=(
             ("curve", "released curve"),
@@ -249,8 +254,8 @@ def _section(curve: RocCurve, request: ReleaseRequest) -> Section:
             ("chance", "chance"),
         ),
         notes=(
-            "All numbers are noisy. The bands and the interval measure the noise alone, not the sampling of the rows. "
-            "Where no band is visible, it is narrower than the line.",
+            "All numbers are noisy. The bands and the interval measure the noise alone; the interval for the "
+            "population, the sampling of the rows as well. Where no band is visible, it is narrower than the line.",
         ),
         notice=None if defined else UNDEFINED_CLASS,
     )

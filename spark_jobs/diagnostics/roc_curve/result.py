@@ -15,8 +15,8 @@ from spark_jobs.diagnostics.undefined import plain_fields
 class RocCurve:
     """A released ROC curve, in scikit-learn's order: thresholds fall, and the first is infinite.
 
-    The length of all arrays is the number of thresholds plus one, which the request fixes. Bands and intervals are for
-    the curve of the same rows without noise: they measure the noise, not the sampling of the rows.
+    The length of all arrays is the number of thresholds plus one, which the request fixes. Bands and ``auc_interval``
+    are for the curve of the same rows without noise: they measure the noise, not the sampling of the rows.
 
     Attributes:
         thresholds: a row is predicted positive if its score is at least this; scores are rounded down to the grid.
@@ -24,10 +24,13 @@ class RocCurve:
         tpr_lower, tpr_upper: pointwise band of ``tpr`` at ``fpr``, at level ``confidence``.
         tpr_lower_everywhere, tpr_upper_everywhere: simultaneous band of the whole curve at that level.
         auc: area under the curve, by trapezoids.
-        auc_interval: interval of ``auc`` at level ``confidence``.
+        auc_interval: interval of ``auc`` at level ``confidence``, for the noise alone.
+        auc_population_interval: the same for the area of the population that the rows are a sample of.
+        auc_privacy_share: share of the width of ``auc_population_interval`` that is due to the noise: what an area
+            without noise would not have.
         positives, negatives: noisy class sizes.
         status: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
-            noise; then the rates are NaN, and the area and its interval are None.
+            noise; then the rates are NaN, and the area, its intervals and the share are None.
         confidence: nominal level.
         epsilon: cost of the release.
         neighbours: the relation of the guarantee.
@@ -37,6 +40,8 @@ class RocCurve:
     status: str
     auc: float | None
     auc_interval: tuple[float, float] | None
+    auc_population_interval: tuple[float, float] | None
+    auc_privacy_share: float | None
     confidence: float
     positives: float
     negatives: float

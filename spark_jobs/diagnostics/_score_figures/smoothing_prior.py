@@ -23,7 +23,6 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.mechanisms.cells import NoisyCells, log_odds
 from spark_jobs.mechanisms.noise import laplace_variance
-from spark_jobs.mechanisms.prefix_sums import NoisyTree
 
 CENTRE = np.array([-1.0, -0.1, 0.0, 1.0])
 SPREAD = np.array([1.5, 0.6, 0.35, 1.0])
@@ -36,7 +35,6 @@ SEARCHED_AT = 100.0
 STRAY = 0.1
 """Share of a law that is spread evenly over the cells in the variance of departures, to allow for stray rows."""
 LAWS_TRIED, ROUNDS, MIN_IN_USE = 512, 4, 0.1
-MAX_CELLS = 300
 MIN_WEIGHT = 0.01
 MIN_VARIANCE = 1e-6
 """Smallest variance of noise, so that it can divide at every epsilon."""
@@ -113,25 +111,6 @@ class Posterior:
             used = np.flatnonzero(self.weights[own].sum(axis=0) > MIN_WEIGHT / self.laws.shape[0])
             total += np.einsum("cl,clk->ck", rows[:, used], self.shares(cuts, family, self.laws[used]))
         return total
-
-
-def has_prior(draw: RocDraw) -> bool:
-    """Whether the prior applies to a draw: few cells that ``auto`` placed, tree counts, and no ties."""
-    few = draw.cuts.size <= MAX_CELLS
-    return draw.method == "auto" and few and not draw.tied and not _has_histograms(draw)
-
-
-def _has_histograms(draw: RocDraw) -> bool:
-    return not (isinstance(draw.negatives, NoisyTree) and isinstance(draw.positives, NoisyTree))
-
-
-def expected_counts(draw: RocDraw) -> FloatArray:
-    """The posterior mean of the counts of both classes in the counted cells; shape (2, k), negatives first.
-
-    Args:
-        draw: a draw that ``has_prior``, with noisy class sizes of at least 1.
-    """
-    return posterior_of_draw(draw).expected()
 
 
 def posterior_of_draw(draw: RocDraw) -> Posterior:
