@@ -129,25 +129,12 @@ class CountStreamOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         fields = {
-            "account": account,
-            "table": table,
-            "time": time,
-            "start": start,
-            "step": step,
-            "steps": steps,
-            "end": end,
-            "states": states,
-            "method": method,
-            "max_per_step": max_per_step,
-            "budget": None if epsilon is None else {"epsilon": epsilon},
-            "neighbours": neighbours,
-            "unit": unit,
-            "where": where,
-            "output": output,
-            "blocks": [blocks] if isinstance(blocks, str) else blocks,
-            "title": title,
-            "record": record,
-        }
+            "account": account, "table": table, "time": time, "start": start, "step": step, "steps": steps, "end": end,
+            "states": states, "method": method, "max_per_step": max_per_step,
+            "budget": None if epsilon is None else {"epsilon": epsilon}, "neighbours": neighbours, "unit": unit,
+            "where": where, "output": output, "blocks": [blocks] if isinstance(blocks, str) else blocks,
+            "title": title, "record": record,
+        }  # fmt: skip
         # one attribute holds all fields, because `output` is an attribute of every Airflow task
         self.request = whole_or_fields(request, {name: value for name, value in fields.items() if value is not None})
         if isinstance(self.request, Mapping) and is_constant(self.request):
