@@ -42,8 +42,8 @@ from spark_jobs.mechanisms.selection import median_by_exponential, permute_and_f
 from spark_jobs.mechanisms.smooth_sensitivity import auc_bound, release_auc, release_average_precision
 from spark_jobs.mechanisms.sparse_vector import above_threshold
 from spark_jobs.mechanisms.square_root import square_root_prefixes
-from spark_jobs.statistics import ResidualCounts, ScoreCounts
-from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, CrossProducts, LabelProductCells, Levels
+from spark_jobs.statistics import LabelledRows, ResidualCounts, ScoreCounts
+from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, CrossProducts, LabelledRowCells, Levels
 
 DRAWS = 3000
 LINE = 1 << 20
@@ -142,25 +142,19 @@ def compare_models(one: ScoreCounts, other: ScoreCounts) -> None:
     roc_curve.compare(first, second, rows="same")
 
 
-def design(label: bool) -> CrossProductCells | LabelProductCells:
-    """The design of a model with ten numbers and a column of four levels."""
+def models(generator: np.random.Generator, *, rows: int) -> dict[str, Callable[[], object]]:
+    """A residual plot and two fits, their noise included."""
     parts: dict[str, Any] = {
         "features": tuple(Bounded(name=f"x{at}", lower=0, upper=1) for at in range(10)),
         "categorical": (Levels(column="region", levels=("north", "east", "south", "west")),),
     }
-    return (
-        LabelProductCells(**parts) if label else CrossProductCells(outcome=Bounded(name="y", lower=0, upper=2), **parts)
-    )
-
-
-def models(generator: np.random.Generator, *, rows: int) -> dict[str, Callable[[], object]]:
-    """A residual plot and two fits, their noise included."""
     columns: dict[str, Any] = {f"x{at}": generator.random(rows) for at in range(10)}
     columns["region"] = generator.choice(["north", "east", "south", "west"], rows)
     outcome = columns["x0"] + generator.normal(0, 0.2, rows)
     residuals = ResidualCounts.from_arrays(100 * columns["x0"], generator.normal(0, 5, rows))
-    linear = CrossProducts.from_arrays(columns, outcome, design=design(label=False))
-    logistic = CrossProducts.from_arrays(columns, (outcome > 0.5).astype(int), design=design(label=True))
+    design = CrossProductCells(outcome=Bounded(name="y", lower=0, upper=2), **parts)
+    linear = CrossProducts.from_arrays(columns, outcome, design=design)
+    logistic = LabelledRows.from_arrays(columns, (outcome > 0.5).astype(int), design=LabelledRowCells(**parts))
     options: dict[str, Any] = {"epsilon": 1, "neighbours": ADDED, "noise": NOISE}
     return {
         f"residual plot of {rows:,} rows": lambda: residual_plot.release(residuals, **options),

@@ -10,7 +10,7 @@ from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import ReleasePart
 
-FORMAT = 2
+FORMAT = 3
 
 
 class NotThisDraw(Exception):

@@ -163,7 +163,7 @@ def run_uncharged(
 def make_draw(
     request: ReleaseRequest, *, charge_id: str | None, noise: Noise, master: str | None, announcer: Announcer
 ) -> ReleaseDraw:
-    """Count the table and draw the noise, once; the exact counts are not kept.
+    """Count the table and draw the noise, once; neither the exact counts nor the session outlive this.
 
     Raises:
         InvalidRequest: the table, its schema or the configuration does not fit; no noise was drawn.
@@ -185,12 +185,13 @@ def make_draw(
         failpoint("before_count")
         counts = count(rows, request)
         failpoint("after_count")
+        announcer.stage(ApplicationStage.DRAWING)
+        failpoint("before_draw")
+        # a fit in several passes reads the rows again, at coefficients that only noisy sums decide
+        draw = measure(request, counts, charge_id=charge_id, noise=noise)
+        failpoint("after_draw")
     finally:
         spark.stop()
-    announcer.stage(ApplicationStage.DRAWING)
-    failpoint("before_draw")
-    draw = measure(request, counts, charge_id=charge_id, noise=noise)
-    failpoint("after_draw")
     return draw
 
 

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spark_jobs.application.points import PointInputs, point_grid
-from spark_jobs.contract.options import CrossProductCells, LabelProductCells, PointSums, Statistic
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.options import CrossProductCells, LabelledRowCells, PointSums, Statistic
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.statistics import CrossProducts, Moments
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.statistics import CrossProducts, LabelledRows, Moments
+from spark_jobs.statistics.labelled_rows import NewtonSums
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,18 +29,21 @@ class RowSummation(Protocol):
         ...
 
     def sums(self, statistic: Any, rows: DataFrame, key: str) -> Any:
-        """The statistic of the rows whose vectors are in the column ``key``, in one pass."""
+        """The statistic of the rows whose vectors are in the column ``key``.
+
+        In one pass; ``LabelledRows`` makes a pass later, for each of its sums, while the session is open.
+        """
         ...
 
 
 class _Products:
     def inputs(
-        self, statistic: CrossProductCells | LabelProductCells, scored: DataFrame, request: ReleaseRequest
+        self, statistic: CrossProductCells | LabelledRowCells, scored: DataFrame, request: ReleaseRequest
     ) -> tuple[Column, ...]:
         return tuple(self._inputs(statistic, scored, request))
 
     def _inputs(
-        self, statistic: CrossProductCells | LabelProductCells, scored: DataFrame, request: ReleaseRequest
+        self, statistic: CrossProductCells | LabelledRowCells, scored: DataFrame, request: ReleaseRequest
     ) -> Iterator[Column]:
         from spark_jobs.contract.columns import amount_need, levels_need
         from spark_jobs.tables.expressions import amount_column
@@ -53,7 +59,7 @@ class _Products:
         else:
             yield label_column(request.needed_label, schema)
 
-    def key(self, statistic: CrossProductCells | LabelProductCells, *inputs: Column) -> Column:
+    def key(self, statistic: CrossProductCells | LabelledRowCells, *inputs: Column) -> Column:
         from spark_jobs.statistics.spark.cross_products import levels, number, row_of, sign
 
         numbers, places = inputs[: len(statistic.features)], inputs[len(statistic.features) : -1]
@@ -64,10 +70,21 @@ class _Products:
         terms.append(number(outcome, statistic.outcome) if isinstance(statistic, CrossProductCells) else sign(outcome))
         return row_of(terms)
 
-    def sums(self, statistic: CrossProductCells | LabelProductCells, rows: DataFrame, key: str) -> CrossProducts:
+    def sums(self, statistic: Any, rows: DataFrame, key: str) -> Any:
         from spark_jobs.statistics.spark.cross_products import sums_of_rows
 
         return CrossProducts(design=statistic, products=sums_of_rows(rows, key, statistic))
+
+
+class _LabelledRows(_Products):
+    def sums(self, statistic: LabelledRowCells, rows: DataFrame, key: str) -> LabelledRows:
+        from spark_jobs.statistics.spark.labelled_rows import newton_sums
+
+        def sums_at(position: Int64Array) -> NewtonSums:
+            failpoint("before_pass")
+            return NewtonSums(**newton_sums(rows, key, position))
+
+        return LabelledRows(design=statistic, sums_at=sums_at)
 
 
 class _PointSums(PointInputs):
@@ -80,7 +97,7 @@ class _PointSums(PointInputs):
 
 ROW_SUMMATIONS: Mapping[type[Statistic], RowSummation] = {
     CrossProductCells: _Products(),
-    LabelProductCells: _Products(),
+    LabelledRowCells: _LabelledRows(),
     PointSums: _PointSums(),
 }
 """The summation of each type of statistic that is not counted in cells."""

@@ -29,7 +29,7 @@ from spark_jobs.contract.expressions.tree import Expression
 from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.options import (
     CrossProductCells,
-    LabelProductCells,
+    LabelledRowCells,
     PairedScoreCells,
     PointCells,
     PointSums,
@@ -77,7 +77,7 @@ def _check_release(request: ReleaseRequest, table: _Table) -> None:
         match statistic:
             case PairedScoreCells():
                 _check_model(statistic.model, table)
-            case CrossProductCells() | LabelProductCells():
+            case CrossProductCells() | LabelledRowCells():
                 for factor in statistic.categorical:
                     _check_levels(levels_need(factor.column), factor.levels, table)
             case PointCells() | PointSums() if statistic.group_by is not None:
@@ -133,7 +133,7 @@ def _amounts(statistic: object) -> Iterator[ColumnNeed]:
     match statistic:
         case ResidualCells(outcome=outcome):
             yield amount_need(outcome, "outcome")
-        case CrossProductCells() | LabelProductCells():
+        case CrossProductCells() | LabelledRowCells():
             for feature in statistic.features:
                 yield amount_need(feature.name, "features")
             if isinstance(statistic, CrossProductCells):

@@ -14,7 +14,7 @@ from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.options import (
     CrossProductCells,
-    LabelProductCells,
+    LabelledRowCells,
     PairedScoreCells,
     PointCells,
     PointSums,
@@ -131,7 +131,7 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
                 yield replace(need, field=need.field.replace("model", "diagnostics.other", 1))
         case ResidualCells(outcome=outcome):
             yield from _amount(amount_need(outcome, "outcome"), columns)
-        case CrossProductCells() | LabelProductCells():
+        case CrossProductCells() | LabelledRowCells():
             for feature in statistic.features:
                 yield from _amount(amount_need(feature.name, "features"), columns)
             for levels in statistic.categorical:

@@ -1,42 +1,39 @@
-"""Noisy sums of products: the private matrix to which linear and logistic models of several variables are fitted.
+"""Noisy sums of products: the private matrix to which linear models of several variables are fitted.
 
 Each row is a vector of whole numbers, in units of ``1 / steps``. Its entries are an intercept, which is always
-``steps``; *numbers* from ``-steps`` to ``steps``; *levels* of categorical columns, of which at most one per column is
-``steps`` and the others are 0; and the outcome, which is a number or a *sign* (``steps`` or ``-steps``). What is
-released is the upper triangle of ``sum z z^T`` without the entries that follow from others: two levels of one column
-never occur in the same row, and the square of a level or of a sign equals its product with the intercept (for a sign,
-the number of rows).
+``steps``; *numbers* from ``-steps`` to ``steps``; categorical columns; and the outcome, if there is one, which is a
+number. A column of two levels is a *sign*, ``steps`` or ``-steps``. A column of more levels has an entry for each level
+but its first: at most one of them is ``steps``, and the others are 0. What is released is the upper triangle of
+``sum z z^T`` without the entries that follow from others: two levels of one column never occur in the same row, the
+square of a level equals its product with the intercept, and the square of a sign is the number of rows.
 
-Sensitivity, in units of ``steps^2``, with ``m`` numbers (including intercept and outcome), ``c`` categorical columns
-and ``q = m + c``; a row that is not counted is ``z = 0``.
+Sensitivity, in units of ``steps^2``, with ``m`` numbers (including intercept, outcome and signs), of which ``t`` are
+signs, ``c`` columns of more than two levels and ``q = m + c``; a row that is not counted is ``z = 0``.
 
 *A row added or removed* changes each measured entry by the row's own product, whose size is at most 1, and at most one
 level of a column is not 0. So one entry changes for each pair of numbers, for each number's square, and for each pair
 with a column:
 
-    L1 = m (m + 1) / 2 + c m + c (c - 1) / 2, minus 1 for a sign's square;   L2 = sqrt(L1),
+    L1 = m (m + 1) / 2 - t + c m + c (c - 1) / 2;   L2 = sqrt(L1),
 
 both attained at the corners of the box.
 
-*A row replaced*: z becomes z'. If z and z' have the same level of every column, or one of them has none, a column
-behaves like a number, so let there be q numbers, ``s = z + z'`` and ``d = z - z'``. Then
+*A row replaced*: z becomes z'. Of the numbers, let ``s = z + z'`` and ``d = z - z'``. Then
 ``z z^T - z' z'^T = (s d^T + d s^T) / 2``, whose entries add up, over the whole matrix and in absolute value, to at most
-``|s|_1 |d|_1``.
-As ``|s_i| + |d_i| = 2 max(|z_i|, |z'_i|) <= 2``, the two norms add up to at most 2 q and their product is at most
-``q^2``; an entry of the diagonal is ``|s_i d_i| <= 1``. The upper triangle, half of the whole and half of the diagonal,
-is at most ``(q^2 + q) / 2``, as for a row added. For the 2-norm: entries off the diagonal are at most 2, those on it at
-most 1, so their squares add up to at most the 1-norm of the whole matrix, ``q^2``. Where ``k`` columns change from one
-level to another, each pair with such a column loses one product and gains another, which adds 2 to the 1-norm and 2 to
-the squares. The sum of squares is ``(q - k)^2 + 2 k (q - k) + k (k - 1) <= q^2``. The 1-norm is at most
-``m (m + 1) / 2 + 2 c m + c (c - 1)`` if every column changes, and smaller by ``j (m + (j - 3) / 2) >= 0`` if j of them
-do not. Hence
+``|s|_1 |d|_1``. As ``|s_i| + |d_i| = 2 max(|z_i|, |z'_i|) <= 2``, the two norms add up to at most 2 m and their product
+is at most ``m^2``; an entry of the diagonal is ``|s_i d_i| <= 1``, and 0 for the intercept and for a sign if both rows
+are counted. The measured part is half of the whole and half of the diagonal, at most ``(m^2 + m - 1 - t) / 2``; if one
+of the rows is not counted, it is that of a row added. A product with a level changes by at most 2, if one is lost and
+another is gained. Hence
 
-    L1 = m (m + 1) / 2 + 2 c m + c (c - 1), minus 1 for a sign's square;   L2 = q:
+    L1 = max(m (m + 1) / 2 - t, (m^2 + m - 1 - t) / 2) + 2 c m + c (c - 1);   L2 = q:
 
-without categorical columns a replaced row costs as much as an added one, not twice as much.
+without columns of more than two levels a replaced row costs hardly more than an added one, not twice as much.
 
-(A sign's square: between two counted rows neither it nor the number of rows changes, so that the diagonal adds at most
-``q - 2``; if one of the rows is not counted, both sides of the bound lose it.)
+For the 2-norm, let first no column change its level. A column then behaves like a number, so that there are q of them.
+Entries off the diagonal are at most 2, those on it at most 1, so their squares add up to at most the 1-norm of the
+whole matrix, ``q^2``. Where ``k`` columns change from one level to another, each pair with such a column loses one
+product and gains another, which adds 2 to the squares: ``(q - k)^2 + 2 k (q - k) + k (k - 1) <= q^2``.
 """
 
 from __future__ import annotations
@@ -46,7 +43,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
@@ -73,20 +69,30 @@ class Layout:
 
     Attributes:
         numbers: the number of numeric features, without intercept and outcome.
-        columns: the number of levels of each categorical column, without the reference level.
-        outcome: ``number`` or ``sign``.
+        columns: the number of levels of each categorical column, without the reference level; 1 for a sign.
+        outcome: whether the last entry is an outcome, which is a number.
         steps: the whole number that represents 1.
     """
 
     numbers: int
     columns: tuple[int, ...]
-    outcome: Literal["number", "sign"]
+    outcome: bool
     steps: int
 
     @property
     def size(self) -> int:
         """The number of entries of a row."""
-        return 2 + self.numbers + sum(self.columns)
+        return 1 + self.numbers + sum(self.columns) + self.outcome
+
+    @property
+    def signs(self) -> int:
+        """The number of columns with two levels."""
+        return self.columns.count(1)
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """How many numbers there are, with intercept, signs and outcome, and how many columns of more levels."""
+        return 1 + self.numbers + self.signs + self.outcome, len(self.columns) - self.signs
 
     @cached_property
     def measured(self) -> BoolArray:
@@ -94,8 +100,6 @@ class Layout:
         wanted = np.triu(np.ones((self.size, self.size), dtype=np.bool_))
         for block in self.blocks:
             wanted[block, block] = False
-        if self.outcome == "sign":
-            wanted[-1, -1] = False
         return wanted
 
     @property
@@ -106,15 +110,17 @@ class Layout:
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
         """The 1-norm sensitivity of the measured entries, in lattice steps; the proof is in the module."""
-        m, c = self.numbers + 2, len(self.columns)
-        pairs = c * m + c * (c - 1) // 2
-        changed = 1 if neighbours is Neighbours.ADD_REMOVE else 2
-        return self.steps**2 * (m * (m + 1) // 2 + changed * pairs - (self.outcome == "sign"))
+        (m, c), t = self.parts, self.signs
+        numbers, pairs = m * (m + 1) // 2 - t, c * m + c * (c - 1) // 2
+        if neighbours is Neighbours.REPLACE_ONE:
+            # entries are whole numbers of lattice steps, and so is half of what they add up to, rounded down
+            return max(self.steps**2 * numbers, self.steps**2 * (m * m + m - 1 - t) // 2) + self.steps**2 * 2 * pairs
+        return self.steps**2 * (numbers + pairs)
 
     def l2_sensitivity(self, neighbours: Neighbours) -> float:
         """The 2-norm sensitivity of the measured entries, in lattice steps."""
         if neighbours is Neighbours.REPLACE_ONE:
-            return float(self.steps**2 * (self.numbers + 2 + len(self.columns)))
+            return float(self.steps**2 * sum(self.parts))
         squared = self.l1_sensitivity(neighbours) // self.steps**2
         return self.steps**2 * math.nextafter(math.sqrt(squared), math.inf)
 
@@ -123,10 +129,9 @@ class Layout:
         matrix = np.zeros((*entries.shape[:-1], self.size, self.size))
         matrix[..., self.measured] = entries
         for block in self.blocks:
+            sign = block.stop - block.start == 1
             for place in range(block.start, block.stop):
-                matrix[..., place, place] = matrix[..., 0, place]
-        if self.outcome == "sign":
-            matrix[..., -1, -1] = matrix[..., 0, 0]
+                matrix[..., place, place] = matrix[..., 0, 0 if sign else place]
         upper = np.triu(matrix)
         return upper + np.swapaxes(np.triu(matrix, 1), -1, -2)
 
@@ -150,8 +155,7 @@ class NoisyProducts:
     @property
     def stddev(self) -> float:
         """The standard deviation of the noise in one entry, scaled so that a product of two numbers is at most 1."""
-        variance = laplace_variance(self.scale) if self.method == LAPLACE else self.scale**2
-        return math.sqrt(variance) / self.layout.steps**2
+        return noise_stddev(self.method, self.scale) / self.layout.steps**2
 
     @property
     def matrix(self) -> FloatArray:
@@ -160,13 +164,21 @@ class NoisyProducts:
 
     def copies(self, count: int, *, noise: SeededNoise) -> FloatArray:
         """Matrices of fresh noise only, for simulations; shape (count, size, size)."""
-        shape = count, self.entries.size
-        if self.method == LAPLACE:
-            drawn = noise.two_sided(shape, scale=self.scale)
-        else:
-            # a cost and a sensitivity that give the same scale
-            drawn = noise.gaussian(np.zeros(shape, dtype=np.int64), rho=0.5, l2_sensitivity=self.scale)
+        drawn = noise_copies(self.method, self.scale, (count, self.entries.size), noise)
         return self.layout.filled(drawn / float(self.layout.steps**2))
+
+
+def noise_stddev(method: str, scale: float) -> float:
+    """The standard deviation of noise of this kind and scale."""
+    return math.sqrt(laplace_variance(scale)) if method == LAPLACE else scale
+
+
+def noise_copies(method: str, scale: float, shape: tuple[int, ...], noise: SeededNoise) -> Int64Array:
+    """Noise of this kind and scale alone, for simulations."""
+    if method == LAPLACE:
+        return noise.two_sided(shape, scale=scale)
+    # a cost and a sensitivity that give the same scale
+    return noise.gaussian(np.zeros(shape, dtype=np.int64), rho=0.5, l2_sensitivity=scale)
 
 
 def noisy_products(
@@ -195,7 +207,7 @@ def noisy_products(
         InvalidRequest: the noise is Gaussian and there is no delta.
     """
     epsilon, delta = meter.remaining, meter.remaining_delta
-    resolved = _less_noise(layout, epsilon, delta, neighbours) if method == "auto" else method
+    resolved = less_noise(layout, epsilon, delta, neighbours) if method == "auto" else method
     exact = products[layout.measured]
     label = f"sums of products, {exact.size} numbers"
     if resolved == LAPLACE:
@@ -211,7 +223,7 @@ def noisy_products(
     return NoisyProducts(layout=layout, entries=entries, method=resolved, scale=scale)
 
 
-def _less_noise(layout: Layout, epsilon: Decimal, delta: Cost, neighbours: Neighbours) -> str:
+def less_noise(layout: Layout, epsilon: Decimal, delta: Cost, neighbours: Neighbours) -> str:
     """The method with the smaller standard deviation; it depends on public facts only."""
     if not delta:
         return LAPLACE

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.fits import Bounded, CrossProductCells, LabelProductCells, Levels, level_text
+from spark_jobs.contract.options.fits import Bounded, CrossProductCells, Levels, level_text
 from spark_jobs.statistics.arrays import as_doubles, read_only
 from spark_jobs.statistics.lattice import LATTICE, Design
 
@@ -27,13 +27,13 @@ class CrossProducts:
 
     A row is a vector z of whole numbers from ``-LATTICE`` to ``LATTICE``: the intercept, which is always ``LATTICE``; a
     number for each feature, whose value is clipped to the feature's bounds, mapped linearly to [-1, 1] and rounded to a
-    multiple of ``1 / LATTICE``; a number for each level but the first of each categorical column, which is ``LATTICE``
-    if the row has that level and 0 otherwise; and the outcome, which is rounded like a feature, or is ``LATTICE`` for
-    label 1 and ``-LATTICE`` for label 0.
+    multiple of ``1 / LATTICE``; each categorical column's levels; and the outcome, which is rounded like a feature.
+    A column of two levels is one number, ``-LATTICE`` for the first and ``LATTICE`` for the second. A column of more
+    levels has a number for each level but the first, which is ``LATTICE`` if the row has that level and 0 otherwise.
 
     Each row is read by a public rule. Numbers are read as doubles. A row is not counted if a feature or the outcome is
-    null or NaN, or if the label is neither 0 nor 1. An infinite value counts as the nearer bound; a level that is not
-    listed, or null, counts as the first. No value in the data raises an error.
+    null or NaN. An infinite value counts as the nearer bound; a level that is not listed, or null, counts as the first.
+    No value in the data raises an error.
 
     Sensitivity: that of a sum of one ``z z^T`` for each row, for a row that is added, removed or replaced; see
     ``mechanisms.moment_matrix`` for the values and the proof. Sums of disjoint sets of rows can be added.
@@ -46,7 +46,7 @@ class CrossProducts:
         InvalidRequest: the matrix is not symmetric, not of whole numbers, or not of the design's size.
     """
 
-    design: Design
+    design: CrossProductCells
     products: Int64Array
 
     def __post_init__(self) -> None:
@@ -61,12 +61,14 @@ class CrossProducts:
         object.__setattr__(self, "products", read_only(array))
 
     @classmethod
-    def from_arrays(cls, columns: Mapping[str, ArrayLike], outcome: ArrayLike, *, design: Design) -> CrossProducts:
+    def from_arrays(
+        cls, columns: Mapping[str, ArrayLike], outcome: ArrayLike, *, design: CrossProductCells
+    ) -> CrossProducts:
         """The sums over rows given as arrays of equal length, of numbers, booleans, or objects that may be None.
 
         Args:
             columns: an array for each feature and categorical column of the design, by its name; levels may be texts.
-            outcome: the values of the outcome, or labels 0 and 1.
+            outcome: the values of the outcome.
             design: features, levels and outcome.
 
         Example:
@@ -80,45 +82,26 @@ class CrossProducts:
         Raises:
             InvalidRequest: a column is missing, is not numeric, or differs in length.
         """
-        numbers = [
-            _steps(as_doubles(_given(columns, feature.name), what=feature.name), feature) for feature in design.features
-        ]
-        levels = [
-            np.where(_texts(_given(columns, column.column)) == level, float(LATTICE), 0.0)
-            for column in design.categorical
-            for level in column.coded_levels
-        ]
-        value = as_doubles(outcome, what="outcome")
-        if isinstance(design, CrossProductCells):
-            last = _steps(value, design.outcome)
-        else:
-            last = np.where(value == 1, float(LATTICE), np.where(value == 0, -float(LATTICE), np.nan))
-        if any(values.size != last.size for values in (*numbers, *levels)):
-            raise InvalidRequest(
-                "columns", requirement="must be as long as the outcome", remedy="give one value per row"
-            )
-        rows = np.stack([np.full(last.size, float(LATTICE)), *numbers, *levels, last], axis=1)
-        rows = rows[~np.isnan(rows).any(axis=1)]
+        rows = lattice_rows(columns, outcome, design=design)
         # the sums of a block are whole numbers below 2^53, which doubles represent exactly
         blocks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
         total = sum(((block.T @ block).astype(np.int64) for block in blocks), np.zeros((design.terms,) * 2, np.int64))
         return cls(design=design, products=total)
 
     @classmethod
-    def from_dataframe(cls, df: DataFrame, *, design: Design, outcome: str = "label") -> CrossProducts:
+    def from_dataframe(cls, df: DataFrame, *, design: CrossProductCells) -> CrossProducts:
         """The sums of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
 
         Args:
             df: the table; here a feature of the design must be a column, not an expression.
             design: features, levels and outcome.
-            outcome: the column of the label, boolean or numeric, if the design has a label.
 
         Raises:
             InvalidRequest: a column is missing or has an unsuitable type.
         """
-        from spark_jobs.statistics.spark.cross_products import sum_table
+        from spark_jobs.statistics.spark.cross_products import sums_of_rows, table_rows
 
-        return cls(design=design, products=sum_table(df, design=design, label=outcome))
+        return cls(design=design, products=sums_of_rows(*table_rows(df, design=design), design))
 
     def __add__(self, other: CrossProducts) -> CrossProducts:
         """The sums of both sets of rows together.
@@ -144,6 +127,32 @@ class CrossProducts:
         return f"CrossProducts(terms={self.design.terms})"
 
 
+def lattice_rows(columns: Mapping[str, ArrayLike], outcome: ArrayLike, *, design: Design) -> FloatArray:
+    """The vectors of all rows that count, as whole numbers; the last is the outcome, or a label's sign.
+
+    Raises:
+        InvalidRequest: a column is missing, is not numeric, or differs in length.
+    """
+    numbers = [
+        _steps(as_doubles(_given(columns, feature.name), what=feature.name), feature) for feature in design.features
+    ]
+    levels = [
+        np.where(_texts(_given(columns, column.column)) == level, float(LATTICE), float(column.absent) * LATTICE)
+        for column in design.categorical
+        for level in column.coded_levels
+    ]
+    value = as_doubles(outcome, what="outcome")
+    if isinstance(design, CrossProductCells):
+        last = _steps(value, design.outcome)
+    else:
+        last = np.where(value == 1, float(LATTICE), np.where(value == 0, -float(LATTICE), np.nan))
+    if any(values.size != last.size for values in (*numbers, *levels)):
+        raise InvalidRequest("columns", requirement="must be as long as the outcome", remedy="give one value per row")
+    rows = np.stack([np.full(last.size, float(LATTICE)), *numbers, *levels, last], axis=1)
+    counted: FloatArray = rows[~np.isnan(rows).any(axis=1)]
+    return counted
+
+
 def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
     if name not in columns:
         raise InvalidRequest("columns", value=name, requirement="must be among the columns", remedy="add the column")
@@ -166,4 +175,4 @@ def _texts(values: ArrayLike) -> NDArray[np.object_]:
     return texts
 
 
-__all__ = ["LATTICE", "Bounded", "CrossProductCells", "CrossProducts", "LabelProductCells", "Levels"]
+__all__ = ["LATTICE", "Bounded", "CrossProductCells", "CrossProducts", "Levels", "lattice_rows"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from spark_jobs.contract.options.fits import CrossProductCells, LabelProductCells
+from spark_jobs.contract.options.fits import CrossProductCells, LabelledRowCells
 
-Design = CrossProductCells | LabelProductCells
+Design = CrossProductCells | LabelledRowCells
 
 LATTICE = 4096
 """The number of steps from the middle of a feature's bounds to either bound. A product of two values is at most 2^24,

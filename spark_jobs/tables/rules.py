@@ -6,7 +6,7 @@ import json
 
 from spark_jobs.contract.options import (
     CrossProductCells,
-    LabelProductCells,
+    LabelledRowCells,
     PairedScoreCells,
     PointCells,
     PointSums,
@@ -37,7 +37,7 @@ def rules(request: ReleaseRequest) -> tuple[str, ...]:
                 lines += _residuals(statistic)
             case PointCells() | PointSums():
                 lines += _points(statistic, request)
-            case CrossProductCells() | LabelProductCells():
+            case CrossProductCells() | LabelledRowCells():
                 lines += _products(statistic, request)
     return tuple(dict.fromkeys((*lines, *_units(request))))
 
@@ -144,7 +144,7 @@ def _pointless(statistic: PointCells | PointSums, request: ReleaseRequest) -> st
     return "is left out of the lines"
 
 
-def _products(statistic: CrossProductCells | LabelProductCells, request: ReleaseRequest) -> list[str]:
+def _products(statistic: CrossProductCells | LabelledRowCells, request: ReleaseRequest) -> list[str]:
     numbers = [*statistic.features]
     lines = []
     if isinstance(statistic, CrossProductCells):

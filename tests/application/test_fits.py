@@ -11,10 +11,11 @@ import pytest
 
 from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options import CrossProductCells, LabelProductCells, ScoreCells
+from spark_jobs.contract.options import CrossProductCells, LabelledRowCells, ScoreCells
+from spark_jobs.contract.options.fits import ROUNDING
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import SALT_VARIABLE
-from spark_jobs.statistics import CrossProducts, ScoreCounts
+from spark_jobs.statistics import CrossProducts, LabelledRows, ScoreCounts
 from spark_jobs.statistics.lattice import LATTICE
 from spark_jobs.tables.rules import rules
 from spark_jobs.tables.scoring import fitted_value
@@ -86,21 +87,31 @@ def arrays() -> tuple[dict[str, Any], Any, Any]:
     return columns, column("wage"), labels
 
 
+def at_0(made: Any) -> Any:
+    return made[LabelledRowCells].sums_at(np.zeros(made[LabelledRowCells].design.terms - 1, dtype=np.int64))
+
+
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_rows_are_summed_as_from_arrays_beside_what_is_counted(table: tuple[Any, Path], ansi: str) -> None:
     table[0].conf.set("spark.sql.ansi.enabled", ansi)
     try:
         made = counted(table, LINEAR, "roc_curve", LOGISTIC)
+        rows = made[LabelledRowCells]
+        position = np.arange(rows.design.terms - 1) * 2**18
+        summed = rows.sums_at(position)
     finally:
         table[0].conf.unset("spark.sql.ansi.enabled")
     columns, wage, labels = arrays()
     asked = asked_of(table, LINEAR, LOGISTIC)
     linear, logistic = (options.statistic for options in asked.diagnostics)
     assert isinstance(linear, CrossProductCells)
-    assert isinstance(logistic, LabelProductCells)
+    assert isinstance(logistic, LabelledRowCells)
     assert made[CrossProductCells] == CrossProducts.from_arrays(columns, wage, design=linear)
-    assert made[LabelProductCells] == CrossProducts.from_arrays(columns, labels, design=logistic)
-    assert made[LabelProductCells].products[0, 0] > 50 * LATTICE**2
+    assert made[CrossProductCells].products[0, 0] > 50 * LATTICE**2
+    expected = LabelledRows.from_arrays(columns, labels, design=logistic).sums_at(position)
+    assert summed.gradient.any()
+    assert np.abs(summed.gradient - expected.gradient).max() <= 1
+    assert np.abs(np.triu(summed.hessian - expected.hessian)).max() <= LATTICE
     scores = [math.nan if value is None else value for value in column("age")]
     assert made[ScoreCells] == ScoreCounts.from_arrays(labels, scores)
 
@@ -121,7 +132,7 @@ def test_a_unit_gives_at_most_its_rows(table: tuple[Any, Path], monkeypatch: pyt
     made = counted(table, only, "roc_curve", unit=unit)
     labelled = [person for person, label in zip(column("person"), arrays()[2], strict=True) if label is not None]
     most = sum(min(labelled.count(person), 2) for person in set(labelled))
-    assert made[LabelProductCells].products[0, 0] == most * LATTICE**2
+    assert at_0(made).hessian[0, 0] * 4 == most * LATTICE**2 * ROUNDING
 
 
 def test_two_spellings_of_a_level_never_meet_in_a_row(table: tuple[Any, Path]) -> None:
@@ -130,8 +141,8 @@ def test_two_spellings_of_a_level_never_meet_in_a_row(table: tuple[Any, Path]) -
     with pytest.raises(InvalidRequest, match=r"diagnostics\.categorical\.county: got '\+2'"):
         counted(table, spelled)
     spelled["categorical"] = {"county": ["4", "1", "01", "2", "002"]}
-    products = counted(table, spelled)[LabelProductCells].products
-    assert products[1, 0] > 0
+    products = at_0(counted(table, spelled)).hessian
+    assert products[0, 1] > 0
     assert not products[2].any()
     assert not products[4].any()
     assert products[1, 3] == 0

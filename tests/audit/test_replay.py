@@ -17,7 +17,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import DIAGNOSTICS, PointCells, PointSums, ResidualCells
 from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.options.comparisons import EarlierCurve, PairedScoreCells
-from spark_jobs.contract.options.fits import CrossProductCells, LabelProductCells
+from spark_jobs.contract.options.fits import CrossProductCells, LabelledRowCells
 from spark_jobs.contract.options.values import ValueCells
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve
@@ -25,6 +25,7 @@ from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import (
     CrossProducts,
+    LabelledRows,
     Moments,
     PairedScoreCounts,
     PointCounts,
@@ -129,11 +130,12 @@ def statistic_of(cells, seed, *, sizes):
         x = random.random(rows if groups is None else groups.size) ** skew
         counted = PointCounts if isinstance(cells, PointCells) else Moments
         return counted.from_arrays(x, 0.5 * x + random.random(x.size) / 2, groups=groups, keys=keys, cells=cells.cells)
-    if isinstance(cells, (CrossProductCells, LabelProductCells)):
+    if isinstance(cells, (CrossProductCells, LabelledRowCells)):
         outcome = random.random(rows) if isinstance(cells, CrossProductCells) else random.integers(0, 2, rows)
         columns = {feature.name: random.random(rows) ** skew for feature in cells.features}
         columns |= {each.column: random.choice(each.levels, rows) for each in cells.categorical}
-        return CrossProducts.from_arrays(columns, outcome, design=cells)
+        rows = CrossProducts if isinstance(cells, CrossProductCells) else LabelledRows
+        return rows.from_arrays(columns, outcome, design=cells)
     raise TypeError(f"{type(cells).__name__}: say how its tables are made")
 
 

@@ -22,7 +22,7 @@ from spark_jobs.contract.options import (
 from spark_jobs.contract.result_checks import EXPECTED_FORM, violations
 from spark_jobs.diagnostics import ecdf, linear_fit, logistic_fit, roc_comparison
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics import CrossProducts, PairedScoreCounts, ScoreCounts
+from spark_jobs.statistics import CrossProducts, LabelledRows, PairedScoreCounts, ScoreCounts
 from tests.support import linear_results
 from tests.support.earlier import released
 from tests.support.paired_scores import two_models
@@ -41,7 +41,7 @@ def fit(kind: str) -> Any:
     columns = {"age": random.uniform(18, 80, 2000), "region": random.choice(np.array(["north", "south"]), 2000)}
     if kind == "logistic_fit":
         design = LogisticFitOptions.parse({"kind": kind, **FIT}).statistic
-        statistic = CrossProducts.from_arrays(columns, random.integers(0, 2, 2000), design=design)
+        statistic = LabelledRows.from_arrays(columns, random.integers(0, 2, 2000), design=design)
         return logistic_fit.release(statistic, epsilon=100, noise=SeededNoise(2))
     outcome = {"outcome": "hours", "outcome_bounds": [0, 60]}
     wanted = LinearFitOptions.parse({"kind": kind, **FIT, **outcome}).statistic

@@ -10,7 +10,7 @@ import pytest
 from spark_jobs.application.draft import assumptions
 from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options import CrossProductCells, LabelProductCells
+from spark_jobs.contract.options import CrossProductCells, LabelledRowCells
 from spark_jobs.contract.tables import LinearModel
 from tests.support.requests import a_logistic_request, a_request
 
@@ -40,7 +40,7 @@ def test_a_linear_fit_needs_neither_label_nor_model() -> None:
 
 def test_a_logistic_fit_needs_the_label() -> None:
     [statistic] = asked(LOGISTIC).statistics
-    assert isinstance(statistic, LabelProductCells)
+    assert isinstance(statistic, LabelledRowCells)
     with pytest.raises(InvalidRequest, match="label: is required by logistic_fit"):
         asked(LOGISTIC, label=None)
 

@@ -20,23 +20,24 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.tables import LinearModel, LogisticModel
 from spark_jobs.diagnostics import linear_fit, logistic_fit
 from spark_jobs.diagnostics._fits.result import PrivateFit
-from spark_jobs.diagnostics.logistic_fit import stretched
+from spark_jobs.diagnostics.logistic_fit import passes
+from spark_jobs.diagnostics.logistic_fit.surrogate import stretched
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics.cross_products import (
     LATTICE,
     Bounded,
     CrossProductCells,
     CrossProducts,
-    LabelProductCells,
     Levels,
 )
+from spark_jobs.statistics.labelled_rows import LabelledRowCells, LabelledRows
 from tests.support.undefined import is_undefined
 
 AGE, PAY = Bounded(name="age", lower=18, upper=80), Bounded(name="pay", lower=-1000, upper=9000)
 REGION = Levels(column="region", levels=("north", "south", "west"))
 OUTCOME = Bounded(name="hours", lower=0, upper=60)
 LINEAR = CrossProductCells(features=(AGE, PAY), categorical=(REGION,), outcome=OUTCOME)
-LOGISTIC = LabelProductCells(features=(AGE, PAY), categorical=(REGION,))
+LOGISTIC = LabelledRowCells(features=(AGE, PAY), categorical=(REGION,))
 MODULES = {"linear_fit": linear_fit, "logistic_fit": logistic_fit}
 
 
@@ -65,8 +66,8 @@ def linear(data: dict[str, np.ndarray]) -> CrossProducts:
     return CrossProducts.from_arrays(data, data["hours"], design=LINEAR)
 
 
-def logistic(data: dict[str, np.ndarray]) -> CrossProducts:
-    return CrossProducts.from_arrays(data, data["label"], design=LOGISTIC)
+def logistic(data: dict[str, np.ndarray]) -> LabelledRows:
+    return LabelledRows.from_arrays(data, data["label"], design=LOGISTIC)
 
 
 STATISTICS = {"linear_fit": linear, "logistic_fit": logistic}
@@ -94,9 +95,27 @@ def test_without_noise_a_linear_fit_is_ordinary_least_squares(neighbours: Neighb
     assert np.abs(found.upper - found.lower).max() < 1e-4
 
 
+@pytest.mark.parametrize("options", [{}, {"radius": 1}, {"radius": 16, "neighbours": "replace_one"}])
+def test_at_an_epsilon_of_10_6_a_logistic_fit_is_the_maximum_likelihood_fit(options: dict[str, Any]) -> None:
+    data = rows(20_000)
+    x = design_of(data)
+    scale = np.abs(x).max(axis=0)
+    expected = sm.Logit(data["label"], x / scale).fit(disp=0)
+    found = fitted("logistic_fit", data, epsilon=10**6, **options)
+    assert found.status == "ok"
+    np.testing.assert_allclose(found.coefficients, expected.params / scale, rtol=1e-3)
+    assert found.fit["positives"] == pytest.approx(data["label"].mean(), abs=1e-4)
+    # sampling alone: the classical standard errors, from a thousand copies
+    wide = (found.upper_population - found.lower_population) / 2
+    np.testing.assert_allclose(wide, 1.645 * expected.bse / scale, rtol=0.15)
+
+
 @pytest.mark.parametrize("radius", [2.0, 4.0])
-def test_without_noise_a_logistic_fit_is_the_published_solution(radius: float) -> None:
+def test_where_noise_would_hide_a_step_the_fit_is_the_published_solution(
+    radius: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """PASS-GLM of degree two: the maximum of a quadratic in place of the log likelihood, solved from its gradient."""
+    monkeypatch.setattr(passes, "MIN_SIGNAL", math.inf)
     data = rows()
     found = fitted("logistic_fit", data, radius=radius, intercept="polynomial")
     chebyshev = np.polynomial.Chebyshev.interpolate(
@@ -105,18 +124,38 @@ def test_without_noise_a_logistic_fit_is_the_published_solution(radius: float) -
     _, first, second = chebyshev.coef
     x, y = design_of(data), 2.0 * data["label"] - 1.0
     expected = np.linalg.solve(-2.0 * second * x.T @ x, first * x.T @ y)
-    np.testing.assert_allclose(found.coefficients, expected, rtol=1e-5)
+    np.testing.assert_allclose(found.coefficients, expected, rtol=1e-4)
     assert stretched(radius) == pytest.approx(-first / (2 * second))
+    assert found.status == "shrunk"
+    matched = fitted("logistic_fit", data, radius=radius)
+    assert expit(x @ matched.coefficients).mean() == pytest.approx(data["label"].mean(), abs=0.01)
+    assert matched.coefficients[1:].tolist() == found.coefficients[1:].tolist()
 
 
-def test_the_matched_intercept_gives_the_share_of_positives() -> None:
-    data = rows(50_000)
-    found = fitted("logistic_fit", data)
-    probability = expit(design_of(data) @ found.coefficients)
-    assert probability.mean() == pytest.approx(data["label"].mean(), abs=0.005)
-    assert found.fit["positives"] == pytest.approx(data["label"].mean(), abs=1e-6)
-    slopes = fitted("logistic_fit", data, intercept="polynomial").coefficients[1:]
-    assert found.coefficients[1:].tolist() == slopes.tolist()
+@pytest.mark.parametrize(("epsilon", "delta"), [("1e-4", 0), (5, 0), (5, "1e-6"), (10**6, 0)])
+def test_passes_add_up_to_the_budget_and_end(epsilon: Any, delta: Any) -> None:
+    taken: list[int] = []
+    data = rows(20_000)
+    own = logistic(data)
+
+    def sums_at(position: np.ndarray) -> Any:
+        taken.append(1)
+        return own.sums_at(position)
+
+    draw = logistic_fit.measure(
+        LabelledRows(design=LOGISTIC, sums_at=sums_at),
+        epsilon=epsilon,
+        delta=delta,
+        method="gaussian" if delta else "laplace",
+        noise=SeededNoise(1),
+    )
+    assert len(draw.passes) == len(taken) <= passes.MAX_PASSES
+    assert (len(draw.passes) == 1) == (epsilon == "1e-4")
+    assert (draw.epsilon, draw.delta) == (Decimal(epsilon), Decimal(delta))
+    assert not draw.passes[0].position.any()
+    # every pass but the last gets a part, and so has more noise
+    last = draw.passes[-1].stddevs(draw.layout)[0]
+    assert all(each.stddevs(draw.layout)[0] > last for each in draw.passes[1:-1])
 
 
 def test_a_logistic_fit_ranks_rows_as_a_plain_one_does() -> None:
@@ -156,13 +195,30 @@ def test_intervals_cover_what_the_rows_give_without_noise() -> None:
     for name, statistic in STATISTICS.items():
         exact = fitted(name, data).coefficients
         made = [
-            MODULES[name].release(statistic(data), epsilon=2, noise=SeededNoise(seed), confidence=0.8)
+            MODULES[name].release(statistic(data), epsilon=20, noise=SeededNoise(seed), confidence=0.8)
             for seed in range(60)
         ]
         assert all(one.status == "ok" for one in made)
         inside = np.mean([(one.lower <= exact) & (exact <= one.upper) for one in made])
         # 300 intervals, those of one fit not independent: four standard errors of 60
         assert 0.8 - 4 * math.sqrt(0.16 / 60) <= inside <= 1.0, name
+
+
+@pytest.mark.verify
+def test_population_intervals_of_a_logistic_fit_cover_the_truth() -> None:
+    design = LabelledRowCells(features=(Bounded(name="a", lower=0, upper=1), Bounded(name="b", lower=-1, upper=1)))
+    held = []
+    for seed in range(120):
+        random = np.random.default_rng(seed)
+        a, b = random.beta(2, 3, 6000), random.uniform(-1, 1, 6000)
+        label = random.random(6000) < expit(-3 + 2 * a + b)
+        made = logistic_fit.release(
+            LabelledRows.from_arrays({"a": a, "b": b}, label, design=design), epsilon=10, noise=SeededNoise(seed)
+        )
+        assert made.status == "ok"
+        held.append((made.lower_population <= [-3, 2, 1]) & (made.upper_population >= [-3, 2, 1]))
+    # four standard errors of 120 independent fits
+    assert 0.9 - 4 * math.sqrt(0.09 / 120) <= np.mean(held) <= 0.975
 
 
 @pytest.mark.verify

@@ -16,15 +16,18 @@ from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, LAPLACE, Layout, Noisy
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_variance
 
 LAYOUTS = [
-    Layout(numbers=1, columns=(), outcome="number", steps=4),
-    Layout(numbers=2, columns=(), outcome="number", steps=3),
-    Layout(numbers=4, columns=(), outcome="number", steps=1),
-    Layout(numbers=3, columns=(), outcome="sign", steps=2),
-    Layout(numbers=1, columns=(2,), outcome="number", steps=3),
-    Layout(numbers=1, columns=(1, 2), outcome="sign", steps=2),
-    Layout(numbers=1, columns=(2, 2), outcome="number", steps=1),
-    Layout(numbers=0, columns=(2, 1, 2), outcome="number", steps=1),
-    Layout(numbers=0, columns=(3,), outcome="sign", steps=2),
+    Layout(numbers=1, columns=(), outcome=True, steps=4),
+    Layout(numbers=2, columns=(), outcome=True, steps=3),
+    Layout(numbers=4, columns=(), outcome=True, steps=1),
+    Layout(numbers=3, columns=(), outcome=False, steps=2),
+    Layout(numbers=1, columns=(2,), outcome=True, steps=3),
+    Layout(numbers=1, columns=(1, 2), outcome=False, steps=2),
+    Layout(numbers=1, columns=(1, 1), outcome=True, steps=2),
+    Layout(numbers=0, columns=(1, 1, 1, 1), outcome=True, steps=1),
+    Layout(numbers=1, columns=(2, 2), outcome=True, steps=1),
+    Layout(numbers=0, columns=(2, 1, 2), outcome=True, steps=1),
+    Layout(numbers=0, columns=(1, 1, 1), outcome=False, steps=2),
+    Layout(numbers=0, columns=(3,), outcome=False, steps=2),
 ]
 EVERY_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 
@@ -32,13 +35,15 @@ EVERY_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def every_row(layout):
     """All rows that a layout allows, and none: shape (rows, size)."""
     line = np.arange(-layout.steps, layout.steps + 1)
-    ends = line if layout.outcome == "number" else np.array([-layout.steps, layout.steps])
-    levels = [[np.zeros(k, int), *(layout.steps * np.eye(k, dtype=int))] for k in layout.columns]
+    levels = [
+        layout.steps * np.array([[-1], [1]]) if k == 1 else [np.zeros(k, int), *(layout.steps * np.eye(k, dtype=int))]
+        for k in layout.columns
+    ]
     rows = [
-        np.concatenate([[layout.steps], numbers, *chosen, [end]])
+        np.concatenate([[layout.steps], numbers, *chosen, end]).astype(int)
         for numbers in itertools.product(line, repeat=layout.numbers)
         for chosen in itertools.product(*levels)
-        for end in ends
+        for end in (line[:, None] if layout.outcome else [[]])
     ]
     return np.array([np.zeros(layout.size, int), *rows])
 
@@ -69,15 +74,26 @@ def test_a_row_added_can_change_all_of_it(layout):
     assert second.max() == pytest.approx(layout.l2_sensitivity(Neighbours.ADD_REMOVE), rel=1e-12)
 
 
-@pytest.mark.parametrize("layout", [layout for layout in LAYOUTS if not layout.columns], ids=str)
+@pytest.mark.parametrize("layout", [each for each in LAYOUTS if not each.parts[1]], ids=str)
 def test_a_row_replaced_can_change_nearly_all_of_it(layout):
     first, second = changes(layout, Neighbours.REPLACE_ONE)
-    assert layout.l1_sensitivity(Neighbours.REPLACE_ONE) == layout.l1_sensitivity(Neighbours.ADD_REMOVE)
-    assert first.max() >= 0.9 * layout.l1_sensitivity(Neighbours.REPLACE_ONE)
-    q = layout.numbers + 2
+    whole = layout.l1_sensitivity(Neighbours.REPLACE_ONE)
+    assert whole <= layout.l1_sensitivity(Neighbours.ADD_REMOVE) + layout.steps**2 * max(layout.signs - 1, 0) / 2
+    assert first.max() >= 0.9 * whole
+    q = sum(layout.parts)
     # half of the corners flipped; an odd number has no half
     attained = q if q % 2 == 0 else np.sqrt(q**2 - 1)
     assert second.max() >= layout.steps**2 * attained * (1 - 1e-12)
+
+
+def test_a_column_of_two_levels_costs_like_a_number_and_tells_twice_as_much():
+    number = Layout(numbers=4, columns=(), outcome=True, steps=1)
+    sign = Layout(numbers=3, columns=(1,), outcome=True, steps=1)
+    for neighbours in Neighbours:
+        assert sign.l1_sensitivity(neighbours) <= number.l1_sensitivity(neighbours)
+        assert sign.l2_sensitivity(neighbours) <= number.l2_sensitivity(neighbours)
+    three = Layout(numbers=3, columns=(2,), outcome=True, steps=1)
+    assert sign.l1_sensitivity(Neighbours.REPLACE_ONE) <= 0.8 * three.l1_sensitivity(Neighbours.REPLACE_ONE)
 
 
 @EVERY_LAYOUT
@@ -89,8 +105,8 @@ def test_what_is_not_measured_follows_from_what_is(layout):
 
 
 def test_columns_of_levels_cost_like_one_number_each():
-    plain = Layout(numbers=3, columns=(), outcome="number", steps=1)
-    many = Layout(numbers=2, columns=(40,), outcome="number", steps=1)
+    plain = Layout(numbers=3, columns=(), outcome=True, steps=1)
+    many = Layout(numbers=2, columns=(40,), outcome=True, steps=1)
     assert many.size == 44
     # but for a square
     assert many.l1_sensitivity(Neighbours.ADD_REMOVE) == plain.l1_sensitivity(Neighbours.ADD_REMOVE) - 1
@@ -151,7 +167,7 @@ def test_the_meter_pays_for_everything_once():
 
 
 def test_auto_takes_laplace_where_delta_buys_nothing():
-    layout = Layout(numbers=2, columns=(), outcome="number", steps=4)
+    layout = Layout(numbers=2, columns=(), outcome=True, steps=4)
     made = noisy_products(
         np.zeros((layout.size, layout.size), dtype=np.int64),
         layout=layout,
@@ -167,7 +183,7 @@ def test_auto_takes_laplace_where_delta_buys_nothing():
     ("numbers", "delta", "wanted"), [(30, "1e-6", GAUSSIAN), (30, 0, LAPLACE), (1, "1e-6", LAPLACE)]
 )
 def test_auto_takes_the_less_noisy_method(numbers, delta, wanted):
-    layout = Layout(numbers=numbers, columns=(), outcome="number", steps=4)
+    layout = Layout(numbers=numbers, columns=(), outcome=True, steps=4)
     zeros = np.zeros((layout.size, layout.size), dtype=np.int64)
     made = {
         method: noisy_products(

@@ -17,7 +17,7 @@ from dp_operators.release_check import broken_rules
 from spark_jobs.diagnostics import linear_fit, logistic_fit
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing import figures, stamp
-from spark_jobs.statistics import CrossProducts
+from spark_jobs.statistics import CrossProducts, LabelledRows
 from tests.support import publications as made
 from tests.support.undefined import is_undefined
 
@@ -42,7 +42,8 @@ def released(kind, *, epsilon=1, rows=5000, features=FEATURES, levels=LEVELS):
     [design] = asked(kind, features=features, levels=levels).statistics
     outcome = random.uniform(0, 60, rows) if kind == "linear_fit" else random.integers(0, 2, rows)
     module = {"linear_fit": linear_fit, "logistic_fit": logistic_fit}[kind]
-    statistic = CrossProducts.from_arrays(columns, outcome, design=design)
+    rows = CrossProducts if kind == "linear_fit" else LabelledRows
+    statistic = rows.from_arrays(columns, outcome, design=design)
     return module.release(statistic, epsilon=epsilon, noise=SeededNoise(2))
 
 

@@ -103,6 +103,19 @@ def test_one_release_killed_at_each_step_of_the_application_is_drawn_and_publish
     judge(lab)
 
 
+def test_a_fit_killed_between_its_passes_starts_again_for_the_same_charge(lab: Lab) -> None:
+    table = write_table(Path(lab.output).parent / "visits", good_rows())
+    open_account(lab, table)
+    fit = {"model": None, "diagnostics": [{"kind": "logistic_fit", "features": {"score": [0, 1]}}]}
+    for failpoint in ("before_pass", "before_pass:after:1"):
+        with pytest.raises(ReleaseFailed):
+            attempt(lab, table, failpoint=failpoint, **fit)
+        assert draws(lab) == []
+    published = attempt(lab, table, **fit)
+    assert Release.from_json((Path(published.uri) / "release.json").read_bytes()).results["logistic_fit"]["model"]
+    judge(lab)
+
+
 def test_two_attempts_at_once_end_with_one_draw_and_one_manifest(lab: Lab) -> None:
     table = write_table(Path(lab.output).parent / "visits", good_rows())
     open_account(lab, table)

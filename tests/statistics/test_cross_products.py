@@ -14,14 +14,13 @@ from spark_jobs.statistics.cross_products import (
     Bounded,
     CrossProductCells,
     CrossProducts,
-    LabelProductCells,
     Levels,
 )
 
 AGE, PAY = Bounded(name="age", lower=18, upper=80), Bounded(name="pay", lower=-3, upper=7)
 REGION = Levels(column="region", levels=("north", "south", "west"))
 DESIGN = CrossProductCells(features=(AGE, PAY), categorical=(REGION,), outcome=Bounded(name="y", lower=0, upper=1))
-LABELS = LabelProductCells(features=(AGE,))
+ALONE = CrossProductCells(features=(AGE,), outcome=Bounded(name="y", lower=0, upper=1))
 
 
 def table(rows, seed=3):
@@ -78,10 +77,8 @@ def test_a_row_without_a_number_is_not_counted(value):
     ("value", "alike"), [(math.inf, 80), (-math.inf, 18), (1e308, 80), (17.999, 18), (-0.0, 18), (True, 18)]
 )
 def test_a_value_beyond_the_bounds_counts_as_the_nearer_one(value, alike):
-    design = LabelProductCells(features=(AGE,))
-    assert CrossProducts.from_arrays({"age": [value]}, [1], design=design) == CrossProducts.from_arrays(
-        {"age": [alike]}, [1], design=design
-    )
+    found, wanted = (CrossProducts.from_arrays({"age": [each]}, [1], design=ALONE) for each in (value, alike))
+    assert found == wanted
 
 
 @pytest.mark.parametrize("region", ["elsewhere", None, "", "North"])
@@ -93,19 +90,13 @@ def test_a_level_that_is_not_listed_counts_as_the_reference(region):
     )
 
 
-def test_levels_may_be_booleans_and_whole_numbers():
-    design = LabelProductCells(
-        features=(), categorical=(Levels(column="a", levels=("false", "true")), Levels(column="b", levels=("1", "2")))
-    )
+def test_levels_may_be_booleans_and_whole_numbers_and_two_of_them_are_a_sign():
+    two = (Levels(column="a", levels=("false", "true")), Levels(column="b", levels=("1", "2")))
+    design = CrossProductCells(features=(), categorical=two, outcome=Bounded(name="y", lower=0, upper=1))
     found = CrossProducts.from_arrays(
         {"a": [True, False, np.True_, None], "b": np.array([2, 1, 1, 2])}, [1, 0, 1, 0], design=design
     )
-    assert (found.products[0] // LATTICE**2).tolist() == [4, 2, 2, 0]
-
-
-def test_labels_are_signs_and_others_are_left_out():
-    found = CrossProducts.from_arrays({"age": [18.0] * 5}, [0, 1, 1, 2, None], design=LABELS)
-    assert (found.products // LATTICE**2).tolist() == [[3, -3, 1], [-3, 3, -1], [1, -1, 3]]
+    assert (found.products // LATTICE**2).tolist() == [[4, 0, 0, 0], [0, 4, 0, 4], [0, 0, 4, 0], [0, 4, 0, 4]]
 
 
 def test_sums_of_disjoint_rows_add_and_order_is_immaterial():
@@ -149,8 +140,8 @@ def test_what_does_not_fit_is_refused_in_a_line():
     with pytest.raises(InvalidRequest, match="as long as the outcome"):
         CrossProducts.from_arrays(columns, y[:-1], design=DESIGN)
     with pytest.raises(InvalidRequest, match="symmetric matrix"):
-        CrossProducts(design=LABELS, products=np.array([[1, 2, 3], [2, 1, 1], [4, 1, 1]]))
-    other = CrossProducts.from_arrays({"age": [20.0]}, [1], design=LABELS)
+        CrossProducts(design=ALONE, products=np.array([[1, 2, 3], [2, 1, 1], [4, 1, 1]]))
+    other = CrossProducts.from_arrays({"age": [20.0]}, [1], design=ALONE)
     with pytest.raises(InvalidRequest, match="design"):
         other + CrossProducts.from_arrays(columns, y, design=DESIGN)
     for bounds in ((5, 5), (5, 1), (0, math.inf), (math.nan, 1), (1e16, 1e16 + 2)):

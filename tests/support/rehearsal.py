@@ -12,7 +12,7 @@ from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract.options import (
     CrossProductCells,
-    LabelProductCells,
+    LabelledRowCells,
     PairedScoreCells,
     PointCells,
     PointSums,
@@ -26,6 +26,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.statistics import (
     CrossProducts,
+    LabelledRows,
     Moments,
     PairedScoreCounts,
     PointCounts,
@@ -80,9 +81,10 @@ def exact(statistic: Statistic, rows: dict[str, np.ndarray]) -> Any:
                 upper=(x_high, y_high),
                 cells=statistic.cells,
             )
-        case CrossProductCells() | LabelProductCells():
-            outcome = rows["y"] if isinstance(statistic, CrossProductCells) else rows["label"]
-            return CrossProducts.from_arrays(rows, outcome, design=statistic)
+        case CrossProductCells():
+            return CrossProducts.from_arrays(rows, rows["y"], design=statistic)
+        case LabelledRowCells():
+            return LabelledRows.from_arrays(rows, rows["label"], design=statistic)
     raise AssertionError(f"no rows for {type(statistic).__name__}")
 
 

@@ -37,14 +37,14 @@ class Watching:
         return answer
 
 
-def zcdp_loss(mechanism, table, neighbour, *, rho_factor=1):
+def zcdp_loss(mechanism, table, neighbour, *, rho_factor=1, watching=Watching):
     """``rho`` between two tables: ``|difference|^2 / (2 stddev^2)``, added up over all that was asked.
 
     Plays the first table's answers to the second, so an adaptive mechanism takes the same path.
     """
-    first = Watching(rho_factor=rho_factor)
+    first = watching(rho_factor=rho_factor)
     mechanism(table, first)
-    second = Watching(rho_factor=rho_factor, answers=first.given)
+    second = watching(rho_factor=rho_factor, answers=first.given)
     mechanism(neighbour, second)
     assert len(first.asked) == len(second.asked), "the path depends on the table beyond what was released"
     loss = 0.0

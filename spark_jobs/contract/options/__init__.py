@@ -23,7 +23,7 @@ from spark_jobs.contract.options.comparisons import (
 from spark_jobs.contract.options.fits import (
     CrossProductCells,
     FitSettings,
-    LabelProductCells,
+    LabelledRowCells,
     LinearFitOptions,
     LogisticFitOptions,
     LogisticFitSettings,
@@ -86,7 +86,7 @@ __all__ = [
     "EcdfSettings",
     "FitSettings",
     "GroupedSettings",
-    "LabelProductCells",
+    "LabelledRowCells",
     "LinearFitOptions",
     "LinearRegressionOptions",
     "LinearRegressionSettings",

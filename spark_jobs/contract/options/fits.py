@@ -28,6 +28,10 @@ from spark_jobs.contract.values import Frozen
 
 MAX_TERMS = 128
 """The most terms of a fit, including the intercept and the outcome; a fit has a sum for each pair of terms."""
+COEFFICIENT_STEPS = 2**20
+"""Coefficients at which sums are made are multiples of ``1 / COEFFICIENT_STEPS``: linear predictors are then exact."""
+ROUNDING = 16
+"""A row's gradient and weighted entries are rounded to ``1 / ROUNDING`` of a lattice step."""
 Level = bool | int | str
 FitMethod = Literal["auto", "laplace", "gaussian"]
 InterceptMethod = Literal["matched", "polynomial"]
@@ -94,6 +98,16 @@ class Levels(Frozen):
         """The levels that have a coefficient."""
         return self.levels[1:]
 
+    @property
+    def absent(self) -> int:
+        """The number, in [-1, 1], for a row that does not have a coded level; one that has it counts as 1."""
+        return -1 if len(self.levels) == 2 else 0
+
+    @property
+    def half(self) -> float:
+        """Half the distance between two rows' numbers, in units of the coefficient; the middle is ``1 - half``."""
+        return 0.5 if len(self.levels) == 2 else 1.0
+
 
 class _Products(Statistic):
     """Sums of products of a fit's terms (``statistics.CrossProducts``).
@@ -128,11 +142,11 @@ class CrossProductCells(_Products):
     outcome: Bounded
 
 
-class LabelProductCells(_Products):
-    """The statistic of a logistic fit; its outcome is the request's label, as -1 and 1."""
+class LabelledRowCells(_Products):
+    """The statistic of a logistic fit: sums over rows with a label, at coefficients that earlier sums decide."""
 
     of_label: ClassVar[bool] = True
-    kind: Literal["label_products"] = "label_products"
+    kind: Literal["labelled_rows"] = "labelled_rows"
 
 
 class FitSettings(Settings):
@@ -152,8 +166,10 @@ class LogisticFitSettings(FitSettings):
     """How a logistic fit is released from its sums.
 
     Attributes:
-        radius: the largest size of a linear predictor for which the polynomial approximates the logistic function.
-        intercept: ``matched`` moves it so that the mean probability is the noisy share of positive rows;
+        radius: where the Newton passes start: at the maximum of a polynomial that approximates the logistic log
+            likelihood for linear predictors up to this size. It matters for the result only where the noise leaves
+            nothing to pay for passes.
+        intercept: of the start. ``matched`` moves it so that the mean probability is the noisy share of positive rows;
             ``polynomial`` leaves it as the polynomial gives it.
     """
 
@@ -323,9 +339,9 @@ class LogisticFitOptions(LogisticFitSettings, _FitOptions):
     kind: Literal["logistic_fit"] = "logistic_fit"
 
     @property
-    def statistic(self) -> LabelProductCells:
-        """Sums of products of the features and the label."""
-        return LabelProductCells(**self.terms_of_rows)
+    def statistic(self) -> LabelledRowCells:
+        """Gradients and Hessians of the features and the label."""
+        return LabelledRowCells(**self.terms_of_rows)
 
 
 def level_text(level: Level) -> str:

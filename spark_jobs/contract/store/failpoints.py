@@ -53,6 +53,7 @@ ApplicationPoint = Literal[
     "before_count",
     "after_count",
     "before_draw",
+    "before_pass",
     "after_draw",
     "before_store_draw",
     "after_store_draw",

@@ -1,4 +1,4 @@
-"""Intervals of coefficients for the noise, and for noise and sampling, by simulation from released values."""
+"""Copies of a least squares solution with fresh noise, and with noise and sampling, from released values."""
 
 from __future__ import annotations
 
@@ -9,62 +9,69 @@ from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._fits.solving import Solution, solve
-from spark_jobs.mechanisms.moment_matrix import NoisyProducts
 from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES = 1000
 MAX_NUMBERS = 4 * 10**6
 """Largest number of entries in all copies; with very many features there are fewer copies."""
-Finish = Callable[[Solution], FloatArray]
-"""Maps solutions of shape (...) to published numbers of shape (..., k)."""
+Line = Callable[[Solution], tuple[FloatArray, FloatArray]]
+"""Maps solutions to intercept and slopes of the linear predictor on features in [-1, 1]; shapes (...) and (..., p)."""
 
 
-def spreads(
-    products: NoisyProducts, solution: Solution, *, finish: Finish, confidence: float, seed: int
-) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Ends of two intervals for each published number: for the noise alone, and for noise and sampling together.
+def copies_for(size: int) -> int:
+    """How many copies of a matrix of this size are simulated."""
+    return max(min(COPIES, MAX_NUMBERS // size**2), 100)
 
-    Basic bootstrap: the released matrix stands for the exact one, and copies of it get fresh noise. The deviations of
-    the copies' numbers from the released ones stand for the deviations of the released ones from the exact ones. The
-    ridge of the release is kept, so the first interval is for the same rows with that ridge and without noise. For the
-    second interval each copy's solution gets a normal error with the covariance of ordinary least squares.
+
+def least_squares_copies(
+    matrix: FloatArray,
+    drawn: FloatArray,
+    solution: Solution,
+    *,
+    stddev: float,
+    step: float,
+    line: Line,
+    noise: SeededNoise,
+) -> tuple[FloatArray, FloatArray]:
+    """Linear predictors of copies: with other noise, and with other noise and other rows of the population.
+
+    The ridge of the release is kept, so the first are for the same rows with that ridge. For the second each copy's
+    solution gets a normal error with the covariance of ordinary least squares.
 
     Args:
-        products: the released matrix.
-        solution: its solution.
-        finish: computes the published numbers.
-        confidence: nominal level.
-        seed: public seed of the simulation.
+        matrix: the released matrix.
+        drawn: fresh noise; shape (copies, size, size).
+        solution: the solution of the released matrix.
+        stddev: standard deviation of the noise in each entry.
+        step: step of the lattice.
+        line: computes the linear predictor.
+        noise: of the simulation, from a public seed.
 
     Returns:
-        Lower and upper ends of the first interval, and of the second; each of shape (k,).
+        Two arrays of shape (copies, p + 1), the intercept first.
     """
-    noise = SeededNoise(seed)
-    size = products.layout.size
-    count = max(min(COPIES, MAX_NUMBERS // size**2), 100)
-    drawn = products.copies(count, noise=noise)
-    copies = solve(
-        products.matrix + drawn,
-        stddev=products.stddev,
-        step=1 / products.layout.steps,
-        min_ridge=float(solution.ridge),
-    )
-    centre = finish(solution)
-    noisy = finish(copies) - centre
-    sampled = finish(_resampled(solution, copies, noise=noise)) - centre
-    tail = (1 - confidence) / 2
-    ends = []
-    for errors in (noisy, sampled):
-        low, high = np.quantile(errors, [tail, 1 - tail], axis=0)
-        ends.append((np.minimum(centre - high, centre), np.maximum(centre - low, centre)))
-    return ends[0], ends[1]
+    copies = solve(matrix + drawn, stddev=stddev, step=step, min_ridge=float(solution.ridge))
+    resampled = _resampled(solution, copies, noise=noise)
+    return as_line(line(copies)), as_line(line(resampled))
+
+
+def as_line(predictor: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Intercept and slopes in one array; shape (..., p + 1)."""
+    intercept, slopes = predictor
+    return np.concatenate([np.asarray(intercept)[..., None], slopes], axis=-1)
+
+
+def normals(noise: SeededNoise, count: int, size: int) -> FloatArray:
+    """Standard normal variables; shape (count, size)."""
+    words = noise.words(count * size).reshape(count, size)
+    drawn: FloatArray = ndtri((words.astype(np.float64) + 0.5) / 2.0**64)
+    return drawn
 
 
 def _resampled(solution: Solution, copies: Solution, *, noise: SeededNoise) -> Solution:
     """The copies with the sampling error of ordinary least squares, as if each had other rows of the population."""
     count, p = copies.slopes.shape
-    words = noise.words(count * (p + 1)).reshape(count, p + 1)
-    normal = ndtri((words.astype(np.float64) + 0.5) / 2.0**64)
+    normal = normals(noise, count, p + 1)
     deviation = np.sqrt(solution.variance)
     # with L L^T the spread, L^-T times standard normals has the spread's inverse as its covariance
     factor = np.linalg.cholesky(solution.spread)

@@ -236,8 +236,8 @@ def _notes(result: PrivateFit) -> tuple[str, ...]:
         notes.append(f"The manifest has the model in the form of a request, under results, {result.kind}_fit, model.")
     if result.kind == "logistic":
         notes.append(
-            "The fit approximates the logistic function by a polynomial. The model ranks rows about as well as an "
-            "ordinary logistic regression, but its probabilities are less accurate; check them with a calibration."
+            "The fit approaches maximum likelihood by noisy Newton steps. With status shrunk, probabilities are less "
+            "accurate than the ranks of rows; check them with a calibration."
         )
     if result.ridge > 0:
         notes.append(f"A ridge of {number(result.ridge, 3)} rows shrinks the slopes towards 0.")
@@ -249,6 +249,11 @@ def _notice(result: PrivateFit) -> str | None:
         return (
             "Undefined: there are too few rows for the noise, so there are no coefficients. The release was made and "
             "its cost was charged."
+        )
+    if result.status == SHRUNK and result.kind == "logistic":
+        return (
+            "The noise is too large for the maximum likelihood fit: the slopes are shrunk towards 0, or the steps end "
+            "before it. The intervals do not include this. Fewer features, tighter bounds or more budget help."
         )
     if result.status == SHRUNK:
         return (

@@ -22,14 +22,16 @@ class PrivateFit:
         coefficients: change of the linear predictor per unit of each column; for a linear model in units of the
             outcome, for a logistic one in log-odds.
         lower, upper: ends of intervals, at level ``confidence``, for the same rows and ridge without noise.
-        lower_population, upper_population: ends of intervals for the noise and the sampling of the rows together.
+        lower_population, upper_population: ends of intervals for the noise and the sampling of the rows together; the
+            sampling error is that of a model that is right.
         spans: range of each term by its public bounds; 1 for the intercept and for a level.
-        ridge: ridge that shrinks the slopes towards 0, in rows; 0 if the noise is small enough for least squares.
+        ridge: ridge that shrinks the slopes towards 0, in units of the sums that they solve; 0 if the noise is small.
         rows: noisy number of rows, at least 0.
         fit: ``residual_stddev``, in units of the outcome, and ``r_squared`` of a linear model; the share of
             ``positives`` of a logistic one. All come from the noisy sums, and are NaN if the noise hides them.
         model: the model as the ``model`` of a request; it clips values to the bounds of the fit.
-        status: ``ok``; ``shrunk`` if there is a ridge; ``undefined`` if the noisy number of rows is too small for its
+        status: ``ok``; ``shrunk`` if there is a ridge, or if the noise let a logistic fit end before the maximum of the
+            likelihood; ``undefined`` if the noisy number of rows is too small for its
             noise; then coefficients, intervals and figures are NaN, and there is no model.
         method: ``laplace`` or ``gaussian`` noise.
         confidence: nominal level.

@@ -3,49 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.figures import DEFINED_ABOVE, OK, SHRUNK, UNDEFINED
-from spark_jobs.diagnostics._fits.intervals import spreads
+from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.diagnostics._fits.measurement import FitDraw
 from spark_jobs.diagnostics._fits.result import PrivateFit
-from spark_jobs.diagnostics._fits.solving import Solution, solve
 from spark_jobs.diagnostics.undefined import publishable
 
 DIGITS = 10
 BASIS = "differentially_private"
-Line = Callable[[Solution], tuple[FloatArray, FloatArray]]
-"""Maps solutions to intercept and slopes of the linear predictor on features in [-1, 1]; shapes (...) and (..., p)."""
 
 
-def summarise_fit(
-    draw: FitDraw, *, kind: str, line: Line, fit: Callable[[Solution], dict[str, float]], seed: int
-) -> PrivateFit:
-    """The result of a draw; a function of the draw and the seed.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitted:
+    """A linear predictor on features in [-1, 1], and copies of it; the intercept first.
 
-    Args:
-        draw: the draw.
-        kind: ``linear`` or ``logistic``.
-        line: computes the linear predictor, in units of the outcome.
-        fit: computes figures of the fit, by name.
-        seed: public seed of the simulations behind intervals.
+    Attributes:
+        line: in units of the outcome, or log-odds; shape (p + 1,).
+        noisy: copies with other noise; shape (copies, p + 1).
+        sampled: copies with other noise and other rows of the population.
+        rows, ridge, status, method, fit: as in ``PrivateFit``.
     """
-    products = draw.products
-    solution = solve(products.matrix, stddev=products.stddev, step=1 / products.layout.steps)
 
-    def finish(solution: Solution) -> FloatArray:
-        intercept, slopes = line(solution)
-        return _in_units(draw, intercept, slopes)
+    line: FloatArray
+    noisy: FloatArray
+    sampled: FloatArray
+    rows: float
+    ridge: float
+    status: str
+    method: str
+    fit: dict[str, float]
 
-    coefficients = _significant(finish(solution))
-    noisy, sampled = spreads(products, solution, finish=finish, confidence=draw.confidence, seed=seed)
-    rows = float(products.matrix[0, 0])
-    status = _status(rows, draw, solution)
+
+def released_fit(draw: FitDraw, kind: str, fitted: Fitted) -> PrivateFit:
+    """The result of a draw, in the user's units; ``kind`` is ``linear`` or ``logistic``.
+
+    Intervals are basic bootstrap: the deviations of the copies from the released coefficients stand for those of the
+    released ones from the exact ones.
+    """
+    coefficients = _significant(_in_units(draw, fitted.line))
+    noisy, sampled = (_ends(draw, fitted.line, copies) for copies in (fitted.noisy, fitted.sampled))
     released = PrivateFit(
         kind=kind,
         terms=terms_of(draw),
@@ -55,21 +56,27 @@ def summarise_fit(
         lower_population=np.minimum(_significant(np.minimum(sampled[0], noisy[0])), coefficients),
         upper_population=np.maximum(_significant(np.maximum(sampled[1], noisy[1])), coefficients),
         spans=np.array([1.0, *(2 * feature.half for feature in draw.features), *_ones(draw)]),
-        ridge=_digits(float(solution.ridge)),
-        rows=_digits(max(rows, 0.0)),
-        fit={name: _digits(value) for name, value in fit(solution).items()},
+        ridge=_digits(fitted.ridge),
+        rows=_digits(max(fitted.rows, 0.0)),
+        fit={name: _digits(value) for name, value in fitted.fit.items()},
         model=_model(draw, kind, coefficients),
-        status=status,
-        method=products.method,
+        status=fitted.status,
+        method=fitted.method,
         confidence=draw.confidence,
         epsilon=draw.epsilon,
         delta=draw.delta,
         neighbours=draw.neighbours,
         guarantee=draw.guarantee,
     )
-    if status == UNDEFINED:
+    if fitted.status == UNDEFINED:
         released = replace(released, fit=dict.fromkeys(released.fit, math.nan))
     return publishable(f"{kind}_fit", released)
+
+
+def _ends(draw: FitDraw, line: FloatArray, copies: FloatArray) -> tuple[FloatArray, FloatArray]:
+    centre, tail = _in_units(draw, line), (1 - draw.confidence) / 2
+    low, high = np.quantile(_in_units(draw, copies) - centre, [tail, 1 - tail], axis=0)
+    return np.minimum(centre - high, centre), np.maximum(centre - low, centre)
 
 
 def terms_of(draw: FitDraw) -> tuple[str, ...]:
@@ -82,14 +89,14 @@ def _ones(draw: FitDraw) -> list[float]:
     return [1.0 for levels in draw.categorical for _ in levels.coded_levels]
 
 
-def _in_units(draw: FitDraw, intercept: FloatArray, slopes: FloatArray) -> FloatArray:
-    """Coefficients for columns in their own units: intercept, then slopes; shape (..., p + 1)."""
-    features = draw.features
-    halves = np.array([*(feature.half for feature in features), *_ones(draw)])
-    middles = np.array([*(feature.middle for feature in features), *(0.0 for _ in _ones(draw))])
-    own = slopes / halves
-    start = intercept - (own * middles).sum(axis=-1)
-    return np.concatenate([np.asarray(start)[..., None], own], axis=-1)
+def _in_units(draw: FitDraw, line: FloatArray) -> FloatArray:
+    """Coefficients for columns in their own units; intercept, then slopes; shape (..., p + 1)."""
+    coded = [levels.half for levels in draw.categorical for _ in levels.coded_levels]
+    halves = np.array([*(feature.half for feature in draw.features), *coded])
+    middles = np.array([*(feature.middle for feature in draw.features), *(1.0 - half for half in coded)])
+    own = line[..., 1:] / halves
+    start = line[..., 0] - (own * middles).sum(axis=-1)
+    return np.concatenate([start[..., None], own], axis=-1)
 
 
 def _model(draw: FitDraw, kind: str, coefficients: FloatArray) -> dict[str, Any]:
@@ -104,12 +111,6 @@ def _model(draw: FitDraw, kind: str, coefficients: FloatArray) -> dict[str, Any]
             for levels in draw.categorical
         }
     return model
-
-
-def _status(rows: float, draw: FitDraw, solution: Solution) -> str:
-    if rows < max(1.0, DEFINED_ABOVE * draw.products.stddev):
-        return UNDEFINED
-    return SHRUNK if solution.ridge > 0 else OK
 
 
 def _digits(value: float) -> float:

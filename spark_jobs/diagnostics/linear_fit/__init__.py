@@ -9,6 +9,7 @@ from the middle of each range to its ends.
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> from spark_jobs.statistics.cross_products import Bounded
+    >>> from spark_jobs.contract.options import CrossProductCells
     >>> design = CrossProductCells(
     ...     features=(Bounded(name="x", lower=0, upper=10),), outcome=Bounded(name="y", lower=0, upper=100)
     ... )
@@ -16,7 +17,7 @@ Example:
     >>> rows = CrossProducts.from_arrays({"x": x}, [20 + 5 * value for value in x], design=design)
     >>> result = release(rows, epsilon=1, noise=SeededNoise(1))
     >>> result.terms, result.coefficients.round(1).tolist()
-    (('intercept', 'x'), [20.0, 5.0])
+    (('intercept', 'x'), [20.1, 5.0])
 """
 
 from __future__ import annotations
@@ -26,13 +27,17 @@ from dataclasses import dataclass
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.figures import DEFINED_ABOVE
-from spark_jobs.contract.options import CrossProductCells, FitSettings, LinearFitOptions
-from spark_jobs.diagnostics._fits.measurement import FitDraw, measured
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, SHRUNK, UNDEFINED
+from spark_jobs.contract.options import FitSettings, LinearFitOptions
+from spark_jobs.contract.options.fits import Bounded
+from spark_jobs.diagnostics._fits.intervals import as_line, copies_for, least_squares_copies
+from spark_jobs.diagnostics._fits.measurement import FitDraw, layout_of
 from spark_jobs.diagnostics._fits.result import PrivateFit
-from spark_jobs.diagnostics._fits.solving import Solution
-from spark_jobs.diagnostics._fits.summary import summarise_fit
+from spark_jobs.diagnostics._fits.solving import Solution, solve
+from spark_jobs.diagnostics._fits.summary import Fitted, released_fit
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
+from spark_jobs.mechanisms.moment_matrix import NoisyProducts, noisy_products
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts
 
 __all__ = ["DIAGNOSTIC", "LinearFitDraw", "PrivateFit", "measure", "release", "summarise"]
@@ -40,7 +45,15 @@ __all__ = ["DIAGNOSTIC", "LinearFitDraw", "PrivateFit", "measure", "release", "s
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearFitDraw(FitDraw):
-    """The draw of a linear fit."""
+    """The draw of a linear fit.
+
+    Attributes:
+        outcome: the outcome with its bounds.
+        products: the noisy matrix; its rows and columns are the intercept, ``features``, ``categorical`` and outcome.
+    """
+
+    outcome: Bounded
+    products: NoisyProducts
 
 
 def measure_sums(statistic: CrossProducts, options: FitSettings, terms: Terms) -> LinearFitDraw:
@@ -52,13 +65,29 @@ def measure_sums(statistic: CrossProducts, options: FitSettings, terms: Terms) -
         terms: budget, relation and noise; delta is spent if the noise is Gaussian.
 
     Raises:
-        InvalidRequest: the sums are those of a label, not of an outcome.
+        InvalidRequest: these are rows with a label, not sums of an outcome.
     """
-    if not isinstance(statistic.design, CrossProductCells):
-        raise InvalidRequest(
-            "statistic", requirement="must have an outcome with bounds", remedy="use logistic_fit for labels"
-        )
-    return LinearFitDraw(**measured(statistic, options, terms))
+    if not isinstance(statistic, CrossProducts):
+        raise InvalidRequest("statistic", requirement="must be CrossProducts", remedy="use logistic_fit for labels")
+    design, meter = statistic.design, terms.meter()
+    products = noisy_products(
+        statistic.products,
+        layout=layout_of(design),
+        meter=meter,
+        neighbours=terms.neighbours,
+        noise=terms.noise,
+        method=options.method,
+    )
+    return LinearFitDraw(
+        features=design.features,
+        categorical=design.categorical,
+        outcome=design.outcome,
+        products=products,
+        confidence=options.confidence,
+        neighbours=terms.neighbours,
+        guarantee=terms.noise.guarantee,
+        spendings=meter.spendings,
+    )
 
 
 def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateFit:
@@ -68,24 +97,37 @@ def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateFit:
         measurement: the draw.
         seed: public seed of the simulations for intervals.
     """
-    outcome = measurement.outcome
-    if outcome is None:
-        raise ValueError("measurement: must be that of a linear fit")
-    middle, half = outcome.middle, outcome.half
+    products, middle, half = measurement.products, measurement.outcome.middle, measurement.outcome.half
+    stddev, step = products.stddev, 1 / products.layout.steps
+    solution = solve(products.matrix, stddev=stddev, step=step)
 
     def line(solution: Solution) -> tuple[FloatArray, FloatArray]:
         intercept = solution.outcome - (solution.slopes * solution.means).sum(axis=-1)
         return middle + half * intercept, half * solution.slopes
 
-    def fit(solution: Solution) -> dict[str, float]:
-        if solution.residual < DEFINED_ABOVE * solution.blur:
-            return {"residual_stddev": math.nan, "r_squared": math.nan}
-        return {
+    fit = {"residual_stddev": math.nan, "r_squared": math.nan}
+    if solution.residual >= DEFINED_ABOVE * solution.blur:
+        fit = {
             "residual_stddev": half * math.sqrt(solution.variance),
             "r_squared": 1.0 - float(solution.residual / solution.total),
         }
-
-    return summarise_fit(measurement, kind="linear", line=line, fit=fit, seed=seed)
+    noise = SeededNoise(seed)
+    drawn = products.copies(copies_for(products.layout.size), noise=noise)
+    noisy, sampled = least_squares_copies(
+        products.matrix, drawn, solution, stddev=stddev, step=step, line=line, noise=noise
+    )
+    rows, status = float(products.matrix[0, 0]), SHRUNK if solution.ridge > 0 else OK
+    fitted = Fitted(
+        line=as_line(line(solution)),
+        noisy=noisy,
+        sampled=sampled,
+        rows=rows,
+        ridge=float(solution.ridge),
+        status=UNDEFINED if rows < max(1.0, DEFINED_ABOVE * stddev) else status,
+        method=products.method,
+        fit=fit,
+    )
+    return released_fit(measurement, "linear", fitted)
 
 
 class Call(FitSettings, Terms):

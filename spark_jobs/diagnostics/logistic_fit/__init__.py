@@ -1,49 +1,54 @@
-"""Private logistic models of several variables, from noisy sums of products.
+"""Private logistic models of several variables, by noisy Newton passes.
 
 Guarantee: ``epsilon``-DP, or ``(epsilon, delta)``-DP by Gaussian noise, for one row added or removed, or replaced.
-The model and its intervals are all made from one noisy matrix (``mechanisms.moment_matrix``,
-with the proof).
+Every pass releases a gradient and a Hessian of the log likelihood (``mechanisms.newton_pass``, with the proof) at
+coefficients that are computed from the passes before it; passes compose adaptively, and nothing of them is published
+before the last. The model and its intervals are all made from this draw.
 
-The logistic log likelihood ``-log(1 + exp(-u))`` is replaced by its best polynomial of degree two on
-``[-radius, radius]``, in Chebyshev's sense, so that sums of products are all that it needs of the rows: polynomial
-approximate sufficient statistics (Huggins, Adams, Broderick, "PASS-GLM", NeurIPS 2017). With labels y of -1 and 1 and
-the polynomial ``b0 + b1 u + b2 u^2`` its maximum is ``-b1 / (2 b2)`` times the least squares fit of y: the same
-direction at any radius, and so the same ROC curve; the radius stretches it.
-
-``intercept="matched"`` moves the intercept so that the mean probability is the noisy share of positives, if the linear
-predictor is normal with the mean and variance that the noisy sums give it; ``"polynomial"`` keeps the polynomial's own.
+Without noise it is the maximum likelihood fit of the clipped, rounded rows: at an epsilon of 10^6, within 1% of
+statsmodels'. Where the class sizes say that noise would hide a Newton step, there is one pass, at 0, and the result is
+the maximum of a polynomial in place of the log likelihood (``surrogate``): its status is ``shrunk``.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
-    >>> from spark_jobs.statistics.cross_products import Bounded
-    >>> design = LabelProductCells(features=(Bounded(name="x", lower=0, upper=1),))
-    >>> x, y = [0.0, 0.0, 1.0, 1.0] * 5000, [0, 0, 0, 1] * 5000
-    >>> result = release(CrossProducts.from_arrays({"x": x}, y, design=design), epsilon=1, noise=SeededNoise(1))
+    >>> from spark_jobs.statistics.labelled_rows import Bounded, LabelledRowCells
+    >>> design = LabelledRowCells(features=(Bounded(name="x", lower=0, upper=1),))
+    >>> x, y = [0.0, 0.0, 1.0, 1.0] * 5000, [0, 1, 1, 1] * 5000
+    >>> result = release(LabelledRows.from_arrays({"x": x}, y, design=design), epsilon=1, noise=SeededNoise(1))
     >>> result.model["kind"], result.model["bounds"], round(result.fit["positives"], 2)
-    ('logistic', {'x': [0.0, 1.0]}, 0.25)
+    ('logistic', {'x': [0.0, 1.0]}, 0.75)
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logit
 
-from spark_jobs.arrays import FloatArray
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options import LabelProductCells, LogisticFitOptions, LogisticFitSettings
-from spark_jobs.diagnostics._fits.measurement import FitDraw, measured
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, SHRUNK, UNDEFINED
+from spark_jobs.contract.options import LogisticFitOptions, LogisticFitSettings
+from spark_jobs.contract.options.fits import InterceptMethod
+from spark_jobs.diagnostics._fits.intervals import as_line, copies_for, least_squares_copies, normals
+from spark_jobs.diagnostics._fits.measurement import FitDraw, layout_of
 from spark_jobs.diagnostics._fits.result import PrivateFit
-from spark_jobs.diagnostics._fits.solving import Solution
-from spark_jobs.diagnostics._fits.summary import summarise_fit
+from spark_jobs.diagnostics._fits.solving import solve
+from spark_jobs.diagnostics._fits.summary import Fitted, released_fit
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
-from spark_jobs.statistics import CrossProducts
+from spark_jobs.diagnostics.logistic_fit.newton import newton_step
+from spark_jobs.diagnostics.logistic_fit.passes import step_of, take_passes
+from spark_jobs.diagnostics.logistic_fit.surrogate import products_at_0, surrogate_line
+from spark_jobs.mechanisms.moment_matrix import Layout
+from spark_jobs.mechanisms.newton_pass import NewtonPass
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import LabelledRows
 
 __all__ = ["DIAGNOSTIC", "LogisticFitDraw", "PrivateFit", "measure", "release", "summarise"]
 
-NODES = 61
-HALVINGS = 60
+LONG_STEP = 0.5
+"""The longest last step after which the remainder is small enough to be described by intervals."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,28 +56,51 @@ class LogisticFitDraw(FitDraw):
     """The draw of a logistic fit.
 
     Attributes:
-        radius: the polynomial's.
-        intercept: ``matched`` or ``polynomial``.
+        radius, intercept: of the start.
+        layout: the meaning of the passes' entries: intercept, ``features`` and ``categorical``.
+        sizes: noisy numbers of rows with label 0 and 1.
+        sizes_stddev: of their noise.
+        passes: gradients and Hessians, in order; the first is at 0. One alone is a fit of the polynomial.
     """
 
     radius: float
-    intercept: str
+    intercept: InterceptMethod
+    layout: Layout
+    sizes: Int64Array
+    sizes_stddev: float
+    passes: tuple[NewtonPass, ...]
 
 
-def measure_sums(statistic: CrossProducts, options: LogisticFitSettings, terms: Terms) -> LogisticFitDraw:
-    """Draw the noise of a logistic fit; ``(epsilon, delta)``-DP for one row added, removed or replaced.
+def measure_rows(statistic: LabelledRows, options: LogisticFitSettings, terms: Terms) -> LogisticFitDraw:
+    """Draw the noise of a logistic fit, in passes over the rows; ``(epsilon, delta)``-DP, see the module.
 
     Args:
-        statistic: exact sums of a design with a label; private.
+        statistic: rows with a label; private.
         options: the settings.
         terms: budget, relation and noise; delta is spent if the noise is Gaussian.
 
     Raises:
-        InvalidRequest: the sums are not of a label.
+        InvalidRequest: these are not rows with a label, or the noise is Gaussian and there is no delta.
     """
-    if not isinstance(statistic.design, LabelProductCells):
-        raise InvalidRequest("statistic", requirement="must have a label", remedy="use linear_fit for other outcomes")
-    return LogisticFitDraw(**measured(statistic, options, terms), radius=options.radius, intercept=options.intercept)
+    if not isinstance(statistic, LabelledRows):
+        raise InvalidRequest("statistic", requirement="must be LabelledRows", remedy="use linear_fit for sums")
+    design = statistic.design
+    layout = layout_of(design)
+    drawn = take_passes(statistic, layout, options, terms)
+    return LogisticFitDraw(
+        features=design.features,
+        categorical=design.categorical,
+        radius=options.radius,
+        intercept=options.intercept,
+        layout=layout,
+        sizes=drawn.sizes,
+        sizes_stddev=drawn.sizes_stddev,
+        passes=drawn.passes,
+        confidence=options.confidence,
+        neighbours=terms.neighbours,
+        guarantee=terms.noise.guarantee,
+        spendings=drawn.spendings,
+    )
 
 
 def summarise(measurement: LogisticFitDraw, *, seed: int) -> PrivateFit:
@@ -82,50 +110,73 @@ def summarise(measurement: LogisticFitDraw, *, seed: int) -> PrivateFit:
         measurement: the draw.
         seed: of the simulations behind intervals; public.
     """
-    stretch = stretched(measurement.radius)
-
-    def line(solution: Solution) -> tuple[FloatArray, FloatArray]:
-        slopes = stretch * solution.slopes
-        at_means = (slopes * solution.means).sum(axis=-1)
-        if measurement.intercept == "polynomial":
-            return stretch * solution.outcome - at_means, slopes
-        return _matching(solution, slopes) - at_means, slopes
-
-    def fit(solution: Solution) -> dict[str, float]:
-        return {"positives": float((1.0 + solution.outcome) / 2.0)}
-
-    return summarise_fit(measurement, kind="logistic", line=line, fit=fit, seed=seed)
-
-
-def stretched(radius: float) -> float:
-    """``-b1 / (2 b2)`` of the polynomial: so many times a least squares fit of labels -1 and 1 is its maximum."""
-    # coefficients of T1(u) = u and T2(u) = 2 u^2 - 1, by values where T3 is 0
-    nodes = np.cos((2 * np.arange(3) + 1) * np.pi / 6)
-    values = -np.logaddexp(0.0, -radius * nodes)
-    first, second = (2.0 / 3.0 * (values @ of) for of in (nodes, 2.0 * nodes**2 - 1.0))
-    return float(-first * radius / (4.0 * second))
-
-
-def _matching(solution: Solution, slopes: FloatArray) -> FloatArray:
-    """The mean linear predictor at which the mean probability is the share of positives; shape (...)."""
-    at, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    weights = weights / weights.sum()
-    smallest = 0.5 / (solution.rows + 1.0)
-    share = np.clip((1.0 + solution.outcome) / 2.0, smallest, 1.0 - smallest)
-    ridged = np.einsum("...i,...ij,...j->...", slopes, solution.spread, slopes) - solution.ridge * (slopes**2).sum(
-        axis=-1
+    noise = SeededNoise(seed)
+    newton = len(measurement.passes) > 1
+    line, noisy, sampled, ridge, status = (_newton_fit if newton else _surrogate_fit)(measurement, noise)
+    rows, positives, stddev = _sizes(measurement)
+    if rows < max(1.0, DEFINED_ABOVE * stddev):
+        status = UNDEFINED
+    fitted = Fitted(
+        line=line,
+        noisy=noisy,
+        sampled=sampled,
+        rows=rows,
+        ridge=ridge,
+        status=status,
+        method=measurement.passes[-1].method,
+        fit={"positives": min(max(positives / max(rows, 1.0), 0.0), 1.0)},
     )
-    deviation = np.sqrt(np.maximum(ridged, 0.0) / solution.rows)
-    steps = deviation[..., None] * at
-    # normal spread pulls means towards a half, so the place is beyond the share's own log odds
-    reach = np.abs(logit(share)) + 10.0 * deviation + 1.0
-    low, high = -reach, reach
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        above = (expit(middle[..., None] + steps) * weights).sum(axis=-1) > share
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    matched: FloatArray = (low + high) / 2.0
-    return matched
+    return released_fit(measurement, "logistic", fitted)
+
+
+def _sizes(measurement: LogisticFitDraw) -> tuple[float, float, float]:
+    """Rows, those with label 1, and the standard deviation of the rows' noise; by class sizes, or by the pass at 0."""
+    first, layout = measurement.passes[0], measurement.layout
+    by_pass = 4.0 * first.stddevs(layout)[1]
+    if by_pass < math.sqrt(2.0) * measurement.sizes_stddev:
+        rows = 4.0 * float(first.curvature(layout)[0, 0])
+        return rows, rows / 2 + float(first.slope(layout)[0]), by_pass
+    negatives, positives = (float(size) for size in measurement.sizes)
+    return negatives + positives, positives, math.sqrt(2.0) * measurement.sizes_stddev
+
+
+Parts = tuple[FloatArray, FloatArray, FloatArray, float, str]
+"""The linear predictor, its copies with noise, those with noise and sampling, the ridge and the status."""
+
+
+def _newton_fit(measurement: LogisticFitDraw, noise: SeededNoise) -> Parts:
+    """The step of the last pass; its copies have other noise in gradient and Hessian, and what a further step moves."""
+    last, layout = measurement.passes[-1], measurement.layout
+    step, stddev = step_of(last, layout), last.stddevs(layout)[1]
+    count = copies_for(layout.size + 1)
+    gradients, hessians = last.copies(count, layout, noise=noise)
+    copies = newton_step(
+        last.slope(layout) + gradients,
+        last.curvature(layout) + hessians,
+        last.coefficients,
+        stddev=stddev,
+        grid=1 / layout.steps,
+        min_ridge=float(step.ridge),
+    )
+    line = last.coefficients + step.taken()
+    noisy = last.coefficients + copies.taken() + normals(noise, count, layout.size) * step.remainder()
+    sampled = noisy + step.sampling(normals(noise, count, layout.size))
+    # a ridge that only the lattice asks for shrinks what the rows do not tell
+    shrunk = float(step.ridge) > 2.0 * float(step.weight) / layout.steps**2
+    long = bool(step.shortened) or float(step.length) > LONG_STEP
+    return line, noisy, sampled, float(step.ridge), SHRUNK if shrunk or long else OK
+
+
+def _surrogate_fit(measurement: LogisticFitDraw, noise: SeededNoise) -> Parts:
+    """The fit of the polynomial, from the pass at 0 alone."""
+    [only], layout = measurement.passes, measurement.layout
+    stddev, step = 4.0 * only.stddevs(layout)[1], 1 / layout.steps
+    products = products_at_0(only.slope(layout), only.curvature(layout))
+    solution = solve(products, stddev=stddev, step=step)
+    line = surrogate_line(measurement.radius, measurement.intercept)
+    drawn = products_at_0(*only.copies(copies_for(layout.size + 1), layout, noise=noise))
+    noisy, sampled = least_squares_copies(products, drawn, solution, stddev=stddev, step=step, line=line, noise=noise)
+    return np.asarray(as_line(line(solution))), noisy, sampled, float(solution.ridge), SHRUNK
 
 
 class Call(LogisticFitSettings, Terms):
@@ -135,7 +186,7 @@ class Call(LogisticFitSettings, Terms):
 DIAGNOSTIC = Diagnostic(
     options=LogisticFitOptions,
     call=Call,
-    measurement=Measurement[CrossProducts, LogisticFitDraw](draw=LogisticFitDraw, measure=measure_sums),
+    measurement=Measurement[LabelledRows, LogisticFitDraw](draw=LogisticFitDraw, measure=measure_rows),
     summarise=summarise,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

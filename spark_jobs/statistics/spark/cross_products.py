@@ -36,11 +36,13 @@ def number(value: Column, bounds: Bounded) -> Column:
 
 
 def levels(place: Column, count: int) -> list[Column]:
-    """The entries for the levels but the first of a categorical column, from the index of the row's level.
+    """The entries of a categorical column, from the index of the row's level.
 
-    For any index at most one entry is not 0; the sensitivity of the sums depends on this.
+    Of two levels: one entry, ``-LATTICE`` or ``LATTICE``. Of more: one for each but the first, of which at most one is
+    not 0 for any index; the sensitivity of the sums depends on this.
     """
-    return [sf.when(place == other, LATTICE).otherwise(0) for other in range(1, count)]
+    absent = -LATTICE if count == 2 else 0
+    return [sf.when(place == other, LATTICE).otherwise(absent) for other in range(1, count)]
 
 
 def sign(label: Column) -> Column:
@@ -78,8 +80,8 @@ def sums_of_rows(df: DataFrame, row: str, design: Design) -> Int64Array:
     return products
 
 
-def sum_table(df: DataFrame, *, design: Design, label: str) -> Int64Array:
-    """The matrix of sums over a table with a column for each feature, level and outcome of the design."""
+def table_rows(df: DataFrame, *, design: Design, label: str = "") -> tuple[DataFrame, str]:
+    """The rows of a table with a column for each feature, level and outcome of the design, and their column's name."""
     terms = [number(_literally(df, feature.name), feature) for feature in design.features]
     for column in design.categorical:
         values = level_column(df, _quoted(column.column), column.column)
@@ -93,7 +95,7 @@ def sum_table(df: DataFrame, *, design: Design, label: str) -> Int64Array:
         terms.append(number(_literally(df, design.outcome.name), design.outcome))
     else:
         terms.append(sign(_literally(df, label)))
-    return sums_of_rows(df.select(row_of(terms).alias(_ROW)), _ROW, design)
+    return df.select(row_of(terms).alias(_ROW)), _ROW
 
 
 def _literally(df: DataFrame, name: str) -> Column:

@@ -9,7 +9,7 @@ import pytest
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics import CrossProducts
-from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, LabelProductCells, Levels
+from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, Levels
 from tests.support.spark import settings as spark_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.verify]
@@ -62,17 +62,18 @@ def test_rows_are_summed_like_arrays_without_generated_code(spark):
         )
 
 
-def test_labels_and_whole_numbers_are_summed_like_arrays(spark):
-    design = LabelProductCells(
-        features=(Bounded(name="n", lower=0, upper=100),), categorical=(Levels(column="k", levels=("1", "2", "-3")),)
+def test_whole_numbers_are_summed_like_arrays(spark):
+    design = CrossProductCells(
+        features=(Bounded(name="n", lower=0, upper=100),),
+        categorical=(Levels(column="k", levels=("1", "2", "-3")), Levels(column="m", levels=("0", "1"))),
+        outcome=Bounded(name="y", lower=0, upper=1),
     )
     table = [(5, 1, 1), (2**62, 2, 0), (-(2**62), -3, 1), (7, 2, 2), (None, 2, 1), (50, None, None), (50, None, 0)]
-    frame = spark.createDataFrame(table, "n bigint, k int, label int")
-    columns = {"n": [row[0] for row in table], "k": [row[1] for row in table]}
-    labels = [row[2] for row in table]
-    assert CrossProducts.from_dataframe(frame, design=design) == CrossProducts.from_arrays(
-        columns, labels, design=design
-    )
+    frame = spark.createDataFrame([(*row, row[2]) for row in table], "n bigint, k int, y int, m int")
+    columns = {"n": [row[0] for row in table], "k": [row[1] for row in table], "m": [row[2] for row in table]}
+    outcomes = [row[2] for row in table]
+    found = CrossProducts.from_dataframe(frame, design=design)
+    assert found == CrossProducts.from_arrays(columns, outcomes, design=design)
 
 
 def test_an_empty_table_has_sums_of_nothing(spark):
@@ -82,7 +83,7 @@ def test_an_empty_table_has_sums_of_nothing(spark):
 
 def test_many_terms_are_summed_in_one_pass(spark):
     features = tuple(Bounded(name=f"x{place}", lower=0, upper=1) for place in range(40))
-    design = LabelProductCells(features=features)
+    design = CrossProductCells(features=features, outcome=Bounded(name="label", lower=0, upper=1))
     random = np.random.default_rng(8)
     values = random.uniform(size=(200, 40))
     labels = random.integers(0, 2, 200)
@@ -98,9 +99,10 @@ def test_many_terms_are_summed_in_one_pass(spark):
 
 def test_a_column_that_does_not_fit_is_refused(spark):
     frame = spark.createDataFrame([("text", 1)], "n string, label int")
-    design = LabelProductCells(features=(Bounded(name="n", lower=0, upper=1),))
+    outcome = Bounded(name="label", lower=0, upper=1)
+    design = CrossProductCells(features=(Bounded(name="n", lower=0, upper=1),), outcome=outcome)
     with pytest.raises(InvalidRequest, match="must be numeric or boolean"):
         CrossProducts.from_dataframe(frame, design=design)
-    missing = LabelProductCells(features=(), categorical=(Levels(column="m", levels=("a", "b")),))
+    missing = CrossProductCells(features=(), categorical=(Levels(column="m", levels=("a", "b")),), outcome=outcome)
     with pytest.raises(InvalidRequest, match="must be a column of the table"):
         CrossProducts.from_dataframe(frame, design=missing)
