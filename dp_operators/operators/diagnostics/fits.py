@@ -57,9 +57,11 @@ class LogisticFitOperator(DiagnosticOperator):
         confidence: nominal level of the intervals.
         features: columns or expressions of the allow-list, with public bounds: ``{"age": [18, 80]}``.
         categorical: columns with their public levels, the reference first: ``{"region": ["north", "south"]}``.
-        radius: the largest size of a linear predictor for which the polynomial approximates the logistic function.
-        intercept: ``matched`` moves it so that the mean probability is the noisy share of positive rows; ``polynomial``
-            leaves it as the polynomial gives it.
+        radius: where the Newton passes start: at the maximum of a polynomial that approximates the logistic log
+            likelihood for linear predictors up to this size. It matters for the result only where the noise leaves
+            nothing to pay for passes.
+        intercept: of the start. ``matched`` moves it so that the mean probability is the noisy share of positive rows;
+            ``polynomial`` leaves it as the polynomial gives it.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
 
