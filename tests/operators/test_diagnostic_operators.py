@@ -122,9 +122,12 @@ def test_options_may_be_templates_and_other_tasks_results() -> None:
     assert (options.method, options.thresholds) == ("fixed_cells", 32)  # type: ignore[attr-defined]
 
 
-def test_it_survives_serialisation_and_takes_default_arguments() -> None:
-    from airflow.serialization.serialized_objects import DagSerialization
+def test_it_survives_serialisation_and_takes_default_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization, OperatorSerialization
 
+    # a DAG that was read from the database in this process may have left them off, as a scheduler does
+    for serialization in (BaseSerialization, DagSerialization, OperatorSerialization):
+        monkeypatch.setattr(serialization, "_load_operator_extra_links", True)
     common = {name: GIVEN[name] for name in ("account", "output", "epsilon")}
     with DAG("visits", schedule=None, default_args=common) as dag:
         CalibrationOperator(**{name: value for name, value in GIVEN.items() if name not in common}, bins=16)
