@@ -82,7 +82,9 @@ class _LabelledRows(_Products):
 
         def sums_at(position: Int64Array) -> NewtonSums:
             failpoint("before_pass")
-            return NewtonSums(**newton_sums(rows, key, position))
+            sums = NewtonSums(**newton_sums(rows, key, position))
+            failpoint("after_pass")
+            return sums
 
         return LabelledRows(design=statistic, sums_at=sums_at)
 

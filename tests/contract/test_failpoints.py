@@ -14,6 +14,7 @@ from spark_jobs.contract.store.failpoints import (
     APPLICATION_POINTS,
     FAILPOINTS,
     LEDGER_POINTS,
+    PASS_POINTS,
     PROTOCOL_POINTS,
     STREAM_APPLICATION_POINTS,
     STREAM_POINTS,
@@ -23,7 +24,7 @@ from spark_jobs.contract.store.failpoints import (
 
 ROOT = Path(__file__).parents[2]
 OF_PROTOCOL = (PROTOCOL_POINTS, STREAM_POINTS)
-OF_APPLICATION = (APPLICATION_POINTS, STREAM_APPLICATION_POINTS)
+OF_APPLICATION = (APPLICATION_POINTS, PASS_POINTS, STREAM_APPLICATION_POINTS)
 
 
 def _process():

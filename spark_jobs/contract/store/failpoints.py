@@ -53,7 +53,6 @@ ApplicationPoint = Literal[
     "before_count",
     "after_count",
     "before_draw",
-    "before_pass",
     "after_draw",
     "before_store_draw",
     "after_store_draw",
@@ -63,6 +62,9 @@ ApplicationPoint = Literal[
     "after_draft_manifest",
 ]
 """Steps of the Spark application."""
+
+PassPoint = Literal["before_pass", "after_pass"]
+"""Steps of each pass of a fit, between ``before_draw`` and ``after_draw``."""
 
 StreamPoint = Literal[
     "before_record_steps",
@@ -81,12 +83,14 @@ LedgerPoint = Literal["ledger_before_write", "ledger_before_commit", "ledger_aft
 PROTOCOL_POINTS: tuple[ProtocolPoint, ...] = get_args(ProtocolPoint)
 APPLICATION_POINTS: tuple[ApplicationPoint, ...] = get_args(ApplicationPoint)
 LEDGER_POINTS: tuple[LedgerPoint, ...] = get_args(LedgerPoint)
+PASS_POINTS: tuple[PassPoint, ...] = get_args(PassPoint)
 STREAM_POINTS: tuple[StreamPoint, ...] = get_args(StreamPoint)
 STREAM_APPLICATION_POINTS: tuple[StreamApplicationPoint, ...] = get_args(StreamApplicationPoint)
-Point = ProtocolPoint | ApplicationPoint | StreamPoint | StreamApplicationPoint | LedgerPoint
+Point = ProtocolPoint | ApplicationPoint | PassPoint | StreamPoint | StreamApplicationPoint | LedgerPoint
 FAILPOINTS: tuple[Point, ...] = (
     *PROTOCOL_POINTS,
     *APPLICATION_POINTS,
+    *PASS_POINTS,
     *STREAM_POINTS,
     *STREAM_APPLICATION_POINTS,
     *LEDGER_POINTS,
