@@ -78,7 +78,7 @@ def form(value: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.verify
 @pytest.mark.parametrize("method", ["auto", "noisy_stats", "noisy_intercept", "noisy_moments", "dp_grad_descent"])
 def test_lines_of_no_row_and_of_many_have_the_same_form(method: str) -> None:
     made = asked({**GROUPED, "method": method}, model=None)

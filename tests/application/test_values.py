@@ -79,7 +79,7 @@ def test_columns_that_do_not_fit_are_refused_for_the_schema(table: tuple[Any, Pa
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.verify
 @pytest.mark.parametrize("diagnostic", ["ecdf", LOG, FOUND], ids=["scores", "log", "found"])
 def test_a_draw_makes_the_same_draft_again_and_again(diagnostic: Any) -> None:
     asked = request(diagnostics=["roc_curve", diagnostic])

@@ -236,6 +236,7 @@ def test_data_sets_are_named_as_openlineage_names_them(identity: str, namespace:
 
 @pytest.mark.airflow
 @pytest.mark.slow
+@pytest.mark.verify
 @pytest.mark.usefixtures("airflow_database", "quick_release")
 def test_airflow_stores_the_event_and_the_links(given: dict[str, Any], tmp_path: Path) -> None:
     from airflow.models.asset import AssetEvent, AssetModel

@@ -9,6 +9,7 @@ from tests.support.streams import a_stream
 
 
 @pytest.mark.slow
+@pytest.mark.verify
 def test_a_report_is_replaced_and_a_folder_without_a_stream_is_left_alone(tmp_path):
     publish_stream(tmp_path / "stream", a_stream(), np.full((24, 1), 40), parts=2)
     (tmp_path / "stream/report.html").write_text("an old page")

@@ -317,6 +317,7 @@ MIXED = st.builds(
 """Expressions of which some put together what does not fit."""
 
 
+@pytest.mark.verify
 @settings(QUERIES, max_examples=10 * EXAMPLES)
 @given(text=MIXED)
 def test_what_is_known_without_spark_is_what_spark_is_given(nasty: DataFrame, text: str) -> None:
