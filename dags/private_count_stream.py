@@ -3,6 +3,9 @@
 The arrivals are invented. The account pays epsilon 1 once, for every hour of two years; no run pays again. A run that
 is late, repeated, cleared or backfilled releases the hours that are due and not released yet, in order, and no hour
 twice. A run that is triggered by hand releases all hours that have ended.
+
+Name a file in the environment variable DP_DIAGNOSTICS_STREAM_KEYS_FILE of every worker; the example writes a key into
+it.
 """
 
 from airflow.sdk import DAG, task, timezone

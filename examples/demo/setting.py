@@ -59,10 +59,6 @@ ARRIVALS_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "arrivals"
 ARRIVALS_OUTPUT = _releases(ARRIVALS_ACCOUNT)
 ARRIVALS_TABLE = {"path": str(ARRIVALS_TABLE_FOLDER), "snapshot": {"path_version": VISITS_VERSION}}
 ARRIVALS_START = f"{lake.ARRIVALS_FROM}T00:00:00Z"
-STREAM_KEYS = Path(
-    os.environ.setdefault(STREAM_KEYS_FILE_VARIABLE, str(_folder("DP_DEMO_LAKE", "lake") / "stream.keys"))
-)
-"""The file with the key that encrypts the state of streams; a real one is mounted by an administrator."""
 
 
 def prepare() -> None:
@@ -87,11 +83,12 @@ def prepare_visits(version: str) -> None:
 
 
 def prepare_arrivals(version: str) -> None:
-    """The same for the table of arrivals, with a key for the state of the stream."""
+    """The same for the table of arrivals; the file for the stream's keys gets one if it is named and not there yet."""
     lake.write_arrivals(ARRIVALS_TABLE_FOLDER, version)
-    if not STREAM_KEYS.exists():
-        STREAM_KEYS.touch(mode=0o600)
-        STREAM_KEYS.write_text(f"demo:{secrets.token_hex(32)}\n")
+    keys = os.environ.get(STREAM_KEYS_FILE_VARIABLE)
+    if keys and not Path(keys).exists():
+        Path(keys).touch(mode=0o600)
+        Path(keys).write_text(f"demo:{secrets.token_hex(32)}\n")
     _open(ARRIVALS_ACCOUNT, ARRIVALS_CAP, ARRIVALS_TABLE_FOLDER, ARRIVALS_OUTPUT, version=version)
 
 
