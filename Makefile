@@ -13,8 +13,8 @@ PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13; do \
 # Where `make images` keeps bases and images.
 IMAGES ?= build/images
 
-# A process for each processor, up to four. Each file runs in one process; all files that need Spark run in the same one.
-# one process more than processors: it fills the time in which the others wait for Airflow, Spark and databases
+# One process more than processors, up to four: it fills the time in which the others wait for Airflow, Spark and
+# databases. Each file runs in one process; all files that need Spark run in the same one.
 PARALLEL = --numprocesses=$$(($$(nproc 2>/dev/null || echo 2) + 1)) --maxprocesses=4 --dist=loadfile
 # The tests start hundreds of processes; without compiled modules, each would compile everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
