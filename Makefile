@@ -44,7 +44,7 @@ $(STAMP): requirements.lock setup.cfg pyproject.toml
 demo: $(STAMP) ## a real DAG releases a private ROC curve; the budget blocks the next release
 	$(BIN)/python -m examples.demo
 
-test: $(STAMP) ## lint, and every test but those of verify and soak: under ten minutes on two processors
+test: $(STAMP) ## lint, and every test but those of verify and soak: about ten minutes on two processors
 	$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest $(PARALLEL) -m "not verify and not soak"
 
