@@ -43,7 +43,14 @@ def _keys(given: argparse.Namespace) -> None:
 def _serve(given: argparse.Namespace) -> None:
     keys = Keys.from_text(Path(given.keys).read_text())
     agreement = Agreement.parse(parse_json(Path(given.agreement).read_bytes(), what="agreement"))
-    sums = Summing(agreement=agreement, keys=keys, server=given.server, poll_seconds=given.poll_seconds).serve()
+    server = Summing(
+        agreement=agreement,
+        keys=keys,
+        server=given.server,
+        receipts=given.receipts,
+        poll_seconds=given.poll_seconds,
+    )
+    sums = server.serve()
     sys.stdout.write(f"{sums} sums published; all silos have the same draw\n")
 
 
@@ -58,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("agreement", metavar="AGREEMENT.json")
     serve.add_argument("--server", required=True, help="this server's name in the agreement")
     serve.add_argument("--keys", required=True, metavar="FILE", help="this server's private keys")
+    serve.add_argument(
+        "--receipts", required=True, metavar="FOLDER", help="kept by this server alone: what it has summed"
+    )
     serve.add_argument(
         "--poll-seconds", type=float, default=1.0, help="pause between looks into the folder (default: 1)"
     )

@@ -1,9 +1,11 @@
 """The rounds of a federated release between machines: silos and servers meet in the servers' folders.
 
 A server's folder has, for each round ``r``, an object of each silo, ``r/share-of-SILO``, and the server's ``r/sum``.
-Every object is created once and never changed, so whoever is killed and runs again finds what it wrote, and goes on: a
-silo derives the masks of its shares from its keys, so that shares that two attempts wrote fit together; a server whose
-sum is there does not draw noise again, and noise that was drawn and not written has been seen by nobody.
+Every object is created once, so whoever is killed and runs again finds what it wrote, and goes on. Where the owner of a
+store deletes an object, the next attempt makes the same one again: a silo's masks depend on its keys and its vector
+alone, and a server's noise on its keys and the shares that it sums (``derived``). Before a server draws, it writes the
+hash of those shares into a folder of its own, and never sums others in that round, so that nobody who replaces shares
+in a store can compare two sums.
 
 A round ends with a sum of each server, or with its refusal if a share is missing after the agreed time or is not right.
 After a refusal nothing of the release can be published: every silo fails with the reason, and cannot ask again under
@@ -19,20 +21,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
-from spark_jobs.arrays import Int64Array, UInt64Array
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, plain
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.federation.additive import Share, add, reconstruct, residues, split
 from spark_jobs.federation.agreement import Agreement, Keys, Participant, Server
+from spark_jobs.federation.derived import DerivedWords, derived_key
 from spark_jobs.federation.messages import Header, MessageRejected, context, decrypt, encrypt, read, sign, vector
 from spark_jobs.federation.noise_shares import NoiseShare
-from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
+from spark_jobs.mechanisms.noise import Cost
 
 EVERYBODY = "all"
 _MAX_ROUNDS = 1000
@@ -65,20 +63,6 @@ class _Meeting:
         return content
 
 
-class _Masks:
-    """The masks of one vector's shares, derived from a silo's keys: every attempt makes the same ones."""
-
-    def __init__(self, keys: Keys, header: Header) -> None:
-        secret = keys.encryption.private_bytes_raw()
-        bound = json.dumps(["masks", header.agreement, header.turn]).encode()
-        key = HKDF(algorithm=SHA256(), length=32, salt=None, info=bound).derive(secret)
-        self._stream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
-
-    def words(self, count: int) -> UInt64Array:
-        """The next ``count`` words."""
-        return np.frombuffer(self._stream.update(bytes(8 * count)), dtype="<u8").astype(np.uint64)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Silo(_Meeting):
     """A silo's side of all rounds.
@@ -109,13 +93,17 @@ class Silo(_Meeting):
             shape=values.shape,
             epsilon=plain(exact_decimal(epsilon)),
             l1_sensitivity=l1_sensitivity,
+            tag=self._derived("tag", turn, values).hex(),
         )
-        shares = split(values, servers=len(self.agreement.servers), noise=_Masks(self.keys, header))
+        masks = DerivedWords(self._derived("masks", turn, values))
+        shares = split(values, servers=len(self.agreement.servers), noise=masks)
         for server, share in zip(self.agreement.servers, shares, strict=True):
             sealed = replace(header, recipient=server.name)
             payload = encrypt(share, recipient=server, context=context(sealed))
             self._write(server, turn, sign(sealed, payload, keys=self.keys))
         try:
+            for server in self.agreement.servers:
+                self._require_same(server, header)
             return reconstruct([self._sum_of(server, header) for server in self.agreement.servers])
         except MessageRejected as problem:
             raise FederationFailed(str(problem)) from None
@@ -136,6 +124,22 @@ class Silo(_Meeting):
                 self._answer(server, turn, kinds=("end",))
         except MessageRejected as problem:
             raise FederationFailed(str(problem)) from None
+
+    def _derived(self, purpose: str, turn: int, values: Int64Array) -> bytes:
+        return derived_key(self.keys, purpose, agreement=self.agreement.sha256, turn=turn, vectors=[residues(values)])
+
+    def _require_same(self, server: Server, header: Header) -> None:
+        """Reject an earlier attempt's share of another vector: the shares of two vectors do not fit together."""
+        own = next(silo for silo in self.agreement.silos if silo.name == self.silo)
+        content = open_store(server.folder).read(_share_uri(server, header.turn, self.silo)) or b""
+        found, _ = read(
+            content, agreement=self.agreement, sender=own, kinds=("share",), turn=header.turn, recipient=server.name
+        )
+        if found.tag != header.tag:
+            raise MessageRejected(
+                f"an earlier attempt of silo {self.silo} has shared another vector in round {header.turn}; "
+                "begin a new session"
+            )
 
     def _write(self, server: Server, turn: int, content: bytes) -> None:
         open_store(server.folder).create(_share_uri(server, turn, self.silo), content)
@@ -168,11 +172,11 @@ class Summing(_Meeting):
 
     Attributes:
         server: the server's name.
-        noise: source of the uniform bits of its shares of noise (``SecureNoise`` in production).
+        receipts: a folder or URI that this server alone can write to; it outlives every attempt.
     """
 
     server: str
-    noise: Noise = field(default_factory=SecureNoise)
+    receipts: str
 
     def __post_init__(self) -> None:
         _require_own(self.agreement.servers, self.server, self.keys)
@@ -257,7 +261,21 @@ class Summing(_Meeting):
             contributors=len(self.agreement.servers),
             colluding=self.agreement.colluding,
         )
-        return add([*shares, residues(law.draw(header.shape, noise=self.noise))])
+        receipt, key = (
+            derived_key(self.keys, purpose, agreement=header.agreement, turn=header.turn, vectors=shares)
+            for purpose in ("receipt", "noise")
+        )
+        self._require_unsummed(header, receipt)
+        return add([*shares, residues(law.draw(header.shape, noise=DerivedWords(key)))])
+
+    def _require_unsummed(self, header: Header, receipt: bytes) -> None:
+        """Reject the shares if this server has summed others in this round, whatever has become of that sum."""
+        store = open_store(self.receipts)
+        uri = f"{self.receipts.rstrip('/')}/{header.agreement}/{header.turn}"
+        content = receipt + repr(header.terms).encode()
+        store.create(uri, content)
+        if store.read(uri) != content:
+            raise MessageRejected(f"round {header.turn} has been summed from other shares; begin a new session")
 
 
 def draw_hash(draw: object) -> str:

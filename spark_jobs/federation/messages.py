@@ -9,8 +9,8 @@ counts. Published sums are in the clear.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from pydantic import NonNegativeInt, TypeAdapter
 
 from spark_jobs.federation.additive import Share
 from spark_jobs.federation.agreement import Agreement, Keys, Participant
@@ -42,21 +43,26 @@ class Header:
         sender, recipient: names; the recipient of a sum or a refusal is "all".
         shape: of the vector.
         epsilon, l1_sensitivity: of the noise, as the measurement asks for it.
+        tag: of a share, what tells one vector of its silo from another, and nothing about either to anybody else.
     """
 
     agreement: str
     kind: str
-    turn: int
+    turn: NonNegativeInt
     sender: str
     recipient: str
-    shape: tuple[int, ...] = ()
+    shape: tuple[NonNegativeInt, ...] = ()
     epsilon: str = "0"
-    l1_sensitivity: int = 0
+    l1_sensitivity: NonNegativeInt = 0
+    tag: str = ""
 
     @property
     def terms(self) -> tuple[tuple[int, ...], str, int]:
         """On what all shares of a round must agree."""
         return self.shape, self.epsilon, self.l1_sensitivity
+
+
+_HEADER = TypeAdapter(Header)
 
 
 def sign(header: Header, payload: bytes, *, keys: Keys) -> bytes:
@@ -78,9 +84,8 @@ def read(
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(sender.signing_key)).verify(signature, signed)
         length = int.from_bytes(signed[:4], "big")
-        fields: dict[str, Any] = json.loads(signed[4 : 4 + length])
-        header = Header(**{**fields, "shape": tuple(fields["shape"])})
-    except (InvalidSignature, ValueError, TypeError, KeyError):
+        header = _HEADER.validate_json(signed[4 : 4 + length], strict=True)
+    except (InvalidSignature, ValueError):
         raise MessageRejected(f"a message of {sender.name} has no valid signature of it") from None
     expected = {"agreement": agreement.sha256, "sender": sender.name, "turn": turn, "recipient": recipient}
     for name, value in expected.items():
@@ -121,7 +126,7 @@ def vector(content: bytes, *, shape: tuple[int, ...], sender: str) -> Share:
     Raises:
         MessageRejected: the length is not that of the shape.
     """
-    if len(content) != 8 * int(np.prod(shape)):
+    if len(content) != 8 * math.prod(shape):
         raise MessageRejected(f"a vector of {sender} has another length than its header says")
     return np.frombuffer(content, dtype="<u8").astype(np.uint64).reshape(shape)
 

@@ -31,7 +31,8 @@ import numpy as np
 
 from spark_jobs.arrays import BoolArray, Int64Array, UInt64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale
+from spark_jobs.federation.additive import Words
+from spark_jobs.mechanisms.noise import Cost, laplace_scale
 
 MAX_SCALE = 10_000.0
 """The table of a distribution has about ``45 * scale`` values."""
@@ -85,7 +86,7 @@ class NoiseShare:
         """The number of shares that add up to the whole noise."""
         return self.contributors - self.colluding
 
-    def draw(self, shape: tuple[int, ...], *, noise: Noise) -> Int64Array:
+    def draw(self, shape: tuple[int, ...], *, noise: Words) -> Int64Array:
         """One contributor's share for each coordinate of a vector.
 
         Args:
@@ -96,7 +97,7 @@ class NoiseShare:
         return (both[::2] - both[1::2]).reshape(shape)
 
 
-def negative_binomials(count: int, *, parts: int, scale: float, noise: Noise) -> Int64Array:
+def negative_binomials(count: int, *, parts: int, scale: float, noise: Words) -> Int64Array:
     """``count`` independent exact draws of ``NB(1/parts, exp(-1/scale))``; ``parts`` of them add up to a geometric."""
     table = _table(parts, scale)
     words = noise.words(count)
@@ -149,7 +150,7 @@ def _error(value: int, digits: int) -> Decimal:
     return (value + 2) * Decimal(10) ** (6 - digits)
 
 
-def _refined(word: int, parts: int, scale: float, noise: Noise) -> int:
+def _refined(word: int, parts: int, scale: float, noise: Words) -> int:
     """The draw whose uniform number begins with the bits of ``word``; more bits are drawn until they decide."""
     bits, result = 64, None
     while result is None:

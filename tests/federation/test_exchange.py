@@ -29,17 +29,19 @@ from tests.support.repository import ROOT
 VECTORS = {name: np.arange(6).reshape(2, 3) * (1 + number) for number, name in enumerate(SILOS)}
 
 
-def together(agreement, keys, *, silo=None, server=None, rounds=1, hashes=None):
+def together(agreement, keys, *, silo=None, server=None, rounds=1, hashes=None, vectors=VECTORS):
     """All roles in threads; ``silo`` and ``server`` replace what a role does. Results or errors by name."""
+    receipts = Path(agreement.servers[0].folder).parent / "receipts"
 
     def play_silo(name):
         member = Silo(agreement=agreement, keys=keys[name], silo=name, poll_seconds=0.005)
-        sums = [member.exchange(VECTORS[name], "1", 1) for _ in range(rounds)]
+        sums = [member.exchange(vectors[name], "1", 1) for _ in range(rounds)]
         member.end((hashes or {}).get(name, "a draw"))
         return sums
 
     def play_server(name):
-        return Summing(agreement=agreement, keys=keys[name], server=name, poll_seconds=0.005).serve()
+        own = {"server": name, "keys": keys[name], "receipts": str(receipts / name)}
+        return Summing(agreement=agreement, poll_seconds=0.005, **own).serve()
 
     roles = {name: (silo or {}).get(name, play_silo) for name in SILOS}
     roles |= {name: (server or {}).get(name, play_server) for name in SERVERS}
@@ -66,6 +68,36 @@ def test_a_repeated_run_adopts_everything_and_draws_nothing(tmp_path):
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
+def test_objects_that_a_store_has_lost_are_made_again_with_the_same_noise(tmp_path):
+    agreement, keys = prepare(tmp_path, epsilon="1")
+    first = together(agreement, keys)
+    before = {server.name: Path(server.folder, "0", "sum").read_bytes() for server in agreement.servers}
+    for server in agreement.servers:
+        for path in Path(server.folder, "0").iterdir():
+            path.unlink()
+    again = together(agreement, keys)
+    assert all(np.array_equal(first[name], again[name]) for name in SILOS)
+    assert before == {server.name: Path(server.folder, "0", "sum").read_bytes() for server in agreement.servers}
+
+
+def test_other_counts_are_never_summed_in_a_round_that_was(tmp_path):
+    """Two sums of one round would differ by what has changed in the table, or would average the noise away."""
+    agreement, keys = prepare(tmp_path, epsilon="1", wait_seconds=2)
+    together(agreement, keys)
+    for server in agreement.servers:
+        for path in Path(server.folder).glob("*/*"):
+            path.unlink()
+    changed = {**VECTORS, "south": VECTORS["south"] + 1}
+    failed(together(agreement, keys, vectors=changed), "round 0 has been summed from other shares")
+
+
+def test_a_silo_whose_counts_have_changed_is_refused(tmp_path):
+    agreement, keys = prepare(tmp_path, epsilon="1", wait_seconds=2)
+    together(agreement, keys)
+    outcomes = together(agreement, keys, vectors={**VECTORS, "south": VECTORS["south"] + 1})
+    assert "an earlier attempt of silo south has shared another vector in round 0" in str(outcomes["south"])
+
+
 def run_role(role, name, folder, *, kill=None):
     command = [sys.executable, str(ROOT / "tests/support/federated.py"), role, name, str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)} | ({"KILL_AT": kill} if kill else {})
@@ -73,11 +105,11 @@ def run_role(role, name, folder, *, kill=None):
 
 
 ROLES = [*(("silo", name) for name in SILOS), *(("server", name) for name in SERVERS)]
-# a silo creates two objects a round and two at the end, a server one a round and one at the end; four rounds
+# a silo creates two objects a round and two at the end, a server two a round and one at the end; four rounds
 KILLS = [
     (role, name, f"{place}:{moment}")
     for role, name in (ROLES[1], ROLES[4])
-    for place in range(10 if role == "silo" else 5)
+    for place in range(10 if role == "silo" else 9)
     for moment in ("before", "after")
 ]
 FIRST = [("silo", "south", "1:before")]
@@ -186,6 +218,10 @@ def cheating(agreement, keys, /, **changed):
         ({"recipient": "one"}, "a message of west belongs to another recipient"),
         ({"sender": "north"}, "a message of west belongs to another sender"),
         ({"agreement": "1" * 64}, "a message of west belongs to another agreement"),
+        ({"shape": (-2, -3)}, "a message of west has no valid signature of it"),
+        ({"shape": (2.0, 3)}, "a message of west has no valid signature of it"),
+        ({"l1_sensitivity": "1"}, "a message of west has no valid signature of it"),
+        ({"epsilon": "a lot"}, "the silos measure different things"),
         ({"kind": "sum"}, "a message of west is a sum, where share or end was due"),
         ({"context": "another round"}, "a share of west was not encrypted for this server and round"),
         ({"encrypted_to": "two"}, "a share of west was not encrypted for this server and round"),
@@ -264,7 +300,7 @@ def test_keys_of_another_participant_are_refused(tmp_path):
     with pytest.raises(InvalidRequest, match="name: got 'north'; must be one of north, south, west, with the keys"):
         Silo(agreement=agreement, keys=keys["south"], silo="north")
     with pytest.raises(InvalidRequest, match="name: got 'three'; must be one of one, two, with the keys"):
-        Summing(agreement=agreement, keys=keys["two"], server="three")
+        Summing(agreement=agreement, keys=keys["two"], server="three", receipts=str(tmp_path / "receipts"))
 
 
 def test_keys_are_read_back_and_never_shown():
@@ -297,6 +333,7 @@ class TestCommand:
         agreement, _ = prepare(tmp_path)
         (tmp_path / "wrong.json").write_text(json.dumps({**agreement.model_dump(mode="json"), **changed}))
         command = ["serve", str(tmp_path / "wrong.json"), "--server", "one", "--keys", str(tmp_path / "one.keys")]
+        command += ["--receipts", str(tmp_path / "receipts")]
         assert main(command) == 2
         error = capsys.readouterr().err
         assert error.startswith("refused: ")
@@ -308,6 +345,7 @@ class TestCommand:
 
         def serve(name):
             files = [str(tmp_path / "agreement.json"), "--keys", str(tmp_path / f"{name}.keys")]
+            files += ["--receipts", str(tmp_path / "receipts" / name)]
             return main(["serve", *files, "--server", name, "--poll-seconds", "0.01"])
 
         outcomes = together(agreement, keys, server=dict.fromkeys(SERVERS, serve))
@@ -317,5 +355,6 @@ class TestCommand:
     def test_a_release_without_a_result_fails(self, tmp_path, capsys):
         prepare(tmp_path, wait_seconds=0.05)
         files = [str(tmp_path / "agreement.json"), "--keys", str(tmp_path / "one.keys")]
+        files += ["--receipts", str(tmp_path / "receipts")]
         assert main(["serve", *files, "--server", "one", "--poll-seconds", "0.01"]) == 1
         assert "failed: round 0 was refused: silo north has sent nothing" in capsys.readouterr().err

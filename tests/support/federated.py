@@ -62,7 +62,7 @@ def play(role: str, name: str, folder: Path) -> None:
     agreement = Agreement.parse(json.loads((folder / "agreement.json").read_text()))
     own = {"agreement": agreement, "keys": Keys.from_text((folder / f"{name}.keys").read_text()), "poll_seconds": 0.01}
     if role == "server":
-        Summing(server=name, **own).serve()
+        Summing(server=name, receipts=str(folder / "receipts" / name), **own).serve()
         return
     silo = Silo(silo=name, **own)
     draw = codec.encode(measure_in_silo(diagnostic(KIND), statistic(name), exchange=silo.exchange, **OPTIONS))
