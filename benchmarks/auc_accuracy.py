@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks._scored_tables import OTHER_SHAPES, Scored, binormal_quantiles, counts, real_tables
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.options import RocCurveSettings
+from spark_jobs.contract.options import BinnedResidualsOptions, CalibrationOptions, RocCurveOptions, RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import auc, average_precision
 from spark_jobs.diagnostics._score_figures.precision import average_precision_of, precision_of_curve
@@ -40,8 +40,8 @@ def synthetic(rows: int, share: float, seed: int) -> Scored:
 
 def shared_area(statistic: ScoreCounts, noise: SeededNoise) -> float:
     """The area of a ROC curve made from a release that it shares with calibration and binned residuals."""
-    kinds = ("roc_curve", "calibration", "binned_residuals")
-    drawn = measure_shared(statistic, kinds, Terms(epsilon=1, noise=noise))
+    sharing = RocCurveOptions(), CalibrationOptions(), BinnedResidualsOptions()
+    drawn = measure_shared(statistic, sharing, Terms(epsilon=1, noise=noise))
     return trace(curve_of_groups(RocCurveSettings(), drawn)).auc
 
 

@@ -256,7 +256,7 @@ def _measure_part(request: ReleaseRequest, part: BudgetPart, counts: Counts, noi
         noise=noise,
     )
     if part.shared:
-        return measure_shared(statistics[0], part.kinds, terms)
+        return measure_shared(statistics[0], part.diagnostics, terms)
     statistic = statistics[0] if len(statistics) == 1 else tuple(statistics)
     draw: Draw = diagnostic(options.kind).measurement.measure(statistic, options, terms)
     return draw

@@ -49,7 +49,9 @@ RELEASES = {
     "confusion matrix": confusion_matrix.measure,
     "confusion matrices at three thresholds": partial(confusion_matrix.measure, thresholds=(0.25, 0.5, 0.75)),
     "distribution of scores": partial(ecdf.measure, points=2),
-    "ROC curve and calibration in one": partial(measure_shared, kinds=("roc_curve", "calibration")),
+    "figures of scores in one": partial(
+        measure_shared, kinds=("roc_curve", "auc", "calibration", "binned_residuals", "confusion_matrix")
+    ),
 }
 
 

@@ -1,15 +1,18 @@
 import numpy as np
 import pytest
 
+from spark_jobs.contract.options import AucOptions, CalibrationOptions, ConfusionMatrixOptions, RocCurveOptions
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.group_sums import centred_sums
 from tests.audit.test_roc_curve_audit import EPSILON, PAIRS
-from tests.suites.audit import ExactAudit, SampledAudit
+from tests.suites.audit import ExactAudit, Fault, SampledAudit, forget_spending
 from tests.support.audit import Tampered, log_ratio
 from tests.support.noises import worst_loss
 from tests.support.sharing import measure_shared
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
+
+SHARING = RocCurveOptions(), AucOptions(), CalibrationOptions(), ConfusionMatrixOptions(thresholds=(0.3, 0.5))
 
 
 def evidence(measurement, first, second):
@@ -32,7 +35,7 @@ def evidence(measurement, first, second):
 
 def shared_release(noise, neighbours, pair):
     def mechanism(statistic, count):
-        options = {"epsilon": EPSILON, "neighbours": neighbours, "noise": noise, "kinds": ("roc_curve", "calibration")}
+        options = {"epsilon": EPSILON, "neighbours": neighbours, "noise": noise, "diagnostics": SHARING}
         return np.array([evidence(measure_shared(statistic, **options), *pair) for _ in range(count)])
 
     return mechanism, *pair
@@ -51,6 +54,7 @@ class TestExactLossOfSharedGroups(ExactAudit):
 
     mechanisms = ("shared groups",)
     claimed, at_least = EPSILON, 0.8
+    faults = {**ExactAudit.faults, "every step spends all of the budget": Fault(patch=forget_spending)}
 
     def loss(self, mechanism, relation, *, less=1, times=1, told=None):
         def run(statistic, noise):
@@ -58,7 +62,7 @@ class TestExactLossOfSharedGroups(ExactAudit):
             for _ in range(times):
                 measure_shared(
                     statistic,
-                    kinds=("roc_curve", "calibration"),
+                    diagnostics=SHARING,
                     epsilon=EPSILON,
                     neighbours=told or relation,
                     noise=source,

@@ -16,7 +16,15 @@ from spark_jobs.application.run import measure
 from spark_jobs.contract import Neighbours
 from spark_jobs.contract.options import DIAGNOSTICS, ScoreCells
 from spark_jobs.contract.privacy import exact_sum
-from spark_jobs.diagnostics import binned_residuals, calibration, roc_curve
+from spark_jobs.diagnostics import (
+    auc,
+    average_precision,
+    binned_residuals,
+    binormal_roc,
+    calibration,
+    confusion_matrix,
+    roc_curve,
+)
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.roc_curve.trace import trace
@@ -26,7 +34,10 @@ from spark_jobs.statistics import ScoreCounts
 from tests.application.test_draw import request
 from tests.support.sharing import measure_shared, read_as
 
-MODULES = {"roc_curve": roc_curve, "calibration": calibration, "binned_residuals": binned_residuals}
+MODULES = {
+    module.DIAGNOSTIC.kind: module
+    for module in (roc_curve, auc, average_precision, binormal_roc, confusion_matrix, calibration, binned_residuals)
+}
 RNG = np.random.default_rng(17)
 LABELS = RNG.random(2000) < 0.5
 SCORES = 1 / (1 + np.exp(-(RNG.normal(0, 1, 2000) + 1.3 * LABELS - 0.6)))
@@ -49,7 +60,8 @@ def area(made: SharedGroups) -> float:
 
 def test_every_diagnostic_that_may_share_can_read_a_shared_release() -> None:
     sharing = {kind for kind, options in DIAGNOSTICS.items() if "share" in options.model_fields}
-    assert sharing == {kind for kind in DIAGNOSTICS if diagnostic(kind).read_shared is not None} == set(MODULES)
+    reading = {kind for kind in DIAGNOSTICS if diagnostic(kind).read_shared is not None}
+    assert sharing == reading == {*MODULES, "roc_comparison"}
 
 
 @pytest.mark.slow
@@ -77,6 +89,50 @@ def test_sharing_is_nearer_than_splitting() -> None:
         1 / 3, lambda part, seed: trace(roc_curve.measure(STATISTIC, epsilon=part, noise=SeededNoise(seed))).auc
     )
     assert together < apart
+
+
+def published_sizes(value: Any, name: str) -> set[float]:
+    """Every number of this name at any depth of the results."""
+    if isinstance(value, dict):
+        own = {value[name]} if name in value else set()
+        return own.union(*(published_sizes(part, name) for part in value.values()))
+    return set()
+
+
+SEVEN = [
+    *(kind for kind in MODULES if kind != "confusion_matrix"),
+    {"kind": "confusion_matrix", "thresholds": (0.2, 0.6)},
+]
+
+
+@pytest.mark.slow
+def test_seven_kinds_say_one_thing() -> None:
+    asked = request(diagnostics=SEVEN)
+    drawn = measure(asked, {ScoreCells(): STATISTIC}, charge_id="c", noise=SeededNoise(2))
+    (part,) = drawn.parts
+    assert part.cost.epsilon == exact_sum(*(spent.epsilon for spent in part.spendings)) == Decimal(1)
+    results = draft(asked, drawn, key="k", rules=())[0].results
+    for name in ("positives", "negatives"):
+        assert len(published_sizes(results, name)) == 1
+    curve, figure, normal, matrix = (results[kind] for kind in ("roc_curve", "auc", "binormal_roc", "confusion_matrix"))
+    assert curve["auc"] == figure["value"] == normal["auc"]
+    assert curve["auc_interval"] == figure["interval"] == normal["auc_interval"]
+    for true, false, size in (
+        ("true_positives", "false_negatives", "positives"),
+        ("true_negatives", "false_positives", "negatives"),
+    ):
+        assert {t + f for t, f in zip(matrix[true], matrix[false], strict=True)} == {matrix[size]}
+
+
+def test_thresholds_are_edges_of_the_groups_and_hardly_add_any() -> None:
+    asked = DIAGNOSTICS["confusion_matrix"](kind="confusion_matrix", thresholds=(0.0, 0.3, 0.31, 0.5, 1.0))
+    made, without = shared(diagnostics=(asked,)), shared()
+    at = asked.cells_on(STATISTIC.cells)
+    assert np.isin(at, made.groups.cuts).all()
+    assert made.groups.cuts.size <= without.groups.cuts.size + 3
+    tree = read_as(asked, made).positives
+    above = tree.counts()[np.searchsorted(made.groups.cuts, at[1]) :].sum()
+    assert above == pytest.approx(STATISTIC.positives[at[1] :].sum(), abs=60)
 
 
 @pytest.mark.parametrize("kind", ["calibration", "binned_residuals"])
@@ -136,7 +192,8 @@ def test_degenerate_tables_get_a_release_of_the_same_shape(table: Any) -> None:
 
 @pytest.mark.slow
 def test_a_release_says_what_was_shared_and_adds_up() -> None:
-    asked = request(diagnostics=["roc_curve", "auc", "calibration", {"kind": "binned_residuals", "share": False}])
+    direct = {"kind": "auc", "method": "polynomial"}
+    asked = request(diagnostics=["roc_curve", direct, "calibration", {"kind": "binned_residuals", "share": False}])
     drawn = measure(asked, {ScoreCells(): STATISTIC}, charge_id="c", noise=SecureNoise())
     again = ReleaseDraw.from_json(drawn.to_json(), charge_id="c", request_sha256=asked.sha256)
     assert again == drawn

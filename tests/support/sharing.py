@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from spark_jobs.contract.options import Options
+from spark_jobs.contract.options import DIAGNOSTICS, Options
 from spark_jobs.diagnostics._shared_groups import measurement
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.statistics import ScoreCounts
 
 
-def measure_shared(statistic: ScoreCounts, *, kinds: Collection[str], **terms: Any) -> measurement.SharedGroups:
-    """The draw that diagnostics of these kinds share."""
-    return measurement.measure_shared(statistic, kinds, Terms(**terms))
+def measure_shared(
+    statistic: ScoreCounts, *, kinds: Collection[str] = (), diagnostics: Sequence[Options] = (), **terms: Any
+) -> measurement.SharedGroups:
+    """The draw that diagnostics of these kinds, with default options, and ``diagnostics`` share."""
+    by_kind = [DIAGNOSTICS[kind](kind=kind) for kind in kinds]
+    return measurement.measure_shared(statistic, (*by_kind, *diagnostics), Terms(**terms))
 
 
 def read_as(options: Options, shared: measurement.SharedGroups) -> Any:

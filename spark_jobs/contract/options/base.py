@@ -234,3 +234,18 @@ class Options(Frozen):
         Raises:
             InvalidRequest: a field of the request rules the diagnostic out.
         """
+
+
+class SharingOptions(Options):
+    """An entry of a request for a diagnostic that counts of a classifier's scores are enough for.
+
+    Attributes:
+        share: whether it may share one noisy measurement with other diagnostics of the request.
+    """
+
+    share: bool = True
+
+    @property
+    def can_share(self) -> bool:
+        """Whether it can be computed from a shared measurement: not if its method asks for a measurement of its own."""
+        return self.share and getattr(self, "method", "auto") in ("auto", "counts")

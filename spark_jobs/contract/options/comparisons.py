@@ -15,6 +15,7 @@ from spark_jobs.contract.options.base import (
     RequestContext,
     ScoreCells,
     Settings,
+    SharingOptions,
     Statistic,
     require_filled_in,
 )
@@ -181,7 +182,7 @@ class RocComparisonSettings(Settings):
         return self.names or ("first model", "second model" if self.compare_with is None else "earlier release")
 
 
-class RocComparisonOptions(RocComparisonSettings, Options):
+class RocComparisonOptions(RocComparisonSettings, SharingOptions):
     """The ROC curves of two models, the difference of their AUCs with intervals, and a test of whether it is 0.
 
     Attributes:
@@ -212,6 +213,11 @@ class RocComparisonOptions(RocComparisonSettings, Options):
                 remedy="give the second model, or the earlier release",
             )  # fmt: skip
         return self
+
+    @property
+    def can_share(self) -> bool:
+        """Whether it can be computed from a shared measurement: if the other curve is an earlier release's."""
+        return self.share and self.other is None
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal, Protocol
@@ -9,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 from pydantic import Field, field_validator
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.base import MIN_EPSILON, Options, Settings
+from spark_jobs.contract.options.base import MIN_EPSILON, Options, Settings, SharingOptions
 from spark_jobs.contract.result_checks import (
     ResultCheck,
     ascending,
@@ -78,7 +79,7 @@ class _HasMethod(Protocol):
     def method(self) -> str: ...
 
 
-class _FigureOptions(Options):
+class _FigureOptions(SharingOptions):
     """An entry of a request for a single figure of a classifier."""
 
     @property
@@ -158,6 +159,10 @@ class ConfusionMatrixSettings(Settings):
             )
         return value
 
+    def cells_on(self, grid: int) -> tuple[int, ...]:
+        """The thresholds in cells of a grid: each rounded up, at most the last cell."""
+        return tuple(min(math.ceil(threshold * grid), grid - 1) for threshold in self.thresholds)
+
 
 _COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
 
@@ -167,7 +172,7 @@ _RATES = tuple(
 )
 
 
-class ConfusionMatrixOptions(ConfusionMatrixSettings, Options):
+class ConfusionMatrixOptions(ConfusionMatrixSettings, SharingOptions):
     """Confusion matrices at given thresholds, with the rates that follow from them."""
 
     figures: ClassVar[tuple[str, ...]] = tuple(name for rate in _RATES for name in rate)

@@ -12,6 +12,7 @@ from spark_jobs.contract.options.base import (
     HistogramMethod,
     Options,
     Settings,
+    SharingOptions,
 )
 from spark_jobs.contract.result_checks import (
     ResultCheck,
@@ -66,12 +67,8 @@ class RocCurveSettings(Settings):
         return self
 
 
-class RocCurveOptions(RocCurveSettings, Options):
-    """ROC curve with AUC and bands.
-
-    Attributes:
-        share: whether it may share one noisy measurement with other diagnostics of the request.
-    """
+class RocCurveOptions(RocCurveSettings, SharingOptions):
+    """ROC curve with AUC and bands."""
 
     figures: ClassVar[tuple[str, ...]] = (
         "auc", "auc_interval", "auc_population_interval", "auc_privacy_share",
@@ -93,17 +90,11 @@ class RocCurveOptions(RocCurveSettings, Options):
         finite("positives", "negatives"),
     )
     kind: Literal["roc_curve"] = "roc_curve"
-    share: bool = True
 
     @property
     def approximate(self) -> bool:
         """Whether it spends delta."""
         return self.method == "recursive_medians"
-
-    @property
-    def can_share(self) -> bool:
-        """Whether it can be computed from a shared measurement."""
-        return self.share and self.method == "auto"
 
 
 class GroupedSettings(Settings):
@@ -152,22 +143,7 @@ _BINS: tuple[ResultCheck, ...] = (
 """The rules for bins of scores, which are pooled where they have too few rows."""
 
 
-class GroupedOptions(GroupedSettings, Options):
-    """An entry of a request for a diagnostic that groups scores into bins.
-
-    Attributes:
-        share: whether it may share one noisy measurement with other diagnostics of the request.
-    """
-
-    share: bool = True
-
-    @property
-    def can_share(self) -> bool:
-        """Whether it can be computed from a shared measurement."""
-        return self.share and self.method == "auto"
-
-
-class BinnedResidualsOptions(BinnedResidualsSettings, GroupedOptions):
+class BinnedResidualsOptions(BinnedResidualsSettings, SharingOptions):
     """Binned residuals with error bars and a test of fit."""
 
     figures: ClassVar[tuple[str, ...]] = (
@@ -184,7 +160,7 @@ class BinnedResidualsOptions(BinnedResidualsSettings, GroupedOptions):
     kind: Literal["binned_residuals"] = "binned_residuals"
 
 
-class CalibrationOptions(CalibrationSettings, GroupedOptions):
+class CalibrationOptions(CalibrationSettings, SharingOptions):
     """Reliability diagram with the Hosmer-Lemeshow test and the expected calibration error."""
 
     figures: ClassVar[tuple[str, ...]] = (

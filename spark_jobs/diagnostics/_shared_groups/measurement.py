@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.options import ConfusionMatrixSettings, GroupedSettings, Options
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_cells import cells_for, locate_scores, place_cells
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.group_sums import NoisyGroups, centred_sums
-from spark_jobs.mechanisms.noise import Noise
-from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.noise import Noise, laplace_scale
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
+from spark_jobs.mechanisms.trees import Tree
 from spark_jobs.statistics import ScoreCounts
 
-NEED_SUMS = frozenset({"binned_residuals", "calibration"})
 SUMS_SHARE = Decimal("0.1")
 """Share of the budget for the sums of scores. A row changes a sum by at most half a group's width, so it needs less."""
 MAX_GROUPS = 256
@@ -36,26 +37,37 @@ class SharedGroups(Draw):
     groups: NoisyGroups
     located: tuple[NoisyCells, ...]
 
+    @property
+    def trees(self) -> tuple[NoisyTree, NoisyTree]:
+        """The noisy counts of both classes, negatives first, as trees without inner nodes."""
+        size = self.groups.positives.size
+        flat = Tree(cells=size, branching=max(2, size), root="absent")
+        scale = laplace_scale(self.spendings[-1].epsilon, rows_changed(self.neighbours))
+        nodes = self.groups.negatives, self.groups.positives
+        negatives, positives = (NoisyTree(tree=flat, nodes=(counts,), scale=scale) for counts in nodes)
+        return negatives, positives
 
-def measure_shared(statistic: ScoreCounts, kinds: Collection[str], terms: Terms) -> SharedGroups:
+
+def measure_shared(statistic: ScoreCounts, diagnostics: Sequence[Options], terms: Terms) -> SharedGroups:
     """Draw the noise of a shared measurement; ``epsilon``-DP for one row added, removed or replaced.
 
-    Steps compose sequentially: the noisy histograms that place the groups, the sums of scores if one of ``kinds``
-    needs them, and the counts of both classes. Groups depend on public facts and on earlier releases alone.
+    Steps compose sequentially: the noisy histograms that place the groups, the sums of scores if one of
+    ``diagnostics`` needs them, and the counts of both classes. Groups depend on public facts, such as the thresholds
+    of confusion matrices, and on earlier releases alone.
 
     Args:
         statistic: exact counts of both classes; private.
-        kinds: the diagnostics that will use it; public.
+        diagnostics: the options of the diagnostics that will read it; public.
         terms: budget, relation and noise; all of epsilon is spent.
     """
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
     counts = np.stack([statistic.negatives, statistic.positives])
     grid = counts.shape[1]
     located, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise)
-    cells = min(cells_for(signal), MAX_GROUPS, grid)
-    cuts = place_cells(located[-1], grid=grid, cells=cells)
-    of_sums = Decimal(0)
-    if NEED_SUMS.intersection(kinds):
+    cuts = place_cells(located[-1], grid=grid, cells=min(cells_for(signal), MAX_GROUPS, grid))
+    cuts = _with_edges(cuts, *(o.cells_on(grid) for o in diagnostics if isinstance(o, ConfusionMatrixSettings)))
+    cells, of_sums = cuts.size - 1, Decimal(0)
+    if any(isinstance(options, GroupedSettings) for options in diagnostics):
         of_sums = meter.spend_share(SUMS_SHARE, label=f"sums of scores in {cells} groups")
     of_counts = meter.spend_rest(label=f"counts of both classes in {cells} groups")
     return SharedGroups(
@@ -65,6 +77,13 @@ def measure_shared(statistic: ScoreCounts, kinds: Collection[str], terms: Terms)
         groups=_groups(counts, cuts, of_counts, of_sums, neighbours=neighbours, noise=noise),
         located=located,
     )
+
+
+def _with_edges(cuts: Int64Array, *edges: Iterable[int]) -> Int64Array:
+    """Cuts at all ``edges``, each instead of the nearest cut, so that hardly more groups share the noise."""
+    wanted = np.unique([0, cuts[-1], *(edge for some in edges for edge in some)]).astype(np.int64)
+    nearest = np.abs(np.subtract.outer(wanted, cuts)).argmin(axis=1)
+    return np.union1d(wanted, np.delete(cuts, nearest))
 
 
 def _groups(

@@ -29,6 +29,7 @@ from functools import partial
 from spark_jobs.contract.options import AucOptions, AucSettings
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, measure_figure
 from spark_jobs.diagnostics._score_figures.result import ScoreFigure
+from spark_jobs.diagnostics._score_figures.shared import figure_of_groups
 from spark_jobs.diagnostics._score_figures.summary import summarise_as
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.statistics import ScoreCounts
@@ -55,5 +56,6 @@ DIAGNOSTIC = Diagnostic(
     call=Call,
     measurement=Measurement[ScoreCounts, FigureDraw](draw=FigureDraw, measure=partial(measure_figure, figure="auc")),
     summarise=summarise,
+    read_shared=partial(figure_of_groups, figure="auc"),
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

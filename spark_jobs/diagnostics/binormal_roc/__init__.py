@@ -22,6 +22,8 @@ from spark_jobs.contract.options import AucSettings, BinormalRocOptions, Binorma
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import auc
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw
+from spark_jobs.diagnostics._score_figures.shared import figure_of_groups
+from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics._simulation import DECIMALS
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw, Measurement, Terms
 from spark_jobs.diagnostics.undefined import plain_fields, publishable
@@ -90,6 +92,15 @@ def measure_area(statistic: ScoreCounts, options: BinormalRocSettings, terms: Te
     area = auc.DIAGNOSTIC.measurement.measure(
         statistic, AucSettings(method=options.method, confidence=options.confidence), terms
     )
+    return _through(area, options)
+
+
+def read_shared(options: BinormalRocSettings, shared: SharedGroups) -> BinormalDraw:
+    """The draw of a curve from a measurement that several diagnostics share."""
+    return _through(figure_of_groups(options, shared, figure="auc"), options)
+
+
+def _through(area: FigureDraw, options: BinormalRocSettings) -> BinormalDraw:
     return BinormalDraw(
         area=area,
         points=options.points,
@@ -158,5 +169,6 @@ DIAGNOSTIC = Diagnostic(
     call=Call,
     measurement=Measurement[ScoreCounts, BinormalDraw](draw=BinormalDraw, measure=measure_area),
     summarise=summarise,
+    read_shared=read_shared,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

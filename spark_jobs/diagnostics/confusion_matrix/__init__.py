@@ -17,6 +17,7 @@ from __future__ import annotations
 from spark_jobs.contract.options import ConfusionMatrixOptions, ConfusionMatrixSettings
 from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw, measure_counts
 from spark_jobs.diagnostics.confusion_matrix.result import ConfusionMatrix
+from spark_jobs.diagnostics.confusion_matrix.shared import confusion_of_groups
 from spark_jobs.diagnostics.confusion_matrix.summary import summarise
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.statistics import ScoreCounts
@@ -33,5 +34,6 @@ DIAGNOSTIC = Diagnostic(
     call=Call,
     measurement=Measurement[ScoreCounts, ConfusionDraw](draw=ConfusionDraw, measure=measure_counts),
     summarise=summarise,
+    read_shared=confusion_of_groups,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

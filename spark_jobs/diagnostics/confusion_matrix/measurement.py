@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,7 +57,7 @@ def measure_counts(statistic: ScoreCounts, options: ConfusionMatrixSettings, ter
         terms: budget, relation and noise; all of epsilon is spent.
     """
     grid, meter = statistic.cells, terms.meter()
-    at = tuple(min(math.ceil(threshold * grid), grid - 1) for threshold in options.thresholds)
+    at = options.cells_on(grid)
     cuts = cuts_at(at, grid)
     tree = best_tree(cuts.size - 1)
     cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")

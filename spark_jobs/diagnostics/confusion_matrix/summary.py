@@ -46,7 +46,7 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         rates[name] = rounded(np.where(unknown, np.nan, shown))
         lower[name] = rounded(np.where(unknown, np.nan, np.minimum(np.clip(low, 0.0, 1.0), shown)))
         upper[name] = rounded(np.where(unknown, np.nan, np.maximum(np.clip(high, 0.0, 1.0), shown)))
-    shown_counts = _counts(monotone(below[0]), monotone(below[1]), index)
+    shown_counts = _counts(_never_falling(below[0]), _never_falling(below[1]), index)
     return ConfusionMatrix(
         thresholds=np.array(draw.at) / draw.grid,
         counts={name: rounded(np.maximum(shown_counts[name], 0.0)) for name in COUNTS},
@@ -61,6 +61,12 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         neighbours=draw.neighbours,
         guarantee=draw.guarantee,
     )
+
+
+def _never_falling(below: FloatArray) -> FloatArray:
+    """Prefix counts that never fall, up to the same total, which every matrix then adds up to."""
+    total = max(float(below[-1]), 0.0)
+    return np.append(monotone(below, upper=total)[:-1], total)
 
 
 def _counts(negatives_below: FloatArray, positives_below: FloatArray, index: NDArray[np.intp]) -> dict[str, FloatArray]:

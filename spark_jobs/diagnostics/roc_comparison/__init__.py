@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from spark_jobs.contract.options import RocComparisonOptions, RocComparisonSettings
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
-from spark_jobs.diagnostics.roc_comparison.measurement import ComparisonDraw, measure_comparison
+from spark_jobs.diagnostics.roc_comparison.measurement import ComparisonDraw, measure_comparison, read_shared
 from spark_jobs.diagnostics.roc_comparison.result import RocComparison
 from spark_jobs.diagnostics.roc_comparison.summary import summarise
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
@@ -44,5 +44,6 @@ DIAGNOSTIC = Diagnostic(
         draw=ComparisonDraw, measure=measure_comparison
     ),
     summarise=summarise,
+    read_shared=read_shared,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from spark_jobs.contract.options import PAIR_CELLS, EarlierCurve, RocComparisonSettings, RocCurveSettings
+from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_comparison.placements import placements
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, measure_curve, points_for
+from spark_jobs.diagnostics.roc_curve.shared import curve_of_groups
 from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.paired_sums import PairedSums, paired_sums
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
@@ -58,17 +60,28 @@ def measure_comparison(
 
 def _measure_one(statistic: ScoreCounts, options: RocComparisonSettings, terms: Terms) -> ComparisonDraw:
     """One curve, with as many points as the earlier one; ``epsilon``-DP by ``roc_curve.measurement.measure_curve``."""
-    earlier = options.compare_with
-    if earlier is None:
+    return _with_earlier(measure_curve(statistic, _as_earlier(options), terms), options)
+
+
+def read_shared(options: RocComparisonSettings, shared: SharedGroups) -> ComparisonDraw:
+    """The draw of a comparison with an earlier release, from a measurement that several diagnostics share."""
+    return _with_earlier(curve_of_groups(_as_earlier(options), shared), options)
+
+
+def _as_earlier(options: RocComparisonSettings) -> RocCurveSettings:
+    """The settings of a curve with as many points as the earlier one."""
+    if options.compare_with is None:
         raise ValueError("counts of one model are compared with an earlier release: give compare_with")
-    points = len(earlier.curve.fpr) - 1
-    curve = measure_curve(statistic, RocCurveSettings(confidence=options.confidence, thresholds=points), terms)
+    return RocCurveSettings(confidence=options.confidence, thresholds=len(options.compare_with.curve.fpr) - 1)
+
+
+def _with_earlier(curve: RocDraw, options: RocComparisonSettings) -> ComparisonDraw:
     return ComparisonDraw(
         names=options.named,
         first=curve,
         second=None,
         sums=None,
-        compare_with=earlier,
+        compare_with=options.compare_with,
         neighbours=curve.neighbours,
         guarantee=curve.guarantee,
         spendings=curve.spendings,

@@ -1,0 +1,28 @@
+"""The draw of a figure from a measurement that several diagnostics share; post-processing."""
+
+from __future__ import annotations
+
+from spark_jobs.contract.options import (
+    AucSettings,
+    AveragePrecisionSettings,
+    BinormalRocSettings,
+    RocCurveSettings,
+)
+from spark_jobs.diagnostics._score_figures.measurement import Figure, FigureDraw
+from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
+from spark_jobs.diagnostics.roc_curve.shared import curve_of_groups
+
+
+def figure_of_groups(
+    options: AucSettings | AveragePrecisionSettings | BinormalRocSettings, shared: SharedGroups, *, figure: Figure
+) -> FigureDraw:
+    """The draw of one figure from the counts of the groups, as by the method ``counts``."""
+    return FigureDraw(
+        figure=figure,
+        method="counts",
+        confidence=options.confidence,
+        neighbours=shared.neighbours,
+        guarantee=shared.guarantee,
+        spendings=shared.spendings,
+        counts=curve_of_groups(RocCurveSettings(confidence=options.confidence), shared),
+    )

@@ -1,0 +1,42 @@
+"""The draw of confusion matrices from a measurement that several diagnostics share; post-processing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.options import ConfusionMatrixSettings
+from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
+from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupedConfusion(ConfusionDraw):
+    """Noisy counts of both classes in groups of scores, some of whose edges are the thresholds.
+
+    Attributes:
+        edges: of the groups, as cuts of the grid.
+    """
+
+    edges: Int64Array
+
+    @property
+    def cuts(self) -> Int64Array:
+        """The counted cells, as cuts of the grid."""
+        return self.edges
+
+
+def confusion_of_groups(options: ConfusionMatrixSettings, shared: SharedGroups) -> GroupedConfusion:
+    """The draw of confusion matrices; the measurement has an edge at every threshold."""
+    negatives, positives = shared.trees
+    return GroupedConfusion(
+        confidence=options.confidence,
+        neighbours=shared.neighbours,
+        guarantee=shared.guarantee,
+        spendings=shared.spendings,
+        grid=shared.groups.grid,
+        at=options.cells_on(shared.groups.grid),
+        negatives=negatives,
+        positives=positives,
+        edges=shared.groups.cuts,
+    )
