@@ -41,7 +41,7 @@ $(STAMP): requirements.lock setup.cfg pyproject.toml
 	$(UV) pip install --quiet --no-deps --editable .; \
 	touch $@
 
-demo: $(STAMP) ## a real DAG releases a private ROC curve; the budget blocks the next release
+demo: $(STAMP) ## real DAGs release a private ROC curve and a stream of hourly counts; the budget blocks the next curve
 	$(BIN)/python -m examples.demo
 
 test: $(STAMP) ## lint, and every test but those of verify and soak: about ten minutes on two processors

@@ -2,7 +2,7 @@
 
 The arrivals are invented. The account pays epsilon 1 once, for every hour of two years; no run pays again. A run that
 is late, repeated, cleared or backfilled releases the hours that are due and not released yet, in order, and no hour
-twice. A run that is triggered by hand releases all hours that have ended.
+twice. A run that is triggered by hand releases the hours of all days before it, which are those in its table.
 
 Name a file in the environment variable DP_DIAGNOSTICS_STREAM_KEYS_FILE of every worker; the example writes a key into
 it.
@@ -38,6 +38,7 @@ with DAG(
         steps=2 * 365 * 24,
         method={"kind": "local_level", "season": 24},
         epsilon="1",
+        until=setting.ARRIVALS_UNTIL,
         output=setting.ARRIVALS_OUTPUT,
         title="Arrivals by the hour",
         record="arrival",

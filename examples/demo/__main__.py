@@ -1,29 +1,32 @@
-"""The demo: a real DAG runs a real Spark job, publishes a private ROC curve, and the budget stops the next one.
+"""The demo: a DAG publishes a private ROC curve, the budget stops the next one, and another DAG releases a stream.
 
-Everything it makes lies in one folder: Airflow's home, the lake, the ledger, the releases, and a log of the run.
+Both DAGs run real Spark jobs. All that they make lies in one folder: Airflow's home, the lake, the ledger, the
+releases, and a log of the run.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from examples.demo.run import DAG_ID, DAGS
-from examples.demo.terminal import Terminal, curve_lines
+from examples.demo.run import DAG_IDS, DAGS
+from examples.demo.terminal import Terminal, curve_lines, step_lines
+from spark_jobs.contract.stream_keys import STREAM_KEYS_FILE_VARIABLE
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge
 
-ACTORS = {"budget.py": "sensor", "release.py": "release"}
+ACTORS = {"budget.py": "sensor", "release.py": "release", "count_stream.py": "stream"}
 """Files of the provider whose log lines are shown, and by what name."""
 
 SAYINGS = {
@@ -39,6 +42,10 @@ SAYINGS = {
 }
 """Lines of a release under way, by how they begin, and what the demo says for them."""
 
+STREAM_SAYINGS = {"counting": "Spark counts the rows of each hour", "drawing": "noise is drawn, once for each hour"}
+"""What the demo says for lines of a stream, where it differs."""
+
+SHOWN_STEPS = 48
 BLOCKED = " is held back: "
 HEARTBEAT = re.compile(r" \.\.\. \d+ s$")
 
@@ -79,31 +86,38 @@ class Home:
             "DP_DEMO_OUTPUT": str(self.releases),
             "PYTHONPATH": str(DAGS.parent),
             "PYTHONUNBUFFERED": "1",
+            STREAM_KEYS_FILE_VARIABLE: str(self.path / "stream.keys"),
             "XDG_STATE_HOME": str(self.path / "private"),
         }
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the demo and show it; 0 if the DAG run succeeded, the held-back release included."""
+    """Run the demo and show it; 0 if the DAG runs succeeded, the held-back release included."""
+    from examples.demo import setting
+
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
     parser.add_argument("--home", type=Path, help="folder for all it makes; named again, its budget is as it was left")
+    parser.add_argument("--only", choices=DAG_IDS, help="the one DAG to run; both by default")
     arguments = parser.parse_args(argv)
-    if not (DAGS / f"{DAG_ID}.py").exists():
-        parser.error("the example DAG is not here: run the demo from a clone of the repository")
+    dag_ids = DAG_IDS if arguments.only is None else (arguments.only,)
+    if not all((DAGS / f"{dag_id}.py").exists() for dag_id in DAG_IDS):
+        parser.error("the example DAGs are not here: run the demo from a clone of the repository")
     home = Home(path=(arguments.home or fresh_home(Path(".demo"))).absolute())
     home.path.mkdir(parents=True, exist_ok=True)
     terminal = Terminal.on(sys.stdout)
     introduce(terminal, home)
-    paid_before = {charge.id for charge in charges(home)}
-    status, blocked = show_run(terminal, home)
+    paid_before = {charge.id for charge in charges(home, setting.ACCOUNT)}
+    status, blocked = show_run(terminal, home, dag_ids)
     if status != 0:
         terminal.line()
-        terminal.line(terminal.style("The DAG run failed. ", "red", "bold") + f"Its log: {home.log}")
+        terminal.line(terminal.style("A DAG run failed. ", "red", "bold") + f"Its log: {home.log}")
         return 1
-    for charge in charges(home):
+    for charge in charges(home, setting.ACCOUNT):
         if charge.id not in paid_before:
             show_release(terminal, home, charge)
     show_blocked(terminal, blocked)
+    for charge in charges(home, setting.ARRIVALS_ACCOUNT):
+        show_stream(terminal, home, charge)
     return 0
 
 
@@ -128,17 +142,18 @@ def introduce(terminal: Terminal, home: Home) -> None:
     terminal.line(
         f"Budget of account {setting.ACCOUNT}: epsilon {setting.CAP}. Each release asks for {setting.EPSILON}."
     )
+    terminal.line("A second DAG releases counts of invented arrivals, hour by hour, and pays once for all hours.")
     terminal.line(f"All that is made here lies in {home.path}")
     terminal.line()
 
 
-def show_run(terminal: Terminal, home: Home) -> tuple[int, list[str]]:
-    """Run the DAG and show its public lines as they come; its exit status, and why releases were held back."""
+def show_run(terminal: Terminal, home: Home, dag_ids: Sequence[str]) -> tuple[int, list[str]]:
+    """Run the DAGs and show their public lines as they come; the exit status, and why releases were held back."""
     blocked = []
     with home.log.open("ab") as log:
         start = log.tell()
         run = subprocess.Popen(
-            [sys.executable, "-m", "examples.demo.run"],
+            [sys.executable, "-m", "examples.demo.run", *dag_ids],
             env=home.environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -160,7 +175,7 @@ def show_run(terminal: Terminal, home: Home) -> tuple[int, list[str]]:
     except KeyboardInterrupt:
         run.wait()
         raise SystemExit(130) from None
-    terminal.step("airflow", "the DAG run is done" if run.returncode == 0 else "the DAG run failed")
+    terminal.step("airflow", "the DAG runs are done" if run.returncode == 0 else "a DAG run failed")
     return run.returncode, blocked
 
 
@@ -193,18 +208,18 @@ def public_line(line: str) -> tuple[str, str] | None:
         return "failed", str((record.get("exception") or [{}])[0].get("exc_value", event))
     if file not in ACTORS or "dp_operators" not in str(record.get("logger")) or HEARTBEAT.search(event):
         return None
-    text = next((saying for begin, saying in SAYINGS.items() if event.startswith(begin)), event)
-    return ACTORS[file], text
+    actor = ACTORS[file]
+    sayings = {**SAYINGS, **STREAM_SAYINGS} if actor == "stream" else SAYINGS
+    return actor, next((saying for begin, saying in sayings.items() if event.startswith(begin)), event)
 
 
-def charges(home: Home) -> tuple[Charge, ...]:
-    """The charges of the demo's account; none while there is no ledger."""
+def charges(home: Home, account: str) -> tuple[Charge, ...]:
+    """The charges of an account of the demo; none while there is no ledger."""
     from dp_operators.budget import PrivacyLedger
-    from examples.demo import setting
     from spark_jobs.contract.errors import InvalidRequest
 
     try:
-        return PrivacyLedger(f"sqlite:///{home.ledger}").history(setting.ACCOUNT)
+        return PrivacyLedger(f"sqlite:///{home.ledger}").history(account)
     except InvalidRequest:
         return ()
 
@@ -256,6 +271,35 @@ def show_blocked(terminal: Terminal, lines: list[str]) -> None:
         terminal.line(terminal.style("Held back", "yellow", "bold"))
         fact(terminal, "task", task)
         fact(terminal, "reason", reason)
+
+
+def show_stream(terminal: Terminal, home: Home, charge: Charge) -> None:
+    """Show the newest steps of a stream, what it cost, and how far it is."""
+    from examples.demo import setting
+    from spark_jobs.contract.privacy import plain
+    from spark_jobs.contract.store.stream_objects import StreamLayout
+
+    layout = StreamLayout.of(str(home.releases / setting.ARRIVALS_ACCOUNT), charge.release, charge.id)
+    steps = newest_steps(Path(layout.root))
+    shown = steps[-SHOWN_STEPS:]
+    terminal.line()
+    terminal.line(terminal.style("Released as a stream", "green", "bold"))
+    values, lower, upper = ([float(step[name]) for step in shown] for name in ("estimate", "lower", "upper"))
+    for line in step_lines(values, lower, upper):
+        terminal.line(f"  {line}")
+    request = json.loads(Path(layout.published("stream.json")).read_text())["request"]
+    first, last = (shown[at]["begins"][:16].replace("T", " ") for at in (0, -1))
+    level = f"{100 * request['method']['confidence']:g}%"
+    fact(terminal, "shown", f"arrivals from {first} to {last}, up to {max(values):.0f} in an hour, with {level} bands")
+    fact(terminal, "hours", f"{int(steps[-1]['step']) + 1:,} of {request['steps']:,} are released, each once")
+    fact(terminal, "spent", f"epsilon {plain(charge.cost.epsilon)}, once, for all of them and those to come")
+    fact(terminal, "report", Path(layout.published("report.html")).as_uri())
+
+
+def newest_steps(folder: Path) -> list[dict[str, str]]:
+    """The steps in the newest file of a stream."""
+    with sorted((folder / "steps").glob("*.csv"))[-1].open(newline="") as lines:
+        return list(csv.DictReader(lines))
 
 
 def fact(terminal: Terminal, name: str, value: str) -> None:

@@ -77,19 +77,41 @@ def curve_lines(
 
     The four sequences have one length; ``fpr`` does not fall, and runs from 0 to 1.
     """
-    rows = [[" "] * width for _ in range(height)]
+    places = [(column + 0.5) / width for column in range(width)]
+    values, low, high = ([_read(fpr, part, at) for at in places] for part in (tpr, lower, upper))
+    return _plotted(values, low, high, height=height, behind=places)
 
-    def put(column: int, value: float, mark: str) -> None:
-        rows[height - 1 - min(int(value * height), height - 1)][column] = mark
 
-    for column in range(width):
-        at = (column + 0.5) / width
-        put(column, at, "·")
-        low, high = (min(int(_read(fpr, band, at) * height), height - 1) for band in (lower, upper))
-        for row in range(low, high + 1):
-            rows[height - 1 - row][column] = "░"
-        put(column, _read(fpr, tpr, at), "•")
-    return ["│" + "".join(row) for row in rows] + ["└" + "─" * width]
+def step_lines(
+    values: Sequence[float], lower: Sequence[float], upper: Sequence[float], *, height: int = 10
+) -> list[str]:
+    """Steps in characters, a column for each: ``•`` the value, ``░`` its band, from 0 to the largest upper end."""
+    top = max(upper) or 1.0
+    scaled = ([value / top for value in part] for part in (values, lower, upper))
+    return _plotted(*scaled, height=height)
+
+
+def _plotted(
+    values: Sequence[float],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    *,
+    height: int,
+    behind: Sequence[float] = (),
+) -> list[str]:
+    """Values from 0 to 1 over their bands, a column for each; ``behind`` is drawn first."""
+    rows = [[" "] * len(values) for _ in range(height)]
+
+    def row_of(value: float) -> int:
+        return height - 1 - min(int(value * height), height - 1)
+
+    for column, value in enumerate(behind):
+        rows[row_of(value)][column] = "·"
+    for column, value in enumerate(values):
+        for row in range(row_of(upper[column]), row_of(lower[column]) + 1):
+            rows[row][column] = "░"
+        rows[row_of(value)][column] = "•"
+    return ["│" + "".join(row) for row in rows] + ["└" + "─" * len(values)]
 
 
 def _read(x: Sequence[float], y: Sequence[float], at: float) -> float:

@@ -27,9 +27,10 @@ AGAIN = """
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
-from examples.demo.run import DAG_ID, DAGS
+from examples.demo.run import DAGS
 from sqlalchemy import select
 
+DAG_ID = "release_diagnostics"
 with create_session() as session:
     run = session.scalar(select(DagRun).where(DagRun.dag_id == DAG_ID))
 dag = DagBag(dag_folder=DAGS / f"{DAG_ID}.py").dags[DAG_ID]
@@ -78,8 +79,11 @@ class Demo:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    home = Home(path=tmp_path_factory.mktemp("demo") / "home")
-    command = [sys.executable, "-m", "examples.demo", "--home", str(home.path)]
+    return run_demo(Home(path=tmp_path_factory.mktemp("demo") / "home"), "release_diagnostics")
+
+
+def run_demo(home: Home, only: str) -> Demo:
+    command = [sys.executable, "-m", "examples.demo", "--only", only, "--home", str(home.path)]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=500, check=False
     )
@@ -178,3 +182,20 @@ def test_clearing_the_run_finds_the_same_release_and_pays_nothing_more(demo: Dem
     assert demo.ledger.head() == head
     assert demo.states()["release_first"] == "success"
     assert demo.states()["release_second"] == "skipped"
+
+
+@pytest.mark.verify
+def test_demo_shows_the_newest_hours_of_a_stream(demo: Demo) -> None:
+    shown = run_demo(demo.home, "private_count_stream")
+    assert shown.status == 0, shown.shown
+    [charge] = demo.ledger.history(setting.ARRIVALS_ACCOUNT)
+    assert (charge.state, charge.cost.epsilon) == (ChargeState.COMMITTED, 1)
+    [manifest] = demo.home.releases.glob("arrivals/*/steps/*.json")
+    hours = json.loads(manifest.read_text())["steps"]
+    assert hours >= 48
+    assert hours % 24 == 0, "the hours of the days before the run, which are those in the table"
+    assert f"{hours:,} of 17,520 are released, each once" in shown.shown
+    assert (manifest.parents[1] / "report.html").as_uri() in shown.shown
+    picture = shown.shown.partition("Released as a stream\n")[2].splitlines()[:11]
+    assert {len(line) for line in picture} == {3 + 48}
+    assert sum(line.count("•") for line in picture) == 48

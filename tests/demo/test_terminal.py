@@ -11,7 +11,7 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from examples.demo.__main__ import BLOCKED, Home, fresh_home, public_line, spent_on
-from examples.demo.terminal import Terminal, curve_lines
+from examples.demo.terminal import Terminal, curve_lines, step_lines
 
 
 class Tty(io.StringIO):
@@ -61,6 +61,14 @@ def test_step_in_the_curve_is_read_at_its_top() -> None:
     assert lines[0] == "│" + "•" * 10
 
 
+def test_steps_have_a_column_each_up_to_the_largest_band() -> None:
+    lines = step_lines([0.0, 5.0, 9.9], [0.0, 4.0, 8.0], [1.0, 6.0, 10.0], height=10)
+    assert lines[-1] == "└───"
+    assert [next(row for row in range(10) if lines[row][column] == "•") for column in (1, 2, 3)] == [9, 4, 0]
+    assert [lines[row][3] for row in range(4)] == ["•", "░", " ", " "]
+    assert step_lines([0.0], [0.0], [0.0], height=2) == ["│ ", "│•", "└─"]
+
+
 def logged(event: str, **fields: str) -> str:
     return json.dumps({"event": event, "logger": "airflow.task.operators.dp_operators.x", **fields})
 
@@ -69,6 +77,7 @@ def logged(event: str, **fields: str) -> str:
     ("line", "shown"),
     [
         (logged("counting", filename="release.py"), ("release", "Spark scores the rows and counts them in cells")),
+        (logged("counting", filename="count_stream.py"), ("stream", "Spark counts the rows of each hour")),
         (logged(f"x{BLOCKED}no budget", filename="budget.py"), ("sensor", "x is held back: no budget")),
         (logged("counting ... 10 s", filename="release.py"), None),
         (logged("Success criteria met. Exiting.", filename="sensor.py"), None),
