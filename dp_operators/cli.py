@@ -17,11 +17,18 @@ from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
 from dp_operators.budget.key_commands import app as key_commands
 from dp_operators.budget.reports import charges_table
-from dp_operators.command_tools import absolute_place, ended_by_signals, known_actor, opened_ledger
+from dp_operators.command_tools import (
+    PublicReason,
+    absolute_place,
+    ended_by_signals,
+    give_back_reservation,
+    known_actor,
+    opened_ledger,
+    request_of,
+)
 from dp_operators.stream_commands import app as stream_commands
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.request_documents import load_fields
 
 if TYPE_CHECKING:
     from dp_operators.releasing import Published
@@ -52,7 +59,6 @@ Key = Annotated[
     str | None,
     typer.Option(help="The release key; by default made from the request, so that equal requests are one release."),
 ]
-PublicReason = Annotated[str, typer.Option(help="Why, in public words; it is written into the audit log.")]
 Hours = Annotated[float, typer.Option(help="Hours since the last heartbeat.", min=0)]
 StaleHours = Annotated[
     float, typer.Option(help="Hours since the last heartbeat; at least 1, because a running release has one.", min=1)
@@ -103,7 +109,7 @@ def run_release(
     """
     from dp_operators.releasing import LocalRunner
 
-    release_request = _request(request, output, ledger)
+    release_request = request_of(ReleaseRequest, request, output=output, ledger=ledger)
     runner = LocalRunner(master=master, private_dir=private_dir)
     with opened_ledger(ledger) as opened:
         key = key or default_key(release_request, opened)
@@ -129,13 +135,10 @@ def give_back_release(
     The charge becomes void if it is certain that no row was read for it, and burnt otherwise. REQUEST must be exactly
     the request that was charged; the release's folder has a copy of it.
     """
-    from dp_operators.releasing import give_back
-
-    release_request = _request(request, output, ledger)
+    release_request = request_of(ReleaseRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
         key = key or default_key(release_request, opened)
-        charge = give_back(release_request, ledger=opened, key=key, reason=reason, actor=actor_or_user(actor))
-    typer.echo(f"charge {charge.id} of epsilon {plain(charge.cost.epsilon)} is {charge.state.value}")
+        give_back_reservation(release_request, opened, key=key, reason=reason, actor=actor)
 
 
 @app.command("check-release")
@@ -178,7 +181,7 @@ def release_stale_command(
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Give back the stale reservations of a folder of releases; burn those that may have read rows."""
+    """Give back the stale reservations of a folder of releases and streams; burn those that may have read rows."""
     from dp_operators.releasing import release_stale
 
     with opened_ledger(ledger) as opened:
@@ -261,21 +264,6 @@ def default_key(request: ReleaseRequest, ledger: PrivacyLedger) -> str:
 def main() -> None:
     """The console script."""
     sys.exit(run(app, sys.argv[1:]))
-
-
-def _request(path: Path, output: str | None, ledger: str | None) -> ReleaseRequest:
-    from dp_operators.releasing import has_references, require_no_key_file, with_references
-
-    fields = load_fields(path)
-    require_no_key_file(fields)
-    if has_references(fields):
-        with opened_ledger(ledger) as opened:
-            fields = with_references(fields, opened)
-    request = ReleaseRequest.parse(fields)
-    if output is None:
-        return request
-    # a relative path is relative to the working folder; the ledger and the store need it absolute
-    return ReleaseRequest.parse({**request.to_dict(), "output": absolute_place(output)})
 
 
 def _release(

@@ -6,12 +6,19 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated, TypeVar
 
 import typer
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import Exit, actor_or_user, open_ledger
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.request_documents import load_fields
+from spark_jobs.contract.table_request import TableRequest
+
+PublicReason = Annotated[str, typer.Option(help="Why, in public words; it is written into the audit log.")]
+Request = TypeVar("Request", bound=TableRequest)
 
 
 @contextmanager
@@ -32,6 +39,37 @@ def opened_ledger(url: str | None) -> Iterator[PrivacyLedger]:
 def absolute_place(output: str) -> str:
     """A folder's URI, or its absolute path: the ledger and the store need one that no working folder changes."""
     return output if "://" in output else str(Path(output).absolute())
+
+
+def request_of(kind: type[Request], path: Path, *, output: str | None, ledger: str | None) -> Request:
+    """The request in a file, with ``output`` in place of its own and with the registered lists that it names.
+
+    Raises:
+        InvalidRequest: it is no valid request of this kind.
+        LedgerUnavailable: it names a list, and the ledger cannot be reached.
+    """
+    from dp_operators.releasing import has_references, require_no_key_file, with_references
+
+    fields = load_fields(path)
+    require_no_key_file(fields)
+    if has_references(fields):
+        with opened_ledger(ledger) as opened:
+            fields = with_references(fields, opened)
+    request = kind.parse(fields)
+    if output is None:
+        return request
+    # a relative path is relative to the working folder; the ledger and the store need it absolute
+    return kind.parse({**request.to_dict(), "output": absolute_place(output)})
+
+
+def give_back_reservation(
+    request: TableRequest, ledger: PrivacyLedger, *, key: str, reason: str, actor: str | None
+) -> None:
+    """Give a reservation back, and print what became of its charge."""
+    from dp_operators.releasing import give_back
+
+    charge = give_back(request, ledger=ledger, key=key, reason=reason, actor=actor_or_user(actor))
+    typer.echo(f"charge {charge.id} of epsilon {plain(charge.cost.epsilon)} is {charge.state.value}")
 
 
 def known_actor(given: str | None) -> str:

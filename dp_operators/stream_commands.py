@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user
-from dp_operators.command_tools import absolute_place, ended_by_signals, opened_ledger
+from dp_operators.command_tools import PublicReason, ended_by_signals, give_back_reservation, opened_ledger, request_of
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
-from spark_jobs.contract.request_documents import load_fields
 from spark_jobs.contract.stream_request import StreamRequest, instant
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def advance_command(
     from dp_operators.releasing.stream_views import refresh_report
     from dp_operators.releasing.streams import advance_stream
 
-    stream = _stream(request, output, ledger)
+    stream = request_of(StreamRequest, request, output=output, ledger=ledger)
     moment = _until(until)
     runner = LocalRunner(master=master, private_dir=private_dir)
     with opened_ledger(ledger) as opened:
@@ -94,7 +93,7 @@ def show_command(
     """Show how far a stream is, and compare its published steps with the ledger; exit code 1 if they differ."""
     from dp_operators.releasing.stream_records import stream_status
 
-    stream = _stream(request, output, ledger)
+    stream = request_of(StreamRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
         key = key or default_stream_key(stream, opened)
         status = stream_status(stream, ledger=opened, key=key)
@@ -103,6 +102,26 @@ def show_command(
     typer.echo("\n".join(status.findings) or f"{status.uri} is what the ledger recorded")
     if status.findings:
         raise typer.Exit(Exit.FAILED)
+
+
+@app.command("give-back")
+def give_back_command(
+    request: StreamFile,
+    reason: PublicReason,
+    output: StreamOutput = None,
+    key: StreamKey = None,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Give back what a stream without a released step has reserved.
+
+    The charge becomes void if it is certain that no row was read for it, and burnt otherwise. The charge of a stream
+    that has released a step stays as it is.
+    """
+    stream = request_of(StreamRequest, request, output=output, ledger=ledger)
+    with opened_ledger(ledger) as opened:
+        key = key or default_stream_key(stream, opened)
+        give_back_reservation(stream, opened, key=key, reason=reason, actor=actor)
 
 
 def default_stream_key(request: StreamRequest, ledger: PrivacyLedger) -> str:
@@ -132,20 +151,6 @@ def _until(given: str | None) -> dt.datetime:
             remedy="leave it out for now",
         )  # fmt: skip
     return moment
-
-
-def _stream(path: Path, output: str | None, ledger: str | None) -> StreamRequest:
-    from dp_operators.releasing import has_references, require_no_key_file, with_references
-
-    fields = load_fields(path)
-    require_no_key_file(fields)
-    if has_references(fields):
-        with opened_ledger(ledger) as opened:
-            fields = with_references(fields, opened)
-    request = StreamRequest.parse(fields)
-    if output is None:
-        return request
-    return StreamRequest.parse({**request.to_dict(), "output": absolute_place(output)})
 
 
 def _forecast(

@@ -14,12 +14,13 @@ from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.requests import complete, require_charged
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout, claim_uri
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import Seal, SealBroken
+from spark_jobs.contract.store.stream_objects import StreamLayout
+from spark_jobs.contract.table_request import TableRequest
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
 
 
 def give_back(
-    request: ReleaseRequest, *, ledger: PrivacyLedger, key: ReleaseKey | str, reason: str, actor: str = ""
+    request: TableRequest, *, ledger: PrivacyLedger, key: ReleaseKey | str, reason: str, actor: str = ""
 ) -> Charge:
-    """Give the reservation of a release back for good: ``void`` if no row was read for it, else ``burnt``.
+    """Give the reservation of a release or a stream back for good: ``void`` if no row was read for it, else ``burnt``.
 
     Args:
         request: the request that was charged; its output holds the draw, if there is one.
         ledger: holds the reservation.
-        key: names the release.
+        key: names the release or the stream.
         reason: written to the audit log; public.
         actor: who requests it, for the audit log.
 
@@ -56,7 +57,7 @@ def give_back(
             "key",
             value=str(key),
             requirement="must be the key of a reservation for this request",
-            remedy="give the request as it was charged: the release's folder holds it",
+            remedy="give the request as it was charged: the folder of the release or stream holds it",
         )
     if charge.state is not ChargeState.RESERVED:
         return charge
@@ -198,8 +199,8 @@ def end_reservation(
 ) -> Charge:
     """Void a reservation if it is certain that no row was read for it, and burn it otherwise.
 
-    The ledger's record of runs decides. A draw or a manifest in the store only ever speaks against voiding: it is left
-    over from a run that is missing from a ledger restored from a backup.
+    The ledger's record of runs decides. What a release or a stream has drawn or published only ever speaks against
+    voiding: it is left over from a run that is missing from a ledger restored from a backup.
 
     Raises:
         ChargeConflict: the charge is no longer reserved.
@@ -207,9 +208,10 @@ def end_reservation(
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
     charge, _ = end_stated_runs(store, layout, ledger.charge(charge.id), ledger, actor=actor)
-    draw = store.read(layout.draw)
+    stream = StreamLayout(release=layout)
+    draw, *others = map(store.read, (layout.draw, layout.manifest, stream.segment(0), stream.description))
     failpoint("before_give_back")
-    if draw is None and not charge.may_have_drawn and store.read(layout.manifest) is None:
+    if draw is None and not any(others) and not charge.may_have_drawn:
         with suppress(ChargeConflict):  # a run was started meanwhile, or the charge is not reserved; burn raises then
             return _ended(ledger.void(charge.id, actor=actor, reason=reason))
     events = events_of(draw, charge, ledger)
