@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dp_operators.budget import ChargeState, PrivacyLedger
+from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user, run
 from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
@@ -26,6 +26,7 @@ from dp_operators.command_tools import (
     opened_ledger,
     request_of,
 )
+from dp_operators.dry_run import Auc, PositiveRate, Rows, RSquared, Values, expected_table, print_dry_run
 from dp_operators.stream_commands import app as stream_commands
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
@@ -34,11 +35,6 @@ if TYPE_CHECKING:
     from dp_operators.releasing import Published
 
 DISTRIBUTION = "airflow-provider-dp-diagnostics"
-
-_PAID = {
-    ChargeState.COMMITTED: "the release exists, or only has to be published, for",
-    ChargeState.RESERVED: "it would continue with its charge of",
-}
 
 app = typer.Typer(
     name="dp-budget",
@@ -96,6 +92,11 @@ def run_release(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only report whether the release could be made, and its cost.")
     ] = False,
+    rows: Rows = None,
+    positive_rate: PositiveRate = None,
+    auc: Auc = None,
+    r_squared: RSquared = None,
+    values: Values = None,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
@@ -109,12 +110,15 @@ def run_release(
     """
     from dp_operators.releasing import LocalRunner
 
+    table = expected_table(
+        dry_run=dry_run, rows=rows, positive_rate=positive_rate, auc=auc, r_squared=r_squared, values=values
+    )
     release_request = request_of(ReleaseRequest, request, output=output, ledger=ledger)
     runner = LocalRunner(master=master, private_dir=private_dir)
     with opened_ledger(ledger) as opened:
         key = key or default_key(release_request, opened)
         if dry_run:
-            _dry_run(release_request, opened, runner, allotment, key)
+            print_dry_run(release_request, opened, runner, allotment=allotment, key=key, table=table)
         else:
             with ended_by_signals():
                 published = _release(release_request, opened, runner, key=key, allotment=allotment, actor=actor)
@@ -282,19 +286,6 @@ def _release(
         actor=actor_or_user(actor),
         progress=lambda line: typer.echo(line, err=True),
     )
-
-
-def _dry_run(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, allotment: str | None, key: str) -> None:
-    """Print the cost of a request, or that its release is paid for; nothing is reserved, run or written."""
-    from dp_operators.releasing import complete, forecast
-
-    price = forecast(complete(request, ledger), ledger=ledger, runner=runner, key=key, allotment=allotment)
-    cost = plain(price.cost.epsilon)
-    if price.charge is not None:
-        typer.echo(f"would charge nothing to {price.account}: {_PAID[price.charge.state]} epsilon {cost}")
-    for block, budget in price.left.items():
-        where = price.account if block == "all" else f"block {block} of {price.account}"
-        typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
 
 
 def _report(published: Published, ledger: PrivacyLedger) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -200,6 +201,34 @@ def test_dry_run_says_the_price_and_changes_nothing(lab, dp_budget):
     assert out == "would charge epsilon 1 to people, which has 10 left\n"
     assert lab.ledger().head() == before
     assert not Path(lab.output).exists()
+
+
+def test_dry_run_forecasts_widths_from_what_the_caller_states(lab, dp_budget):
+    arguments = ("run", request_file(lab), "--output", lab.output, "--dry-run", "--rows", "45000")
+    status, out, _ = dp_budget(*arguments, "--positive-rate", "0.06")
+    assert status == 0
+    price, heading, *widths = out.splitlines()
+    assert price == "would charge epsilon 1 to people, which has 10 left"
+    assert heading == "expected widths of intervals, simulated from what you stated; no table was read:"
+    assert any(re.fullmatch(r"  roc_curve: auc_interval: 0\.00\d+", line) for line in widths)
+    status, out, err = dp_budget(*arguments)
+    assert (status, out) == (2, "")
+    assert "positive_rate: is required" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--rows", "10"], "rows: may be given only with --dry-run"),
+        (["--dry-run", "--auc", "0.9"], "auc: may be given only with --dry-run and --rows"),
+        (["--dry-run", "--rows", "10", "--values", "age"], "must have the form NAME=LOW:HIGH"),
+        (["--dry-run", "--rows", "10", "--values", "age=1:x"], "values.age"),
+    ],
+)
+def test_statements_that_no_forecast_can_use_are_refused(lab, dp_budget, options, words):
+    status, out, err = dp_budget("run", request_file(lab), "--output", lab.output, *options)
+    assert (status, out) == (2, "")
+    assert words in err
 
 
 @pytest.mark.verify

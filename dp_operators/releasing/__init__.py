@@ -9,6 +9,7 @@ from dp_operators.releasing.earlier_releases import (
     with_references,
 )
 from dp_operators.releasing.errors import ReleaseClosed, ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected
+from dp_operators.releasing.expected_widths import expected_widths
 from dp_operators.releasing.inspection import check_release_folder
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import Forecast, forecast
@@ -47,6 +48,7 @@ __all__ = [
     "check_request",
     "complete",
     "earlier_function",
+    "expected_widths",
     "fitted_model",
     "forecast",
     "give_back",

@@ -85,7 +85,7 @@ def draft(
     """The manifest and the files of the release of ``draw``."""
     results = {
         kind: (diagnostic(kind).summarise(drawn, seed=draw.seed), diagnostic(kind).render)
-        for kind, drawn in _draws(request, draw).items()
+        for kind, drawn in draws(request, draw).items()
     }
     facts = ReleaseFacts(
         request=request,
@@ -102,16 +102,16 @@ def draft(
     return publish(results, facts=facts)
 
 
-def _draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
+def draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
     """The draw of each diagnostic: its own one, or one derived from the draw that it shares with others."""
-    draws = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
+    found = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
     if draw.shared is not None:
         shared = codec.decode(SharedGroups, draw.shared["measurement"])
         for options in request.diagnostics:
             read_shared = diagnostic(options.kind).read_shared
             if options.kind in draw.shared["kinds"] and read_shared is not None:
-                draws[options.kind] = read_shared(options, shared)
-    return draws
+                found[options.kind] = read_shared(options, shared)
+    return found
 
 
 def versions() -> dict[str, str]:

@@ -6,6 +6,7 @@ from spark_jobs.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from spark_jobs.contract.errors import InvalidRequest as InvalidRequest
+    from spark_jobs.contract.expected_table import ExpectedTable as ExpectedTable
     from spark_jobs.contract.privacy import Budget as Budget
     from spark_jobs.contract.privacy import Neighbours as Neighbours
     from spark_jobs.contract.privacy import PrivacyUnit as PrivacyUnit
@@ -29,6 +30,7 @@ else:
         __name__,
         {
             "errors": "InvalidRequest",
+            "expected_table": "ExpectedTable",
             "privacy": "Budget Neighbours PrivacyUnit",
             "release": "PartSpending Release ReleaseFile ReleasePart",
             "request": "ReleaseRequest",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,17 +25,43 @@ _ERRORS_OF_FORM = (KeyError, TypeError, IndexError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReleasedInterval:
+    """The fields of an interval, or of a band of them.
+
+    Attributes:
+        low, high: the fields of its ends; the same field if that has both.
+        along: the field along which a band is averaged; None for a single interval, or a band whose median is typical.
+    """
+
+    low: str
+    high: str
+    along: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The field, or the fields of both ends."""
+        return self.low if self.low == self.high else f"{self.low} to {self.high}"
+
+    def within(self, name: str) -> ReleasedInterval:
+        """The same interval in the object or the list of objects ``name``."""
+        along = None if self.along is None else f"{name}.{self.along}"
+        return ReleasedInterval(low=f"{name}.{self.low}", high=f"{name}.{self.high}", along=along)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ResultCheck:
     """A rule for some fields of a result.
 
     Attributes:
         names: the fields that it reads.
+        intervals: what of them are intervals of uncertainty, whose widths can be forecast.
         broken: returns a line for each part of the rule that a result breaks; raises ``KeyError``, ``TypeError``,
             ``IndexError``, ``ValueError`` or ``OverflowError`` if the result does not have the form that it expects.
     """
 
     names: tuple[str, ...]
     broken: Callable[[Fields], Iterable[str]]
+    intervals: tuple[ReleasedInterval, ...] = ()
 
 
 class NotANumberError(ValueError):
@@ -216,8 +242,14 @@ def null_first(name: str) -> ResultCheck:
     return _together((name,), f"{name} is null in the first place and nowhere else", holds)
 
 
-def ascending(*names: str, nullable: bool = False) -> ResultCheck:
-    """At every position, numbers do not decrease from one field to the next."""
+def ascending(*names: str, nullable: bool = False, along: str | None = None) -> ResultCheck:
+    """At every position, numbers do not decrease from one field to the next: the ends of intervals around the middle.
+
+    Args:
+        names: an odd number of fields.
+        nullable: whether numbers may be null.
+        along: the field along which these bands are averaged in a forecast; see ``ReleasedInterval``.
+    """
 
     def broken(result: Fields) -> Iterator[str]:
         for lower, upper in pairwise(names):
@@ -225,11 +257,20 @@ def ascending(*names: str, nullable: bool = False) -> ResultCheck:
             if any(None not in pair and pair[1] < pair[0] for pair in zip(*columns, strict=True)):
                 yield f"{upper} is not below {lower}"
 
-    return ResultCheck(names=names, broken=broken)
+    ends = zip(names[: len(names) // 2], reversed(names[-(len(names) // 2) :]), strict=True)
+    intervals = tuple(ReleasedInterval(low=low, high=high, along=along) for low, high in ends)
+    return ResultCheck(names=names, broken=broken, intervals=intervals)
 
 
-def inside(name: str, ends_of: str, *, nullable: bool = False) -> ResultCheck:
-    """The numbers of a field lie in the interval in the field ``ends_of``."""
+def inside(name: str, ends_of: str, *, nullable: bool = False, forecast: bool = True) -> ResultCheck:
+    """The numbers of a field lie in the interval in the field ``ends_of``.
+
+    Args:
+        name: the field.
+        ends_of: the field with both ends.
+        nullable: whether the interval may be null.
+        forecast: whether its width can be forecast: not if it is public, or says how badly a model fits.
+    """
 
     def holds(result: Fields) -> bool:
         if nullable and value_at(result, ends_of) is None:
@@ -237,7 +278,8 @@ def inside(name: str, ends_of: str, *, nullable: bool = False) -> ResultCheck:
         low, high = numbers(result, ends_of)
         return all(low <= value <= high for value in numbers(result, name))
 
-    return _together((name, ends_of), f"{name} is within {ends_of}", holds)
+    check = _together((name, ends_of), f"{name} is within {ends_of}", holds)
+    return replace(check, intervals=(ReleasedInterval(low=ends_of, high=ends_of),)) if forecast else check
 
 
 def adjoining(lower: str, upper: str, *, first: float, last: float) -> ResultCheck:
@@ -326,7 +368,11 @@ def rows(name: str, *checks: ResultCheck) -> ResultCheck:
             for check in checks:
                 yield from (f"{name}: {line}" for line in check.broken(row))
 
-    return ResultCheck(names=(name, *(f"{name}.{inner}" for check in checks for inner in check.names)), broken=broken)
+    return ResultCheck(
+        names=(name, *(f"{name}.{inner}" for check in checks for inner in check.names)),
+        broken=broken,
+        intervals=tuple(interval.within(name) for check in checks for interval in check.intervals),
+    )
 
 
 def part(name: str, *, figures: tuple[str, ...], checks: tuple[ResultCheck, ...]) -> ResultCheck:
@@ -335,4 +381,5 @@ def part(name: str, *, figures: tuple[str, ...], checks: tuple[ResultCheck, ...]
     return ResultCheck(
         names=(name, *(f"{name}.{read}" for read in inner)),
         broken=lambda result: [f"{name}: {line}" for line in violations(result[name], figures=figures, checks=checks)],
+        intervals=tuple(interval.within(name) for check in checks for interval in check.intervals),
     )

@@ -155,7 +155,7 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         finite("rows", low=0, nullable=True),
         finite("x", "predictions"),
         interval("y_bounds"),
-        inside("predictions", "y_bounds"),
+        inside("predictions", "y_bounds", forecast=False),
         *(null_together(*ends) for ends in _ENDS),
         *(ascending(low, low.removesuffix("_lower"), high, nullable=True) for low, high in _ENDS),
     )

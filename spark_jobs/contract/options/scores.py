@@ -83,8 +83,8 @@ class RocCurveOptions(RocCurveSettings, SharingOptions):
         never_rises("thresholds", nullable=True),
         never_falls("fpr", "tpr"),
         ends("fpr", "tpr", first=0, last=1),
-        ascending("tpr_lower", "tpr", "tpr_upper"),
-        ascending("tpr_lower_everywhere", "tpr", "tpr_upper_everywhere"),
+        ascending("tpr_lower", "tpr", "tpr_upper", along="fpr"),
+        ascending("tpr_lower_everywhere", "tpr", "tpr_upper_everywhere", along="fpr"),
         inside("auc", "auc_interval"),
         inside("auc", "auc_population_interval", nullable=True),
         finite("positives", "negatives"),
@@ -173,7 +173,7 @@ class CalibrationOptions(CalibrationSettings, SharingOptions):
         within(*figures[:6], "p_value", "ece", "ece_calibrated"),
         ascending("observed_lower", "observed", "observed_upper"),
         finite("statistic", "statistic_interval", "ece_interval"),
-        inside("statistic", "statistic_interval"),
+        inside("statistic", "statistic_interval", forecast=False),
         inside("ece", "ece_interval"),
     )
     kind: Literal["calibration"] = "calibration"

@@ -371,7 +371,7 @@ class QuantileOptions(QuantileSettings, _OfValues):
         interval("bounds"),
         null_together("interval", "rows"),
         inside("value", "interval", nullable=True),
-        inside("value", "bounds"),
+        inside("value", "bounds", forecast=False),
     )
     kind: Literal["quantile"] = "quantile"
 

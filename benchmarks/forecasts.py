@@ -1,0 +1,175 @@
+"""Forecast widths against released ones: ``python -m benchmarks.forecasts``.
+
+Tables of scores are drawn from the law of ``_score_law``; other tables have columns whose shape is drawn among normal,
+skewed, heavy-tailed and discrete. A forecast knows the number of rows, the share of positives, the AUC, R^2, and the
+middle 90% of each column, each to two digits; it reads no row. Each forecast is compared with one release at epsilon 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks._score_law import POSITIVES, SHAPES, SIGNALS, drawn_table
+from benchmarks.harness import Report, Target, arguments, progress, publish
+from spark_jobs.application.draft import draws
+from spark_jobs.application.run import measure
+from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.figures import UNDEFINED, status_of
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.diagnostic import diagnostic
+from spark_jobs.forecast import expected_widths, widths_of
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import CrossProducts, LabelledRows, Moments, ResidualCounts, ValueCounts
+
+WITHIN, AIM = 1.5, 0.9
+OF_SCORES: tuple[dict[str, Any], ...] = (
+    {"kind": "roc_curve"},
+    {"kind": "auc"},
+    {"kind": "average_precision"},
+    {"kind": "confusion_matrix", "thresholds": [0.1]},
+    {"kind": "binned_residuals"},
+    {"kind": "calibration"},
+)
+OF_NUMBERS: tuple[dict[str, Any], ...] = (
+    {"kind": "ecdf", "column": "y", "bounds": [0, 100], "cells": 4096},
+    {"kind": "quantile", "column": "y", "bounds": [0, 100]},
+    {"kind": "residual_plot", "outcome": "y", "unit": 0.01},
+    {"kind": "linear_regression", "x": "x", "y": "y", "x_bounds": [0, 100], "y_bounds": [0, 100]},
+    {"kind": "linear_fit", "features": {"x": [0, 100]}, "outcome": "y", "outcome_bounds": [0, 100]},
+    {"kind": "logistic_fit", "features": {"x": [0, 100]}},
+)
+COLUMN_SHAPES = ("normal", "skewed", "heavy", "discrete")
+
+
+def request_of(options: dict[str, Any], epsilon: str = "1") -> ReleaseRequest:
+    """A request of one diagnostic."""
+    fields = {
+        "table": {"path": "/lake/visits", "snapshot": {"path_version": "v1"}},
+        "label": "label",
+        "model": {"kind": "columns", "score": "score", "basis": "public"},
+    }
+    return ReleaseRequest.parse({**fields, "diagnostics": [options], "budget": {"epsilon": epsilon}})
+
+
+def ratios(request: ReleaseRequest, statistic: Any, stated: ExpectedTable, *, seed: int) -> dict[str, float]:
+    """Forecast width over released width, by interval; empty if the release is undefined.
+
+    Args:
+        request: of one diagnostic.
+        statistic: the exact statistic of a table.
+        stated: what the forecast knows of it.
+        seed: of the release's noise.
+    """
+    (options,) = request.diagnostics
+    draw = measure(request, {options.statistic: statistic}, charge_id=None, noise=SeededNoise(seed))
+    (drawn,) = draws(request, draw).values()
+    result = diagnostic(options.kind).summarise(drawn, seed=seed).to_dict()
+    if status_of(result) == UNDEFINED:
+        return {}
+    released, (expected,) = widths_of(options.kind, result), expected_widths(request, stated)
+    return {name: expected.widths.get(name, float("nan")) / width for name, width in released.items() if width > 0}
+
+
+def of_scores(random: np.random.Generator, options: dict[str, Any], shape: str) -> tuple[str, dict[str, float]]:
+    """The ratios for a table of the law of scores, with its name."""
+    positives, signal = int(random.choice(POSITIVES)), float(random.choice(SIGNALS))
+    table = drawn_table(random, positives=positives, auc=signal, shape=shape)
+    rows = table.counts.total
+    stated = ExpectedTable(rows=rounded(rows), positive_rate=rounded(positives / rows), auc=signal)
+    return shape, ratios(request_of(options), table.counts, stated, seed=int(random.integers(2**62)))
+
+
+def of_numbers(random: np.random.Generator, options: dict[str, Any], shape: str) -> tuple[str, dict[str, float]]:
+    """The ratios for a table of numbers, with its name."""
+    rows = int(np.exp(random.uniform(*np.log([3_000, 80_000]))))
+    explained = np.sqrt(random.uniform(0.2, 0.8))
+    place, spread = random.uniform(30, 60), random.uniform(3, 12)
+    x, noise = column(random, rows, shape), column(random, rows, shape)
+    y = place + spread * (explained * x + np.sqrt(1 - explained**2) * noise)
+    fitted, x = place + spread * explained * x, 50 + 12 * x
+    label = random.random(rows) < 1 / (1 + np.exp(-(x - 50) / 10))
+    request = request_of(options)
+    (statistic,) = request.statistics
+    ends = {name: tuple(map(rounded, np.quantile(of, [0.05, 0.95]))) for name, of in (("x", x), ("y", y))}
+    read = {"x": ("linear_regression", "linear_fit", "logistic_fit"), "y": tuple(o["kind"] for o in OF_NUMBERS[:-1])}
+    stated = ExpectedTable(
+        rows=rounded(rows),
+        positive_rate=rounded(float(label.mean())),
+        r_squared=rounded(explained**2),
+        values={name: ends[name] for name, kinds in read.items() if options["kind"] in kinds},
+    )
+    exact: dict[str, Any] = {
+        "ecdf": lambda: ValueCounts.from_arrays(y, lower=0, upper=100, cells=4096),
+        "quantile": lambda: ValueCounts.from_arrays(y, lower=0, upper=100, cells=32768),
+        "residual_plot": lambda: ResidualCounts.from_arrays(fitted, y - fitted, unit=0.01),
+        "linear_regression": lambda: Moments.from_arrays(x, y, lower=(0, 0), upper=(100, 100), cells=1024),
+        "linear_fit": lambda: CrossProducts.from_arrays({"x": x}, y, design=statistic),
+        "logistic_fit": lambda: LabelledRows.from_arrays({"x": x}, label, design=statistic),
+    }
+    return shape, ratios(request, exact[options["kind"]](), stated, seed=int(random.integers(2**62)))
+
+
+def column(random: np.random.Generator, rows: int, shape: str) -> FloatArray:
+    """A column of this shape with mean 0 and standard deviation 1."""
+    drawn = {
+        "normal": lambda: random.standard_normal(rows),
+        "skewed": lambda: random.gamma(random.uniform(0.7, 4), size=rows),
+        "heavy": lambda: random.standard_t(random.uniform(3, 6), rows),
+        "discrete": lambda: np.round(random.standard_normal(rows) / (step := random.uniform(0.1, 0.8))) * step,
+    }[shape]()
+    return np.asarray((drawn - drawn.mean()) / drawn.std(), dtype=np.float64)
+
+
+def rounded(value: float) -> float:
+    """``value`` to two digits, as a caller would state it."""
+    return float(f"{value:.2g}")
+
+
+def outcomes(random: np.random.Generator, tables: int) -> Iterator[tuple[str, str, float]]:
+    """Kind and interval, shape of the table, and ratio, for that many tables of each shape."""
+    for options in (*OF_SCORES, *OF_NUMBERS):
+        progress(options["kind"])
+        of, shapes = (of_scores, SHAPES) if options in OF_SCORES else (of_numbers, COLUMN_SHAPES)
+        for shape in (shape for shape in shapes for _ in range(tables)):
+            name, measured = of(random, options, shape)
+            yield from ((f"{options['kind']}: {interval}", name, ratio) for interval, ratio in measured.items())
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Draw tables, and print how forecasts compare with releases."""
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--tables", type=int, default=6, help="tables of each shape for each diagnostic (default: 6)")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(argv)
+    measured: dict[str, list[float]] = defaultdict(list)
+    for interval, _, ratio in outcomes(np.random.default_rng(given.seed), 1 if given.quick else given.tables):
+        measured[interval].append(ratio)
+    rows, near_all = [], []
+    for interval, values in measured.items():
+        array = np.array(values)
+        near = (array <= WITHIN) & (array >= 1 / WITHIN)
+        near_all += list(near)
+        low, middle, high = np.nanquantile(array, [0.05, 0.5, 0.95])
+        rows.append([interval, f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{near.mean():.0%}", str(array.size)])
+    target = Target(
+        what=f"widths within a factor {WITHIN}", target=f"at least {AIM:.0%} of all intervals",
+        outcome=f"{np.mean(near_all):.0%}", met=bool(np.mean(near_all) >= AIM),
+    )  # fmt: skip
+    report = Report(
+        name="forecasts",
+        columns=("interval", "forecast / released", "5% to 95%", f"within {WITHIN}", "releases"),
+        rows=rows,
+        targets=[] if given.quick else [target],
+        figures=dict(measured),
+    )
+    return publish(report, given.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""What ``dp-budget run --dry-run`` prints: the cost of a release, and the widths that it would buy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from dp_operators.budget import ChargeState, PrivacyLedger
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.request import ReleaseRequest
+
+_PAID = {
+    ChargeState.COMMITTED: "the release exists, or only has to be published, for",
+    ChargeState.RESERVED: "it would continue with its charge of",
+}
+
+Rows = Annotated[
+    int | None, typer.Option(help="With --dry-run: the rows that you expect; forecasts the widths of all intervals.")
+]
+PositiveRate = Annotated[float | None, typer.Option(help="With --rows: the share of positives that you expect.")]
+Auc = Annotated[float | None, typer.Option(help="With --rows: the AUC that you expect; 0.8 by default.")]
+RSquared = Annotated[float | None, typer.Option(help="With --rows: the R-squared that you expect; 0.5 by default.")]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(help="With --rows: where you expect the middle 90% of a column, as NAME=LOW:HIGH; may be repeated."),
+]
+
+
+def expected_table(
+    *,
+    dry_run: bool,
+    rows: int | None,
+    positive_rate: float | None,
+    auc: float | None,
+    r_squared: float | None,
+    values: Sequence[str] | None,
+) -> ExpectedTable | None:
+    """What the options state about the table; None without ``--rows``.
+
+    Raises:
+        InvalidRequest: a statement is not of its form, or has no use without ``--dry-run`` and ``--rows``.
+    """
+    given = {"positive_rate": positive_rate, "auc": auc, "r_squared": r_squared, "values": values or None}
+    stated: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if rows is None or not dry_run:
+        for name in ([] if rows is None else ["rows"]) + list(stated):
+            raise InvalidRequest(
+                name, requirement="may be given only with --dry-run and --rows",
+                remedy="add them for a forecast, or leave it out",
+            )  # fmt: skip
+        return None
+    if values:
+        stated["values"] = dict(map(_range, values))
+    return ExpectedTable.parse({"rows": rows, **stated})
+
+
+def _range(text: str) -> tuple[str, list[str]]:
+    name, equals, ends = text.rpartition("=")
+    if not equals or ends.count(":") != 1:
+        raise InvalidRequest(
+            "values", value=text, requirement="must have the form NAME=LOW:HIGH", remedy="write it like amount=10:60"
+        )
+    return name, ends.split(":")
+
+
+def print_dry_run(
+    request: ReleaseRequest,
+    ledger: PrivacyLedger,
+    runner: Any,
+    *,
+    allotment: str | None,
+    key: str,
+    table: ExpectedTable | None,
+) -> None:
+    """Print the cost of a request, or that its release is paid for; nothing is reserved, run or written.
+
+    Args:
+        request: what would be released.
+        ledger: holds the account that would pay.
+        runner: would run the application.
+        allotment: a sub-budget that must be able to pay as well.
+        key: the release key.
+        table: what the caller expects of the table, for a forecast of widths.
+    """
+    from dp_operators.releasing import complete, expected_widths, forecast
+
+    completed = complete(request, ledger)
+    price = forecast(completed, ledger=ledger, runner=runner, key=key, allotment=allotment)
+    widths = [] if table is None else _widths(expected_widths(completed, table))
+    cost = plain(price.cost.epsilon)
+    if price.charge is not None:
+        typer.echo(f"would charge nothing to {price.account}: {_PAID[price.charge.state]} epsilon {cost}")
+    for block, budget in price.left.items():
+        where = price.account if block == "all" else f"block {block} of {price.account}"
+        typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
+    for line in widths:
+        typer.echo(line)
+
+
+def _widths(expected: Sequence[dict[str, Any]]) -> list[str]:
+    lines = ["expected widths of intervals, simulated from what you stated; no table was read:"]
+    for of_kind in expected:
+        if of_kind["undefined"]:
+            lines.append(f"  {of_kind['kind']}: undefined in {of_kind['undefined']:.0%} of the simulated releases")
+        lines += [f"  {of_kind['kind']}: {name}: {width:.2g}" for name, width in of_kind["widths"].items()]
+    return lines

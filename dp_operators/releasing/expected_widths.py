@@ -1,0 +1,39 @@
+"""How wide the intervals of a release would be, by a process of its own without Spark; no table is read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from dp_operators.releasing.errors import ReleaseFailed
+from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.preflight import preflight
+from spark_jobs.contract.request import ReleaseRequest
+
+PATIENCE = 600.0
+"""Seconds after which the process is ended."""
+
+
+def expected_widths(request: ReleaseRequest, table: ExpectedTable) -> list[dict[str, Any]]:
+    """The fields of ``spark_jobs.forecast.ExpectedWidths`` for each diagnostic of ``request``, in its order.
+
+    Args:
+        request: what would be released.
+        table: what the caller states about the rows. The widths depend on it and the request alone.
+
+    Raises:
+        InvalidRequest: the request would be rejected before the charge, or the statement lacks what it needs.
+        ReleaseFailed: the process failed.
+    """
+    preflight(request)
+    table.check(request)
+    stated = json.dumps({"request": request.to_dict(), "table": table.model_dump(mode="json")})
+    command = [sys.executable, "-m", "spark_jobs.forecast"]
+    try:
+        ended = subprocess.run(command, input=stated.encode(), capture_output=True, timeout=PATIENCE, check=True)
+    except (OSError, subprocess.SubprocessError):
+        raise ReleaseFailed("the forecast of widths failed; nothing was charged") from None
+    widths: list[dict[str, Any]] = json.loads(ended.stdout)
+    return widths

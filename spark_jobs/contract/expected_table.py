@@ -1,0 +1,92 @@
+"""What a caller states about a table before it is read, from which a forecast is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.grids import are_bounds
+from spark_jobs.contract.options import (
+    CrossProductCells,
+    LabelledRowCells,
+    PointCells,
+    PointSums,
+    ResidualCells,
+    Statistic,
+    ValueCells,
+)
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.values import Frozen, did_you_mean
+
+
+class ExpectedTable(Frozen):
+    """What a caller expects of a table that nobody has read; it must not be copied from the table itself.
+
+    Attributes:
+        rows: the number of rows that are used.
+        positive_rate: the share of positives among them; required for diagnostics that read a label.
+        auc: how well scores, or the features of a fit, separate the two classes.
+        r_squared: which share of the variance of an outcome the model, the line or the fit explains.
+        values: between which numbers the middle 90% of a column's values lie, by the name or expression in the request;
+            by default the middle half of public bounds.
+    """
+
+    rows: Annotated[int, Field(ge=1, le=10**12)]
+    positive_rate: Annotated[float, Field(gt=0, lt=1)] | None = None
+    auc: Annotated[float, Field(ge=0.5, le=0.999)] = 0.8
+    r_squared: Annotated[float, Field(ge=0, le=0.999)] = 0.5
+    values: dict[str, tuple[float, float]] = Field(default_factory=dict)
+
+    @field_validator("values")
+    @classmethod
+    def _are_ranges(cls, value: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+        for name, ends in value.items():
+            if not are_bounds(ends):
+                raise InvalidRequest(
+                    name, value=list(ends), requirement="must be two finite numbers in ascending order",
+                    remedy="state between which numbers most of its values lie",
+                )  # fmt: skip
+        return value
+
+    def check(self, request: ReleaseRequest) -> None:
+        """Reject a forecast of ``request`` that needs a statement that is missing, or has one that it does not need.
+
+        Raises:
+            InvalidRequest: the field, with what it must be.
+        """
+        if self.positive_rate is None and request.uses_label:
+            raise InvalidRequest(
+                "positive_rate", requirement="is required, because the request reads a label",
+                remedy="state which share of the rows you expect to be positive, such as 0.06",
+            )  # fmt: skip
+        read = dict(numbers for statistic in request.statistics for numbers in _numbers_of(statistic))
+        for name, has_default in read.items():
+            if name not in self.values and not has_default:
+                raise InvalidRequest(
+                    "values", requirement=f"must state where most values of {name} lie",
+                    remedy=f"state the ends of the middle 90%, such as {name}=10:60",
+                )  # fmt: skip
+        for name in self.values:
+            if name not in read:
+                raise InvalidRequest(
+                    "values", value=name, requirement="must be read by the request as a number",
+                    remedy=f"leave it out{did_you_mean(name, read)}",
+                )  # fmt: skip
+
+
+def _numbers_of(statistic: Statistic) -> Iterator[tuple[str, bool]]:
+    """The columns and expressions that a statistic reads as numbers, and whether bounds can stand for a statement."""
+    match statistic:
+        case ValueCells():
+            yield statistic.column, statistic.scale == "linear"
+        case ResidualCells():
+            yield statistic.outcome, False
+        case PointCells() | PointSums():
+            yield from ((statistic.x, True), (statistic.y, True))
+        case CrossProductCells():
+            yield from ((number.name, True) for number in (*statistic.features, statistic.outcome))
+        case LabelledRowCells():
+            yield from ((number.name, True) for number in statistic.features)

@@ -1,0 +1,188 @@
+"""Statistics of made-up rows that agree with what a caller states about a table; no row of a table is read.
+
+Scores are those of a calibrated model whose log-odds are normal in each class. Numbers are normal. Groups have equal
+sizes, and levels equal shares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, ndtri
+
+from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.options import (
+    CrossProductCells,
+    LabelledRowCells,
+    PairedScoreCells,
+    PointCells,
+    PointSums,
+    ResidualCells,
+    ScoreCells,
+    Statistic,
+    ValueCells,
+)
+from spark_jobs.contract.options.fits import Bounded
+from spark_jobs.statistics import (
+    CrossProducts,
+    LabelledRows,
+    Moments,
+    PairedScoreCounts,
+    PointCounts,
+    ResidualCounts,
+    ScoreCounts,
+    ValueCounts,
+)
+from spark_jobs.statistics.labelled_rows import NewtonSums
+from spark_jobs.statistics.moments import SUMS
+
+MAX_ROWS = 200_000
+"""How many rows are made up; a larger table consists of these rows several times."""
+_MIDDLE_90 = 2 * float(ndtri(0.95))
+_AGREEMENT = 0.7
+"""Correlation of the log-odds of two models within a class."""
+_MIN_SPREAD = 0.3
+"""Standard deviation of the log-odds of a model whose scores say nothing."""
+_COUNTED: Mapping[type, tuple[str, ...]] = {
+    CrossProducts: ("products",),
+    Moments: (*SUMS, "unusable"),
+    NewtonSums: ("gradient", "hessian"),
+    PairedScoreCounts: ("counts",),
+    PointCounts: ("count", "unusable"),
+    ResidualCounts: ("counts",),
+    ScoreCounts: ("negatives", "positives"),
+    ValueCounts: ("counts",),
+}
+"""The fields of a statistic that are sums over rows."""
+
+
+def typical_statistic(statistic: Statistic, table: ExpectedTable, random: np.random.Generator) -> Any:
+    """The statistic of made-up rows that agree with ``table``, as Spark would count it of real ones.
+
+    Args:
+        statistic: what a request counts; ``table`` has what it needs (``ExpectedTable.check``).
+        table: what the caller states.
+        random: makes up the rows.
+    """
+    times = -(-table.rows // MAX_ROWS)
+    rows = _Rows(table, table.rows // times, random)
+    if isinstance(statistic, LabelledRowCells):
+        rows_once = LabelledRows.from_arrays(rows.features(statistic), rows.labels, design=statistic)
+        return replace(rows_once, sums_at=lambda position: _repeated(rows_once.sums_at(position), times))
+    return _repeated(_counted(statistic, rows), times)
+
+
+def _repeated(sums: Any, times: int) -> Any:
+    return replace(sums, **{name: times * getattr(sums, name) for name in _COUNTED[type(sums)]})
+
+
+def _counted(statistic: Statistic, rows: _Rows) -> Any:
+    match statistic:
+        case ScoreCells():
+            return ScoreCounts.from_arrays(rows.labels, rows.scores(rows.noise()))
+        case PairedScoreCells():
+            first = rows.noise()
+            second = _AGREEMENT * first + math.sqrt(1 - _AGREEMENT**2) * rows.noise()
+            return PairedScoreCounts.from_arrays(rows.labels, rows.scores(first), rows.scores(second))
+        case ValueCells():
+            grid = {name: getattr(statistic, name) for name in ("lower", "upper", "cells", "scale", "unit")}
+            bounds = (statistic.lower, statistic.upper)
+            values = rows.numbers(statistic.column, rows.noise(), bounds=bounds, logarithmic=statistic.scale == "log")
+            return ValueCounts.from_arrays(values, **grid)
+        case ResidualCells():
+            explained = rows.noise()
+            outcome = rows.numbers(statistic.outcome, rows.outcome(explained))
+            fitted = rows.numbers(statistic.outcome, math.sqrt(rows.table.r_squared) * explained)
+            return ResidualCounts.from_arrays(fitted, outcome - fitted, unit=statistic.unit)
+        case PointCells() | PointSums():
+            return _points(statistic, rows)
+        case CrossProductCells():
+            features = rows.features(statistic)
+            deviates = rows.deviates or [rows.noise()]
+            explained = np.sum(deviates, axis=0) / math.sqrt(len(deviates))
+            outcome = rows.bounded(statistic.outcome, rows.outcome(explained))
+            return CrossProducts.from_arrays(features, outcome, design=statistic)
+    raise TypeError(f"no typical rows for {type(statistic).__name__}")
+
+
+def _points(statistic: PointCells | PointSums, rows: _Rows) -> PointCounts | Moments:
+    explained = rows.noise()
+    (x_low, x_high), (y_low, y_high), keys = statistic.x_bounds, statistic.y_bounds, statistic.groups
+    kind = PointCounts if isinstance(statistic, PointCells) else Moments
+    return kind.from_arrays(
+        rows.numbers(statistic.x, explained, bounds=statistic.x_bounds),
+        rows.numbers(statistic.y, rows.outcome(explained), bounds=statistic.y_bounds),
+        groups=None if keys is None else np.resize(np.array(keys, dtype=object), rows.labels.size),
+        keys=keys,
+        lower=(x_low, y_low),
+        upper=(x_high, y_high),
+        cells=statistic.cells,
+    )
+
+
+class _Rows:
+    """Made-up rows: their labels, and what makes up their numbers."""
+
+    def __init__(self, table: ExpectedTable, count: int, random: np.random.Generator) -> None:
+        self.table, self._random = table, random
+        rate = 0.5 if table.positive_rate is None else table.positive_rate
+        self._log_odds = math.log(rate / (1 - rate))
+        self._separation = math.sqrt(2) * float(ndtri(table.auc))
+        self.labels: Int64Array = np.asarray(np.arange(count) < round(count * rate), dtype=np.int64)
+        self.deviates: list[FloatArray] = []
+
+    def noise(self) -> FloatArray:
+        """Standard normal numbers, one for each row."""
+        return self._random.standard_normal(self.labels.size)
+
+    def scores(self, noise: FloatArray) -> FloatArray:
+        """Calibrated scores that separate the classes as stated."""
+        spread = max(self._separation, _MIN_SPREAD)
+        scores: FloatArray = expit(self._log_odds + spread * (noise + self._separation * (self.labels - 0.5)))
+        return scores
+
+    def numbers(
+        self,
+        name: str,
+        deviates: FloatArray,
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        logarithmic: bool = False,
+    ) -> FloatArray:
+        """The values of a column whose middle 90% lie where it is stated, or in the middle half of the bounds."""
+        quarter = (bounds[1] - bounds[0]) / 4
+        low, high = self.table.values.get(name, (bounds[0] + quarter, bounds[1] - quarter))
+        steps = 0.5 + deviates / _MIDDLE_90
+        if logarithmic and low > 0:
+            return low * (high / low) ** steps
+        return low + (high - low) * steps
+
+    def bounded(self, number: Bounded, deviates: FloatArray) -> FloatArray:
+        """The values of a number of a fit."""
+        return self.numbers(number.name, deviates, bounds=(number.lower, number.upper))
+
+    def outcome(self, explained: FloatArray) -> FloatArray:
+        """Standard normal numbers of which ``explained`` explains the stated share."""
+        return math.sqrt(self.table.r_squared) * explained + math.sqrt(1 - self.table.r_squared) * self.noise()
+
+    def features(self, statistic: CrossProductCells | LabelledRowCells) -> dict[str, Any]:
+        """The columns of a fit; the labels are separated along all features together, as stated."""
+        apart = self._separation / math.sqrt(max(len(statistic.features), 1))
+        if not isinstance(statistic, LabelledRowCells):
+            apart = 0.0
+        share = float(self.labels.mean())
+        spread = math.sqrt(1 + apart**2 * share * (1 - share))
+        self.deviates = [(self.noise() + apart * (self.labels - share)) / spread for _ in statistic.features]
+        columns: dict[str, Any] = {
+            number.name: self.bounded(number, deviates)
+            for number, deviates in zip(statistic.features, self.deviates, strict=True)
+        }
+        for variable in statistic.categorical:
+            levels = np.array(variable.levels, dtype=object)
+            columns[variable.column] = levels[self._random.integers(0, levels.size, self.labels.size)]
+        return columns

@@ -1,0 +1,133 @@
+"""How wide the intervals of a release would be, from what the caller states about the table alone.
+
+A forecast rehearses the release: it makes up rows that agree with the statement, draws the noise of every diagnostic
+from a seed, as the request's budget allows, and summarises the draws. No row is read and nothing is charged, so a
+forecast contains nothing of any table, and needs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.application.draft import draws
+from spark_jobs.application.run import measure
+from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.figures import UNDEFINED, status_of
+from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.preflight import preflight
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.result_checks import ReleasedInterval
+from spark_jobs.diagnostics.diagnostic import diagnostic
+from spark_jobs.forecast.typical_rows import typical_statistic
+from spark_jobs.mechanisms.noise import SeededNoise
+
+REHEARSALS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedWidths:
+    """What a diagnostic of a request would say.
+
+    Attributes:
+        kind: the kind of diagnostic.
+        undefined: in which share of the rehearsals it was undefined, because the noise hid too much.
+        widths: the width of each interval in the result, by its field or by the fields of both ends, such as
+            ``lower to upper``; of a band, the width at a typical place. Empty if no rehearsal has intervals.
+    """
+
+    kind: str
+    undefined: float
+    widths: Mapping[str, float]
+
+
+def expected_widths(
+    request: ReleaseRequest, table: ExpectedTable, *, rehearsals: int = REHEARSALS
+) -> tuple[ExpectedWidths, ...]:
+    """How wide the intervals of each diagnostic of ``request`` would be; within a factor of 1.5 on typical tables.
+
+    No table is read and nothing is charged: the result depends on the arguments alone.
+
+    Args:
+        request: what would be released.
+        table: what the caller states about the rows; not taken from the table.
+        rehearsals: releases of made-up rows, of whose widths the medians are taken.
+
+    Raises:
+        InvalidRequest: the request would be rejected before the charge, or the statement lacks what it needs.
+
+    Example:
+        >>> request = ReleaseRequest.parse(
+        ...     {
+        ...         "table": {"path": "/lake/visits", "snapshot": {"path_version": "v1"}},
+        ...         "label": "visited",
+        ...         "model": {"kind": "columns", "score": "score", "basis": "public"},
+        ...         "diagnostics": ["auc"],
+        ...         "budget": {"epsilon": "1"},
+        ...     }
+        ... )
+        >>> (auc,) = expected_widths(request, ExpectedTable(rows=45_000, positive_rate=0.06))
+        >>> 0.001 < auc.widths["interval"] < auc.widths["population_interval"] < 0.04
+        True
+    """
+    preflight(request)
+    table.check(request)
+    released = [_rehearsed(request, table, seed) for seed in range(rehearsals)]
+    return tuple(
+        _expected(options.kind, [results[options.kind] for results in released]) for options in request.diagnostics
+    )
+
+
+def _rehearsed(request: ReleaseRequest, table: ExpectedTable, seed: int) -> dict[str, dict[str, Any]]:
+    """The results of a release of made-up rows, in their JSON form, by kind."""
+    random = np.random.default_rng(seed)
+    counts = {statistic: typical_statistic(statistic, table, random) for statistic in request.statistics}
+    draw = measure(request, counts, charge_id=None, noise=SeededNoise(seed))
+    return {
+        kind: diagnostic(kind).summarise(drawn, seed=seed).to_dict() for kind, drawn in draws(request, draw).items()
+    }
+
+
+def _expected(kind: str, results: list[dict[str, Any]]) -> ExpectedWidths:
+    defined = [widths_of(kind, result) for result in results if status_of(result) != UNDEFINED]
+    names = dict.fromkeys(name for widths in defined for name in widths)
+    return ExpectedWidths(
+        kind=kind,
+        undefined=1 - len(defined) / len(results),
+        widths={name: float(np.median([widths[name] for widths in defined if name in widths])) for name in names},
+    )
+
+
+def widths_of(kind: str, result: dict[str, Any]) -> dict[str, float]:
+    """The width of each interval in the JSON form of a released result, named as in ``ExpectedWidths``."""
+    intervals = dict.fromkeys(interval for check in DIAGNOSTICS[kind].checks for interval in check.intervals)
+    widths = {interval.name: _width(interval, result) for interval in intervals}
+    return {name: width for name, width in widths.items() if width is not None}
+
+
+def _width(interval: ReleasedInterval, result: dict[str, Any]) -> float | None:
+    """The width of an interval, or of a band at a typical place; None if the result does not have it."""
+    low, high = (_numbers(result, name) for name in (interval.low, interval.high))
+    if interval.low == interval.high:
+        ends = low.reshape(-1, 2) if low.size > 1 else np.full((1, 2), np.nan)
+        low, high = ends.T
+    widths = (high - low).ravel()
+    if np.isnan(widths).all():
+        return None
+    if interval.along is None:
+        return float(np.nanmedian(widths))
+    along = _numbers(result, interval.along)
+    return float(np.trapezoid(widths, along) / (along[-1] - along[0]))
+
+
+def _numbers(result: Any, name: str) -> FloatArray:
+    """The numbers of a field, by its dotted name, of one object or of a list of them; NaN for null."""
+    first, _, rest = name.partition(".")
+    if isinstance(result, list):
+        return np.concatenate([np.zeros(0), *(_numbers(entry, name).ravel() for entry in result)])
+    value = None if result is None else result[first]
+    return _numbers(value, rest) if rest else np.array(value, dtype=np.float64)

@@ -1,0 +1,107 @@
+"""Forecasts of widths: they come true within a factor of 1.5, depend on the statement alone, and need what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.forecasts import OF_NUMBERS, OF_SCORES, of_numbers, of_scores, request_of
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.forecast import expected_widths, typical_statistic
+from tests.support.rehearsal import KINDS
+
+STATED = ExpectedTable(rows=45_000, positive_rate=0.06)
+SHARP = {  # what rows and rates decide, and the shape of the scores hardly does
+    "roc_curve": {"auc_interval", "auc_population_interval"},
+    "auc": {"population_interval"},
+    "confusion_matrix": {"accuracy_lower to accuracy_upper", "recall_lower to recall_upper"},
+    "calibration": {"ece_interval"},
+    "binned_residuals": {"residual_lower to residual_upper"},
+    "linear_regression": {"slope_lower to slope_upper", "predictions_lower to predictions_upper"},
+    "linear_fit": {"lower to upper", "lower_population to upper_population"},
+    "logistic_fit": {"lower to upper", "lower_population to upper_population"},
+}
+
+
+def misses(options: dict[str, Any], seed: int) -> list[float]:
+    """The factors by which forecasts of the intervals in ``SHARP`` miss, for one normal table of the benchmark."""
+    of = of_scores if options in OF_SCORES else of_numbers
+    _, ratios = of(np.random.default_rng(seed), options, "normal")
+    return [max(ratio, 1 / ratio) for name, ratio in ratios.items() if name in SHARP[options["kind"]]]
+
+
+@pytest.mark.parametrize("kind", ["auc", "linear_fit"])
+def test_a_forecast_is_within_a_factor_of_what_comes(kind: str) -> None:
+    (options,) = (options for options in (*OF_SCORES, *OF_NUMBERS) if options["kind"] == kind)
+    found = misses(options, seed=3)
+    assert len(found) >= 1
+    assert max(found) < 1.5
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("options", [one for one in (*OF_SCORES, *OF_NUMBERS) if one["kind"] in SHARP])
+def test_forecasts_of_many_tables_are_within_a_factor(options: dict[str, Any]) -> None:
+    found = [miss for seed in range(6) for miss in misses(options, seed)]
+    assert len(found) >= 6
+    assert np.mean(np.array(found) < 1.5) >= 0.8
+
+
+def test_more_budget_and_more_rows_buy_narrower_intervals() -> None:
+    (one,), (more_budget,), (more_rows,) = (
+        expected_widths(request_of({"kind": "auc"}, epsilon), STATED.model_copy(update={"rows": rows}), rehearsals=2)
+        for epsilon, rows in (("1", 45_000), ("4", 45_000), ("1", 4_000_000_000))
+    )
+    assert more_budget.widths["interval"] < one.widths["interval"] / 2
+    assert more_rows.widths["population_interval"] < one.widths["population_interval"] / 100
+
+
+def test_a_forecast_says_what_the_noise_would_hide() -> None:
+    (found,) = expected_widths(request_of({"kind": "roc_curve"}, "0.01"), ExpectedTable(rows=40, positive_rate=0.1))
+    assert found.undefined == 1
+    assert found.widths == {}
+
+
+def test_it_depends_on_the_statement_alone() -> None:
+    first, second = (expected_widths(request_of({"kind": "auc"}), STATED, rehearsals=1) for _ in range(2))
+    assert first == second
+
+
+def test_every_kind_has_intervals_that_can_be_forecast() -> None:
+    for kind, options in DIAGNOSTICS.items():
+        assert any(check.intervals for check in options.checks), kind
+    assert set(KINDS) == set(DIAGNOSTICS)
+
+
+@pytest.mark.parametrize(
+    ("options", "stated", "line"),
+    [
+        ({"kind": "auc"}, {}, "positive_rate: is required"),
+        ({"kind": "residual_plot", "outcome": "wage"}, {}, "values: must state where most values of wage lie"),
+        ({"kind": "ecdf", "column": "amount"}, {}, "values: must state where most values of amount lie"),
+        (
+            {"kind": "quantile", "column": "amount", "bounds": [0, 9]},
+            {"values": {"amuont": [0, 1]}},
+            "did you mean 'amount'",
+        ),
+        ({"kind": "auc"}, {"positive_rate": 1.5}, "positive_rate: got 1.5"),
+        ({"kind": "auc"}, {"rows": 0}, "rows: got 0"),
+        ({"kind": "auc"}, {"values": {"x": [2, 1]}}, "values.x: got [2.0, 1.0]"),
+    ],
+)
+def test_a_statement_that_does_not_suffice_is_rejected(
+    options: dict[str, Any], stated: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        expected_widths(request_of(options), ExpectedTable.parse({"rows": 1000, **stated}))
+    assert line in str(refused.value)
+
+
+def test_a_larger_table_consists_of_made_up_rows_several_times() -> None:
+    table = ExpectedTable(rows=1_000_000, positive_rate=0.25)
+    (statistic,) = request_of({"kind": "auc"}).statistics
+    counts = typical_statistic(statistic, table, np.random.default_rng(1))
+    assert (counts.negatives.sum(), counts.positives.sum()) == (750_000, 250_000)
