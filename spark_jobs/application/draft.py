@@ -104,14 +104,14 @@ def draft(
 
 def draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
     """The draw of each diagnostic: its own one, or one derived from the draw that it shares with others."""
-    found = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
+    by_kind = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
     if draw.shared is not None:
         shared = codec.decode(SharedGroups, draw.shared["measurement"])
         for options in request.diagnostics:
             read_shared = diagnostic(options.kind).read_shared
             if options.kind in draw.shared["kinds"] and read_shared is not None:
-                found[options.kind] = read_shared(options, shared)
-    return found
+                by_kind[options.kind] = read_shared(options, shared)
+    return by_kind
 
 
 def versions() -> dict[str, str]:

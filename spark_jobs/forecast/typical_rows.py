@@ -28,6 +28,8 @@ from spark_jobs.contract.options import (
     ValueCells,
 )
 from spark_jobs.contract.options.fits import Bounded
+from spark_jobs.diagnostics._simulation import normal, uniform
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import (
     CrossProducts,
     LabelledRows,
@@ -61,16 +63,16 @@ _COUNTED: Mapping[type, tuple[str, ...]] = {
 """The fields of a statistic that are sums over rows."""
 
 
-def typical_statistic(statistic: Statistic, table: ExpectedTable, random: np.random.Generator) -> Any:
+def typical_statistic(statistic: Statistic, table: ExpectedTable, noise: SeededNoise) -> Any:
     """The statistic of made-up rows that agree with ``table``, as Spark would count it of real ones.
 
     Args:
         statistic: what a request counts; ``table`` has what it needs (``ExpectedTable.check``).
         table: what the caller states.
-        random: makes up the rows.
+        noise: makes up the rows; they hide nothing, so a seed is enough.
     """
     times = -(-table.rows // MAX_ROWS)
-    rows = _Rows(table, table.rows // times, random)
+    rows = _Rows(table, table.rows // times, noise)
     if isinstance(statistic, LabelledRowCells):
         rows_once = LabelledRows.from_arrays(rows.features(statistic), rows.labels, design=statistic)
         return replace(rows_once, sums_at=lambda position: _repeated(rows_once.sums_at(position), times))
@@ -128,8 +130,8 @@ def _points(statistic: PointCells | PointSums, rows: _Rows) -> PointCounts | Mom
 class _Rows:
     """Made-up rows: their labels, and what makes up their numbers."""
 
-    def __init__(self, table: ExpectedTable, count: int, random: np.random.Generator) -> None:
-        self.table, self._random = table, random
+    def __init__(self, table: ExpectedTable, count: int, noise: SeededNoise) -> None:
+        self.table, self._noise = table, noise
         rate = 0.5 if table.positive_rate is None else table.positive_rate
         self._log_odds = math.log(rate / (1 - rate))
         self._separation = math.sqrt(2) * float(ndtri(table.auc))
@@ -138,7 +140,7 @@ class _Rows:
 
     def noise(self) -> FloatArray:
         """Standard normal numbers, one for each row."""
-        return self._random.standard_normal(self.labels.size)
+        return normal(self._noise, (self.labels.size,))
 
     def scores(self, noise: FloatArray) -> FloatArray:
         """Calibrated scores that separate the classes as stated."""
@@ -184,5 +186,5 @@ class _Rows:
         }
         for variable in statistic.categorical:
             levels = np.array(variable.levels, dtype=object)
-            columns[variable.column] = levels[self._random.integers(0, levels.size, self.labels.size)]
+            columns[variable.column] = levels[(levels.size * uniform(self._noise, self.labels.size)).astype(np.int64)]
         return columns

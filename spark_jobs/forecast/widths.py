@@ -84,9 +84,9 @@ def expected_widths(
 
 def _rehearsed(request: ReleaseRequest, table: ExpectedTable, seed: int) -> dict[str, dict[str, Any]]:
     """The results of a release of made-up rows, in their JSON form, by kind."""
-    random = np.random.default_rng(seed)
-    counts = {statistic: typical_statistic(statistic, table, random) for statistic in request.statistics}
-    draw = measure(request, counts, charge_id=None, noise=SeededNoise(seed))
+    noise = SeededNoise(seed)
+    counts = {statistic: typical_statistic(statistic, table, noise) for statistic in request.statistics}
+    draw = measure(request, counts, charge_id=None, noise=noise)
     return {
         kind: diagnostic(kind).summarise(drawn, seed=seed).to_dict() for kind, drawn in draws(request, draw).items()
     }

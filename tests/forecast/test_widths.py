@@ -12,6 +12,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.forecast import expected_widths, typical_statistic
+from spark_jobs.mechanisms.noise import SeededNoise
 from tests.support.rehearsal import KINDS
 
 STATED = ExpectedTable(rows=45_000, positive_rate=0.06)
@@ -103,5 +104,5 @@ def test_a_statement_that_does_not_suffice_is_rejected(
 def test_a_larger_table_consists_of_made_up_rows_several_times() -> None:
     table = ExpectedTable(rows=1_000_000, positive_rate=0.25)
     (statistic,) = request_of({"kind": "auc"}).statistics
-    counts = typical_statistic(statistic, table, np.random.default_rng(1))
+    counts = typical_statistic(statistic, table, SeededNoise(1))
     assert (counts.negatives.sum(), counts.positives.sum()) == (750_000, 250_000)
