@@ -113,3 +113,23 @@ def basic_interval(value: FloatArray, copies: FloatArray, confidence: float) -> 
     """
     low, high = central_range(copies, confidence)
     return np.minimum(2 * value - high, value), np.maximum(2 * value - low, value)
+
+
+def possible_interval(
+    interval: tuple[FloatArray, FloatArray], value: FloatArray, minimum: FloatArray | float, maximum: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    """An interval cut to what is possible; it contains ``value``.
+
+    Near an end the noise may move all of an interval beyond it. Half of its width stays on this side, so that no
+    interval has width 0 because it was cut.
+
+    Args:
+        interval: both ends, each of shape (...).
+        value: what was released, within ``minimum`` and ``maximum``.
+        minimum: the smallest possible exact figure; not a noisy one, which could cut off the exact figure.
+        maximum: the largest.
+    """
+    half = (interval[1] - interval[0]) / 2
+    lower = np.clip(np.minimum(interval[0], maximum - half), minimum, maximum)
+    upper = np.clip(np.maximum(interval[1], minimum + half), minimum, maximum)
+    return np.minimum(lower, value), np.maximum(upper, value)

@@ -119,18 +119,9 @@ class Tree:
             own = own - with_total**2 / self._variances[-1][0]
         return float(max(own[0], 0.0))
 
-    @property
+    @cached_property
     def prefix_variances(self) -> FloatArray:
         """The variances of the estimated counts of the first 0, 1, ..., ``cells`` cells."""
-        return self._prefix_moments[0]
-
-    @property
-    def prefix_total_covariances(self) -> FloatArray:
-        """The covariances of these estimates with the last of them, the estimated total."""
-        return self._prefix_moments[1]
-
-    @cached_property
-    def _prefix_moments(self) -> tuple[FloatArray, FloatArray]:
         own, with_total = np.ones(self.cells), np.ones(self.cells)
         index = np.arange(self.cells)
         for number in range(1, len(self.sizes)):
@@ -146,8 +137,7 @@ class Tree:
                 with_total = with_total / (1 + t)
         if self.root == "public":
             own = own - with_total**2 / self._variances[-1][0][0]
-            with_total = np.zeros_like(with_total)
-        return np.concatenate([[0.0], np.maximum(own, 0.0)]), np.concatenate([[0.0], with_total])
+        return np.concatenate([[0.0], np.maximum(own, 0.0)])
 
 
 @lru_cache(maxsize=256)

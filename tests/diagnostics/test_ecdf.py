@@ -14,6 +14,7 @@ from scipy import stats
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import ecdf
+from spark_jobs.diagnostics.ecdf.plots import quantile_text, value_text
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
@@ -26,6 +27,11 @@ DATA_SETS = ten_data_sets()
 EVERY_DATA_SET = pytest.mark.parametrize("name", DATA_SETS)
 LEVELS = np.array([0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0])
 WIDE = {"lower": -(2.0**44), "upper": 2.0**44, "scale": "log", "unit": 2.0**-20}
+
+
+def texts(released, quantile):
+    """A quantile and its interval as the report has them."""
+    return value_text(released, quantile.value), quantile_text(released, quantile)
 
 
 def check_form(released):
@@ -132,6 +138,28 @@ def test_bounds_are_found_around_the_values(scale, values, least, most):
     assert left_out < 0.03
     middle = np.quantile(values, [0.25, 0.5, 0.75])
     assert np.abs(released.evaluate(middle + 1e-9) - [np.mean(values <= x) for x in middle]).max() < 0.05
+
+
+def test_an_interval_that_reaches_a_found_bound_is_open():
+    values = np.random.default_rng(1).lognormal(5, 1, 500)
+    statistic = ValueCounts.from_arrays(values, cells=2**18, **WIDE)
+    released = ecdf.release(
+        statistic, epsilon=1, noise=SeededNoise(3), find_bounds="log", quantiles=(0.0, 0.1, 0.5, 0.99)
+    )
+    low, high = released.bounds
+    assert values.min() < low < high < values.max()
+    lowest, tenth, median, highest = released.quantiles
+    assert lowest.lower == WIDE["lower"]
+    assert highest.upper == WIDE["upper"]
+    assert low < tenth.lower < tenth.upper < median.lower < median.upper < high
+    assert texts(released, lowest) == ("32 or less", "32 or less")
+    assert texts(released, median) == ("157.9", "145.6 to 164.1")
+    assert texts(released, highest) == ("511.5 or more", "511.5 or more")
+    # what is known of the rows beyond: those below the last cell do not exceed any value from there on
+    for at in (high, 10 * high):
+        fractions_at = [float(end) for end in released.band(at)]
+        assert fractions_at == [released.lower[-2], 1.0]
+    assert [float(end) for end in released.band(low / 2)] == [0.0, released.upper[0]]
 
 
 @EVERY_DATA_SET

@@ -51,7 +51,6 @@ def test_variances_are_those_of_dense_linear_algebra(tree, seed):
     np.testing.assert_allclose(
         tree.prefix_variances, np.einsum("ij,jk,ik->i", prefixes, covariance, prefixes), atol=1e-9
     )
-    np.testing.assert_allclose(tree.prefix_total_covariances, prefixes @ covariance.sum(axis=1), atol=1e-9)
     weights = np.random.default_rng(seed).normal(size=tree.cells)
     assert tree.variance(weights) == pytest.approx(weights @ covariance @ weights, abs=1e-9)
 

@@ -9,7 +9,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, pools
 from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
-from spark_jobs.diagnostics._simulation import basic_interval, central_range
+from spark_jobs.diagnostics._simulation import basic_interval, central_range, possible_interval
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.undefined import publishable
 
@@ -25,16 +25,18 @@ def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
         seed: public seed of the simulations behind intervals and the p-value.
     """
     pooled = pools(draw, seed=seed)
-    residual, predicted = pooled.released.residual, pooled.released.predicted
-    lower, upper = basic_interval(pooled.released.mean_excess, pooled.noisy_copies().mean_excess, draw.confidence)
+    residual = pooled.released.residual
+    interval = basic_interval(pooled.released.mean_excess, pooled.noisy_copies().mean_excess, draw.confidence)
+    # mean scores lie within the ends of their pool
+    lower, upper = possible_interval(interval, residual, -pooled.released.upper, 1 - pooled.released.lower)
     zone_lower, zone_upper = central_range(pooled.null_copies().mean_excess, draw.confidence)
     tests = fit_test(pooled) if pooled.defined else (1.0, 1.0, 1.0)
     either, trend, scatter = (rounded_number(p) for p in tests)
     result = BinnedResiduals(
         **shared_fields(draw, pooled, zone=(np.maximum(zone_lower, -1.0), np.minimum(zone_upper, 1.0))),
         residual=pooled.of_bins(residual),
-        residual_lower=pooled.of_bins(np.minimum(np.clip(lower, -predicted, 1 - predicted), residual)),
-        residual_upper=pooled.of_bins(np.maximum(np.clip(upper, -predicted, 1 - predicted), residual)),
+        residual_lower=pooled.of_bins(lower),
+        residual_upper=pooled.of_bins(upper),
         p_value=either,
         trend_p_value=trend,
         scatter_p_value=scatter,

@@ -10,7 +10,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, p_value, pools
 from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
-from spark_jobs.diagnostics._simulation import basic_interval, central_range
+from spark_jobs.diagnostics._simulation import basic_interval, central_range, possible_interval
 from spark_jobs.diagnostics.calibration.intervals import Excesses, error_estimate, statistic_interval
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.undefined import publishable
@@ -44,7 +44,8 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
     released, predicted = pooled.released, pooled.released.predicted
     if pooled.defined:
         observed = released.observed
-        lower, upper = basic_interval(released.share, pooled.noisy_copies().share, draw.confidence)
+        interval = basic_interval(released.share, pooled.noisy_copies().share, draw.confidence)
+        lower, upper = possible_interval(interval, observed, 0.0, 1.0)
         zone = central_range(pooled.null_copies().mean_excess, draw.confidence)
         zone_lower, zone_upper = (np.clip(predicted + end, 0.0, 1.0) for end in zone)
         figures = _figures(pooled, draw.confidence)
@@ -54,8 +55,8 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
     result = Calibration(
         **shared_fields(draw, pooled, zone=(zone_lower, zone_upper)),
         observed=pooled.of_bins(observed),
-        observed_lower=pooled.of_bins(np.minimum(np.clip(lower, 0.0, 1.0), observed)),
-        observed_upper=pooled.of_bins(np.maximum(np.clip(upper, 0.0, 1.0), observed)),
+        observed_lower=pooled.of_bins(lower),
+        observed_upper=pooled.of_bins(upper),
         statistic=rounded_number(figures.statistic),
         statistic_interval=_rounded_ends(figures.statistic_interval),
         degrees=predicted.size,

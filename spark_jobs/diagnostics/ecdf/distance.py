@@ -3,7 +3,7 @@
 Everything here is post-processing of releases: it costs nothing.
 
 Intervals. The distance is off by at most the largest error of each released function. The distribution of that error
-is public (``noise_model.band_widths``), so the interval has its nominal level whatever the rows are.
+is public (``noise_model``), so the interval has its nominal level whatever the rows are.
 
 Tests. Samples are simulated under the hypothesis: rows are drawn on the grid, noise is added and smoothed as in the
 release, and the distance is computed. If k of the simulated distances are at least the released one, the p-value is
@@ -32,7 +32,7 @@ from spark_jobs.mechanisms.smoothing import smooth_1norm, smooth_2norm
 
 Cdf = Callable[[FloatArray], FloatArray]
 SMOOTHERS = {"2-norm": smooth_2norm, "1-norm": smooth_1norm}
-COPIES = {"2-norm": 400, "1-norm": 99}
+TEST_COPIES = {"2-norm": 400, "1-norm": 99}
 EXACT_ROWS = 5_000
 """Largest number of rows whose samples are drawn row by row."""
 
@@ -72,7 +72,7 @@ def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | 
         return _undefined_distance(level)
     value, at = _largest(released, released.cdf - expected)
     noise = SeededNoise(seed)
-    copies = COPIES[released.smoothing]
+    copies = TEST_COPIES[released.smoothing]
     largest, ranks = [], []
     samples = _samples(expected, released.noise.rows, noise)
     for errors in released.noise.errors(expected, noise, copies=copies):
@@ -101,7 +101,7 @@ def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confide
     value, at = _largest(one, one.cdf[mine] - other.cdf[theirs], mine)
     noise = SeededNoise(seed)
     sizes = one.noise.rows, other.noise.rows
-    copies = min(COPIES[one.smoothing], COPIES[other.smoothing])
+    copies = min(TEST_COPIES[one.smoothing], TEST_COPIES[other.smoothing])
     joint = (sizes[0] * one.cdf[mine] + sizes[1] * other.cdf[theirs]) / sum(sizes)
     pooled = [_pooled(one, mine, joint), _pooled(other, theirs, joint)]
     draws = [

@@ -1,16 +1,17 @@
-"""The errors of an ECDF's fractions that noise causes: exact variances, and the largest error by simulation.
+"""The errors of an ECDF's fractions that noise causes, by simulation.
 
 With noisy prefix counts ``G_i + e_i`` and a noisy total ``n' = n + e_N``, the fraction ``h_i = (G_i + e_i) / n'`` is
 off by exactly ``(e_i - F_i e_N) / n'``. The noise's distribution is public and ``n'`` is released, so the only
 approximation is the released fraction in place of ``F_i``; with a public total, ``e_N = 0`` and none is needed.
 
-The bound on the largest error also covers the released, monotone fractions: neither isotonic regression nor clipping
-increases the largest distance to a monotone sequence (Yang, Barber 2019, theorem 1; ``mechanisms.smoothing``).
+Released fractions have been made monotone, which makes errors smaller: bands simulate it, too. The largest error
+before smoothing bounds the one after it, whatever the rows are: neither isotonic regression nor clipping increases the
+largest distance to a monotone sequence (Yang, Barber 2019, theorem 1; ``mechanisms.smoothing``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,9 @@ from spark_jobs.mechanisms.trees import Tree
 
 COPIES, CHUNK_VALUES = 200, 4_000_000
 """Simulated copies of the noise, and the number of values simulated at a time, which bounds memory."""
+SAMPLED_CELLS = 512
+"""Number of cells, evenly spaced, whose errors determine the factor of single half-widths."""
+Smoother = Callable[..., FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +40,6 @@ class NoiseModel:
     tree: Tree
     scale: float
     rows: float
-
-    def stddevs(self, cdf: FloatArray) -> FloatArray:
-        """Standard deviations of the fractions ``cdf``, those of the first 1, ..., N cells; shape (N,)."""
-        variances, covariances = self.tree.prefix_variances, self.tree.prefix_total_covariances
-        of_ratio = variances[1:] - 2 * cdf * covariances[1:] + cdf**2 * self._total_variance
-        return np.sqrt(np.maximum(of_ratio, 0.0) * laplace_variance(self.scale)) / self.rows
 
     @property
     def _total_variance(self) -> float:
@@ -78,19 +76,37 @@ class BandWidths:
     largest: float
 
 
-def band_widths(model: NoiseModel, cdf: FloatArray, *, confidence: float, noise: SeededNoise) -> BandWidths:
-    """Half-widths at level ``confidence``: exact standard deviations times a simulated factor; a simulated maximum."""
-    stddevs = model.stddevs(cdf)
-    largest, scaled = [], []
+def band_widths(
+    model: NoiseModel, cdf: FloatArray, *, smoother: Smoother, confidence: float, copies: int, noise: SeededNoise
+) -> BandWidths:
+    """Half-widths at level ``confidence``, by a parametric bootstrap of the whole release, smoothing included.
+
+    Noise is added to the released fractions and smoothed as they were. A single half-width is the root mean square of
+    the simulated errors of its fraction, times a factor that all fractions share: the quantile of the errors in these
+    units. Noise before smoothing would overstate errors where cells are emptier than their noise.
+
+    Args:
+        model: the noise.
+        cdf: the released fractions, shape (N,); the last one is exact.
+        smoother: makes fractions monotone within [0, total].
+        confidence: nominal level.
+        copies: number of simulated releases.
+        noise: sampler with a public seed.
+    """
+    every = max(1, cdf.size // SAMPLED_CELLS)
+    squares, largest, sampled = np.zeros(cdf.size), [], []
+    for errors in model.errors(cdf, noise, copies=copies):
+        for error in errors:
+            off = np.abs(smoother(cdf + error, total=1.0) - cdf)
+            off[-1] = 0.0
+            squares += off**2
+            largest.append(off.max())
+            sampled.append(off[::every])
+    spread = np.sqrt(squares / copies)
     with np.errstate(divide="ignore", invalid="ignore"):
-        for errors in model.errors(cdf, noise):
-            sizes = np.abs(errors)
-            largest.append(sizes.max(axis=1))
-            sample = sizes[:, :: max(1, sizes.shape[1] // 512)]
-            kept = stddevs[:: max(1, sizes.shape[1] // 512)]
-            scaled.append(np.where(kept > 0, sample / kept, 0.0))
-    factor = float(np.quantile(np.concatenate(scaled), confidence))
-    return BandWidths(single=stddevs * factor, largest=upper_quantile(np.concatenate(largest), confidence))
+        units = np.where(spread[::every] > 0, np.array(sampled) / spread[::every], np.nan)
+    factor = float(np.nanquantile(units, confidence)) if spread[::every].any() else 0.0
+    return BandWidths(single=spread * factor, largest=upper_quantile(np.array(largest), confidence))
 
 
 def upper_quantile(values: FloatArray, level: float) -> float:

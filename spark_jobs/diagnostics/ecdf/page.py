@@ -6,7 +6,7 @@ import numpy as np
 
 from spark_jobs.contract.options import EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.ecdf.plots import defined_comparison, ecdf_plot, is_defined, quantile_text
+from spark_jobs.diagnostics.ecdf.plots import defined_comparison, ecdf_plot, is_defined, quantile_text, value_text
 from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent, simulated_p
 from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ValueTable, ends_of, known
@@ -65,7 +65,9 @@ def _table(result: Ecdf) -> ValueTable:
     compared = defined_comparison(result)
     rows = []
     for quantile in result.quantiles:
-        cells = [number(known(quantile.value)), quantile_text(quantile)] if is_defined(result) else [ABSENT, ABSENT]
+        cells = [ABSENT, ABSENT]
+        if is_defined(result):
+            cells = [value_text(result, quantile.value, 6), quantile_text(result, quantile)]
         if result.comparison is not None:
             cells.append(ABSENT if compared is None else number(float(result.earlier_quantile(quantile.level))))
         rows.append((percent(quantile.level), *cells))
@@ -89,8 +91,8 @@ def _headline(result: Ecdf) -> Headline:
     marks = np.interp(places, edges, np.linspace(0.0, 1.0, edges.size))
     return Headline(
         label=label,
-        value=number(known(median.value), 4),
-        interval=f"{level(result.confidence)} interval {quantile_text(median)}",
+        value=value_text(result, median.value),
+        interval=f"{level(result.confidence)} interval {quantile_text(result, median)}",
         scale=scale,
         marks=(float(marks[0]), float(marks[1]), float(marks[2])),
     )
@@ -148,7 +150,10 @@ def _notes(result: Ecdf) -> tuple[str, ...]:
         "intervals account for the noise that protects these rows, not for the sampling of the rows.",
     ]
     if result.bounds_found:
-        notes.append("The bounds were found by noisy searches; a few rows lie beyond each of them.")
+        notes.append(
+            "The bounds were found by noisy searches. Rows may lie beyond them, at any distance, so an interval that "
+            "reaches a bound is open there."
+        )
     if result.comparison is not None:
         earlier = result.comparison
         of = "its scores" if earlier.named is None else one_line(earlier.named, _NAME_CHARACTERS)

@@ -38,9 +38,23 @@ def defined_comparison(result: Ecdf) -> EcdfComparison | None:
     return compared if compared is not None and compared.status == "ok" and is_defined(result) else None
 
 
-def quantile_text(quantile: Quantile) -> str:
-    """The ends of a quantile's interval."""
-    return f"{number(known(quantile.lower), 4)} to {number(known(quantile.upper), 4)}"
+def value_text(result: Ecdf, value: float | None, digits: int = 4) -> str:
+    """A quantile; in the cell at a bound that was found privately, it may lie anywhere beyond."""
+    place, text = known(value), number(known(value), digits)
+    if result.bounds_found and place >= result.values[-1]:
+        return f"{text} or more"
+    return f"{text} or less" if result.bounds_found and place <= result.values[0] else text
+
+
+def quantile_text(result: Ecdf, quantile: Quantile) -> str:
+    """A quantile's interval, which is open if it ends beyond a bound that was found privately."""
+    low, high = known(quantile.lower), known(quantile.upper)
+    below, above = low < result.bounds[0], high > result.bounds[1]
+    if below and above:
+        return "any value"
+    if above:
+        return f"{number(low, 4)} or more"
+    return f"{number(high, 4)} or less" if below else f"{number(low, 4)} to {number(high, 4)}"
 
 
 def title(result: Ecdf) -> str:
@@ -213,7 +227,8 @@ def _median_line(result: Ecdf) -> str:
     if not is_defined(result):
         return "Median undefined"
     median = result.median
-    return f"Median {number(known(median.value), 4)}  ({level(result.confidence)} interval {quantile_text(median)})"
+    interval = f"{level(result.confidence)} interval {quantile_text(result, median)}"
+    return f"Median {value_text(result, median.value)}  ({interval})"
 
 
 def _second_line(result: Ecdf) -> str:
@@ -229,7 +244,8 @@ def _description(result: Ecdf) -> str:
     if not is_defined(result):
         return "An empty plot: the distribution is undefined because there are too few rows for this noise."
     read = "; ".join(
-        f"{percent(quantile.level)} are at most {number(known(quantile.value), 4)}" for quantile in result.quantiles[:7]
+        f"{percent(quantile.level)} are at most {value_text(result, quantile.value)}"
+        for quantile in result.quantiles[:7]
     )
     compared = defined_comparison(result)
     apart = (

@@ -27,7 +27,11 @@ ARRAYS = ("values", "cdf", "lower", "upper", "lower_everywhere", "upper_everywhe
 
 @dataclass(frozen=True, kw_only=True)
 class Quantile:
-    """A quantile with its interval: the least value of the grid that a fraction ``level`` of the rows do not exceed."""
+    """A quantile with its interval: the least value of the grid that a fraction ``level`` of the rows do not exceed.
+
+    If bounds were found privately, an interval that ends beyond a bound is open there: it ends at the public grid's
+    end, and the quantile may lie anywhere beyond the bound.
+    """
 
     level: float
     value: float | None
@@ -176,10 +180,18 @@ class Ecdf:
         return self._read(x, self.cdf)
 
     def band(self, x: ArrayLike, *, everywhere: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper end of the band at ``x``: pointwise, or simultaneous if ``everywhere``."""
-        if everywhere:
-            return self._read(x, self.lower_everywhere), self._read(x, self.upper_everywhere)
-        return self._read(x, self.lower), self._read(x, self.upper)
+        """Lower and upper end of the band at ``x``: pointwise, or simultaneous if ``everywhere``.
+
+        If bounds were found privately, the rows counted at a bound may lie anywhere beyond it: from the last cell on,
+        the band reaches down to the fraction below that cell, and below the first cell up to the fraction in it.
+        """
+        lower, upper = (self.lower_everywhere, self.upper_everywhere) if everywhere else (self.lower, self.upper)
+        low, high = self._read(x, lower), self._read(x, upper)
+        if not self.bounds_found:
+            return low, high
+        at = np.asarray(x, dtype=np.float64)
+        low, high = np.where(at >= self.values[-1], lower[-2], low), np.where(at < self.bounds[0], upper[0], high)
+        return low[()], high[()]
 
     def quantile(self, p: ArrayLike) -> FloatArray:
         """The smallest value of the grid that a fraction ``p`` or more of the rows does not exceed.
@@ -220,7 +232,8 @@ class Ecdf:
 
         The cell i of the exact quantile has ``F_i >= p`` and ``F_(i-1) < p``. If the band contains both fractions, then
         ``upper_i >= p`` and ``lower_(i-1) < p``; the cells with both properties are those from the first end to the
-        second.
+        second. If bounds were found privately, the cells at the ends hold all rows beyond: an interval that reaches
+        such a cell ends at the public grid's end.
 
         Raises:
             ValueError: ``p`` is outside [0, 1].
@@ -230,7 +243,12 @@ class Ecdf:
             nothing = np.full(levels.shape, np.nan)
             return nothing, nothing
         first, last = (_first_reaching(band, levels) for band in (self.upper, self.lower))
-        return self.values[first], self.values[np.maximum(first, last)]
+        last = np.maximum(first, last)
+        low, high = self.values[first], self.values[last]
+        if self.bounds_found:
+            low = np.where(first == 0, self.grid.edges[0], low)
+            high = np.where(last == self.values.size - 1, self.grid.edges[-1], high)
+        return low, high
 
     @cached_property
     def summary(self) -> Int64Array:

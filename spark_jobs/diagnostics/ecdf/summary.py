@@ -9,10 +9,10 @@ import numpy as np
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.diagnostics._simulation import DECIMALS
-from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, distance_between, distance_to, reference_cdf
+from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, TEST_COPIES, distance_between, distance_to, reference_cdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.measurement import EcdfDraw
-from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel, band_widths
+from spark_jobs.diagnostics.ecdf.noise_model import COPIES, NoiseModel, band_widths
 from spark_jobs.diagnostics.ecdf.result import Ecdf, EcdfComparison, Quantile
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -31,11 +31,15 @@ def summarise(measurement: EcdfDraw, *, seed: int) -> Ecdf:
     function = _without_bands(measurement, np.arange(1, cells + 1) / cells, size)
     if function.status == UNDEFINED:
         return _undefined(function, measurement, seed)
-    cdf = SMOOTHERS[measurement.smoothing](prefix / size, total=1.0)
+    smoother = SMOOTHERS[measurement.smoothing]
+    cdf = smoother(prefix / size, total=1.0)
     cdf = np.round(cdf, DECIMALS)
     cdf[-1] = 1.0
     function = replace(function, cdf=cdf)
-    widths = band_widths(function.noise, cdf, confidence=measurement.confidence, noise=SeededNoise(seed))
+    widths = band_widths(
+        function.noise, cdf, smoother=smoother, confidence=measurement.confidence,
+        copies=min(COPIES, TEST_COPIES[measurement.smoothing]), noise=SeededNoise(seed),
+    )  # fmt: skip
     function = _with_bands(
         function, _around(cdf, widths.single), _around(cdf, np.maximum(widths.single, widths.largest))
     )
