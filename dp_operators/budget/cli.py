@@ -71,6 +71,9 @@ PublicColumns = Annotated[
     list[str] | None,
     typer.Option("--public-column", help="A public column, which a replacement keeps; may be repeated."),
 ]
+RowsPerUnit = Annotated[
+    int | None, typer.Option(help="The most rows of one unit in the table: a fact that you answer for.", min=1)
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Bind without asking for confirmation.")]
 
 
@@ -118,13 +121,14 @@ def open_account(
     version_column: VersionColumns = None,
     version_folders: VersionFolders = None,
     public_column: PublicColumns = None,
+    rows_per_unit: RowsPerUnit = None,
     yes: Yes = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
     """Open an account for a dataset; repeating the command changes nothing.
 
-    The options from --schema to --public-column describe the one table of --table; `dp-budget bind` describes others.
+    The options from --schema to --rows-per-unit describe the one table of --table; `dp-budget bind` describes others.
     """
     described = {
         "schema": schema,
@@ -133,6 +137,7 @@ def open_account(
         "version_columns": version_column,
         "version_folders": version_folders,
         "public_columns": public_column,
+        "rows_per_unit": rows_per_unit,
     }
     tables = _tables(table or [], {name: value for name, value in described.items() if value is not None}, yes=yes)
     opened = open_ledger(ledger).open_account(

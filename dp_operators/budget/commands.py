@@ -17,6 +17,7 @@ from dp_operators.budget.cli import (
     LedgerUrl,
     PublicColumns,
     Rho,
+    RowsPerUnit,
     Schema,
     Tight,
     VersionColumns,
@@ -76,11 +77,12 @@ def bind(
     version_column: VersionColumns = None,
     version_folders: VersionFolders = None,
     public_column: PublicColumns = None,
+    rows_per_unit: RowsPerUnit = None,
     yes: Yes = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Bind the description of a table: columns, types, versions and public columns; columns can be added later.
+    """Bind the description of a table: columns, types, versions, public columns, rows of a unit; some later.
 
     A table must be described before it can be charged. What is not given stays as it was bound.
     """
@@ -100,6 +102,7 @@ def bind(
         version_columns=version_column or (),
         version_folders=version_folders,
         public_columns=public_column or (),
+        rows_per_unit=rows_per_unit,
         before=known.bindings.get(identity),
     )
     confirm(binding, yes=yes)

@@ -48,6 +48,7 @@ def binding_of(
     version_columns: Iterable[str] = (),
     version_folders: int | None = None,
     public_columns: Iterable[str] = (),
+    rows_per_unit: int | None = None,
     before: Mapping[str, Any] | None = None,
 ) -> TableBinding:
     """The binding of a table from what is given here and, for the rest, from its earlier binding.
@@ -62,6 +63,7 @@ def binding_of(
         version_columns: the partition columns that make a version.
         version_folders: how many folders deep a version is below the table; 1 by default.
         public_columns: columns that are public, in addition to those of the earlier binding.
+        rows_per_unit: the most rows of one privacy unit in the table, if the administrator knows it.
         before: the fields of the earlier binding.
 
     Raises:
@@ -89,7 +91,8 @@ def binding_of(
     if version is not None or "version" not in fields:
         fields["version"] = version or {"by": "table_version" if fields["format"] == "catalog" else "path_version"}
     fields["public_columns"] = sorted({*fields.get("public_columns", ()), *public_columns})
-    return TableBinding.parse({**fields, "table": table})
+    declared = {} if rows_per_unit is None else {"rows_per_unit": rows_per_unit}
+    return TableBinding.parse({**fields, **declared, "table": table})
 
 
 def binding_lines(binding: TableBinding) -> str:
@@ -99,6 +102,8 @@ def binding_lines(binding: TableBinding) -> str:
     for column in binding.columns:
         public = "  public" if column.name in binding.public_columns else ""
         lines.append(f"  {column.name:<{width}}  {column.type}{public}")
+    if binding.rows_per_unit is not None:
+        lines.append(f"  at most {binding.rows_per_unit:,} rows of a unit, which nothing checks")
     return "\n".join(lines)
 
 

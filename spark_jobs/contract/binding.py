@@ -88,6 +88,10 @@ class TableVersion(Frozen):
         return "a folder below the path" if self.folders == 1 else f"a path of {self.folders} folders below the path"
 
 
+# left out while it is not declared: what was written before there was such a field is the same, byte for byte
+RowsPerUnit = Annotated[int | None, Field(default=None, ge=1, le=1_000_000, exclude_if=lambda value: value is None)]
+
+
 class TableBinding(Frozen):
     """The terms that an account fixes for one of its tables.
 
@@ -99,6 +103,8 @@ class TableBinding(Frozen):
         version: how the table's states are named.
         public_columns: the columns whose values are public and do not change when a row is replaced. Where sizes are
             public, filters, groups and blocks may read only these.
+        rows_per_unit: the most rows of one privacy unit in the table, as a fact that its administrator declares and
+            nothing checks; None if it is not known.
     """
 
     table: Annotated[str, Field(min_length=1, max_length=2000)]
@@ -106,6 +112,7 @@ class TableBinding(Frozen):
     columns: Annotated[tuple[BoundColumn, ...], Field(min_length=1, max_length=MAX_COLUMNS)]
     version: TableVersion
     public_columns: tuple[ColumnName, ...] = ()
+    rows_per_unit: RowsPerUnit = None
 
     @field_validator("table")
     @classmethod
@@ -220,7 +227,7 @@ class TableBinding(Frozen):
             )  # fmt: skip
 
     def require_extends(self, older: TableBinding) -> None:
-        """Reject this binding unless all it does is add columns or public columns to ``older``.
+        """Reject this binding unless all it does is add columns, public columns or ``rows_per_unit`` to ``older``.
 
         Raises:
             InvalidRequest: it changes something that was bound, so that a row that was paid for under one type would
@@ -228,10 +235,12 @@ class TableBinding(Frozen):
         """
         kept = [column for column in self.columns if column in older.columns]
         same = (self.table, self.format, self.version) == (older.table, older.format, older.version)
+        same &= older.rows_per_unit in (None, self.rows_per_unit)
         if not same or tuple(kept) != older.columns or not set(older.public_columns) <= set(self.public_columns):
             raise InvalidRequest(
                 "binding", value=self.table,
-                requirement="may only gain columns and public columns, and must keep the order of its columns",
+                requirement="may only gain columns, public columns and rows of a unit that were not declared, and must "
+                "keep the order of its columns",
                 remedy="leave this binding as it is, and open an account for the new table",
             )  # fmt: skip
 

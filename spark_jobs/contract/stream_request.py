@@ -171,6 +171,15 @@ class StreamRequest(TableRequest):
         return self.unit.max_rows if self.max_per_step is None else self.max_per_step
 
     @property
+    def declared_rows(self) -> int | None:
+        """The most rows of a unit in the table, as its administrator declares, if this bounds what a unit loses.
+
+        Otherwise each run reads all rows from the first step on: only then is it known which of a unit are the first.
+        """
+        declared = None if self.unit.column is None else self.table.rows_per_unit
+        return None if declared is None or declared > self.unit.max_rows else declared
+
+    @property
     def charged_sha256(self) -> str:
         """The hash that the charge is tied to: of everything but the snapshot, which differs between runs."""
         fields = self.to_dict()

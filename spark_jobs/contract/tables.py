@@ -11,6 +11,7 @@ from spark_jobs.contract.binding import (
     BoundColumn,
     ColumnName,
     Format,
+    RowsPerUnit,
     TableBinding,
     TableVersion,
     columns_of_mapping,
@@ -82,6 +83,7 @@ class TableSource(Frozen):
             a csv table of an account they are the header, in its order; a value that cannot be parsed becomes null.
         version: how the table's states are named.
         public_columns: the columns that filters, groups and blocks may read where sizes are public.
+        rows_per_unit: the most rows of one privacy unit in the table, as its administrator declares.
         snapshot: the fixed state that is read.
     """
 
@@ -91,6 +93,7 @@ class TableSource(Frozen):
     columns: tuple[BoundColumn, ...] | None = None
     version: TableVersion | None = None
     public_columns: tuple[ColumnName, ...] | None = None
+    rows_per_unit: RowsPerUnit = None
     snapshot: Snapshot
 
     @field_validator("columns", mode="before")
@@ -205,8 +208,10 @@ class TableSource(Frozen):
             "columns": binding.columns,
             "version": binding.version,
             "public_columns": binding.public_columns,
+            **({} if binding.rows_per_unit is None else {"rows_per_unit": binding.rows_per_unit}),
         }
-        stated = {name: getattr(self, name) for name in terms if getattr(self, name) is not None}
+        given = {name: getattr(self, name) for name in (*terms, "rows_per_unit")}
+        stated = {name: value for name, value in given.items() if value is not None}
         if stated not in ({}, terms):
             first = next(iter(stated))
             raise InvalidRequest(

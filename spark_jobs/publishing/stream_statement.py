@@ -54,8 +54,8 @@ def stream_rules(request: StreamRequest) -> tuple[str, ...]:
     if request.unit.column is not None:
         lines.append(
             f"Of the rows that share a value of {request.unit.column}, at most {request.rows_per_step} in a step and "
-            f"{request.unit.max_rows} in all are used: the first by time, and within a step by a secret order; a row "
-            f"without {request.unit.column} is left out."
+            f"{request.unit.max_rows} {_within(request)} are used: the first by time, and within a step by a secret "
+            f"order; a row without {request.unit.column} is left out."
         )
     lines.append("A row that arrives after its step was released is never counted.")
     return tuple(lines)
@@ -68,9 +68,19 @@ def stream_assumptions(request: StreamRequest) -> tuple[str, ...]:
         "runs. A row that moves to another step can be counted in both.",
         "The request is public, including its states.",
     ]
+    if request.declared_rows is not None:
+        sentences.append(
+            f"No value of {request.unit.column} has more than {request.declared_rows:,} rows in the table: the "
+            "administrator of the account declares it and nothing checks it, because earlier rows are not read again. "
+            "A value with twice as many can lose twice the epsilon."
+        )
     if request.record is not None:
         sentences.append(f"The request calls a row of the table a “{request.record}”; nothing checks this.")
     return tuple(sentences)
+
+
+def _within(request: StreamRequest) -> str:
+    return "in all" if request.declared_rows is None else "in the steps that one run releases"
 
 
 def _protected(request: StreamRequest) -> str:
@@ -78,7 +88,9 @@ def _protected(request: StreamRequest) -> str:
     if unit.column is None:
         return "one row, and a row is not a person: someone with several rows is protected for each row separately."
     twice = " (twice the noise, because a row may be replaced)" if request.neighbours is Neighbours.REPLACE_ONE else ""
+    declared = request.declared_rows is not None
+    used = "are in the table, as its administrator declares" if declared else "are used in the stream"
     return (
-        f"all rows with the same value of {unit.column}, of which at most {unit.max_rows} are used in the stream: "
-        f"each is released at epsilon {plain(request.epsilon_per_row)}, a part of {unit.max_rows}{twice}."
+        f"all rows with the same value of {unit.column}, of which at most {unit.max_rows} {used}: each is released at "
+        f"epsilon {plain(request.epsilon_per_row)}, a part of {unit.max_rows}{twice}."
     )

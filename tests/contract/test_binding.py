@@ -143,6 +143,12 @@ def test_a_binding_may_gain_columns_and_public_columns_and_nothing_else() -> Non
     older = TableBinding.parse(VISITS)
     more = {**VISITS["columns"], "age": "int"}
     TableBinding.parse({**VISITS, "columns": more, "public_columns": ["age", "region", "v"]}).require_extends(older)
+    declared = TableBinding.parse({**VISITS, "rows_per_unit": 10})
+    declared.require_extends(older)
+    assert "rows_per_unit" not in older.model_dump(mode="json"), "ledgers hold it as it was"
+    for after in (older, TableBinding.parse({**VISITS, "rows_per_unit": 11})):
+        with pytest.raises(InvalidRequest, match="binding: "):
+            after.require_extends(declared)
     for changes in (
         {"columns": {**VISITS["columns"], "id": "double"}},
         {"columns": {name: VISITS["columns"][name] for name in ("id", "region", "v")}},

@@ -115,6 +115,25 @@ def test_a_hierarchy_needs_pegasus() -> None:
         of_hierarchy(method="local_level")
 
 
+@pytest.mark.parametrize(
+    ("unit", "declared", "counts"),
+    [
+        ({"column": "person", "max_rows": 4}, None, None),
+        ({"column": "person", "max_rows": 4}, 4, 4),
+        ({"column": "person", "max_rows": 4}, 3, 3),
+        ({"column": "person", "max_rows": 4}, 5, None),  # the first four still have to be found
+        ({}, 1, None),
+    ],
+)
+def test_a_declared_bound_counts_if_it_is_not_above_the_rows_that_are_paid_for(
+    unit: dict[str, Any], declared: int | None, counts: int | None
+) -> None:
+    table = {"path": "/lake/visits", "snapshot": {"path_version": "v1"}, "rows_per_unit": declared}
+    given = a_stream(unit=unit, table=table)
+    assert given.declared_rows == counts
+    assert ("rows_per_unit" in given.to_dict()["table"]) == (declared is not None), "old hashes stay as they were"
+
+
 def test_the_epsilon_of_a_row_is_divided_by_the_rows_of_a_unit() -> None:
     request = a_stream(unit={"column": "person", "max_rows": 3})
     assert request.epsilon_per_row * 3 <= Decimal(1) < request.epsilon_per_row * 3 + Decimal("1e-20")

@@ -100,6 +100,20 @@ def test_a_public_size_is_of_public_columns_alone(lab: Lab, ledger: PrivacyLedge
     assert told.field == "table.public_columns"
 
 
+def test_only_the_account_says_how_many_rows_a_unit_has(lab: Lab, ledger: PrivacyLedger) -> None:
+    """Whoever asks for a release could otherwise take back the bound on what a person loses."""
+    lab.output = lab.open_account("tracts", "/lake/tracts")
+    table = {"path": "/lake/tracts", "snapshot": {"path_version": "v1"}}
+    asked = make_request(lab.output, account="tracts", table={**table, "rows_per_unit": 1})
+    with pytest.raises(InvalidRequest, match=r"table\.rows_per_unit: is set by the account"):
+        complete(asked, ledger)
+    binding = {**bound("/lake/tracts").model_dump(), "rows_per_unit": 3}
+    ledger.bind_table("tracts", binding, actor="dpo", reason="three doses")
+    completed = complete(make_request(lab.output, account="tracts", table=table), ledger)
+    assert completed.table.rows_per_unit == 3
+    assert complete(completed, ledger) == completed
+
+
 def test_the_copy_that_a_releases_folder_keeps_gives_the_reservation_back(lab: Lab, ledger: PrivacyLedger) -> None:
     reserved_with(lab)
     [stored] = Path(lab.output).rglob("request.json")

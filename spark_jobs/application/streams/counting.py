@@ -50,7 +50,7 @@ def count_steps(rows: DataFrame, request: StreamRequest, *, first: int, steps: i
         "unit": named(ColumnNeed(name=unit, field="unit.column")),
         "max_rows": request.unit.max_rows,
         "max_per_step": request.max_per_step,
-        "since": request.first_instant,
+        "since": request.first_instant if request.declared_rows is None else None,
         "salt": read_salt(os.environ),
     }  # fmt: skip
     states = request.states
