@@ -10,19 +10,19 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from benchmarks._score_law import POSITIVES, SHAPES, SIGNALS, drawn_table
 from benchmarks.harness import Report, Target, arguments, progress, publish
-from spark_jobs.application.draft import draws
+from spark_jobs.application.draft import results_of
 from spark_jobs.application.run import measure
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.figures import UNDEFINED, status_of
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.forecast import expected_widths, widths_of
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts, LabelledRows, Moments, ResidualCounts, ValueCounts
@@ -68,8 +68,8 @@ def ratios(request: ReleaseRequest, statistic: Any, stated: ExpectedTable, *, se
     """
     (options,) = request.diagnostics
     draw = measure(request, {options.statistic: statistic}, charge_id=None, noise=SeededNoise(seed))
-    (drawn,) = draws(request, draw).values()
-    result = diagnostic(options.kind).summarise(drawn, seed=seed).to_dict()
+    results, _ = results_of(request, replace(draw, seed=seed))
+    result = results[options.kind].to_dict()
     if status_of(result) == UNDEFINED:
         return {}
     released, (expected,) = widths_of(options.kind, result), expected_widths(request, stated)

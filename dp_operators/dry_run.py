@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dp_operators.budget import ChargeState, PrivacyLedger
+from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.privacy import plain
@@ -97,8 +98,14 @@ def print_dry_run(
     for block, budget in price.left.items():
         where = price.account if block == "all" else f"block {block} of {price.account}"
         typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
-    for line in widths:
+    parts = split_budget(completed) if price.left and len(completed.diagnostics) > 1 else ()
+    for line in (*map(_bought, parts), *widths):
         typer.echo(line)
+
+
+def _bought(part: BudgetPart) -> str:
+    read = f"one measurement, from which {len(part.kinds)} are read: " if part.shared else ""
+    return f"  epsilon {plain(part.granted.epsilon)} for {read}{', '.join(part.kinds)}"
 
 
 def _widths(expected: Sequence[dict[str, Any]]) -> list[str]:

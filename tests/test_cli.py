@@ -231,6 +231,15 @@ def test_statements_that_no_forecast_can_use_are_refused(lab, dp_budget, options
     assert words in err
 
 
+def test_dry_run_says_what_each_part_of_the_budget_pays_for(lab, dp_budget):
+    kinds = ["roc_curve", {"kind": "auc", "weight": 2}, {"kind": "calibration", "share": False}]
+    _, out, _ = dp_budget("run", request_file(lab, diagnostics=kinds), "--output", lab.output, "--dry-run")
+    assert out.splitlines()[1:] == [
+        "  epsilon 0.75 for one measurement, from which 2 are read: roc_curve, auc",
+        "  epsilon 0.25 for calibration",
+    ]
+
+
 @pytest.mark.verify
 def test_dry_run_of_a_release_that_is_paid_for_says_that_it_costs_no_more(lab, dp_budget, monkeypatch):
     path = request_file(lab, budget={"epsilon": "6"})  # of 10: a second one would exceed the cap

@@ -34,6 +34,8 @@ from spark_jobs.contract.table_request import TableRequest
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
 
+FIRST_TO_SHARE = ("roc_curve", "binned_residuals", "calibration")
+"""The kinds that had the option ``share`` in the first version."""
 UNFINISHED = "was begun by an earlier version, whose draws cannot be used any more"
 
 
@@ -106,6 +108,8 @@ def first_sha256(request: ReleaseRequest, spelling: Mapping[str, Any] | None = N
     for options in fields["diagnostics"]:
         if isinstance(options.get("compare_with"), dict):
             options["compare_with"].pop("release", None)
+        if options.get("share") and options["kind"] not in FIRST_TO_SHARE:
+            del options["share"]
     return _canonical_sha256(fields)
 
 

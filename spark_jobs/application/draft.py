@@ -19,6 +19,7 @@ from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import Model
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
+from spark_jobs.diagnostics.class_sizes import ClassSizes, restated
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.mechanisms import codec
 from spark_jobs.publishing import ReleaseFacts, publish
@@ -83,10 +84,7 @@ def draft(
     rules: tuple[str, ...],
 ) -> tuple[Release, dict[str, bytes]]:
     """The manifest and the files of the release of ``draw``."""
-    results = {
-        kind: (diagnostic(kind).summarise(drawn, seed=draw.seed), diagnostic(kind).render)
-        for kind, drawn in draws(request, draw).items()
-    }
+    results, sizes = results_of(request, draw)
     facts = ReleaseFacts(
         request=request,
         key=key,
@@ -97,21 +95,28 @@ def draft(
         drawn_at=draw.drawn_at,
         versions=draw.versions,
         parts=draw.parts,
+        class_sizes=None if sizes is None else sizes.published(),
         account=draw.account,
     )
-    return publish(results, facts=facts)
+    return publish({kind: (result, diagnostic(kind).render) for kind, result in results.items()}, facts=facts)
 
 
-def draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
-    """The draw of each diagnostic: its own one, or one derived from the draw that it shares with others."""
-    by_kind = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
+def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, Any], ClassSizes | None]:
+    """The result of each diagnostic, and the class sizes that all of them state.
+
+    A comparison of two models states sizes of its own: those of the rows that have both scores.
+    """
+    shared = None if draw.shared is None else codec.decode(SharedGroups, draw.shared["measurement"])
+    draws = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
+    sizes = ClassSizes.combined(one.class_sizes for one in (*draws.values(), shared) if one is not None)
     if draw.shared is not None:
-        shared = codec.decode(SharedGroups, draw.shared["measurement"])
         for options in request.diagnostics:
             read_shared = diagnostic(options.kind).read_shared
             if options.kind in draw.shared["kinds"] and read_shared is not None:
-                by_kind[options.kind] = read_shared(options, shared)
-    return by_kind
+                draws[options.kind] = read_shared(options, shared)
+    results = {kind: diagnostic(kind).summarise(drawn, seed=draw.seed) for kind, drawn in draws.items()}
+    of_scores = {options.kind for options in request.diagnostics if options.statistics == (ScoreCells(),)}
+    return {kind: restated(result, sizes if kind in of_scores else None) for kind, result in results.items()}, sizes
 
 
 def versions() -> dict[str, str]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from spark_jobs.contract.privacy import Neighbours as Neighbours
     from spark_jobs.contract.privacy import PrivacyUnit as PrivacyUnit
     from spark_jobs.contract.release import PartSpending as PartSpending
+    from spark_jobs.contract.release import PublishedSizes as PublishedSizes
     from spark_jobs.contract.release import Release as Release
     from spark_jobs.contract.release import ReleaseFile as ReleaseFile
     from spark_jobs.contract.release import ReleasePart as ReleasePart
@@ -32,7 +33,7 @@ else:
             "errors": "InvalidRequest",
             "expected_table": "ExpectedTable",
             "privacy": "Budget Neighbours PrivacyUnit",
-            "release": "PartSpending Release ReleaseFile ReleasePart",
+            "release": "PartSpending PublishedSizes Release ReleaseFile ReleasePart",
             "request": "ReleaseRequest",
             "stream_request": "StreamRequest",
             "stream_states": "StreamStates",

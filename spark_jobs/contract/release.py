@@ -64,6 +64,22 @@ class ReleasePart(Frozen):
     spendings: tuple[PartSpending, ...] = ()
 
 
+class PublishedSizes(Frozen):
+    """The numbers of rows of both classes, by everything that a release measured of them.
+
+    Attributes:
+        negatives, positives: noisy numbers, at least 0.
+        negatives_interval, positives_interval: for the exact numbers of the same rows.
+        confidence: nominal level of each interval.
+    """
+
+    negatives: Annotated[float, Field(ge=0)]
+    negatives_interval: tuple[float, float]
+    positives: Annotated[float, Field(ge=0)]
+    positives_interval: tuple[float, float]
+    confidence: float
+
+
 class Release(Frozen):
     """What was released, what it cost and whom it protects.
 
@@ -82,6 +98,7 @@ class Release(Frozen):
         assumptions: the assumptions of the guarantee, and of the interpretation of the results.
         drawn_at: when the noise was drawn (UTC, ISO 8601).
         parts: the parts of the cost, and the diagnostics that each of them paid for.
+        class_sizes: the numbers of positives and negatives that the results state; None if none of them does.
         results: each diagnostic's released values, by its kind; null marks a figure that the noise leaves undefined.
         files: every other file of the release.
         versions: the versions of the programs that made it.
@@ -102,6 +119,7 @@ class Release(Frozen):
     assumptions: tuple[str, ...]
     drawn_at: str
     parts: tuple[ReleasePart, ...] = ()
+    class_sizes: PublishedSizes | None = None
     results: dict[str, dict[str, Any]]
     files: tuple[ReleaseFile, ...] = ()
     versions: dict[str, str]

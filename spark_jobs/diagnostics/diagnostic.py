@@ -18,6 +18,7 @@ from pydantic import ConfigDict, SkipValidation
 from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.contract.values import Frozen
+from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
@@ -84,6 +85,11 @@ class Draw:
     def delta(self) -> Decimal:
         """Delta that the measurement spent."""
         return exact_sum(*(spending.delta for spending in self.spendings))
+
+    @property
+    def class_sizes(self) -> ClassSizes | None:
+        """The noisy sizes of both classes of the request's scores, if the draw contains them."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """The draw as plain JSON types; ``Measurement.decode`` is the inverse."""

@@ -8,12 +8,12 @@ forecast contains nothing of any table, and needs no privacy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from spark_jobs.application.draft import draws
+from spark_jobs.application.draft import results_of
 from spark_jobs.application.run import measure
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.expected_table import ExpectedTable
@@ -22,7 +22,6 @@ from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.result_checks import ReleasedInterval
-from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.forecast.typical_rows import typical_statistic
 from spark_jobs.mechanisms.noise import SeededNoise
 
@@ -87,9 +86,8 @@ def _rehearsed(request: ReleaseRequest, table: ExpectedTable, seed: int) -> dict
     noise = SeededNoise(seed)
     counts = {statistic: typical_statistic(statistic, table, noise) for statistic in request.statistics}
     draw = measure(request, counts, charge_id=None, noise=noise)
-    return {
-        kind: diagnostic(kind).summarise(drawn, seed=seed).to_dict() for kind, drawn in draws(request, draw).items()
-    }
+    results, _ = results_of(request, replace(draw, seed=seed))
+    return {kind: result.to_dict() for kind, result in results.items()}
 
 
 def _expected(kind: str, results: list[dict[str, Any]]) -> ExpectedWidths:

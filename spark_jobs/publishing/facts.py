@@ -8,7 +8,7 @@ from typing import Literal
 
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.privacy import Budget
-from spark_jobs.contract.release import ReleasePart
+from spark_jobs.contract.release import PublishedSizes, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 
 
@@ -26,6 +26,7 @@ class ReleaseFacts:
         drawn_at: when the noise was drawn (UTC, ISO 8601), as stored with the draw.
         versions: versions of the programs that made the release.
         parts: what each part of the cost bought; empty if the parts are not known.
+        class_sizes: the noisy sizes of both classes that the results state; None if none of them does.
         account: the account's figures when the cost was reserved; None for a draft.
     """
 
@@ -38,6 +39,7 @@ class ReleaseFacts:
     drawn_at: str
     versions: Mapping[str, str]
     parts: tuple[ReleasePart, ...] = ()
+    class_sizes: PublishedSizes | None = None
     account: AccountState | None = None
 
     def __post_init__(self) -> None:

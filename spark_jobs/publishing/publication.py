@@ -81,6 +81,7 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
         assumptions=facts.assumptions,
         drawn_at=facts.drawn_at,
         parts=facts.parts,
+        class_sizes=facts.class_sizes,
         results={kind: result.to_dict() for kind, (result, _) in ordered.items()},
         files=tuple(entries),
         versions=dict(facts.versions),

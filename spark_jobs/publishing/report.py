@@ -97,7 +97,7 @@ def report_html(
             facts=facts,
             request=request,
             title=request.title or default_title(request, parts),
-            subject=_subject(request),
+            subject=_subject(facts),
             guarantee=guarantee,
             formal=formal,
             statement=statement,
@@ -150,24 +150,32 @@ def budget_bar(account: AccountState) -> BudgetBar:
     )
 
 
-def _subject(request: ReleaseRequest) -> Mapping[str, str]:
+def _subject(facts: ReleaseFacts) -> Mapping[str, str]:
     """What the release is about: labels and texts."""
+    request, sizes = facts.request, facts.class_sizes
     model = {"columns": "read from a column", "spark_ml": "a saved Spark ML pipeline"}
-    facts = {
+    shown = {
         "Table": request.table.name or request.table.path or "",
         "Snapshot": request.table.snapshot.describe(),
     }
     if request.uses_label:
-        label = request.needed_label
-        facts["Outcome"] = f"{label.column} = {label.positive} against {label.negative}"
+        outcome = request.needed_label
+        shown["Outcome"] = f"{outcome.column} = {outcome.positive} against {outcome.negative}"
+    if sizes is not None:
+        classes = ("Positive rows", sizes.positives, sizes.positives_interval), (
+            "Negative rows", sizes.negatives, sizes.negatives_interval,
+        )  # fmt: skip
+        for label, size, ends in classes:
+            within = " to ".join(map(formats.count, ends))
+            shown[label] = f"about {formats.count(size)} ({within} at {formats.level(sizes.confidence)})"
     if request.uses_model:
         kind = request.needed_model.kind
-        facts[request.output_of_model.capitalize()] = model.get(kind, f"a {kind} model")
+        shown[request.output_of_model.capitalize()] = model.get(kind, f"a {kind} model")
     if request.where is not None:
-        facts["Rows where"] = request.where
+        shown["Rows where"] = request.where
     if request.blocks != ("all",):
-        facts["Blocks"] = request.written_blocks
-    return facts
+        shown["Blocks"] = request.written_blocks
+    return shown
 
 
 def shortened(fields: Any) -> Any:

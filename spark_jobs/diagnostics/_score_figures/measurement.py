@@ -17,10 +17,12 @@ import numpy as np
 from spark_jobs.contract.options import AucSettings, AveragePrecisionSettings, RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours, exact_difference
 from spark_jobs.diagnostics._score_figures.weighted import FINER, measure_precision
+from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, measure_curve
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, Density, SmoothNoise, laplace_noise
 from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.noise import laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import MAX_EPSILON, MIN_EPSILON, pure_noise, release_pure
 from spark_jobs.mechanisms.smooth_sensitivity import (
@@ -66,6 +68,18 @@ class FigureDraw(Draw):
     sizes: tuple[int, int] | None = None
     counts: RocDraw | None = None
     weighted: WeightedSum | None = None
+
+    @property
+    def class_sizes(self) -> ClassSizes | None:
+        """The noisy sizes of both classes."""
+        if self.counts is not None:
+            return self.counts.class_sizes
+        if self.sizes is None:
+            return None
+        scale = laplace_scale(self.spendings[0].epsilon, rows_changed(self.neighbours))
+        return ClassSizes(
+            negatives=float(self.sizes[0]), positives=float(self.sizes[1]), variance=laplace_variance(scale)
+        )
 
     @property
     def shape(self) -> SmoothNoise:

@@ -10,8 +10,10 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import GroupedSettings
 from spark_jobs.diagnostics._score_groups.binning import bins_by_medians, bins_by_noisy_histogram, bins_of_equal_width
+from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms.group_sums import NoisyGroups, noisy_groups
+from spark_jobs.mechanisms.noise import laplace_variance
 from spark_jobs.statistics import ScoreCounts
 
 
@@ -32,6 +34,13 @@ class GroupsDraw(Draw):
     bins: Int64Array
     ends: Int64Array
     groups: NoisyGroups
+
+    @property
+    def class_sizes(self) -> ClassSizes | None:
+        """The noisy sizes of both classes."""
+        positives, negatives, _ = self.groups.values().sum(axis=-1)
+        variance = sum(laplace_variance(float(scale)) for scale in self.groups.scales()[0])
+        return ClassSizes(negatives=float(negatives), positives=float(positives), variance=variance)
 
 
 def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Terms) -> GroupsDraw:

@@ -12,6 +12,7 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import ConfusionMatrixSettings, GroupedSettings, Options
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_cells import cells_for, locate_scores, place_cells
+from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.group_sums import NoisyGroups, centred_sums
@@ -36,6 +37,11 @@ class SharedGroups(Draw):
 
     groups: NoisyGroups
     located: tuple[NoisyCells, ...]
+
+    @property
+    def class_sizes(self) -> ClassSizes | None:
+        """The noisy sizes of both classes."""
+        return ClassSizes.of_counts(*self.trees)
 
     @property
     def trees(self) -> tuple[NoisyTree, NoisyTree]:

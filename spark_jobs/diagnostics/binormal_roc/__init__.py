@@ -25,6 +25,7 @@ from spark_jobs.diagnostics._score_figures.measurement import FigureDraw
 from spark_jobs.diagnostics._score_figures.shared import figure_of_groups
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics._simulation import DECIMALS
+from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw, Measurement, Terms
 from spark_jobs.diagnostics.undefined import plain_fields, publishable
 from spark_jobs.statistics import ScoreCounts
@@ -43,6 +44,11 @@ class BinormalDraw(Draw):
 
     area: FigureDraw
     points: int
+
+    @property
+    def class_sizes(self) -> ClassSizes | None:
+        """The noisy sizes of both classes."""
+        return self.area.class_sizes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import ConfusionMatrixSettings
+from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
@@ -37,6 +38,11 @@ class ConfusionDraw(Draw):
     def cuts(self) -> Int64Array:
         """The counted cells, as cuts of the grid."""
         return cuts_at(self.at, self.grid)
+
+    @property
+    def class_sizes(self) -> ClassSizes | None:
+        """The noisy sizes of both classes."""
+        return ClassSizes.of_counts(self.negatives, self.positives)
 
 
 def cuts_at(at: Sequence[int], grid: int) -> Int64Array:

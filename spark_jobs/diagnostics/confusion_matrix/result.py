@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.undefined import listed, plain_fields
 
 COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
@@ -48,6 +51,15 @@ class ConfusionMatrix:
     epsilon: Decimal
     neighbours: Neighbours
     guarantee: str
+
+    def with_class_sizes(self, *, negatives: float, positives: float) -> ConfusionMatrix:
+        """The matrices with these sizes, which the counts add up to; their parts of a class remain."""
+        counts = dict(self.counts)
+        for size, inside, outside in zip((positives, negatives), COUNTS[:2], COUNTS[2:], strict=True):
+            own = counts[inside] + counts[outside]
+            counts[inside] = rounded(size * counts[inside] / np.maximum(own, 1.0))
+            counts[outside] = rounded(size - counts[inside])
+        return replace(self, counts=counts, negatives=negatives, positives=positives)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; null for NaN."""

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from spark_jobs.contract.options import PAIR_CELLS, EarlierCurve, RocComparisonSettings, RocCurveSettings
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
+from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_comparison.placements import placements
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, measure_curve, points_for
@@ -40,6 +41,11 @@ class ComparisonDraw(Draw):
     second: RocDraw | None
     sums: PairedSums | None
     compare_with: EarlierCurve | None
+
+    @property
+    def class_sizes(self) -> ClassSizes | None:
+        """The noisy sizes of both classes; None for a pair of models, whose rows have both scores."""
+        return self.first.class_sizes if self.second is None else None
 
 
 def measure_comparison(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -54,6 +54,11 @@ class RocComparison:
     epsilon: Decimal
     neighbours: Neighbours
     guarantee: str
+
+    def with_class_sizes(self, *, negatives: float, positives: float) -> RocComparison:
+        """The comparison with these sizes, which are those of the first curve too; the other's rows may be others."""
+        first = replace(self.first, negatives=negatives, positives=positives)
+        return replace(self, first=first, negatives=negatives, positives=positives)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

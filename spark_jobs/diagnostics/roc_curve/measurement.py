@@ -13,6 +13,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_cells import FULL_GRID_SIGNAL, are_tied, auto_cuts, locate_scores, place_cells
+from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells, histogram_cells
 from spark_jobs.diagnostics.roc_curve.medians import cells_by_medians
@@ -61,6 +62,11 @@ class RocDraw(Draw):
     def noise_is_known(self) -> bool:
         """Whether the distribution of the counts' errors is public, so that there can be bands."""
         return isinstance(self.negatives, NoisyTree) or self.negatives.noise_is_known
+
+    @property
+    def class_sizes(self) -> ClassSizes | None:
+        """The noisy sizes of both classes."""
+        return ClassSizes.of_counts(self.negatives, self.positives) if self.noise_is_known else None
 
     @property
     def tied(self) -> bool:

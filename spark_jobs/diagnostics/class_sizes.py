@@ -1,0 +1,88 @@
+"""The numbers of positives and negatives of a release: one estimate from all that it measured; post-processing.
+
+Measurements of the same rows have independent noise of known variance, so the mean of their sizes, each weighted by the
+inverse of its variance, has the smallest variance of all unbiased combinations. Every result then states that one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+from scipy.special import ndtri
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.release import PublishedSizes
+from spark_jobs.diagnostics._simulation import DECIMALS
+
+R = TypeVar("R")
+CONFIDENCE = 0.9
+"""Level at which a normal interval also covers Laplace noise: 0.902 of it lies within 1.645 standard deviations."""
+_SMALLEST_VARIANCE = 1e-12
+
+
+class _Counts(Protocol):
+    """Noisy counts of one class in disjoint cells."""
+
+    def counts(self) -> FloatArray: ...
+
+    def range_variance(self, first: int, last: int) -> float: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassSizes:
+    """Noisy sizes of both classes.
+
+    Attributes:
+        negatives, positives: unbiased estimates, possibly negative.
+        variance: of the noise in each of them.
+    """
+
+    negatives: float
+    positives: float
+    variance: float
+
+    @classmethod
+    def of_counts(cls, negatives: _Counts, positives: _Counts) -> ClassSizes:
+        """The sizes that noisy counts of both classes add up to."""
+        sizes = negatives.counts(), positives.counts()
+        variance = negatives.range_variance(0, sizes[0].size)
+        return cls(negatives=float(sizes[0].sum()), positives=float(sizes[1].sum()), variance=variance)
+
+    @classmethod
+    def combined(cls, found: Iterable[ClassSizes | None]) -> ClassSizes | None:
+        """The mean of independent estimates, weighted by inverse variance; None if there is none."""
+        sizes = [one for one in found if one is not None]
+        if len(sizes) < 2:
+            return sizes[0] if sizes else None
+        weights = [1 / max(one.variance, _SMALLEST_VARIANCE) for one in sizes]
+        negatives, positives = (
+            sum(weight * getattr(one, name) for weight, one in zip(weights, sizes, strict=True)) / sum(weights)
+            for name in ("negatives", "positives")
+        )
+        return cls(negatives=negatives, positives=positives, variance=1 / sum(weights))
+
+    @property
+    def shown(self) -> dict[str, float]:
+        """Both sizes as they are published."""
+        return {name: round(max(getattr(self, name), 0.0), DECIMALS) for name in ("negatives", "positives")}
+
+    def published(self) -> PublishedSizes:
+        """Both sizes with their intervals."""
+        reach = float(ndtri((1 + CONFIDENCE) / 2)) * math.sqrt(self.variance)
+        ends = {
+            f"{name}_interval": tuple(round(max(getattr(self, name) + side, 0.0), DECIMALS) for side in (-reach, reach))
+            for name in self.shown
+        }
+        return PublishedSizes.parse({**self.shown, **ends, "confidence": CONFIDENCE})
+
+
+def restated(result: R, sizes: ClassSizes | None) -> R:
+    """``result`` with these class sizes, if it states any; its ``with_class_sizes`` adapts what adds up to them too."""
+    if sizes is None or getattr(result, "positives", None) is None:
+        return result
+    adapted: Any = getattr(result, "with_class_sizes", None) or (lambda **shown: replace(result, **shown))  # type: ignore[type-var]
+    made: R = adapted(**sizes.shown)
+    return made
