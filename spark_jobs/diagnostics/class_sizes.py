@@ -7,9 +7,10 @@ inverse of its variance, has the smallest variance of all unbiased combinations.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Protocol, TypeVar
 
 from scipy.special import ndtri
 
@@ -52,9 +53,9 @@ class ClassSizes:
         return cls(negatives=float(sizes[0].sum()), positives=float(sizes[1].sum()), variance=variance)
 
     @classmethod
-    def combined(cls, found: Iterable[ClassSizes | None]) -> ClassSizes | None:
-        """The mean of independent estimates, weighted by inverse variance; None if there is none."""
-        sizes = [one for one in found if one is not None]
+    def combined(cls, estimates: Iterable[ClassSizes | None]) -> ClassSizes | None:
+        """The mean of independent estimates, weighted by inverse variance; None of no estimates."""
+        sizes = [one for one in estimates if one is not None]
         if len(sizes) < 2:
             return sizes[0] if sizes else None
         weights = [1 / max(one.variance, _SMALLEST_VARIANCE) for one in sizes]
@@ -83,6 +84,5 @@ def restated(result: R, sizes: ClassSizes | None) -> R:
     """``result`` with these class sizes, if it states any; its ``with_class_sizes`` adapts what adds up to them too."""
     if sizes is None or getattr(result, "positives", None) is None:
         return result
-    adapted: Any = getattr(result, "with_class_sizes", None) or (lambda **shown: replace(result, **shown))  # type: ignore[type-var]
-    made: R = adapted(**sizes.shown)
-    return made
+    restate: Callable[..., R] = getattr(result, "with_class_sizes", None) or partial(replace, result)
+    return restate(**sizes.shown)
