@@ -27,6 +27,7 @@ from dp_operators.command_tools import (
     request_of,
 )
 from dp_operators.dry_run import Auc, PositiveRate, Rows, RSquared, Values, expected_table, print_dry_run
+from dp_operators.set_up_command import init
 from dp_operators.stream_commands import app as stream_commands
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
@@ -45,6 +46,7 @@ app = typer.Typer(
 for commands in (ledger_commands, administration_commands):
     app.add_typer(commands, name="")  # without a name, its commands are commands of this program
 
+app.command("init")(init)
 app.add_typer(key_commands, name="keys")
 app.add_typer(stream_commands, name="stream")
 

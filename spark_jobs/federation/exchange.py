@@ -132,10 +132,10 @@ class Silo(_Meeting):
         """Reject an earlier attempt's share of another vector: the shares of two vectors do not fit together."""
         own = next(silo for silo in self.agreement.silos if silo.name == self.silo)
         content = open_store(server.folder).read(_share_uri(server, header.turn, self.silo)) or b""
-        found, _ = read(
+        earlier, _ = read(
             content, agreement=self.agreement, sender=own, kinds=("share",), turn=header.turn, recipient=server.name
         )
-        if found.tag != header.tag:
+        if earlier.tag != header.tag:
             raise MessageRejected(
                 f"an earlier attempt of silo {self.silo} has shared another vector in round {header.turn}; "
                 "begin a new session"

@@ -6,7 +6,6 @@ What the page says to replace is replaced: the folder, and for the other reader 
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 import subprocess
@@ -26,10 +25,12 @@ PAGE = ROOT / "docs" / "tutorial.md"
 FOLDER = "/path/to/tutorial"
 REFUSED = 2
 OWN = {
-    "did they leave?": "Antwort, endgültig",
-    '"yes"': '"Ja"',
-    '"no"': '"Nein"',
-    "model's score": "p.score in %",
+    "init customers.csv": "init 'Export 2026.csv'",
+    "e.g. 2,4: 2,4": "e.g. 2,4: 3, 5",
+    "empty for none: 3": "empty for none: 1",
+    "happened: yes": "happened: Ja",
+    "did not happen: no": "did not happen: Nein",
+    "score: 4": "score: p.score in %",
     "monthly fee (EUR)": "Umsatz (`netto`)",
     "epsilon: 0.6": "epsilon: 0.5",
 }
@@ -40,14 +41,26 @@ def test_quoted_refusals_are_those_of_the_product() -> None:
     text = PAGE.read_text()
     [shown] = [block.code for block in code_blocks(PAGE) if block.code.startswith("dp-budget: epsilon")]
     exceeded = BudgetExceeded(
-        account="tutorial", block="all", requested=Decimal("0.6"), remaining=Decimal("0.5"), cap=Decimal(1)
+        account="customers", block="all", requested=Decimal("0.6"), remaining=Decimal("0.5"), cap=Decimal(1)
     )
     assert re.fullmatch(pattern_of(shown), f"dp-budget: {exceeded}")
-    modules = "".join(path.read_text() for path in product_modules())
     quoted = [line.split("`")[1] for line in text.partition("| it says |")[2].splitlines() if line.startswith("| `")]
     requirements = [re.split(r"; |\.\.\. |: ", line)[-1] for line in quoted]
     assert len(requirements) == 3
-    assert [words for words in requirements if words not in modules] == []
+    assert [words for words in requirements if words not in messages()] == []
+
+
+def test_messages_that_the_help_explains_are_those_of_the_product() -> None:
+    text = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text()
+    lines = [line.split("`") for line in text.splitlines() if line.startswith("| `") and "check-release" not in line]
+    quoted = [words for _, words, between, *rest in lines for words in (words, *(rest[:1] if "..." in between else ()))]
+    assert len(quoted) >= 12
+    assert [words for words in quoted if words not in messages()] == []
+
+
+def messages() -> str:
+    """The texts of all modules; a message over several lines of code is one text."""
+    return re.sub(r'"\s*f?"', "", "".join(path.read_text() for path in product_modules()))
 
 
 @pytest.mark.spark
@@ -71,12 +84,9 @@ def test_tutorial_works_as_printed(tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 def test_reader_with_another_file_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
-    write_own(folder / "customers" / "v1" / "Export 2026.csv")
+    write_own(folder / "Export 2026.csv")
     results = follow(folder, replaced=OWN, without=("sample.py",))
     assert {code for _, code, _ in results} == {0}, results
-    columns = json.loads((folder / "columns.json").read_text())["columns"]
-    assert columns["Antwort, endgültig"] == "string"
-    assert columns["p.score in %"] == "double"
     by_kind = {next(iter(release.results)): release for release in released(folder)}
     assert by_kind["roc_curve"].results["roc_curve"]["auc"] > 0.6
     assert set(by_kind) == {"roc_curve", "ecdf"}
@@ -95,7 +105,9 @@ def follow(folder: Path, *, replaced: dict[str, str], without: tuple[str, ...] =
         if block.title and block.title not in without:
             (folder / block.title).write_text(block.code)
         elif block.language == "bash" and not block.code.startswith(("pip ", *(f"python {name}" for name in without))):
-            script += f"{block.code}\necho == $? {number}\n"
+            typed = answers(blocks[number + 1]) if block.code.startswith("dp-budget init") else ""
+            given = f" <<'ANSWERS'\n{typed}ANSWERS" if typed else ""
+            script += f"{block.code.rstrip()}{given}\necho == $? {number}\n"
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=folder,
@@ -115,10 +127,19 @@ def follow(folder: Path, *, replaced: dict[str, str], without: tuple[str, ...] =
     for output, code, number in re.findall(r"(.*?)^== (\d+) (\d+)$", done.stdout, re.M | re.S):
         shown = blocks[int(number) + 1]
         if shown.language == "text" and not replaced:
-            assert re.search(pattern_of(shown.code), output), (shown.code, output)
+            # answers are not echoed, and no line ends after them
+            asked = blocks[int(number)].code.startswith("dp-budget init")
+            printed = re.sub(r":( .*)?(\n|$)", ": ", shown.code) if asked else shown.code
+            assert re.search(pattern_of(printed), output), (shown.code, output)
         results.append((blocks[int(number)].code, int(code), output))
     assert results, done.stdout
     return results
+
+
+def answers(dialogue: Block) -> str:
+    """What the page says to type, a line for each question."""
+    questions = [line for line in dialogue.code.splitlines() if not re.match(r" +\d+  ", line)]
+    return "".join(f"{line.rpartition(':')[2].strip()}\n" for line in questions)
 
 
 def as_reader(block: Block, folder: Path, replaced: dict[str, str]) -> Block:
@@ -144,7 +165,7 @@ def browser(folder: Path) -> Path:
 
 def released(folder: Path) -> list[Release]:
     """The releases that the folder's commands have published."""
-    paths = (folder / "releases").glob("*/release.json")
+    paths = (folder / "releases" / "customers").glob("*/release.json")
     return [Release.from_json(path.read_bytes()) for path in paths]
 
 

@@ -1,0 +1,269 @@
+"""``dp-budget init``: from a csv file to a table, a ledger with an account, a request and a DAG, in one folder.
+
+Nothing of the file is read but its first line, so that no answer is suggested by the rows. Everything is checked before
+anything is written, and no file is ever replaced.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import secrets
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from dp_operators.budget import PrivacyLedger
+from spark_jobs.contract.binding import TableBinding
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import PrivacyUnit, plain
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE
+
+_VERSION = "v1"
+_DAG = '''"""A private release of the table {account}. Each run is a release of its own, and costs epsilon {epsilon}."""
+
+from airflow.sdk import DAG
+
+from dp_operators.operators.release import ReleaseDiagnosticsOperator
+from dp_operators.sensors.budget import PrivacyBudgetSensor
+
+with DAG("{account}", schedule=None):
+    budget = PrivacyBudgetSensor(
+        task_id="budget", account="{account}", epsilon="{epsilon}", on_exhausted="fail", release_task_id="release"
+    )
+    release = ReleaseDiagnosticsOperator(task_id="release", request={request!r})
+    budget >> release
+'''
+
+
+def header_of(file: Path) -> tuple[str, ...]:
+    """The names of a csv file's columns, from its first line.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or its names are empty or not all different.
+    """
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            names = tuple(name.strip() for name in next(csv.reader(lines), ()))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        names = ()
+    if (
+        file.suffix.lower() != ".csv"
+        or not names
+        or not all(names)
+        or len({name.lower() for name in names}) < len(names)
+    ):
+        raise InvalidRequest(
+            "file",
+            value=str(file),
+            requirement="must be a .csv file in UTF-8, separated by commas, whose first line names each column once",
+            remedy="correct the file; for tables of other formats use `dp-budget open`",
+        )
+    return names
+
+
+def column_of(answer: str, header: tuple[str, ...], *, what: str) -> str:
+    """The column that an answer means: its name, or its place in the header, from 1.
+
+    Raises:
+        InvalidRequest: there is no such column.
+    """
+    if answer in header:
+        return answer
+    if answer.isdecimal() and 1 <= int(answer) <= len(header):
+        return header[int(answer) - 1]
+    raise InvalidRequest(
+        what,
+        value=answer,
+        requirement=f"must be a column, by its name or by a number from 1 to {len(header)}",
+        remedy="answer with one of the columns that are listed",
+    )
+
+
+def columns_of(answer: str, header: tuple[str, ...], *, what: str) -> tuple[str, ...]:
+    """The columns that an answer means: one name, or places separated by commas; none for an empty answer."""
+    if answer in header or not answer.strip():
+        return (answer,) if answer in header else ()
+    return tuple(column_of(place.strip(), header, what=what) for place in answer.split(","))
+
+
+def account_name(file: Path) -> str:
+    """A name for the account, made from the file's."""
+    return re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_") or "table"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetUp:
+    """What is set up in one folder, checked as a whole.
+
+    Attributes:
+        folder: an absolute path; everything is written below it.
+        file: the csv file, which is copied.
+        account: name of the account and of the table's folder.
+        types: the type of each column, in the header's order.
+        cap: what all releases of the table may cost together.
+        unit: whom the account protects.
+        diagnosis: the fields of the request that say what is released: ``diagnostics``, ``label`` and ``model``.
+        epsilon: what the release costs.
+        ledger: URL of a ledger; None for a new one in the folder.
+        dag: whether to write a DAG.
+
+    Raises:
+        InvalidRequest: the request, the columns or the caps are not valid, or a file is there already.
+    """
+
+    folder: Path
+    file: Path
+    account: str
+    types: Mapping[str, str]
+    cap: Decimal
+    unit: PrivacyUnit
+    diagnosis: Mapping[str, Any]
+    epsilon: Decimal
+    ledger: str | None = None
+    dag: bool = False
+
+    def __post_init__(self) -> None:
+        if self.epsilon > self.cap:
+            raise InvalidRequest(
+                "epsilon", value=plain(self.epsilon), requirement=f"must be at most the cap, {plain(self.cap)}",
+                remedy="lower it",
+            )  # fmt: skip
+        ReleaseRequest.parse({**self.request, "table": {**self.request["table"], **self._schema}})
+        for path in (self.version, self.request_file, *([self.dag_file] if self.dag else [])):
+            if path.exists():
+                raise InvalidRequest(
+                    "account", value=self.account, requirement=f"must be new, and {path} exists",
+                    remedy="choose another name, or another folder",
+                )  # fmt: skip
+
+    @property
+    def table(self) -> Path:
+        """The table's folder."""
+        return self.folder / self.account
+
+    @property
+    def version(self) -> Path:
+        """The folder of the table's first version."""
+        return self.table / _VERSION
+
+    @property
+    def releases(self) -> Path:
+        """The folder of the releases."""
+        return self.folder / "releases" / self.account
+
+    @property
+    def request_file(self) -> Path:
+        """The request."""
+        return self.folder / f"{self.account}.yaml"
+
+    @property
+    def dag_file(self) -> Path:
+        """The DAG."""
+        return self.folder / "dags" / f"{self.account}.py"
+
+    @property
+    def settings_file(self) -> Path:
+        """Environment variables for a shell, for all accounts of the folder."""
+        return self.folder / "settings.sh"
+
+    @property
+    def salt_file(self) -> Path:
+        """The secret that decides which rows of a unit are used, for all accounts of the folder."""
+        return self.folder / "salt"
+
+    @property
+    def ledger_url(self) -> str:
+        """The URL of the ledger."""
+        return self.ledger or f"sqlite:///{self.folder / 'ledger.db'}"
+
+    @property
+    def binding(self) -> TableBinding:
+        """The table's columns and versions, as the account fixes them."""
+        return TableBinding.parse(
+            {"table": str(self.table), **self._schema, "version": {"by": "path_version"}, "public_columns": []}
+        )
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The fields of the request."""
+        of_unit = {"column": self.unit.column, "max_rows": self.unit.max_rows}
+        return {
+            "account": self.account,
+            "table": {"path": str(self.table), "snapshot": {"path_version": _VERSION}},
+            **({} if self.unit.column is None else {"unit": of_unit}),
+            **self.diagnosis,
+            "budget": {"epsilon": plain(self.epsilon)},
+            "output": str(self.releases),
+        }
+
+    @property
+    def _schema(self) -> dict[str, Any]:
+        return {"format": "csv", "columns": dict(self.types)}
+
+    def write(self, *, actor: str) -> tuple[Path, ...]:
+        """Copy the file, open the account and write the files; return those that are new.
+
+        Raises:
+            InvalidRequest: the ledger has an account of this name with other terms, or has no tables of this version.
+            OSError: a file cannot be written.
+        """
+        import yaml
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        ledger = PrivacyLedger(self.ledger_url)
+        try:
+            if self.ledger is None:
+                ledger.migrate()
+            ledger.open_account(
+                self.account,
+                epsilon=self.cap,
+                unit=self.unit,
+                tables=[self.binding],
+                outputs=[str(self.releases)],
+                actor=actor,
+            )
+        finally:
+            ledger.close()
+        self.version.mkdir(parents=True)
+        self.releases.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self.file, self.version / self.file.name)
+        texts = {
+            self.request_file: yaml.safe_dump(self.request, sort_keys=False, allow_unicode=True, width=100),
+            self.salt_file: f"{secrets.token_hex(32)}\n",
+            self.settings_file: self._settings(),
+        }
+        if self.dag:
+            self.dag_file.parent.mkdir(exist_ok=True)
+            texts[self.dag_file] = _DAG.format(
+                account=self.account, epsilon=plain(self.epsilon), request=str(self.request_file)
+            )
+        secret = (self.salt_file, self.settings_file)
+        return tuple(path for path, text in texts.items() if _created(path, text, 0o600 if path in secret else 0o644))
+
+    def _settings(self) -> str:
+        """Lines for a shell; without the URL of a ledger that was given, which may hold a password."""
+        variables = {SALT_FILE_VARIABLE: str(self.salt_file)}
+        if self.ledger is None:
+            variables["DP_LEDGER_URL"] = self.ledger_url
+            connection = {"conn_type": "privacy_ledger", "extra": {"path": str(self.folder / "ledger.db")}}
+            variables["AIRFLOW_CONN_PRIVACY_LEDGER_DEFAULT"] = json.dumps(connection)
+        return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+
+
+def _created(path: Path, text: str, mode: int) -> bool:
+    """Write a new file; return False if it exists."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        return False
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return True

@@ -1,0 +1,160 @@
+"""``dp-budget init``: asks what a first release needs to know, and sets everything up in one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dp_operators.budget.cli import URL_VARIABLE, Actor, actor_or_user
+from dp_operators.set_up import SetUp, account_name, column_of, columns_of, header_of
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import PrivacyUnit, exact_decimal, plain
+
+Header = tuple[str, ...]
+
+
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A csv file; its first line names the columns.")],
+    account: Annotated[str | None, typer.Option(help="The account's name.")] = None,
+    numbers: Annotated[str | None, typer.Option(help="The columns of numbers, e.g. 2,4.")] = None,
+    unit_column: Annotated[str | None, typer.Option(help="The column that says whose row it is; '' for none.")] = None,
+    max_rows: Annotated[str | None, typer.Option(help="The largest number of rows of one unit that are used.")] = None,
+    outcome: Annotated[str | None, typer.Option(help="The column of the outcome; '' for none.")] = None,
+    positive: Annotated[str | None, typer.Option(help="The outcome's text where it happened.")] = None,
+    negative: Annotated[str | None, typer.Option(help="The outcome's text where it did not happen.")] = None,
+    score: Annotated[str | None, typer.Option(help="The column of the model's score.")] = None,
+    public_model: Annotated[
+        bool | None,
+        typer.Option("--public-model/--no-public-model", help="Whether the model was fitted on other rows."),
+    ] = None,
+    value: Annotated[str | None, typer.Option(help="Without an outcome: the column whose distribution it is.")] = None,
+    bounds: Annotated[str | None, typer.Option(help="Its smallest and largest value, e.g. 0,200.")] = None,
+    cap: Annotated[str | None, typer.Option(help="What all releases of the table may cost together.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="What this release costs.")] = None,
+    dag: Annotated[bool | None, typer.Option("--dag/--no-dag", help="Whether to write a DAG for Airflow.")] = None,
+    folder: Annotated[Path, typer.Option(help="Where everything is written.")] = Path(),
+    ledger: Annotated[
+        str | None, typer.Option(envvar=URL_VARIABLE, help="URL of a ledger; by default a new one in the folder.")
+    ] = None,
+    actor: Actor = None,
+) -> None:
+    """Set up a first release of a csv file: table, ledger, account, request and DAG, in one folder.
+
+    Questions that no option answers are asked. Of the file only the first line is read, and no file is replaced.
+    """
+    header = header_of(file)
+    typer.echo("\n".join(f"{place:>4}  {column}" for place, column in enumerate(header, start=1)))
+    name = _answer(account, "Name of the account", default=account_name(file))
+    numeric = columns_of(_answer(numbers, "Which columns hold numbers, e.g. 2,4", default=""), header, what="numbers")
+    unit = _unit(header, unit_column, max_rows)
+    outcome_column = _column(outcome, "Column of the outcome that a model predicts, empty for none", header, "outcome")
+    if outcome_column:
+        labels = {
+            "column": outcome_column,
+            "positive": _answer(positive, "Its text where it happened"),
+            "negative": _answer(negative, "Its text where it did not happen"),
+        }
+        scored = _number(_column(score, "Column of the model's score", header, "score"), numeric, "score")
+        diagnosis = _curve(labels, scored, public_model)
+    else:
+        diagnosis = _distribution(
+            _number(_column(value, "Column whose distribution is released", header, "value"), numeric, "value"),
+            _answer(bounds, "Its smallest and largest value, known without the file, e.g. 0,200"),
+        )
+    whole = exact_decimal(_answer(cap, "Epsilon of all releases of this table together", default="1"), what="cap")
+    cost = exact_decimal(_answer(epsilon, "Epsilon of this release", default=plain(whole / 2)), what="epsilon")
+    set_up = SetUp(
+        folder=folder.absolute(),
+        file=file,
+        account=name,
+        # an outcome is compared as it is spelled
+        types={column: "double" if column in numeric and column != outcome_column else "string" for column in header},
+        cap=whole,
+        unit=unit,
+        diagnosis=diagnosis,
+        epsilon=cost,
+        ledger=ledger,
+        dag=typer.confirm("Write a DAG for Airflow?", default=False) if dag is None else dag,
+    )
+    for path in set_up.write(actor=actor_or_user(actor)):
+        typer.echo(f"wrote {path}")
+    typer.echo(_next(set_up))
+
+
+def _next(set_up: SetUp) -> str:
+    lines = [
+        f"account {set_up.account} may spend epsilon {plain(set_up.cap)}; next:",
+        f"  source {set_up.settings_file.name}",
+        f"  dp-budget run {set_up.request_file.name} --dry-run",
+        f"  dp-budget run {set_up.request_file.name}",
+    ]
+    if set_up.dag:
+        lines.append(f"  or move {set_up.dag_file} into Airflow's DAGs folder, and give Airflow the same settings")
+    return "\n".join(lines)
+
+
+def _answer(given: str | None, question: str, *, default: str | None = None) -> str:
+    """The option, or the answer to a question.
+
+    Raises:
+        InvalidRequest: there is nobody to answer.
+    """
+    if given is not None:
+        return given
+    try:
+        answer: str = typer.prompt(question, default=default, show_default=bool(default))
+    except typer.Abort:
+        raise InvalidRequest(
+            "init", requirement=f"has no answer to: {question}", remedy="answer, or give it as an option"
+        ) from None
+    return answer.strip()
+
+
+def _column(given: str | None, question: str, header: Header, what: str) -> str:
+    answer = _answer(given, question, default="")
+    return column_of(answer, header, what=what) if answer else ""
+
+
+def _number(column: str, numeric: Header, what: str) -> str:
+    if column not in numeric:
+        raise InvalidRequest(
+            what, value=column, requirement="must be a column of numbers", remedy=f"name one of: {', '.join(numeric)}"
+        )
+    return column
+
+
+def _unit(header: Header, given: str | None, max_rows: str | None) -> PrivacyUnit:
+    column = _column(given, "Column that says whose row it is, empty if each row is another person's", header, "unit")
+    if not column:
+        return PrivacyUnit(column=None, max_rows=1)
+    rows = _answer(max_rows, "Largest number of rows of one person that are used", default="1")
+    if not rows.isdecimal():
+        raise InvalidRequest("max_rows", value=rows, requirement="must be a whole number", remedy="give 1 or more")
+    return PrivacyUnit(column=column, max_rows=int(rows))
+
+
+def _curve(labels: Mapping[str, str], score: str, public_model: bool | None) -> dict[str, Any]:
+    """The request's fields for a ROC curve of a score that is a column."""
+    if public_model is None:
+        public_model = typer.confirm("Was the score's model fitted on other rows than these?")
+    if not public_model:
+        raise InvalidRequest(
+            "model", requirement="must have been fitted on other rows, or privately",
+            remedy="fit one privately with `logistic_fit` (docs/how-to/fit-then-diagnose.md)",
+        )  # fmt: skip
+    model = {"kind": "columns", "basis": "public", "score": score}
+    return {"label": dict(labels), "model": model, "diagnostics": "roc_curve"}
+
+
+def _distribution(column: str, bounds: str) -> dict[str, Any]:
+    """The request's fields for the distribution of a column."""
+    try:
+        lower, upper = (float(word) for word in bounds.split(","))
+    except ValueError:
+        raise InvalidRequest(
+            "bounds", value=bounds, requirement="must be two numbers", remedy="write them like 0,200"
+        ) from None
+    return {"diagnostics": [{"kind": "ecdf", "column": column, "bounds": [lower, upper]}]}

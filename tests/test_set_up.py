@@ -1,0 +1,137 @@
+"""`dp-budget init` sets up what it says in one folder, from answers or options, and refuses before it writes."""
+
+from __future__ import annotations
+
+import runpy
+import stat
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.budget.cli import run
+from dp_operators.cli import app
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.request_documents import load_fields
+
+HEADER = "customer no.,monthly fee (EUR),did they leave?,model's score\n"
+ANSWERS = ["", "2,4", "", "3", "yes", "no", "model's score", "y", "2", "", "y"]
+OPTIONS = [
+    *("--account", "fees"),
+    *("--numbers", "2"),
+    *("--unit-column", "customer no."),
+    *("--max-rows", "3"),
+    *("--outcome", ""),
+    *("--value", "2"),
+    *("--bounds", "0,200"),
+    *("--cap", "1"),
+    *("--epsilon", "0.5"),
+    "--no-dag",
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("DP_LEDGER_URL", raising=False)
+    path = tmp_path / "Customers 2026.csv"
+    path.write_text(f"{HEADER}a secret row,1,yes,0.5\n")
+    return path
+
+
+def init(*arguments: str, answers: list[str] | None = None) -> str:
+    typed = "" if answers is None else "".join(f"{line}\n" for line in answers)
+    result = CliRunner().invoke(app, ["init", *arguments], input=typed)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.output
+
+
+def refused(*arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run(app, ["init", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+@pytest.mark.airflow
+@pytest.mark.slow
+def test_answers_give_an_account_a_request_and_a_dag(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    printed = init(str(file), "--folder", str(folder), answers=ANSWERS)
+    assert "a secret row" not in printed
+    assert "wrote" in printed
+    ledger = PrivacyLedger(f"sqlite:///{folder / 'ledger.db'}")
+    account = ledger.account("customers_2026")
+    assert (str(account.cap.epsilon), account.unit.column) == ("2", None)
+    [binding] = account.bindings.values()
+    assert [column["type"] for column in binding["columns"]] == ["string", "double", "string", "double"]
+    request = ReleaseRequest.parse(load_fields(folder / "customers_2026.yaml"))
+    assert request.output.startswith(account.outputs[0].removeprefix("file://"))
+    assert str(request.budget.epsilon) == "1"
+    dag = runpy.run_path(str(folder / "dags" / "customers_2026.py"))["release"].dag
+    assert sorted(dag.task_ids) == ["budget", "release"]
+    assert (folder / "customers_2026" / "v1" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_options_answer_every_question(file: Path, tmp_path: Path) -> None:
+    init(str(file), "--folder", str(tmp_path), *OPTIONS)
+    request = ReleaseRequest.parse(load_fields(tmp_path / "fees.yaml"))
+    assert (request.unit.column, request.unit.max_rows) == ("customer no.", 3)
+    assert [options.kind for options in request.diagnostics] == ["ecdf"]
+    assert not (tmp_path / "dags").exists()
+    for secret in ("salt", "settings.sh"):
+        assert stat.S_IMODE((tmp_path / secret).stat().st_mode) == 0o600
+
+
+def test_a_second_account_shares_ledger_and_salt(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    init(str(file), "--folder", str(tmp_path), *OPTIONS)
+    salt = (tmp_path / "salt").read_bytes()
+    init(str(file), "--folder", str(tmp_path), *OPTIONS[2:], "--account", "others")
+    assert (tmp_path / "salt").read_bytes() == salt
+    assert len(PrivacyLedger(f"sqlite:///{tmp_path / 'ledger.db'}").accounts()) == 2
+    again = refused(str(file), "--folder", str(tmp_path), *OPTIONS, capsys=capsys)
+    assert "account: got 'fees'; must be new, and" in again
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (["--value", "9"], "value: got '9'; must be a column, by its name or by a number from 1 to 4"),
+        (["--value", "1"], "value: got 'customer no.'; must be a column of numbers; name one of: monthly fee"),
+        (["--value", ""], "value: got ''; must be a column of numbers"),
+        (["--numbers", "2;4"], "numbers: got '2;4'; must be a column"),
+        (["--bounds", "0"], "bounds: got '0'; must be two numbers"),
+        (["--bounds", "5,2"], "bounds"),
+        (["--epsilon", "2"], "epsilon: got '2'; must be at most the cap, 1"),
+        (["--epsilon", "0"], "epsilon"),
+        (["--max-rows", "many"], "max_rows: got 'many'; must be a whole number"),
+        (["--outcome", "3", "--positive", "yes", "--negative", "no", "--score", "2", "--no-public-model"],
+         "model: must have been fitted on other rows, or privately"),
+        (["--outcome", "3", "--positive", "yes", "--negative", "no", "--score", "3"],
+         "score: got 'did they leave?'; must be a column of numbers"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_a_wrong_answer_writes_nothing(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: list[str], message: str
+) -> None:
+    folder = tmp_path / "new"
+    assert message in refused(str(file), "--folder", str(folder), *OPTIONS, *changed, capsys=capsys)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a,a\n", "a,A\n", "a,\n", "\xff"], ids=["empty", "twice", "case", "nameless", "binary"]
+)
+def test_a_file_without_a_header_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    path = tmp_path / "wrong.csv"
+    path.write_bytes(text.encode("latin-1"))
+    assert "must be a .csv file in UTF-8" in refused(str(path), *OPTIONS, capsys=capsys)
+
+
+def test_questions_without_answers_are_refused(file: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["init", str(file), "--folder", str(tmp_path / "new")], input="")
+    assert "has no answer to: Name of the account" in str(result.exception)
+    assert not (tmp_path / "new").exists()
