@@ -111,6 +111,7 @@ def run_release(
     --key makes another release, with its own noise and its own charge.
     """
     from dp_operators.releasing import LocalRunner
+    from dp_operators.releasing.preflight import default_key
 
     table = expected_table(
         dry_run=dry_run, rows=rows, positive_rate=positive_rate, auc=auc, r_squared=r_squared, values=values
@@ -141,6 +142,8 @@ def give_back_release(
     The charge becomes void if it is certain that no row was read for it, and burnt otherwise. REQUEST must be exactly
     the request that was charged; the release's folder has a copy of it.
     """
+    from dp_operators.releasing.preflight import default_key
+
     release_request = request_of(ReleaseRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
         key = key or default_key(release_request, opened)
@@ -252,19 +255,6 @@ def reconcile_command(
     if result.findings:
         typer.echo("\n".join(result.findings))
         raise typer.Exit(Exit.FAILED)
-
-
-def default_key(request: ReleaseRequest, ledger: PrivacyLedger) -> str:
-    """The release key of a request without --key: the same for equal requests, wherever they are run.
-
-    Raises:
-        InvalidRequest: the account cannot be charged for the request.
-        LedgerUnavailable: the ledger cannot be reached.
-    """
-    from dp_operators.releasing import complete
-    from dp_operators.releasing.first_release import first_key
-
-    return first_key(complete(request, ledger), ledger, written=request) or f"cli/{request.sha256}"
 
 
 def main() -> None:

@@ -32,6 +32,11 @@ def report_url() -> str | None:
     return conf.get(SECTION, "report_url", fallback=None) or None
 
 
+def page_permission() -> str | None:
+    """The permission whose readers may see a ledger's pages without reading its connection; None without one."""
+    return conf.get(SECTION, "page_permission", fallback=None) or None
+
+
 def lineage_namespace() -> str:
     """The OpenLineage namespace of catalog tables, which have no store of their own."""
     return str(conf.get(SECTION, "lineage_namespace", fallback=None) or "spark_catalog")

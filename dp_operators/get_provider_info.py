@@ -34,10 +34,18 @@ OPTIONS = {
     },
     "report_url": {
         "description": "Address of a release's report for the link on the task's page, with {folder}, {uri} or "
-        "{account}. Without it, the link is the report's URI in the store, which a browser may not open.",
+        "{account}. Without it, the link leads to the release's page, which serves the report from the store.",
         "version_added": "0.2.0",
         "type": "string",
         "example": "https://reports.example.org/{folder}/report.html",
+        "default": None,
+    },
+    "page_permission": {
+        "description": "Permission of the auth manager for the pages alone: who may read the resource "
+        "`<page_permission>:<connection>` sees that ledger's pages without being able to read its connection.",
+        "version_added": "0.2.0",
+        "type": "string",
+        "example": "Privacy budget",
         "default": None,
     },
     "lineage_namespace": {

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection
 
-from dp_operators.budget import audit, rows, stream_steps, transactions, validation, verification
+from dp_operators.budget import audit, overview, rows, stream_steps, transactions, validation, verification
 from dp_operators.budget.composition import cost_in, limits_of, minimum, room, zero_cost
 from dp_operators.budget.database import Database
 from dp_operators.budget.mechanism_events import MechanismEvent, charged_events
+from dp_operators.budget.overview import AccountOverview, ChargeFilter, ChargePage
 from dp_operators.budget.values import (
     ALL,
     Account,
@@ -298,6 +299,33 @@ class LedgerReader:
 
         return self._database.read(work)
 
+    def overviews(self) -> tuple[AccountOverview, ...]:
+        """All accounts, sorted by name, with how their budgets are used up."""
+        return self._database.read(lambda connection: overview.overviews(connection, _today()))
+
+    def overview(self, account: str, wanted: ChargeFilter) -> tuple[AccountOverview, tuple[SubBudget, ...], ChargePage]:
+        """One account with how its budget is used up, its sub-budgets, and the charges that are wanted.
+
+        Raises:
+            InvalidRequest: no such account.
+        """
+        name = validation.name_of("account", account)
+        return self._database.read(
+            lambda connection: (
+                *overview.overview(connection, name, _today()),
+                overview.charge_page(connection, name, wanted),
+            )
+        )
+
+    def charges(self, account: str, wanted: ChargeFilter) -> ChargePage:
+        """The charges of an account that are wanted, newest first.
+
+        Raises:
+            InvalidRequest: no such account.
+        """
+        name = self.account(account).name
+        return self._database.read(lambda connection: overview.charge_page(connection, name, wanted))
+
     def stream_head(self, charge: str) -> StreamHead:
         """The end of the chain of the stream that a charge pays for."""
         charge_id = validation.name_of("charge", charge)
@@ -336,6 +364,10 @@ class LedgerReader:
     def verification(self) -> Verification:
         """The comparison of the ledger with its audit log, with every difference."""
         return self._database.snapshot(verification.verify)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
 
 
 def _in_order(account: Account, spent: rows.Spent, payer: str) -> dict[str, Budget]:

@@ -49,15 +49,15 @@ def account_json(
             paid[block].append(charge)
     for block, left in remaining.items():
         sums = by_state(paid[block])
-        spending = {state.value: _amounts(sums[state]) for state in ChargeState if state is not ChargeState.VOID}
-        blocks[block] = {**spending, "remaining": _amounts(left)}
+        spending = {state.value: amounts_json(sums[state]) for state in ChargeState if state is not ChargeState.VOID}
+        blocks[block] = {**spending, "remaining": amounts_json(left)}
         if fixed is not None:
             bound = fixed[block]
-            blocks[block][_FIXED] = None if bound is None else _amounts(bound)
+            blocks[block][_FIXED] = None if bound is None else amounts_json(bound)
     return {
         "name": account.name,
         "composition": account.composition,
-        "cap": _amounts(account.cap),
+        "cap": amounts_json(account.cap),
         "neighbours": account.neighbours.value,
         "unit": {"column": account.unit.column, "max_rows": account.unit.max_rows},
         "tables": list(account.tables),
@@ -65,7 +65,7 @@ def account_json(
         "block_expression": None if account.blocks is None else str(account.blocks),
         "unit_stays": account.unit_stays,
         "bindings": dict(account.bindings),
-        "allotments": {sub_budget.name: _amounts(sub_budget.cap) for sub_budget in sub_budgets},
+        "allotments": {sub_budget.name: amounts_json(sub_budget.cap) for sub_budget in sub_budgets},
         "opened_at": account.opened_at,
         "opened_by": account.opened_by,
         "blocks": blocks,
@@ -77,7 +77,7 @@ def charge_json(charge: Charge) -> dict[str, Any]:
     return {
         **vars(charge),
         "state": charge.state.value,
-        "cost": _amounts(charge.cost),
+        "cost": amounts_json(charge.cost),
         "blocks": list(charge.blocks),
         "events": list(charge.events),
         "drawn_events": None if charge.drawn_events is None else list(charge.drawn_events),
@@ -171,7 +171,8 @@ def entries_table(entries: Iterable[AuditEntry]) -> str:
     return _table(header, rows)
 
 
-def _amounts(budget: Budget) -> dict[str, str]:
+def amounts_json(budget: Budget) -> dict[str, str]:
+    """A budget in plain JSON types; its amounts are text, which loses no digit."""
     amounts = {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta)}
     return amounts if budget.rho is None else {**amounts, "rho": plain(budget.rho)}
 

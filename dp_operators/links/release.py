@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from dp_operators.operators.events import ReleaseEvent
 
-REPORT = "report.html"
 FIELDS = ("folder", "uri", "account")
 """What ``report_url`` may contain in braces."""
 
@@ -24,8 +23,8 @@ FIELDS = ("folder", "uri", "account")
 class ReportLink(BaseOperatorLink):
     """The report of the release.
 
-    A browser cannot open the store, so the address is made from ``report_url`` of the configuration; without it, the
-    link is the report's URI in the store.
+    A browser cannot open the store, so it is the page that serves the release from there, or the address that is made
+    from ``report_url`` of the configuration.
     """
 
     name = "Report"
@@ -69,7 +68,7 @@ def report_address(event: ReleaseEvent) -> str:
     uri = event.published.uri
     template = configuration.report_url()
     if template is None:
-        return f"{uri}/{REPORT}" if "://" in uri else f"file://{uri}/{REPORT}"
+        return page_address(event.connection, "release", account=event.account, key=event.published.key)
     try:
         return template.format(folder=uri.rpartition("/")[2], uri=uri, account=event.account)
     except (KeyError, IndexError, ValueError, AttributeError):

@@ -9,8 +9,13 @@ PREFIX = "/privacy-ledger"
 
 def page_address(*parts: str, **query: str) -> str:
     """The path of a page below the API server's own, with its query."""
+    path = "/".join(quote(part, safe="") for part in parts)
+    return f"{airflow_address(PREFIX.strip('/'))}/{path}{'?' if query else ''}{urlencode(query)}"
+
+
+def airflow_address(path: str) -> str:
+    """A path below the API server's own."""
     from airflow.sdk.configuration import conf
 
     base = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
-    path = "/".join(quote(part, safe="") for part in parts)
-    return f"{base}{PREFIX}/{path}{'?' if query else ''}{urlencode(query)}"
+    return f"{base}/{path}"

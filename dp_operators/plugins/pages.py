@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dp_operators.budget import Account, Charge, LedgerReader
-from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, limits_of, room, zero_cost
-from dp_operators.budget.values import ALL
+from dp_operators.budget import Account, Charge, ChargeState, LedgerReader
+from dp_operators.budget.burn_down import RATE_DAYS
+from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, limits_of, room
+from dp_operators.budget.overview import AccountOverview, ChargeFilter
+from dp_operators.budget.plain_words import meaning
+from dp_operators.plugins.charts import HEIGHT, WIDTH, Chart, words
 from spark_jobs.contract.privacy import Budget, plain
 
-LISTED = 200
+LISTED = 50
 """The maximum number of charges, and of blocks, on a page; the newest are shown."""
+
+_NEARLY_SPENT = 0.2
 
 
 def ledgers(connections: Iterable[str], *, nonce: str) -> str:
@@ -26,48 +32,63 @@ def ledgers(connections: Iterable[str], *, nonce: str) -> str:
 
 def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
     """The page that lists a ledger's accounts, each with the block that has the least left."""
-    rows = []
-    for account in ledger.accounts():
-        spent = _spent(ledger, account)
-        limits = limits_of(account.composition, account.cap, account.slack)
-        tight = max(spent, key=lambda block: (fraction_spent(limits, spent[block]), block))
-        [block] = _blocks(account, {tight: spent[tight]})
-        rows.append({"account": _account(account), "block": block, "blocks": len(spent)})
-    return render("accounts.html.j2", connection=connection, rows=rows, frozen=ledger.frozen(), nonce=nonce)
-
-
-def account(connection: str, ledger: LedgerReader, name: str, *, nonce: str) -> str:
-    """The page of one account, with its blocks and its latest charges.
-
-    Raises:
-        InvalidRequest: there is no such account.
-    """
-    paying = ledger.account(name)
-    charges = ledger.history(name)
-    spent = _spent(ledger, paying)
-    shown = dict(list(spent.items())[-LISTED:])
+    overviews = ledger.overviews()
     return render(
-        "account.html.j2",
+        "accounts.html.j2",
         connection=connection,
-        account=_account(paying),
-        blocks=_blocks(paying, shown),
-        charges=[_charge(charge, paying) for charge in reversed(charges[-LISTED:])],
-        all_charges=len(charges),
-        all_blocks=len(spent),
-        sub_budgets=[(part.name, _amount(part.cap, paying)) for part in ledger.sub_budgets(name)],
-        frozen=ledger.frozen(),
+        rows=[_summary(overview) for overview in overviews],
+        frozen=next((overview.frozen for overview in overviews), "") if overviews else ledger.frozen(),
         nonce=nonce,
     )
 
 
-def failure(line: str, *, nonce: str) -> str:
-    """The page of an error message."""
-    return render("failure.html.j2", line=line, nonce=nonce)
+def account(connection: str, ledger: LedgerReader, name: str, wanted: ChargeFilter, *, nonce: str) -> str:
+    """The page of one account: how its budget is used up, its blocks, and the charges that are wanted.
+
+    Raises:
+        InvalidRequest: there is no such account.
+    """
+    overview, sub_budgets, page = ledger.overview(name, wanted)
+    paying = overview.account
+    newest = dict(list(overview.spent.items())[-LISTED:])
+    return render(
+        "account.html.j2",
+        connection=connection,
+        account=_account(paying),
+        summary=_summary(overview),
+        meaning=meaning(paying.cap, paying.neighbours, paying.unit),
+        blocks=_blocks(paying, newest),
+        all_blocks=len(overview.spent),
+        charges=[charge_facts(charge, paying) for charge in page.charges],
+        pager=_pager(name, wanted, page.number),
+        sub_budgets=[(part.name, amount(part.cap, paying)) for part in sub_budgets],
+        frozen=overview.frozen,
+        nonce=nonce,
+    )
 
 
-def _spent(ledger: LedgerReader, account: Account) -> dict[str, Budget]:
-    """What is spent in each block; before the first charge, one entry that stands for all blocks."""
-    return ledger.blocks(account.name) or {ALL: zero_cost(account.composition)}
+def failure(line: str, *, nonce: str, sign_in: str = "") -> str:
+    """The page of an error message, with the address of the log-in page if that helps."""
+    return render("failure.html.j2", line=line, sign_in=sign_in, nonce=nonce)
+
+
+def _summary(overview: AccountOverview) -> dict[str, Any]:
+    account, burn_down = overview.account, overview.burn_down
+    [block] = _blocks(account, {overview.tightest: overview.spent[overview.tightest]})
+    days = burn_down.days_left
+    return {
+        "account": _account(account),
+        "block": block,
+        "blocks": len(overview.spent),
+        "chart": Chart.of(burn_down),
+        "low": burn_down.left < _NEARLY_SPENT,
+        "exhausted": burn_down.left == 0,
+        "days": days,
+        "last_day": "" if days is None or days > 36_500 else words(burn_down.today + timedelta(days=days)),
+        "rate": f"{100 * burn_down.rate:.2g}%",
+        "rate_days": min(RATE_DAYS, max(1, (burn_down.today - burn_down.since).days)),
+        "since": words(burn_down.since),
+    }
 
 
 def _blocks(account: Account, spent: Mapping[str, Budget]) -> list[dict[str, Any]]:
@@ -76,8 +97,8 @@ def _blocks(account: Account, spent: Mapping[str, Budget]) -> list[dict[str, Any
     return [
         {
             "name": block,
-            "spent": _amount(total, account),
-            "left": _amount(room(limits, total, kind), account),
+            "spent": amount(total, account),
+            "left": amount(room(limits, total, kind), account),
             "share": fraction_spent(limits, total),
         }
         for block, total in spent.items()
@@ -87,9 +108,9 @@ def _blocks(account: Account, spent: Mapping[str, Budget]) -> list[dict[str, Any
 def _account(account: Account) -> dict[str, Any]:
     return {
         "name": account.name,
-        "cap": _amount(account.cap, account)
+        "cap": amount(account.cap, account)
         if account.composition == ZCDP
-        else f"epsilon {_amount(account.cap, account)}",
+        else f"epsilon {amount(account.cap, account)}",
         "composition": account.composition,
         "protects": account.unit.describe(),
         "neighbours": account.neighbours.value,
@@ -102,12 +123,14 @@ def _account(account: Account) -> dict[str, Any]:
     }
 
 
-def _charge(charge: Charge, account: Account) -> dict[str, str]:
+def charge_facts(charge: Charge, account: Account) -> dict[str, Any]:
+    """A charge as the pages show it."""
     return {
-        "at": charge.reserved_at[:19].replace("T", " "),
+        "at": charge.reserved_at[:16].replace("T", " "),
         "state": charge.state.value,
-        "counts": "yes" if charge.counts else "no",
-        "cost": _amount(charge.cost, account),
+        "published": charge.state is ChargeState.COMMITTED,
+        "counts": charge.counts,
+        "cost": amount(charge.cost, account),
         "blocks": ", ".join(account.compacted(charge.blocks)),
         "allotment": charge.allotment,
         "release": charge.release,
@@ -115,7 +138,34 @@ def _charge(charge: Charge, account: Account) -> dict[str, str]:
     }
 
 
-def _amount(budget: Budget, account: Account) -> str:
+def _pager(name: str, wanted: ChargeFilter, number: int) -> dict[str, Any]:
+    """What the form is filled with, and the addresses of other pages and of the CSV file."""
+    filters = {
+        "state": wanted.state.value if wanted.state else "",
+        "text": wanted.text,
+        "since": wanted.since.isoformat() if wanted.since else "",
+        "until": wanted.until.isoformat() if wanted.until else "",
+    }
+    query = {"name": name, **{field: value for field, value in filters.items() if value}}
+
+    def page(offset: int) -> str:
+        return "?" + urlencode({**query, "offset": offset} if offset else query)
+
+    before, after = wanted.offset - wanted.limit, wanted.offset + wanted.limit
+    return {
+        **filters,
+        "states": [state.value for state in ChargeState],
+        "narrows": wanted.narrows,
+        "number": number,
+        "first": wanted.offset + 1,
+        "last": min(after, number),
+        "newer": page(max(before, 0)) if wanted.offset else "",
+        "older": page(after) if after < number else "",
+        "csv": "?" + urlencode(query),
+    }
+
+
+def amount(budget: Budget, account: Account) -> str:
     """An amount in the account's currency, cut to 12 decimals for display."""
     if account.composition == ZCDP:
         return f"rho {_short(budget.rho or Decimal(0))}"
@@ -129,11 +179,34 @@ def _short(number: Decimal) -> str:
     return shown if len(decimals) <= 12 else f"{whole}.{decimals[:12]}…"
 
 
+def charges_csv(charges: Sequence[Charge], account: Account) -> str:
+    """Charges as CSV (RFC 4180), newest first; no cell begins as a formula of a spreadsheet does."""
+    import csv
+    import io
+
+    names = ("reserved_at", "settled_at", "state", "epsilon", "delta", "rho", "release", "blocks", "allotment", "actor")
+    lines = io.StringIO()
+    writer = csv.writer(lines)
+    writer.writerow(names)
+    for charge in charges:
+        rho = "" if charge.cost.rho is None else plain(charge.cost.rho)
+        amounts = (plain(charge.cost.epsilon), plain(charge.cost.delta), rho)
+        blocks = " ".join(account.compacted(charge.blocks))
+        texts = (charge.release, blocks, charge.allotment, charge.actor)
+        writer.writerow((charge.reserved_at, charge.settled_at or "", charge.state.value, *amounts, *map(_cell, texts)))
+    return lines.getvalue()
+
+
+def _cell(text: str) -> str:
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(loader=PackageLoader("dp_operators.plugins"), autoescape=True, undefined=StrictUndefined)
     environment.filters["urlpart"] = lambda text: quote(str(text), safe="")
     environment.filters["percent"] = lambda share: str(int(min(100 * share, Decimal(100))))
+    environment.globals.update(chart_width=WIDTH, chart_height=HEIGHT)
     return environment
 
 

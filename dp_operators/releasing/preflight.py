@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.errors import ReleaseClosed, as_release_errors
-from dp_operators.releasing.first_release import UNFINISHED, pays_for
-from dp_operators.releasing.requests import check_budget, check_request, require_charged
+from dp_operators.releasing.first_release import UNFINISHED, first_key, pays_for
+from dp_operators.releasing.requests import check_budget, check_request, complete, require_charged
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.store.objects import check_store, check_writable
@@ -17,6 +17,7 @@ from spark_jobs.contract.table_request import TableRequest
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
     from dp_operators.releasing.runners import Runner
+    from spark_jobs.contract.request import ReleaseRequest
 
 SPENT = (
     "was ended after rows may have been read for it: it is spent and never published; "
@@ -97,3 +98,13 @@ def forecast(
     with as_release_errors():
         left = check_before_charge(request, ledger=ledger, runner=runner, allotment=allotment, writing=False)
     return Forecast(account=account, cost=request.budget, left=left, charge=None)
+
+
+def default_key(request: ReleaseRequest, ledger: PrivacyLedger) -> str:
+    """The release key of a request that is given none: the same for equal requests, wherever they are run.
+
+    Raises:
+        InvalidRequest: the account cannot be charged for the request.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    return first_key(complete(request, ledger), ledger, written=request) or f"cli/{request.sha256}"

@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.postgres, pytest.mark.slow, pytes
 
 PAGE = "/privacy-ledger"
 ROLES = {"olga": "op", "vera": "viewer"}
+SPENT = {day: {"epsilon": epsilon, "delta": "0"} for day, epsilon in (("2026-11-20", "0"), ("2026-11-21", "0.875"))}
 SNEAKY = "<script>document.title='x'</script>"
 
 
@@ -78,14 +81,15 @@ def test_nobody_is_shown_anything_without_saying_who_they_are(server: LiveApiSer
     for proof in ({}, {"token": "forged"}, {"cookie": "forged"}):
         status, body, _ = server.get(f"{PAGE}{path}", **proof)
         assert status in (401, 403)
-        assert "visits" not in body
+        assert "<table" not in body
 
 
 @pytest.mark.parametrize("path", PATHS[1:])
 def test_user_who_may_not_read_the_connection_sees_no_ledger(server: LiveApiServer, path: str) -> None:
     status, body, _ = server.get(f"{PAGE}{path}", token=server.token("vera"))
     assert status == 403
-    assert json.loads(body) == {"detail": "there is no such ledger, or you may not read its connection"}
+    assert "there is no such ledger, or you may not read its connection" in unescape(body)
+    assert body.startswith("<!doctype html>")
 
 
 def test_user_without_connections_is_told_of_none(server: LiveApiServer) -> None:
@@ -101,7 +105,7 @@ def test_user_who_may_read_the_connection_sees_the_accounts(server: LiveApiServe
     assert 'href="privacy_ledger_default/"' in server.get(f"{PAGE}/", **proven)[1]
     status, body, headers = server.get(f"{PAGE}/privacy_ledger_default/", **proven)
     assert status == 200
-    for shown in ("visits", "others &amp; co", "rho 0.375", "0.875", "0.125", "2026-11-21", "one row of the table"):
+    for shown in ("visits", "others &amp; co", "rho 0.375", "87%", "0.125", "2026-11-21", "one row of the table"):
         assert shown in body
     assert "script-src" not in headers["content-security-policy"]
     assert headers["content-security-policy"].startswith("default-src 'none'")
@@ -152,6 +156,10 @@ def test_connection_of_a_team_shows_what_its_login_may_see(server: LiveApiServer
         ("/not_a_ledger/", 404, "must be of type privacy_ledger"),
         ("/no_such/", 404, "there is no such ledger"),
         ("/privacy_ledger_default/account", 422, "name"),
+        ("/privacy_ledger_default/account?name=visits&state=gone", 422, "state"),
+        ("/privacy_ledger_default/nothing", 404, "Not Found"),
+        ("/privacy_ledger_default/release?account=visits&key=none", 404, "must be a release"),
+        ("/privacy_ledger_default/file?account=visits&key=..%2F..%2Fetc&name=passwd", 404, "must be a release"),
     ],
 )
 def test_what_cannot_be_shown_is_told_in_one_line(
@@ -159,6 +167,57 @@ def test_what_cannot_be_shown_is_told_in_one_line(
 ) -> None:
     found, body, _ = server.get(f"{PAGE}{path}", token=olga)
     assert (found, said in body, "Traceback" in body) == (status, True, False)
+    assert body.startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "told"),
+    [
+        ("/api/v1/ledgers", 200, {"ledgers": ["privacy_ledger_default"]}),
+        ("/api/v1/no_such/accounts", 404, {"detail": "there is no such ledger, or you may not read its connection"}),
+        ("/api/v1/privacy_ledger_default/charges?name=visits&limit=0", 422, None),
+        ("/api/v1/privacy_ledger_default/account?name=nobody", 404, None),
+        ("/api/v1/nothing", 404, {"detail": "Not Found"}),
+    ],
+)
+def test_api_answers_in_json(server: LiveApiServer, olga: str, path: str, status: int, told: object) -> None:
+    found, body, headers = server.get(f"{PAGE}{path}", token=olga)
+    assert (found, headers["content-type"]) == (status, "application/json")
+    assert told is None or json.loads(body) == told
+    assert server.get(f"{PAGE}{path}")[0] in (401, 404)
+
+
+def test_api_has_the_facts_of_the_pages(server: LiveApiServer, olga: str) -> None:
+    def get(path: str, *, token: str = olga) -> tuple[int, dict[str, Any]]:
+        status, body, _ = server.get(f"{PAGE}/api/v1/{path}", token=token)
+        return status, json.loads(body)
+
+    status, told = get("privacy_ledger_default/accounts")
+    assert (status, [account["name"] for account in told["accounts"]]) == (200, ["noisy", "others & co", "visits"])
+    assert get("ledger_of_visits/accounts")[1]["accounts"][0]["name"] == "visits"
+    assert len(get("ledger_of_visits/accounts")[1]["accounts"]) == 1
+    status, told = get("privacy_ledger_default/account?name=visits")
+    assert (told["spent"], told["cap"]["epsilon"]) == (SPENT, "1")
+    status, told = get("privacy_ledger_default/charges?name=visits")
+    assert (told["number"], [charge["state"] for charge in told["charges"]]) == (2, ["void", "committed"])
+    status, told = get("privacy_ledger_default/releases?name=visits&text=SCRIPT")
+    assert (told["number"], told["charges"][0]["release"]) == (1, SNEAKY)
+    assert get("privacy_ledger_default/accounts", token=server.token("vera"))[0] == 403
+
+
+def test_charges_can_be_downloaded(server: LiveApiServer, olga: str) -> None:
+    address = f"{PAGE}/privacy_ledger_default/charges.csv?name=visits&state=committed"
+    status, body, headers = server.get(address, token=olga)
+    assert (status, len(body.splitlines())) == (200, 2)
+    assert headers["content-disposition"] == 'attachment; filename="charges.csv"'
+    assert "private" not in headers["cache-control"]
+
+
+def test_whoever_is_not_signed_in_is_led_to_the_login_page(server: LiveApiServer) -> None:
+    status, body, headers = server.get(f"{PAGE}/privacy_ledger_default/")
+    assert status == 401
+    assert "/auth/login" in body
+    assert headers["content-security-policy"].startswith("default-src 'none'")
 
 
 def test_frozen_ledger_says_so(server: LiveApiServer, olga: str, ledger: tuple[PrivacyLedger, str]) -> None:
@@ -191,12 +250,14 @@ def test_page_reads_well_in_a_browser(server: LiveApiServer, olga: str, size: tu
         browser.wait_for("Page.loadEventFired", page=page)
         assert page.evaluate("document.title") == "visits: privacy budget"
         # no text of a user runs, nothing is fetched from elsewhere, and the style is the page's own
-        assert all(request.startswith(server.url) for request in page.requests)
+        assert all(request.startswith((server.url, "data:")) for request in page.requests)  # a browser's own icons
         assert page.complaints == []
         assert page.evaluate("getComputedStyle(document.querySelector('table')).borderCollapse") == "collapse"
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        meters = [node for node in page.accessibility_tree() if node["role"] == "meter"]
-        assert [node["name"] for node in meters] == ["spent"] * 2
+        nodes = page.accessibility_tree()
+        [chart] = [node for node in nodes if node["role"] in ("img", "image")]
+        assert chart["name"].startswith("Left of the cap: 100% on")
+        assert {"navigation", "main", "table", "row", "cell", "columnheader"} <= {node["role"] for node in nodes}
 
 
 def test_other_processes_of_airflow_load_the_plugin_without_a_web_framework(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from dp_operators.budget import ChargeConflict, ChargeState, PrivacyLedger
 from dp_operators.budget.cli import run as run_command
 from dp_operators.budget.grants import grants
-from dp_operators.cli import app, default_key
+from dp_operators.cli import app
 from dp_operators.releasing import (
     ReleaseClosed,
     ReleaseDamaged,
@@ -23,6 +23,7 @@ from dp_operators.releasing import (
     give_back,
     reconcile,
 )
+from dp_operators.releasing.preflight import default_key
 from spark_jobs.contract import InvalidRequest, ReleaseRequest
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.store.layout import folder_name

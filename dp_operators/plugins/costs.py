@@ -1,0 +1,107 @@
+"""The page that says what a request would cost: the checks of ``dp-budget run --dry-run``, without reading a table.
+
+Whoever asks may be an attacker. The page therefore reads no place that the request names: neither the table, nor an
+earlier release or a saved model. Only the output's folder, which must be the account's, is looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
+from dp_operators.plugins.pages import render
+from dp_operators.releasing import ReleaseError, Submission, complete, forecast, require_no_key_file, with_references
+from dp_operators.releasing.preflight import Forecast, default_key
+from dp_operators.releasing.processes import Progress
+from spark_jobs.contract.budget_split import split_budget
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import Budget, plain
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.request_documents import json_fields, yaml_fields
+from spark_jobs.contract.table_request import TableRequest
+
+MAX_LENGTH = 100_000
+"""The length of a request's text, in characters."""
+
+
+class NoMachine:
+    """A runner that runs nothing: the machine that would is another one, and makes its own checks."""
+
+    def check(self, request: TableRequest) -> None:
+        """Check nothing."""
+
+    def run(self, submission: Submission, progress: Progress) -> None:
+        """Refuse.
+
+        Raises:
+            OSError: always.
+        """
+        raise OSError("nothing runs here")
+
+    def kill(self) -> None:
+        """Do nothing."""
+
+
+def cost_page(connection: str, ledger: PrivacyLedger | None, text: str, *, nonce: str) -> str:
+    """The form, with the answer to the text that was sent with it.
+
+    Args:
+        connection: the ledger's connection.
+        ledger: the ledger; None for the empty form.
+        text: the request as JSON or YAML.
+        nonce: of the page's style.
+    """
+    answer, refused = None, ""
+    if ledger is not None:
+        try:
+            answer = _answer(text, ledger)
+        except (InvalidRequest, BudgetExceeded, LedgerUnavailable, ReleaseError) as error:
+            refused = str(error)
+    return render("cost.html.j2", connection=connection, text=text, answer=answer, refused=refused, nonce=nonce)
+
+
+def _answer(text: str, ledger: PrivacyLedger) -> dict[str, Any]:
+    request = _request(text, ledger)
+    expected = forecast(complete(request, ledger), ledger=ledger, runner=NoMachine(), key=default_key(request, ledger))
+    return {
+        "account": expected.account,
+        "cost": _amount(expected.cost),
+        "paid": None if expected.charge is None else expected.charge.state.value,
+        "blocks": [_block(name, left, expected) for name, left in expected.left.items()],
+        "parts": [
+            {"kinds": ", ".join(part.kinds), "cost": _amount(part.granted), "shared": part.shared}
+            for part in split_budget(request)
+        ],
+    }
+
+
+def _request(text: str, ledger: PrivacyLedger) -> ReleaseRequest:
+    fields = json_fields(text) if text.lstrip().startswith("{") else yaml_fields(text)
+    require_no_key_file(fields)
+    model = fields.get("model")
+    unhashed = isinstance(model, dict) and model.get("kind") == "spark_ml" and not model.get("sha256")
+    if unhashed or _names_release(model) or _names_release(fields.get("diagnostics")):
+        raise InvalidRequest(
+            "request",
+            requirement="must not name an earlier release or a saved model without its hash: this page reads neither",
+            remedy="ask `dp-budget run --dry-run`",
+        )
+    return ReleaseRequest.parse(with_references(fields, ledger))
+
+
+def _names_release(value: object) -> bool:
+    if isinstance(value, dict):
+        return "release" in value or "uri" in value or any(map(_names_release, value.values()))
+    if isinstance(value, list):
+        return any(map(_names_release, value))
+    return isinstance(value, str) and "://" in value
+
+
+def _block(name: str, left: Budget, expected: Forecast) -> dict[str, str]:
+    rest = left.epsilon - expected.cost.epsilon
+    return {"name": name, "left": plain(left.epsilon), "after": plain(max(rest, rest * 0))}
+
+
+def _amount(budget: Budget) -> str:
+    shown = f"epsilon {plain(budget.epsilon)}"
+    return shown if not budget.delta else f"{shown}, delta {plain(budget.delta)}"

@@ -1,0 +1,208 @@
+"""The pages about accounts, releases and prices, rendered in this process from a ledger with a past."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from html import unescape
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from dp_operators.budget import ChargeState, PrivacyLedger
+from dp_operators.budget.overview import ChargeFilter
+from dp_operators.plugins import pages, releases
+from dp_operators.plugins.costs import cost_page
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.store.layout import release_folder
+from tests.support.shown_ledger import KEY, SNEAKY, fill, request_for
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shown")
+
+
+@pytest.fixture(scope="module")
+def shown(output: Path) -> Iterator[PrivacyLedger]:
+    url = f"sqlite:///{output}/ledger.db"
+    fill(url, output / "releases")
+    ledger = PrivacyLedger(url)
+    yield ledger
+    ledger.close()
+
+
+def account(ledger: PrivacyLedger, name: str = "visits", **wanted: object) -> str:
+    return unescape(pages.account("ledger", ledger, name, ChargeFilter(**wanted), nonce="n"))
+
+
+def ask(ledger: PrivacyLedger, text: str) -> str:
+    return unescape(cost_page("ledger", ledger, text, nonce="n"))
+
+
+class TestAccounts:
+    def test_account_shows_what_is_left_and_how_long_it_lasts(self, shown: PrivacyLedger) -> None:
+        page = account(shown)
+        for text in ("80% of the cap", "21 days", "20% today", "The vertical line is today", "quality team: 4"):
+            assert text in page
+        assert SNEAKY not in pages.account("ledger", shown, "visits", ChargeFilter(), nonce="n")
+
+    def test_accounts_agree_with_the_ledger(self, shown: PrivacyLedger) -> None:
+        for overview in shown.overviews():
+            name = overview.account.name
+            assert overview.account == shown.account(name)
+            assert overview.spent == shown.blocks(name)
+            alone, parts, page = shown.overview(name, ChargeFilter(limit=100))
+            assert (alone.spent, alone.tightest, parts) == (overview.spent, overview.tightest, shown.sub_budgets(name))
+            assert page.charges == tuple(reversed(shown.history(name)))
+            # both burn-downs come to the same rate, one from 30 days and one from all charges
+            assert alone.burn_down.rate == pytest.approx(overview.burn_down.rate)
+            assert alone.burn_down.start == pytest.approx(1.0)
+
+    def test_blocks_that_have_a_cap_of_their_own_are_counted_alone(self, shown: PrivacyLedger) -> None:
+        page = account(shown, "clinics & wards")
+        today = datetime.now(UTC).date().isoformat()
+        assert f"in block {today}" in page or "in block" in page
+        assert "All charged blocks" in page
+        assert "120 days" in page  # 1.6 of 2 is left, and 0.4 was spent in 30 days
+
+    def test_filters_narrow_the_charges(self, shown: PrivacyLedger) -> None:
+        assert "1 to 15 of 15 charges" in account(shown)
+        assert "1 to 1 of 1 charges that match" in account(shown, state=ChargeState.VOID)
+        assert "1 to 1 of 1 charges that match" in account(shown, text="-W03/")
+        assert "No charge matches" in account(shown, text="100%")
+        day = datetime.now(UTC).date()
+        assert "1 to 1 of 1 charges that match" in account(shown, since=day, until=day)
+        assert "No charge matches" in account(shown, until=day.replace(year=2000))
+
+    def test_pages_of_charges_follow_one_another(self, shown: PrivacyLedger) -> None:
+        first, last = account(shown, limit=10), account(shown, limit=10, offset=10)
+        assert ("Older charges" in first, "Newer charges" in first) == (True, False)
+        assert ("Older charges" in last, "Newer charges" in last) == (False, True)
+        assert "11 to 15 of 15" in last
+
+    def test_csv_is_no_formula(self, shown: PrivacyLedger) -> None:
+        charges = shown.charges("visits", ChargeFilter(limit=100)).charges
+        bad = [charge.__class__(**{**vars(charge), "release": "=1+1", "actor": "@x"}) for charge in charges[:1]]
+        rows = list(csv.DictReader(io.StringIO(pages.charges_csv([*bad, *charges], shown.account("visits")))))
+        assert (rows[0]["release"], rows[0]["actor"]) == ("'=1+1", "'@x")
+        assert len(rows) == 16
+        assert {row["epsilon"] for row in rows} == {"0.5", "0.75"}
+
+    def test_five_queries_are_enough(self, shown: PrivacyLedger) -> None:
+        asked: list[str] = []
+
+        def count(*given: object) -> None:
+            asked.append(str(given[2]))
+
+        engine = shown._database._engine()
+        event.listen(engine, "before_cursor_execute", count)
+        try:
+            for page in (
+                lambda: account(shown),
+                lambda: account(shown, text="w0", state=ChargeState.COMMITTED),
+                lambda: pages.accounts("ledger", shown, nonce="n"),
+            ):
+                asked.clear()
+                page()
+                queries = [statement for statement in asked if "SELECT" in statement]
+                assert 3 <= len(queries) <= 5, queries
+        finally:
+            event.remove(engine, "before_cursor_execute", count)
+
+
+class TestReleases:
+    def page(self, ledger: PrivacyLedger, key: str = KEY, *, run: str = "") -> str:
+        return unescape(releases.release_page("ledger", ledger, "visits", key, run=run, nonce="n"))
+
+    def test_published_release_is_shown(self, shown: PrivacyLedger) -> None:
+        page = self.page(shown, run="/dags/visits_report")
+        for text in ("The task that made it", "roc_curve.svg", "The full report", "seeing it changes the odds"):
+            assert text in page
+        report = releases.release_file(shown, "visits", KEY, "report.html")
+        assert b"<html" in report.content
+        assert "sandbox" in report.headers["Content-Security-Policy"]
+        parquet = releases.release_file(shown, "visits", KEY, "roc_curve.parquet")
+        assert parquet.media_type == "application/octet-stream"
+        assert parquet.headers["Content-Disposition"] == 'attachment; filename="roc_curve.parquet"'
+
+    @pytest.mark.parametrize(
+        "name",
+        ["release.json", "receipt.json", "_draft/claim.json", "../secret", "/etc/passwd", "roc_curve.svg/..", "", "."],
+    )
+    def test_only_files_of_the_manifest_are_served(self, shown: PrivacyLedger, output: Path, name: str) -> None:
+        folder = Path(release_folder(str(output / "releases"), KEY))
+        (folder / "_draft").mkdir(exist_ok=True)
+        for private in ("_draft/claim.json", "../secret"):
+            (folder / private).write_text("private")
+        with pytest.raises(InvalidRequest):
+            releases.release_file(shown, "visits", KEY, name)
+
+    @pytest.mark.parametrize("key", ["../../etc", "file:///etc", "", KEY + "/..", "nobody"])
+    def test_key_that_was_never_charged_opens_nothing(self, shown: PrivacyLedger, key: str) -> None:
+        with pytest.raises(InvalidRequest):
+            self.page(shown, key)
+
+    def test_charge_without_a_published_release_says_so(self, shown: PrivacyLedger) -> None:
+        assert "must be published in a folder of account visits" in self.page(shown, SNEAKY)
+        assert "Nothing is published for this charge" in self.page(shown, "airflow/visits_report/2026-w09/release/-1")
+
+    def test_altered_files_are_not_served(self, shown: PrivacyLedger, output: Path) -> None:
+        folder = Path(release_folder(str(output / "releases"), KEY))
+        for name, text in (("roc_curve.svg", "<svg onload='x'/>"), ("release.json", "{}")):
+            before = (folder / name).read_bytes()
+            (folder / name).write_text(text)
+            try:
+                with pytest.raises(InvalidRequest):
+                    releases.release_file(shown, "visits", KEY, "roc_curve.svg")
+            finally:
+                (folder / name).write_bytes(before)
+
+
+class TestCosts:
+    def test_price_is_told_and_nothing_is_charged(self, shown: PrivacyLedger, output: Path) -> None:
+        before = shown.head()
+        text = request_for(output / "releases").to_json()
+        page = ask(shown, text)
+        for told in ("epsilon 0.5", "account?name=visits", ">2<", ">1.5<", "roc_curve"):
+            assert told in page
+        assert "would be refused" not in page
+        assert shown.head() == before
+
+    def test_request_that_would_be_refused_is_told_why(self, shown: PrivacyLedger, output: Path) -> None:
+        for changes, why in (
+            ({"budget": {"epsilon": "5"}}, "2"),
+            ({"account": "nobody"}, "must be an open account"),
+            ({"output": "/elsewhere"}, "output"),
+        ):
+            text = request_for(output / "releases", **changes).to_json()
+            page = ask(shown, text)
+            assert "It would be refused" in page
+            assert why in page
+        assert "It would be refused" in ask(shown, "{")
+        assert "<script>" not in cost_page("ledger", shown, "<script>alert(1)</script>", nonce="n")
+
+    @pytest.mark.parametrize(
+        "model",
+        [
+            {"release": "file:///etc"},
+            {"kind": "linear", "release": "/etc"},
+            {"uri": "s3://bucket/x", "key": "k"},
+            {"kind": "spark_ml", "path": "s3://bucket/x", "basis": "public"},
+        ],
+    )
+    def test_no_place_of_the_request_is_read(
+        self, shown: PrivacyLedger, model: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def forbidden(*_: object, **__: object) -> None:
+            raise AssertionError("the store was opened")
+
+        monkeypatch.setattr("dp_operators.releasing.earlier_releases.open_store", forbidden)
+        monkeypatch.setattr("dp_operators.releasing.saved_models.read_pipeline", forbidden)
+        assert "this page reads neither" in ask(shown, json.dumps({"account": "visits", "model": model}))
