@@ -24,7 +24,6 @@ from spark_jobs.contract.stream_request import StreamRequest, instant
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from dp_operators.releasing import Runner
     from dp_operators.releasing.streams import AdvancedStream
 
 STREAM = "stream"
@@ -153,7 +152,7 @@ class CountStreamOperator(BaseOperator):
         self.deployment = deployment
         self.allotment = allotment
         self.on_exhausted = on_exhausted
-        self._running: Runner | None = None
+        self._ended = False
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Release the steps that are due."""
@@ -178,16 +177,15 @@ class CountStreamOperator(BaseOperator):
 
     def on_kill(self) -> None:
         """End the application; the next attempt goes on after the last step that it stored."""
-        if self._running is not None:
-            self._running.kill()
+        self._ended = True
 
     def _advance(self, context: Context) -> AdvancedStream:
-        from dp_operators.releasing import ReleaseKey
+        from dp_operators.releasing import ReleaseKey, Waiting
         from dp_operators.releasing.streams import advance_stream
 
         given = self.request
         request = StreamRequest.from_file(given) if isinstance(given, str) else StreamRequest.parse(dict(given))
-        self._running = make_runner(
+        runner = make_runner(
             self.runner,
             master=self.master,
             spark_conn_id=self.spark_conn_id,
@@ -209,12 +207,13 @@ class CountStreamOperator(BaseOperator):
             return advance_stream(
                 request,
                 ledger=ledger,
-                runner=self._running,
+                runner=runner,
                 key=key,
                 until=due,
                 allotment=self.allotment or None,
                 actor=f"airflow:{task.dag_id}.{task.task_id}",
                 progress=self._progress,
+                waiting=Waiting(stopped=lambda: self._ended),
             )
 
     def _progress(self, line: str) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
     from dp_operators.budget import PrivacyLedger
-    from dp_operators.releasing import Runner
+    from dp_operators.releasing import Backend
 
 
 class ReleaseDiagnosticsOperator(BaseOperator):
@@ -166,7 +166,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             require_on_exhausted(on_exhausted)
         self.on_undefined = on_undefined
         self.price_only = dry_run  # `dry_run` is a method of every Airflow task
-        self._running: Runner | None = None
+        self._ended = False
         self.released: ReleaseEvent | None = None
 
     @classmethod
@@ -228,8 +228,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
 
     def on_kill(self) -> None:
         """End the application; its charge stays reserved for the next attempt."""
-        if self._running is not None:
-            self._running.kill()
+        self._ended = True
 
     def build_request(self) -> ReleaseRequest:
         """The request that the rendered parameters give.
@@ -247,10 +246,10 @@ class ReleaseDiagnosticsOperator(BaseOperator):
 
     def _release(self, context: Context) -> ReleaseEvent:
         from dp_operators.release_check import check_release
-        from dp_operators.releasing import release
+        from dp_operators.releasing import Waiting, release
 
         fields = checked_fields(self.request)
-        self._running = self._runner()
+        runner = self._runner()
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         key = release_key(context, deployment=deployment_name(self.deployment, hook))
         self.log.info("Releasing %s", key)
@@ -259,12 +258,13 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             published = release(
                 request,
                 ledger=ledger,
-                runner=self._running,
+                runner=runner,
                 key=key,
                 check=check_release,
                 allotment=self.allotment or None,
                 actor=f"airflow:{key.dag_id}.{key.task_id}",
                 progress=self._progress,
+                waiting=Waiting(stopped=lambda: self._ended),
             )
             return ReleaseEvent.of(request, published, ledger, connection=self.privacy_ledger_conn_id)
 
@@ -276,7 +276,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             return None
         return None if self.released is None else operator_lineage(self.released)
 
-    def _runner(self) -> Runner:
+    def _runner(self) -> Backend:
         return make_runner(
             self.runner,
             master=self.master,

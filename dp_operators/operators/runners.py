@@ -14,12 +14,20 @@ from spark_jobs.contract.errors import InvalidRequest
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-    from dp_operators.releasing import Runner, SparkSubmitRunner
+    from dp_operators.releasing import Backend
 
 RUNNERS = ("local", "spark_submit")
 
-OPTIONS = {"deploy-mode": "deploy_mode", "spark-binary": "binary"}
-"""Extras of a Spark connection that are options of ``SparkSubmitRunner``."""
+OPTIONS = {
+    "deploy-mode": "deploy_mode",
+    "spark-binary": "binary",
+    "application": "application",
+    "rest-scheme": "rest_scheme",
+    "rest-port": "rest_port",
+    "yarn_resourcemanager_webapp_address": "resource_manager",
+    "kubernetes-conn-id": "kubernetes",
+}
+"""Extras of a Spark connection that say how to submit; most are those of the Spark provider."""
 
 SETTINGS = {
     "queue": "spark.yarn.queue",
@@ -32,7 +40,7 @@ SETTINGS = {
 
 def make_runner(
     kind: str, *, master: str | None, spark_conn_id: str, conf: Mapping[str, Any] | None, private_dir: str | None
-) -> Runner:
+) -> Backend:
     """The runner of a task.
 
     Raises:
@@ -41,10 +49,10 @@ def make_runner(
     """
     check_runner(kind, master=master, conf=conf)
     if kind == "local":
-        from dp_operators.releasing import LocalRunner
+        from dp_operators.releasing.runners import LocalRunner
 
         return LocalRunner(private_dir=private_dir, master=master or LocalRunner.master)
-    return spark_submit(_connection(spark_conn_id), conf=conf or {}, private_dir=private_dir)
+    return spark_backend(_connection(spark_conn_id), conf=conf or {}, private_dir=private_dir)
 
 
 def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | None) -> None:
@@ -72,30 +80,81 @@ def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | Non
         )
 
 
-def spark_submit(connection: Connection, *, conf: Mapping[str, Any], private_dir: str | None) -> SparkSubmitRunner:
-    """The runner for an Airflow connection of type ``spark``: its host, its port and the extras above.
+def spark_backend(connection: Connection, *, conf: Mapping[str, Any], private_dir: str | None) -> Backend:
+    """The backend of an Airflow connection of type ``spark``: its host, its port and the extras above.
 
     The extra ``conf`` holds Spark settings, which the argument ``conf`` overrides.
 
     Raises:
         InvalidRequest: the connection names no master, or has an extra that would be ignored.
     """
-    from dp_operators.releasing import SparkSubmitRunner
-
     extra = {name: value for name, value in connection.extra_dejson.items() if value not in (None, "", False)}
     settings = dict(extra.pop("conf", {}))
     settings.update({setting: extra.pop(name) for name, setting in SETTINGS.items() if name in extra})
-    options = {option: extra.pop(name) for name, option in OPTIONS.items() if name in extra}
-    if extra:
+    unknown = sorted(set(extra) - set(OPTIONS))
+    if unknown:
         raise InvalidRequest(
             f"connection {connection.conn_id}",
-            value=f"the extra {', '.join(sorted(extra))}",
+            value=f"the extra {', '.join(unknown)}",
             requirement=f"may only have the extras {', '.join((*OPTIONS, *SETTINGS, 'conf'))}",
             remedy="give it as a Spark setting in conf",
         )
-    return SparkSubmitRunner(
-        master=spark_master(connection), conf={**settings, **conf}, private_dir=private_dir, **options
+    return of_master(
+        spark_master(connection),
+        {OPTIONS[name]: value for name, value in extra.items()},
+        conf={**settings, **conf},
+        private_dir=private_dir,
     )
+
+
+def of_master(master: str, options: dict[str, Any], *, conf: Mapping[str, str], private_dir: str | None) -> Backend:
+    """The backend of a Spark master: in client mode always ``spark-submit``, in cluster mode by the kind of master.
+
+    Raises:
+        InvalidRequest: the deploy mode is unknown, or the master has no such mode, or an option is missing.
+    """
+    from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
+    from dp_operators.releasing.spark_submit import SparkSubmitRunner
+
+    mode = options.pop("deploy_mode", "client")
+    if mode == "client":
+        given = {name: value for name, value in options.items() if name == "binary"}
+        return SparkSubmitRunner(master=master, conf=conf, private_dir=private_dir, **given)
+    if mode != "cluster":
+        raise InvalidRequest(
+            "deploy_mode", value=mode, requirement="must be 'client' or 'cluster'", remedy="choose one"
+        )
+    application = {name: value for name, value in options.items() if name == "application"}
+    if master.startswith("spark://"):
+        return StandaloneCluster(master=master, rest=_rest_server(master, options), conf=conf, **application)
+    submitting: dict[str, Any] = {**application, "master": master, "conf": conf, "private_dir": private_dir}
+    if "binary" in options:
+        submitting["binary"] = options["binary"]
+    if master == "yarn":
+        if "resource_manager" not in options:
+            raise InvalidRequest(
+                "deploy_mode",
+                value="cluster, with master yarn",
+                requirement="needs the extra yarn_resourcemanager_webapp_address",
+                remedy="add it to the connection, e.g. http://rm.example.org:8088",
+            )
+        kerberos = "spark.kerberos.principal" in conf
+        return YarnCluster(resource_manager=options["resource_manager"], kerberos=kerberos, **submitting)
+    if master.startswith("k8s://"):
+        from dp_operators.backends.kubernetes import CONNECTION, KubernetesCluster
+
+        return KubernetesCluster(connection=options.get("kubernetes", CONNECTION), **submitting)
+    raise InvalidRequest(
+        "deploy_mode",
+        value=f"cluster, with master {master}",
+        requirement="must be 'client' with this master: only standalone clusters, YARN and Kubernetes run the driver",
+        remedy="use client mode",
+    )
+
+
+def _rest_server(master: str, options: Mapping[str, Any]) -> str:
+    host = master.removeprefix("spark://").split(",")[0].rpartition(":")[0]
+    return f"{options.get('rest_scheme', 'http')}://{host}:{options.get('rest_port', 6066)}"
 
 
 def spark_master(connection: Connection) -> str:
@@ -110,7 +169,11 @@ def spark_master(connection: Connection) -> str:
             requirement="must name a Spark master in its host",
             remedy="e.g. spark://host with port 7077, k8s://https://host, or yarn",
         )
-    return f"{connection.host}:{connection.port}" if connection.port else str(connection.host)
+    host = str(connection.host)
+    if not connection.port:
+        return host
+    # a connection that is given as a URI keeps the scheme apart from its host
+    return f"{host if '://' in host else f'spark://{host}'}:{connection.port}"
 
 
 def _connection(conn_id: str) -> Connection:

@@ -1,5 +1,7 @@
 """The release protocol: reserve, run, draw, commit, publish; and what starts the Spark application."""
 
+from dp_operators.releasing.applications import ApplicationRuns, Waiting
+from dp_operators.releasing.backends import Backend, Handle, Look
 from dp_operators.releasing.earlier_releases import (
     earlier_function,
     fitted_model,
@@ -24,12 +26,18 @@ from dp_operators.releasing.requests import (
     price,
 )
 from dp_operators.releasing.reservations import StaleReservation, give_back, release_stale
-from dp_operators.releasing.runners import LocalRunner, Runner, SparkSubmitRunner, Submission
+from dp_operators.releasing.runners import LocalRunner
+from dp_operators.releasing.spark_submit import SparkSubmitRunner
+from dp_operators.releasing.submissions import Submission
 
 __all__ = [
+    "ApplicationRuns",
+    "Backend",
     "DraftCheck",
     "Forecast",
+    "Handle",
     "LocalRunner",
+    "Look",
     "Published",
     "Reconciled",
     "ReleaseClosed",
@@ -38,10 +46,10 @@ __all__ = [
     "ReleaseFailed",
     "ReleaseKey",
     "ReleaseRejected",
-    "Runner",
     "SparkSubmitRunner",
     "StaleReservation",
     "Submission",
+    "Waiting",
     "account_state",
     "check_budget",
     "check_release_folder",

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeConflict
 from dp_operators.budget.mechanism_events import planned_events
+from dp_operators.releasing.applications import HERE, Applications, Waiting
+from dp_operators.releasing.backends import Backend
 from dp_operators.releasing.errors import ReleaseDamaged, ReleaseFailed
 from dp_operators.releasing.first_release import pays_for
+from dp_operators.releasing.following import Progress
 from dp_operators.releasing.heartbeat import Heartbeat
 from dp_operators.releasing.preflight import check_before_charge
-from dp_operators.releasing.processes import Progress
 from dp_operators.releasing.requests import account_state
 from dp_operators.releasing.reservations import claim, require_claim
 from dp_operators.releasing.rollback_guard import anchor_entry, require_no_rollback
-from dp_operators.releasing.runners import Runner, Submission
 from dp_operators.releasing.sealed_drafts import closed_elsewhere
+from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout, release_folder
@@ -37,10 +39,11 @@ class ChargedAttempt:
     Attributes:
         request: completed by its account's terms.
         account, output, key: who pays, the folder of releases, and the key.
-        store, ledger, runner: the store of the output, the ledger, and what runs the application.
+        store, ledger, runner: the store of the output, the ledger, and where the application runs.
         allotment: the sub-budget that must be able to pay as well, if any.
         actor: who requests it, for the audit log.
         progress: receives public lines.
+        waiting: how to wait for an application.
     """
 
     request: TableRequest
@@ -48,11 +51,12 @@ class ChargedAttempt:
     output: str
     store: ObjectStore
     ledger: PrivacyLedger
-    runner: Runner
+    runner: Backend
     key: str
     allotment: str | None
     actor: str
     progress: Progress
+    waiting: Waiting = HERE
 
     def reserve(self, manifest: str) -> Charge:
         """The charge of the key: the existing one, or a new reservation if the request passes all checks.
@@ -116,12 +120,22 @@ class ChargedAttempt:
         failpoint("after_start_run")
         return run
 
-    def run_application(self, submission: Submission) -> None:
+    def applications(self, charge: Charge, layout: ReleaseLayout, seal: Seal) -> Applications:
+        """The applications of a charge's runs."""
+        return Applications(
+            store=self.store,
+            layout=layout,
+            seal=seal,
+            backend=self.runner,
+            waiting=self.waiting,
+            progress=Heartbeat(ledger=self.ledger, charge_id=charge.id, progress=self.progress),
+        )
+
+    def run_application(self, applications: Applications, submission: Submission) -> None:
         """Run the application to its end; its outcome is read from the store."""
         failpoint("before_run")
-        heartbeat = Heartbeat(ledger=self.ledger, charge_id=submission.charge_id, progress=self.progress)
         try:
-            self.runner.run(submission, heartbeat)
+            applications.finish(submission)
         except OSError as error:
             raise ReleaseFailed(f"the application could not be run ({type(error).__name__})") from error
         failpoint("after_run")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dp_operators.budget.errors import LedgerUnavailable
-from dp_operators.releasing.processes import Progress
+from dp_operators.releasing.following import Progress
 
 if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger

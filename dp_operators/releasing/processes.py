@@ -1,29 +1,29 @@
-"""A process inside the privacy boundary: its output goes to a private file, and only its stages are reported."""
+"""Process groups inside the privacy boundary, whose output goes to a private file."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import IO
 
 import platformdirs
+import psutil
 
+from dp_operators.releasing.backends import Handle, Look
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.store.layout import ApplicationStage, read_stage
-
-Progress = Callable[[str], None]
-"""Receives one line of public text for the caller's log."""
 
 _POLL_SECONDS = 0.05
-_LONGEST_STAGE_LINE = 400
-_CHUNK = 1 << 20
+_SAME_START_SECONDS = 1.0
+"""Two start times that differ by less are one: the system's clock may be corrected in between."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,133 +73,114 @@ def private_file(folder: Path, suffix: str) -> Iterator[tuple[IO[bytes], Path]]:
         yield stream, Path(name)
 
 
-class StageReader:
-    """Reads the lines that announce a stage from a growing file; all other lines are skipped."""
-
-    def __init__(self, path: Path, nonce: str) -> None:
-        self._stream = path.open("rb")
-        self._nonce = nonce
-        self._rest = b""
-
-    def close(self) -> None:
-        """Close the file."""
-        self._stream.close()
-
-    def new_stages(self) -> list[ApplicationStage]:
-        """The stages announced since the last call."""
-        stages = []
-        while chunk := self._stream.read(_CHUNK):
-            *lines, rest = (self._rest + chunk).split(b"\n")
-            # a longer line announces no stage, so the rest of it need not be kept
-            self._rest = rest[:_LONGEST_STAGE_LINE]
-            for line in lines:
-                stage = read_stage(line[:_LONGEST_STAGE_LINE].decode(errors="replace"), self._nonce)
-                if stage is not None:
-                    stages.append(stage)
-        return stages
+PROCESS = "process"
+"""The kind of handles of processes."""
 
 
-class Reporter:
-    """Reports each new stage to the caller's log and, at fixed intervals, how long the current one has lasted."""
+@dataclass(frozen=True, kw_only=True)
+class ProcessGroups:
+    """Starts process groups, whose output only this user can read, and looks at them.
 
-    def __init__(self, progress: Progress, interval: float, stage: str) -> None:
-        self._progress = progress
-        self._interval = interval
-        self._enter(stage)
+    Attributes:
+        grace: seconds between SIGTERM and SIGKILL.
+    """
 
-    def _enter(self, stage: str) -> None:
-        self._stage = stage
-        self._since = time.monotonic()
-        self._reported_beats = 0
+    grace: float
+    _children: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict, repr=False, compare=False)
 
-    def stages(self, stages: Sequence[ApplicationStage]) -> None:
-        """Report new stages."""
-        for stage in stages:
-            self._enter(stage.value)
-            self._progress(stage.value)
-
-    def beat(self) -> None:
-        """Report how long the current stage has lasted, if another interval has passed."""
-        beats = int((time.monotonic() - self._since) / self._interval)
-        if beats > self._reported_beats:
-            self._reported_beats = beats
-            self._progress(f"{self._stage} ... {beats * self._interval:.0f} s")
-
-
-class PrivateProcess:
-    """Runs one process group at a time, whose output only this user can read."""
-
-    def __init__(self, *, interval: float, grace: float) -> None:
-        self._interval = interval
-        self._grace = grace
-        self._process: subprocess.Popen[bytes] | None = None
-        self._ended = False
-
-    def run(
-        self, command: Sequence[str], *, environment: Mapping[str, str], folder: Path, nonce: str, progress: Progress
-    ) -> int:
-        """Run ``command`` to its end, report its stages, and return its exit status.
+    def start(self, command: Sequence[str], *, environment: Mapping[str, str], folder: Path) -> Handle:
+        """Start ``command`` as a group of its own, and return a handle that any process of this machine can use.
 
         Raises:
-            OSError: it cannot be started, or ``kill`` was called before.
+            OSError: it cannot be started.
         """
         with private_file(folder, ".log") as (output, path):
-            progress(f"what the application prints goes to {path}, inside the privacy boundary")
-            reader = StageReader(path, nonce)
-            try:
-                if self._ended:
-                    raise OSError("the run was ended")
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    env=dict(environment),
-                    start_new_session=True,
-                )
-                return self._follow(self._process, reader, Reporter(progress, self._interval, "starting"))
-            finally:
-                reader.close()
-                # no process of the group may be left, even if an exception (such as a timeout) ended the wait
-                self._end_group()
-                self._process = None
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        self._children[process.pid] = process
+        started = _start_time(process.pid) or time.time()
+        return Handle(backend=PROCESS, id=f"{process.pid} {started:.3f}", place=this_machine(), log=str(path))
 
-    def kill(self) -> None:
-        """End the process group, and start no other; safe to call at any time and from any thread."""
-        self._ended = True
-        self._end_group()
+    def look(self, handle: Handle) -> Look:
+        """Whether the group's first process still runs."""
+        if handle.backend != PROCESS or handle.place != this_machine():
+            return Look.UNKNOWN
+        pid, started = _named(handle)
+        child = self._children.get(pid)
+        if child is not None:
+            return Look.RUNNING if child.poll() is None else Look.ENDED
+        began = _start_time(pid)
+        return Look.RUNNING if began is not None and abs(began - started) < _SAME_START_SECONDS else Look.ENDED
 
-    def _follow(self, process: subprocess.Popen[bytes], reader: StageReader, reporter: Reporter) -> int:
-        while process.poll() is None:
-            reporter.stages(reader.new_stages())
-            reporter.beat()
-            time.sleep(_POLL_SECONDS)
-        reporter.stages(reader.new_stages())
-        return process.returncode
+    def exit_status(self, handle: Handle) -> int | None:
+        """The exit status of a process that this one has started and that has ended."""
+        child = self._children.get(_named(handle)[0])
+        return None if child is None else child.poll()
 
-    def _end_group(self) -> None:
-        process = self._process
-        if process is None:
-            return
+    def kill(self, handle: Handle) -> None:
+        """End all processes of the group: at first in order, and after a while by force."""
+        pid, _ = _named(handle)
+        unknown = handle.backend != PROCESS or handle.place != this_machine()
+        if unknown or (pid not in self._children and self.look(handle) is not Look.RUNNING):
+            return  # the number may be another process's by now
         for number in (signal.SIGTERM, signal.SIGKILL):
-            if not _signal_group(process, number) or _gone_within(process, self._grace):
+            if not _signal(pid, number) or self._gone(pid):
                 return
 
+    def _gone(self, pid: int) -> bool:
+        """Whether all processes of the group end within the grace."""
+        deadline = time.monotonic() + self.grace
+        while time.monotonic() < deadline:
+            if pid in self._children:
+                self._children[pid].poll()
+            if not _signal(pid, 0) or not any(_running_in(pid)):
+                return True
+            time.sleep(_POLL_SECONDS)
+        return False
 
-def _signal_group(process: subprocess.Popen[bytes], number: int) -> bool:
+
+def _signal(pid: int, number: int) -> bool:
     """Signal the process group; False if none of its processes is left."""
-    process.poll()
     try:
-        os.killpg(process.pid, number)
+        os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):  # macOS raises the latter for a group of zombies
         return False
     return True
 
 
-def _gone_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not _signal_group(process, 0):
-            return True
-        time.sleep(_POLL_SECONDS)
-    return False
+def _running_in(group: int) -> Iterator[int]:
+    """The processes of a group, without those that have ended and that nobody has asked for yet."""
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if os.getpgid(pid) == group and _start_time(pid) is not None:
+                yield pid
+
+
+def _named(handle: Handle) -> tuple[int, float]:
+    pid, started = handle.id.split(" ")
+    return int(pid), float(started)
+
+
+def _start_time(pid: int) -> float | None:
+    """When a process was started; None if it has ended."""
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else float(process.create_time())
+    except psutil.Error:
+        return None
+
+
+@cache
+def this_machine() -> str:
+    """Names this machine until it is started again, and this container on it: what a process's number is true of."""
+    places = [platform.node()]
+    with contextlib.suppress(OSError):
+        places.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        places.append(str(Path("/proc/self/ns/pid").readlink()))
+    return " ".join(places)

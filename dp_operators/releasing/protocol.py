@@ -38,8 +38,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from dp_operators.budget import ChargeConflict, ChargeState
+from dp_operators.budget import ChargeConflict, ChargeState, Run
+from dp_operators.releasing.applications import HERE, Waiting
 from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
+from dp_operators.releasing.backends import Backend
 from dp_operators.releasing.drafts import Draft, document, missing_files, publish
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
@@ -54,17 +56,17 @@ from dp_operators.releasing.first_release import (
     is_of_first_release,
     read_committed_draft,
 )
+from dp_operators.releasing.following import Progress
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import SPENT
-from dp_operators.releasing.processes import Progress
 from dp_operators.releasing.requests import (
     complete,
     require_charged,
     require_own_output,
 )
 from dp_operators.releasing.reservations import end_reservation, end_stated_runs, seal_of
-from dp_operators.releasing.runners import Runner, Submission
 from dp_operators.releasing.sealed_drafts import SealedDrafts, closed_elsewhere, require_paid
+from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
@@ -109,26 +111,30 @@ def release(
     request: ReleaseRequest,
     *,
     ledger: PrivacyLedger,
-    runner: Runner,
+    runner: Backend,
     key: ReleaseKey | str,
     check: DraftCheck,
     allotment: str | None = None,
     actor: str = "",
     progress: Progress = lambda line: None,
+    waiting: Waiting = HERE,
 ) -> Published:
     """Make the release of ``key``, or go on where earlier attempts stopped; safe to repeat and to run concurrently.
 
     Args:
         request: what to release; its hash is bound to the key from the first reservation on.
         ledger: holds the account that pays.
-        runner: runs the Spark application.
+        runner: where the Spark application runs.
         key: names the release; every attempt at one release has the same key.
         check: the release contract; any error that it raises ends the attempt before the commit.
         allotment: a sub-budget of the account that must be able to pay as well.
         actor: who requests it, for the audit log.
         progress: receives public lines about the stages of the release.
+        waiting: how to wait for the application.
 
     Raises:
+        ApplicationRuns: the application runs elsewhere, and ``waiting`` says not to wait here; call again once it has
+            ended.
         InvalidRequest: the request, schema or configuration cannot be served (``BudgetExceeded``: the account cannot
             pay; ``ChargeConflict``: the key pays for another request). Nothing is charged or published.
         ReleaseError: see its subclasses; ``retryable`` says whether to try again.
@@ -149,6 +155,7 @@ def release(
         allotment=allotment,
         actor=actor,
         progress=progress,
+        waiting=waiting,
     )
     with as_release_errors():
         charge = attempt.reserve(MANIFEST_NAME)
@@ -275,8 +282,17 @@ class _Attempt(ChargedAttempt):
         )
 
     def _run(self, charge: Charge, layout: ReleaseLayout, draw: OpenedDraw | None) -> int:
-        """Record a run in the ledger, run the application to its end, and return the run's number."""
-        run = self.start_run(charge)
+        """Run the application to its end, as a run that the ledger records before, and return the run's number.
+
+        An earlier attempt's run is taken up if its application may still run.
+        """
+        applications = self.applications(charge, layout, self._sealed(charge, layout).seal)
+        last = max(self.ledger.charge(charge.id).open_runs, default=0)
+        if applications.unfinished(last):
+            run = Run(number=last, key=applications.seal.secret)
+            self.progress(f"run {last} was submitted before")
+        else:
+            run = self.start_run(charge)
         submission = Submission(
             request_uri=layout.request,
             request_sha256=charge.request_sha256,
@@ -287,7 +303,7 @@ class _Attempt(ChargedAttempt):
             draw_sha256="" if draw is None else draw.sha256,
             secret=run.key,
         )
-        self.run_application(submission)
+        self.run_application(applications, submission)
         return run.number
 
     def _ended_without_draw(self, charge: Charge, layout: ReleaseLayout, run: int) -> NoReturn:

@@ -27,14 +27,15 @@ sealed with the charge's secret; this process opens it, after checking whose it 
 from __future__ import annotations
 
 import datetime as dt
-import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.budget.values import StreamHead
+from dp_operators.releasing.applications import HERE, Applications, Waiting
 from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
+from dp_operators.releasing.backends import Backend
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
     ReleaseClosed,
@@ -43,13 +44,13 @@ from dp_operators.releasing.errors import (
     ReleaseRejected,
     as_release_errors,
 )
+from dp_operators.releasing.following import Progress
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import SPENT
-from dp_operators.releasing.processes import Progress
 from dp_operators.releasing.requests import complete, require_charged, require_own_output
 from dp_operators.releasing.reservations import end_stated_runs, seal_of
-from dp_operators.releasing.runners import Runner, StreamRun, Submission
 from dp_operators.releasing.sealed_drafts import closed_elsewhere
+from dp_operators.releasing.submissions import StreamRun, Submission
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.objects import open_store
@@ -104,24 +105,26 @@ def advance_stream(
     request: StreamRequest,
     *,
     ledger: PrivacyLedger,
-    runner: Runner,
+    runner: Backend,
     key: ReleaseKey | str,
     until: dt.datetime,
     allotment: str | None = None,
     actor: str = "",
     progress: Progress = lambda line: None,
+    waiting: Waiting = HERE,
 ) -> AdvancedStream:
     """Release, in order, every step that has ended by ``until`` and is not released yet; safe to repeat at any time.
 
     Args:
         request: the stream; all of it but the table's snapshot is bound to the key from the first attempt on.
         ledger: holds the account that pays, once.
-        runner: runs the Spark application.
+        runner: where the Spark application runs.
         key: names the stream; every attempt at any of its steps has the same key.
         until: an instant with a time zone.
         allotment: a sub-budget of the account that must be able to pay as well.
         actor: who requests it, for the audit log.
         progress: receives public lines.
+        waiting: how to wait for the application.
 
     Raises:
         InvalidRequest: the request, schema or configuration cannot be served (``BudgetExceeded``: the account cannot
@@ -143,6 +146,7 @@ def advance_stream(
         allotment=allotment,
         actor=actor,
         progress=progress,
+        waiting=waiting,
     )
     with as_release_errors():
         charge = attempt.reserve(STREAM_NAME)
@@ -273,9 +277,8 @@ class _StreamAttempt(ChargedAttempt):
         if head.steps == 0:
             self.store_request(charge, layout.release, seal)
         self.store.create(layout.request(document), self.request.to_json().encode())
-        # once it is committed a charge is never given back, so that its runs need no entries in the ledger
-        reserved = charge.state is ChargeState.RESERVED and head.steps == 0
-        number = self.start_run(charge).number if reserved else secrets.randbelow(1 << 53)
+        applications = self.applications(charge, layout.release, seal)
+        number = self._number(applications, charge, head)
         at_once = max(1, MAX_CELLS // len(self.request.names))
         submission = Submission(
             request_uri=layout.request(document),
@@ -293,7 +296,18 @@ class _StreamAttempt(ChargedAttempt):
             ),
             secret=seal.secret,
         )
-        self.run_application(submission)
+        self.run_application(applications, submission)
+        return number
+
+    def _number(self, applications: Applications, charge: Charge, head: StreamHead) -> int:
+        """The number of the run: an earlier attempt's if its application may still run, otherwise a new one."""
+        if charge.state is ChargeState.RESERVED and head.steps == 0:
+            last = max(self.ledger.charge(charge.id).open_runs, default=0)
+            return last if applications.unfinished(last) else self.start_run(charge).number
+        # once it is committed a charge is never given back, so that its runs need no entries in the ledger
+        number = int(sha256(f"{head.steps} {self.request.sha256}".encode())[:12], 16)
+        while applications.handle(number) is not None and not applications.unfinished(number):
+            number += 1
         return number
 
     def _ended_without_steps(self, charge: Charge, layout: StreamLayout, seal: Seal, run: int) -> NoReturn:

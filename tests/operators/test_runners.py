@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from dp_operators.backends.kubernetes import KubernetesCluster
 from dp_operators.operators.runners import make_runner
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner
+from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
 from spark_jobs.contract.errors import InvalidRequest
 
 Connect = Callable[..., None]
@@ -36,9 +38,8 @@ def test_spark_connection_is_read(connect: Connect) -> None:
         "conf": {"spark.executor.memory": "2g", "spark.executor.cores": 2},
     }
     connect("spark_default", conn_type="spark", host="k8s://https://cluster", port=6443, extra=extra)
-    assert make(conf={"spark.executor.memory": "4g"}) == SparkSubmitRunner(
+    assert make(conf={"spark.executor.memory": "4g"}) == KubernetesCluster(
         master="k8s://https://cluster:6443",
-        deploy_mode="cluster",
         binary="/opt/spark/bin/spark-submit",
         conf={
             "spark.executor.memory": "4g",
@@ -51,6 +52,34 @@ def test_spark_connection_is_read(connect: Connect) -> None:
 def test_spark_connection_may_be_a_bare_master(connect: Connect) -> None:
     connect("cluster", conn_type="spark", host="yarn")
     assert make(spark_conn_id="cluster") == SparkSubmitRunner(master="yarn")
+
+
+def test_cluster_mode_is_the_kind_of_its_master(connect: Connect) -> None:
+    extra = {"deploy-mode": "cluster", "rest-port": 6067, "application": "/opt/launch.py"}
+    connect("standalone", conn_type="spark", host="spark://one", port=7077, extra=extra)
+    assert make(spark_conn_id="standalone") == StandaloneCluster(
+        master="spark://one:7077", rest="http://one:6067", application="/opt/launch.py"
+    )
+    extra = {"deploy-mode": "cluster", "yarn_resourcemanager_webapp_address": "rm:8088", "principal": "me@EXAMPLE"}
+    connect("yarn", conn_type="spark", host="yarn", extra=extra)
+    assert make(spark_conn_id="yarn") == YarnCluster(
+        resource_manager="rm:8088", kerberos=True, conf={"spark.kerberos.principal": "me@EXAMPLE"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "mode", "line"),
+    [
+        ("local[2]", "cluster", "deploy_mode: got 'cluster, with master local[2]'; must be 'client' with this master"),
+        ("yarn", "cluster", "deploy_mode: got 'cluster, with master yarn'; needs the extra yarn_resourcemanager_"),
+        ("yarn", "neither", "deploy_mode: got 'neither'; must be 'client' or 'cluster'"),
+    ],
+)
+def test_deploy_mode_that_a_master_lacks_is_refused(connect: Connect, host: str, mode: str, line: str) -> None:
+    connect("spark_default", conn_type="spark", host=host, extra={"deploy-mode": mode})
+    with pytest.raises(InvalidRequest) as refused:
+        make()
+    assert str(refused.value).startswith(line)
 
 
 def test_missing_connection_is_refused_and_never_means_yarn() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dp_operators.releasing import LocalRunner, SparkSubmitRunner
+from dp_operators.releasing import LocalRunner
+from dp_operators.releasing.clusters import YarnCluster
 from dp_operators.releasing.connectors import (
     hadoop_version,
     missing_connector,
@@ -73,7 +74,7 @@ def test_other_tables_need_none(home: Path, path: str | None) -> None:
 
 def test_driver_that_runs_elsewhere_is_not_judged() -> None:
     require_connector("s3://lake/churn", settings={}, home=None)
-    assert SparkSubmitRunner(master="yarn", deploy_mode="cluster")._spark_home() is None
+    assert YarnCluster(resource_manager="rm:8088")._spark_home() is None
 
 
 def test_settings_of_the_machine_are_read_as_spark_reads_them(home: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from dp_operators.budget import ChargeConflict, PrivacyLedger
 from dp_operators.releasing import LocalRunner, ReleaseClosed, SparkSubmitRunner, forecast, release
+from dp_operators.releasing.clusters import YarnCluster
 from dp_operators.releasing.requests import complete
 from spark_jobs.contract import InvalidRequest, PrivacyUnit
 from spark_jobs.contract.request import ReleaseRequest
@@ -137,7 +138,7 @@ class TestMachine:
         client = SparkSubmitRunner(master="yarn", private_dir=runner.private_dir)
         with pytest.raises(InvalidRequest, match="must be set"):
             client.check(request)
-        SparkSubmitRunner(master="yarn", deploy_mode="cluster", private_dir=runner.private_dir).check(request)
+        YarnCluster(resource_manager="rm:8088", private_dir=runner.private_dir).check(request)
 
     def test_old_java(
         self, lab: Any, ledger: PrivacyLedger, tmp_path: Path, runner: LocalRunner, table: dict[str, Any]

@@ -7,7 +7,6 @@ import os
 import signal
 import stat
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +14,10 @@ from pathlib import Path
 import pytest
 
 import spark_jobs
-from dp_operators.releasing import LocalRunner, SparkSubmitRunner, Submission
-from dp_operators.releasing.processes import PrivateFolder, StageReader
-from dp_operators.releasing.runners import LAUNCH, properties
+from dp_operators.releasing import LocalRunner, Look, SparkSubmitRunner, Submission
+from dp_operators.releasing.following import StageReader, follow
+from dp_operators.releasing.processes import PrivateFolder
+from dp_operators.releasing.spark_submit import LAUNCH, properties
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, ApplicationStage, stage_line
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
@@ -67,11 +67,16 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
+def run(backend, progress=lambda line: None, **options):
+    """Submit, and wait for the end."""
+    follow(backend, backend.submit(SUBMISSION), nonce=SUBMISSION.nonce, progress=progress, **options)
+
+
 def probe(tmp_path, runner_of) -> dict:
     """What the application of a runner is started with."""
     report = tmp_path / "report.json"
     runner = runner_of(script(tmp_path / "probe.py", REPORT), {"PROBE": str(report)})
-    runner.run(SUBMISSION, [].append)
+    run(runner)
     return json.loads(report.read_text())
 
 
@@ -188,19 +193,25 @@ def test_variables_of_airflow_and_the_ledger_stay_with_them(tmp_path, private, m
     assert "secret" not in "".join(started["environ"].values())
 
 
-def test_each_run_has_a_nonce_of_its_own(tmp_path, private):
-    nonces = set()
-    for _ in range(2):
-        started = probe(
-            tmp_path,
-            lambda program, environment: LocalRunner(
-                command=[str(program)], environment=environment, private_dir=private
-            ),
-        )
-        nonces.add(started["environ"][STAGE_NONCE_VARIABLE])
-        assert nonces.isdisjoint(started["argv"])
-    assert len(nonces) == 2
-    assert all(len(nonce) >= 32 for nonce in nonces)
+def test_each_run_has_a_nonce_of_its_own_that_only_the_application_is_told(tmp_path, private):
+    started = probe(
+        tmp_path,
+        lambda program, environment: LocalRunner(command=[str(program)], environment=environment, private_dir=private),
+    )
+    assert started["environ"][STAGE_NONCE_VARIABLE] == SUBMISSION.nonce
+    assert SUBMISSION.nonce not in "".join(started["argv"])
+    others = (replace(SUBMISSION, run=4), replace(SUBMISSION, secret=bytes(32)))
+    assert len({SUBMISSION.nonce, *(other.nonce for other in others)}) == 3
+    assert len(SUBMISSION.nonce) == 32
+
+
+def test_token_of_a_run_is_the_same_whenever_it_is_submitted_and_suits_every_backend():
+    assert SUBMISSION.token == replace(SUBMISSION, draw_sha256="aa").token
+    others = [replace(SUBMISSION, **{name: value}) for name, value in (("run", 4), ("charge_id", "c2"))]
+    assert len({SUBMISSION.token, *(other.token for other in others)}) == 3
+    assert len(SUBMISSION.token) <= 63
+    assert SUBMISSION.token.replace("-", "").isalnum()
+    assert SUBMISSION.token == SUBMISSION.token.lower()
 
 
 def test_heartbeats_come_at_fixed_intervals_and_name_the_stage(tmp_path, private):
@@ -212,7 +223,7 @@ def test_heartbeats_come_at_fixed_intervals_and_name_the_stage(tmp_path, private
         " flush=True)\ntime.sleep(1.3)\n",
     )
     lines = []
-    LocalRunner(command=[str(nap)], private_dir=private, heartbeat=0.5).run(SUBMISSION, lines.append)
+    run(LocalRunner(command=[str(nap)], private_dir=private), lines.append, interval=0.5)
     assert lines[-3:] == ["counting", "counting ... 0 s", "counting ... 1 s"]
 
 
@@ -223,24 +234,37 @@ def test_kill_ends_the_application_and_its_children(tmp_path, private, stubborn)
     runner = LocalRunner(
         command=[str(program)], environment={"PROBE": str(report)}, private_dir=private, grace=0.5 if stubborn else 10
     )
-    # started without a submission, whose arguments would make it take itself for the child
-    thread = threading.Thread(target=runner._run, args=([str(program)], {}, [].append))
-    thread.start()
+    handle = runner._start([str(program)], {})  # the arguments of a submission would make it take itself for the child
     wait_until(lambda: report.exists() and len(report.read_text().split()) == 2)
     pids = [int(pid) for pid in report.read_text().split()]
     time.sleep(0.3)
     assert all(alive(pid) for pid in pids)
-    runner.kill()
+    assert runner.look(handle) is Look.RUNNING
+    runner.kill(handle)
     assert not any(alive(pid) for pid in pids)
-    thread.join(timeout=20)
-    assert not thread.is_alive()
+    assert runner.look(handle) is Look.ENDED
 
 
-def test_kill_before_the_start_starts_nothing(tmp_path, private):
-    runner = LocalRunner(command=["/bin/true"], private_dir=private)
-    runner.kill()
-    with pytest.raises(OSError, match="ended"):
-        runner.run(SUBMISSION, [].append)
+def test_another_worker_of_the_machine_sees_and_ends_the_process_and_no_other_machine_does(private):
+    first, second = (LocalRunner(command=["/bin/sleep", "600"], private_dir=private) for _ in range(2))
+    handle = first._start(["/bin/sleep", "600"], {})
+    assert second.look(handle) is Look.RUNNING
+    assert second.look(replace(handle, place="another machine")) is Look.UNKNOWN
+    second.kill(replace(handle, place="another machine"))
+    pid, started = handle.id.split()
+    reused = replace(handle, id=f"{pid} {float(started) - 60}")
+    assert second.look(reused) is Look.ENDED
+    second.kill(reused)
+    assert second.look(handle) is Look.RUNNING
+    second.kill(handle)
+    assert (first.look(handle), second.look(handle)) == (Look.ENDED, Look.ENDED)
+
+
+def test_wait_that_is_told_to_stop_ends_the_application(private):
+    backend = LocalRunner(private_dir=private)
+    handle = backend._start(["/bin/sleep", "600"], {})
+    follow(backend, handle, nonce="n", progress=[].append, stopped=lambda: True)
+    assert backend.look(handle) is Look.ENDED
 
 
 def test_time_limit_that_interrupts_the_wait_leaves_no_process_behind(tmp_path, private):
@@ -258,7 +282,7 @@ def test_time_limit_that_interrupts_the_wait_leaves_no_process_behind(tmp_path, 
     signal.setitimer(signal.ITIMER_REAL, 1.0)
     try:
         with pytest.raises(TimeLimit):
-            runner._run([str(program)], {}, [].append)
+            follow(runner, runner._start([str(program)], {}), nonce="n", progress=[].append)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -267,7 +291,7 @@ def test_time_limit_that_interrupts_the_wait_leaves_no_process_behind(tmp_path, 
 
 def test_missing_program_fails_as_an_oserror(private):
     with pytest.raises(OSError, match="No such file"):
-        LocalRunner(command=["/no/such/program"], private_dir=private).run(SUBMISSION, [].append)
+        LocalRunner(command=["/no/such/program"], private_dir=private).submit(SUBMISSION)
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o701])
@@ -332,7 +356,7 @@ def submit(tmp_path, private, **changes) -> dict:
         | changes
     )
     runner.check(make_request(str(private)))
-    runner.run(SUBMISSION, [].append)
+    run(runner)
     return json.loads(report.read_text())
 
 
@@ -358,17 +382,6 @@ def test_spark_submit_gets_its_settings_in_a_private_file_that_is_removed(tmp_pa
     assert not list(private.glob("*.conf"))
 
 
-@pytest.mark.parametrize(
-    ("master", "prefix"), [("yarn", "spark.yarn.appMasterEnv"), ("k8s://https://host", "spark.kubernetes.driverEnv")]
-)
-def test_secret_of_a_run_reaches_a_driver_elsewhere_through_the_private_file_alone(tmp_path, private, master, prefix):
-    started = submit(tmp_path, private, master=master, deploy_mode="cluster", application="local:///opt/launch.py")
-    assert f"{prefix}.{RUN_SECRET_VARIABLE}={SECRET.hex()}\n" in started["settings"]
-    assert stat.S_IMODE(started["mode"]) == 0o600
-    assert SECRET.hex() not in "".join([*started["argv"], *started["environ"].values()])
-    assert not list(private.glob("*.conf"))
-
-
 def test_secret_of_a_run_reaches_a_driver_of_this_machine_through_its_environment(tmp_path, private):
     started = submit(tmp_path, private)
     assert started["environ"][RUN_SECRET_VARIABLE] == SECRET.hex()
@@ -383,22 +396,6 @@ def test_spark_submit_keeps_the_executors_python_that_is_set(tmp_path, private, 
     assert submit(tmp_path, private)["environ"]["PYSPARK_PYTHON"] == sys.executable
 
 
-def test_spark_submit_in_cluster_mode_names_no_python_of_this_machine(tmp_path, private, monkeypatch):
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
-    started = submit(
-        tmp_path, private, master="k8s://https://host", deploy_mode="cluster", application="local:///opt/launch.py"
-    )
-    assert "PYSPARK_PYTHON" not in started["environ"]
-    assert "local:///opt/launch.py" in started["argv"]
-
-
-@pytest.mark.parametrize("changes", [{"deploy_mode": "cluster"}, {"deploy_mode": "cluster", "master": "local[2]"}])
-def test_spark_submit_refuses_cluster_mode_where_python_cannot_use_it(changes):
-    with pytest.raises(InvalidRequest, match="deploy_mode"):
-        SparkSubmitRunner(**{"master": "spark://host:7077", **changes})
-
-
 def test_spark_submit_refuses_what_is_wrong_before_anything_is_reserved(private):
     request = make_request(str(private))
     with pytest.raises(InvalidRequest, match="binary"):
@@ -407,8 +404,6 @@ def test_spark_submit_refuses_what_is_wrong_before_anything_is_reserved(private)
         SparkSubmitRunner(master="yarn", binary="true", conf={"executor.memory": "1g"}, private_dir=private).check(
             request
         )
-    with pytest.raises(InvalidRequest, match="deploy_mode"):
-        SparkSubmitRunner(master="yarn", deploy_mode="neither")
 
 
 def test_properties_escape_what_java_would_read_otherwise():

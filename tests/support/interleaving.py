@@ -15,6 +15,7 @@ from dp_operators.releasing import Submission, give_back, release
 from spark_jobs.contract import Release
 from spark_jobs.contract.store.sealing import sha256
 from tests.support import fake_application
+from tests.support.backends import EndedBackend
 from tests.support.release_lab import Lab, accept
 
 _current = threading.local()
@@ -185,20 +186,14 @@ class Stage:
         self.ledger.close()
 
 
-class _Runner:
+class _Runner(EndedBackend):
     """Starts the application as an actor of its own, which goes on if the operator dies."""
 
     def __init__(self, stage: Stage, behaviour: str) -> None:
         self._stage = stage
         self._behaviour = behaviour
 
-    def check(self, request: Any) -> None:
-        pass
-
     def run(self, submission: Submission, progress: Callable[[str], None]) -> None:
         application = self._stage.application(submission, self._behaviour)
         while not application.done:
             stop_here()
-
-    def kill(self) -> None:
-        pass

@@ -28,6 +28,7 @@ from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.sealing import Seal
 from tests.support import fake_application
 from tests.support.accounts import bound, open_bound
+from tests.support.backends import EndedBackend
 
 PATIENCE = 60.0
 KEY = "prod/dag/2026-11-21/release/-1"
@@ -53,7 +54,7 @@ def accept(release: Release, read: Callable[[str], bytes | None]) -> None:
     assert all(read(file.name) is not None for file in release.files)
 
 
-class ForkRunner:
+class ForkRunner(EndedBackend):
     """Runs the fake application in a fork of this process."""
 
     def __init__(self, behaviour: str = "", failpoint: str = "", ended: Path | None = None) -> None:
@@ -62,18 +63,12 @@ class ForkRunner:
         self.ended = ended
         self.runs = 0
 
-    def check(self, request: Any) -> None:
-        pass
-
     def run(self, submission: Submission, progress: Callable[[str], None]) -> None:
         self.runs += 1
         child = os.fork()
         if child == 0:
             _end_with(lambda: self._application(submission))
         os.waitpid(child, 0)
-
-    def kill(self) -> None:
-        pass
 
     def _application(self, submission: Submission) -> int:
         if self.failpoint:

@@ -34,6 +34,7 @@ from spark_jobs.contract.stream_keys import StreamKeys
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.mechanisms.noise import Noise, SecureNoise
 from tests.support.accounts import bound
+from tests.support.backends import EndedBackend
 from tests.support.release_lab import Attempt, _end_with
 
 KEY = "prod/wards/stream/count/-1"
@@ -66,7 +67,7 @@ def migrated_ledger() -> bytes:
 
 
 @dataclass
-class StreamRunner:
+class StreamRunner(EndedBackend):
     """Runs the application of a stream in this process, or in a fork that a failpoint kills.
 
     Attributes:
@@ -83,12 +84,6 @@ class StreamRunner:
     failpoint: str = ""
     before: Callable[[], None] = lambda: None
     runs: list[tuple[int, int]] = field(default_factory=list)
-
-    def check(self, request: Any) -> None:
-        pass
-
-    def kill(self) -> None:
-        pass
 
     def run(self, submission: Submission, progress: Callable[[str], None]) -> None:
         self.before()

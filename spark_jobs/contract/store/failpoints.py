@@ -27,6 +27,8 @@ ProtocolPoint = Literal[
     "before_start_run",
     "after_start_run",
     "before_run",
+    "before_keep_handle",
+    "after_keep_handle",
     "after_run",
     "before_record_draw",
     "after_record_draw",

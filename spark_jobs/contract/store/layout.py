@@ -13,6 +13,7 @@
             draw.json                    the noisy statistics, sealed: one object, by exclusive create
             release.json, files/...      the manifest and files that will be published, sealed
             run-<n>.json                 states that run n ended before it read a row, and why; sealed
+            handle-<n>.json              where the application of run n was submitted; sealed
     OUTPUT/_ledger/<account>/<entry>     anchors an entry of the audit log, by its number and its hash
 
 Only the application and the committer can read sealed objects (``contract.store.sealing``). On a file system, the
@@ -170,6 +171,10 @@ class ReleaseLayout:
     def statement(self, run: int) -> str:
         """URI of the statement that the run with this number read no row."""
         return f"{self.draft}/run-{run}.json"
+
+    def handle(self, run: int) -> str:
+        """URI of the handle of the application of the run with this number."""
+        return f"{self.draft}/handle-{run}.json"
 
     @property
     def draft_manifest(self) -> str:

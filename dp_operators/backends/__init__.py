@@ -1,0 +1,1 @@
+"""The backends that an Airflow connection names, each behind the hook of the provider that is kept for it."""

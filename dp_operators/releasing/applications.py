@@ -1,0 +1,117 @@
+"""The applications of a charge's runs: each handle is kept beside the charge, so that a later attempt looks first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from dp_operators.releasing.backends import Backend, Handle, Look
+from dp_operators.releasing.following import Progress, follow
+from dp_operators.releasing.submissions import Submission
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.layout import ReleaseLayout
+from spark_jobs.contract.store.objects import ObjectStore
+from spark_jobs.contract.store.sealing import Seal, SealBroken
+
+
+class ApplicationRuns(Exception):
+    """The application was submitted and still runs, and the caller wants to wait for it without this process.
+
+    Attributes:
+        handle: where it runs.
+        run: the number of its run.
+    """
+
+    def __init__(self, handle: Handle, run: int) -> None:
+        super().__init__(f"run {run} runs on {handle.backend}")
+        self.handle = handle
+        self.run = run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """How an attempt waits for its application.
+
+    Attributes:
+        here: whether to wait in this process; otherwise ``ApplicationRuns`` is raised as soon as the application runs,
+            if its backend can be looked at from elsewhere.
+        awaited: the run that the caller has waited for, whose outcome is to be read before another run is started.
+        stopped: whether the application is to be ended; asked again and again while this process waits.
+    """
+
+    here: bool = True
+    awaited: int = 0
+    stopped: Callable[[], bool] = lambda: False
+
+
+HERE = Waiting()
+"""To the application's end, in this process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Applications:
+    """Submits a charge's runs to a backend, and keeps their handles beside the charge.
+
+    A handle is sealed for the charge: whoever can write into the store cannot make an attempt look at, or end, another
+    application.
+    """
+
+    store: ObjectStore
+    layout: ReleaseLayout
+    seal: Seal
+    backend: Backend
+    waiting: Waiting
+    progress: Progress
+
+    def handle(self, run: int) -> Handle | None:
+        """The handle that was kept for a run."""
+        sealed = self.store.read(self.layout.handle(run))
+        with suppress(SealBroken, ValueError):  # an object that the charge's secret does not open is no handle
+            if sealed is not None:
+                return Handle.from_json(self.seal.open(f"handle-{run}.json", sealed))
+        return None
+
+    def unfinished(self, run: int) -> bool:
+        """Whether an earlier run is to be taken up again, instead of another one that is started beside it.
+
+        It is if its application still runs, if the caller has waited for it, or if nobody knows whether it was
+        submitted and the backend takes no run twice.
+        """
+        if run == 0:
+            return False
+        handle = self.handle(run)
+        if handle is None:
+            return self.backend.idempotent
+        return run == self.waiting.awaited or self.backend.look(handle) is Look.RUNNING
+
+    def finish(self, submission: Submission) -> None:
+        """Submit a run's application, unless it was submitted before, and wait for its end.
+
+        Raises:
+            ApplicationRuns: it runs elsewhere, and the caller waits for it without this process.
+            OSError: it could not be submitted, or the store failed.
+        """
+        handle = self.handle(submission.run)
+        if handle is None:
+            if self.waiting.stopped():
+                raise OSError("the run was ended")
+            handle = self.backend.submit(submission)
+            if handle.log:
+                self.progress(f"what the application prints goes to {handle.log}, inside the privacy boundary")
+            self._keep(handle, submission.run)
+        if not self.waiting.here and self.backend.elsewhere:
+            seen = self.backend.look(handle)
+            if seen is Look.RUNNING or (seen is Look.UNKNOWN and submission.run != self.waiting.awaited):
+                raise ApplicationRuns(handle, submission.run)
+            return
+        follow(self.backend, handle, nonce=submission.nonce, progress=self.progress, stopped=self.waiting.stopped)
+
+    def _keep(self, handle: Handle, run: int) -> None:
+        failpoint("before_keep_handle")
+        try:
+            self.store.create(self.layout.handle(run), self.seal.close(f"handle-{run}.json", handle.to_json()))
+        except BaseException:
+            self.backend.kill(handle)
+            raise
+        failpoint("after_keep_handle")

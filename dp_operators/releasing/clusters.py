@@ -1,0 +1,182 @@
+"""Drivers on a standalone cluster or on YARN, which are submitted to, looked at and ended over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import requests
+
+from dp_operators.releasing.backends import Handle, Look, RemoteBackend
+from dp_operators.releasing.spark_submit import LAUNCH, ClusterSubmit, properties
+from dp_operators.releasing.submissions import Submission
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.table_request import TableRequest
+
+TIMEOUT_SECONDS = 10.0
+
+
+def call(method: str, url: str, *, document: Mapping[str, Any] | None = None, auth: Any = None) -> Any:
+    """The JSON document that a server answers with.
+
+    Raises:
+        OSError: it cannot be reached, or refuses.
+    """
+    response = requests.request(method, url, json=document, auth=auth, timeout=TIMEOUT_SECONDS)
+    response.raise_for_status()
+    try:
+        return response.json()
+    except ValueError:
+        raise OSError(f"{url} answers with no JSON document") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandaloneCluster(RemoteBackend):
+    """Runs the driver on a worker of a standalone cluster, which the master's REST server starts.
+
+    ``spark-submit`` refuses Python drivers there; the REST server starts them. It needs no Spark on this machine.
+    The master must have ``spark.master.rest.enabled``; protect its port, by ``spark.master.rest.filters`` or a network
+    of its own, because whoever reaches it runs programs, and sees the run's secret.
+
+    Attributes:
+        master: the master's URL, ``spark://HOST:PORT``.
+        rest: URL of its REST server.
+        conf: Spark settings of the application.
+        application: path of the script on the workers.
+    """
+
+    kind: ClassVar[str] = "standalone"
+    idempotent: ClassVar[bool] = False
+
+    master: str
+    rest: str
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    application: str = str(LAUNCH)
+
+    def check(self, request: TableRequest) -> None:
+        """Check the settings, and that the master's REST server answers.
+
+        Raises:
+            InvalidRequest: a setting is none of Spark's, or the server cannot be reached.
+        """
+        properties(self.conf)
+        try:
+            requests.get(f"{self.rest}/v1/submissions/status/none", timeout=TIMEOUT_SECONDS)
+        except OSError:
+            raise InvalidRequest(
+                "deploy_mode",
+                value=f"cluster, with master {self.master}",
+                requirement=f"needs the master's REST server at {self.rest}",
+                remedy="set spark.master.rest.enabled for the master, or use client mode",
+            ) from None
+
+    def start(self, submission: Submission) -> Handle:
+        """Ask the master to start the driver."""
+        made = call("POST", f"{self.rest}/v1/submissions/create", document=self._document(submission))
+        if not made.get("success"):
+            raise OSError("the master refused the application")
+        return Handle(backend=self.kind, id=str(made["submissionId"]), place=self.rest)
+
+    def _document(self, submission: Submission) -> dict[str, Any]:
+        settings = {
+            "spark.master": self.master,
+            "spark.app.name": f"dp-diagnostics-{submission.charge_id}",
+            "spark.submit.deployMode": "cluster",
+            "spark.driver.supervise": "false",
+            "spark.jars": "",
+        }
+        return {
+            "action": "CreateSubmissionRequest",
+            "clientSparkVersion": "",
+            "appResource": "",
+            # the way to start Python that Spark's own documentation of this server gives
+            "mainClass": "org.apache.spark.deploy.SparkSubmit",
+            "appArgs": [self.application, *submission.arguments()],
+            "environmentVariables": submission.variables(),
+            "sparkProperties": {**settings, **{name: str(value) for name, value in self.conf.items()}},
+        }
+
+    def state(self, handle: Handle) -> Look:
+        """Whether the driver still runs, as its master says."""
+        state = call("GET", f"{self.rest}/v1/submissions/status/{handle.id}").get("driverState")
+        if state in ("SUBMITTED", "RUNNING", "RELAUNCHING"):
+            return Look.RUNNING
+        return Look.ENDED if state in ("FINISHED", "KILLED", "FAILED", "ERROR") else Look.UNKNOWN
+
+    def end(self, handle: Handle) -> None:
+        """Ask the master to end the driver."""
+        call("POST", f"{self.rest}/v1/submissions/kill/{handle.id}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class YarnCluster(ClusterSubmit):
+    """Runs the driver in YARN's application master, and looks for it by its tag.
+
+    Attributes:
+        resource_manager: URL of the resource manager's web address.
+        kerberos: whether the resource manager asks for Kerberos, which needs ``requests-kerberos``.
+    """
+
+    kind: ClassVar[str] = "yarn"
+    environment_prefix: ClassVar[str] = "spark.yarn.appMasterEnv"
+
+    master: str = "yarn"
+    resource_manager: str
+    kerberos: bool = False
+
+    def handle(self, submission: Submission) -> Handle:
+        """The handle of a run's application: its tag."""
+        return Handle(backend=self.kind, id=submission.token, place=self.resource_manager)
+
+    def _named(self, submission: Submission) -> dict[str, str]:
+        tags = [tag for tag in (self.conf.get("spark.yarn.tags"), submission.token) if tag]
+        return {"spark.yarn.tags": ",".join(tags), "spark.yarn.submit.waitAppCompletion": "false"}
+
+    def exists(self, handle: Handle) -> bool:
+        """Whether YARN knows an application with the tag."""
+        return bool(self._applications(handle))
+
+    def state(self, handle: Handle) -> Look:
+        """Whether an application with the tag still runs."""
+        states = {application["state"] for application in self._applications(handle)}
+        if not states:
+            return Look.UNKNOWN
+        return Look.ENDED if states <= {"FINISHED", "FAILED", "KILLED"} else Look.RUNNING
+
+    def end(self, handle: Handle) -> None:
+        """End every application with the tag."""
+        for application in self._applications(handle):
+            if application["state"] not in ("FINISHED", "FAILED", "KILLED"):
+                url = f"{self._apps}/{application['id']}/state"
+                call("PUT", url, document={"state": "KILLED"}, auth=self._auth())
+
+    def _applications(self, handle: Handle) -> list[dict[str, Any]]:
+        found = call("GET", f"{self._apps}?applicationTags={handle.id}", auth=self._auth())
+        return list((found.get("apps") or {}).get("app") or [])
+
+    @property
+    def _apps(self) -> str:
+        url = self.resource_manager if "://" in self.resource_manager else f"http://{self.resource_manager}"
+        return f"{url.rstrip('/')}/ws/v1/cluster/apps"
+
+    def _auth(self) -> Any:
+        if not self.kerberos:
+            return None
+        from requests_kerberos import HTTPKerberosAuth
+
+        return HTTPKerberosAuth()
+
+    def check(self, request: TableRequest) -> None:
+        """Check the way to the resource manager, besides what all backends behind ``spark-submit`` need.
+
+        Raises:
+            InvalidRequest: something is missing or cannot be used.
+        """
+        super().check(request)
+        try:
+            self._auth()
+        except ImportError:
+            raise InvalidRequest(
+                "principal", requirement="needs requests-kerberos", remedy="install it beside Airflow"
+            ) from None

@@ -1,0 +1,172 @@
+"""A worker that dies leaves its application's handle: the next one looks before it submits again."""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from dp_operators.releasing import ApplicationRuns, Handle, Look, ReleaseFailed, Submission, Waiting
+from spark_jobs.contract.store.failpoints import VARIABLE
+from spark_jobs.contract.store.objects import open_store
+from tests.support import fake_application
+from tests.support.backends import EndedBackend
+from tests.support.release_lab import Attempt, Lab, draft_folder, judge
+
+
+class FolderBackend(EndedBackend):
+    """A cluster as a folder, which outlives the process that submits: an application ends when it has been looked at
+    a number of times, or when it is killed.
+
+    Attributes:
+        idempotent: whether a token that is known is no second application.
+        looks: how often an application is seen to run.
+    """
+
+    elsewhere = True
+
+    def __init__(self, folder: Path, *, idempotent: bool = True, looks: int = 2, behaviour: str = "") -> None:
+        self.folder = folder / "cluster"
+        self.folder.mkdir(exist_ok=True)
+        self.idempotent = idempotent
+        self.looks = looks
+        self.behaviour = behaviour
+
+    def submit(self, submission: Submission) -> Handle:
+        number = len(list(self.folder.glob("*.submitted")))
+        place = self.folder / (submission.token if self.idempotent else f"{submission.token}-{number}")
+        if not place.with_suffix(".submitted").exists():
+            place.with_suffix(".running").write_text("0")
+            place.with_suffix(".submitted").write_bytes(pickle.dumps(submission))
+        return Handle(backend="folder", id=place.name)
+
+    def look(self, handle: Handle) -> Look:
+        running = (self.folder / handle.id).with_suffix(".running")
+        if not running.exists():
+            return Look.ENDED
+        looks = int(running.read_text()) + 1
+        running.write_text(str(looks))
+        if looks <= self.looks:
+            return Look.RUNNING
+        running.unlink()
+        submission = pickle.loads(running.with_suffix(".submitted").read_bytes())
+        fake_application.run(submission, store=open_store(submission.output), behaviour=self.behaviour)
+        return Look.ENDED
+
+    def kill(self, handle: Handle) -> None:
+        (self.folder / handle.id).with_suffix(".running").unlink(missing_ok=True)
+
+    @property
+    def submitted(self) -> int:
+        return len(list(self.folder.glob("*.submitted")))
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dp_operators.releasing.following.POLL_ELSEWHERE_SECONDS", 0.0)
+
+
+def dies_at(lab: Lab, point: str, backend: FolderBackend) -> None:
+    assert Attempt(lambda: lab.release(runner=backend), lab.folder, point).wait().killed
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_next_worker_waits_for_the_application_that_still_runs(lab: Lab, idempotent: bool) -> None:
+    backend = FolderBackend(lab.folder, idempotent=idempotent)
+    dies_at(lab, "after_keep_handle", backend)
+    assert not lab.release(runner=backend).adopted
+    assert backend.submitted == 1
+    assert lab.charges()[0].runs == 1
+    judge(lab)
+
+
+def test_worker_that_died_before_it_kept_the_handle_is_followed_by_no_second_application(lab: Lab) -> None:
+    backend = FolderBackend(lab.folder)
+    for _ in range(2):
+        dies_at(lab, "before_keep_handle", backend)
+    lab.release(runner=backend)
+    assert backend.submitted == 1
+    judge(lab)
+
+
+def test_backend_without_names_may_run_a_second_application_and_the_draw_is_still_one(lab: Lab) -> None:
+    backend = FolderBackend(lab.folder, idempotent=False)
+    dies_at(lab, "before_keep_handle", backend)
+    lab.release(runner=backend)
+    assert backend.submitted == 2
+    judge(lab)
+
+
+def test_application_that_ended_without_a_draw_is_followed_by_another_run(lab: Lab) -> None:
+    failing = FolderBackend(lab.folder, behaviour="fail")
+    with pytest.raises(ReleaseFailed):
+        lab.release(runner=failing)
+    lab.release(runner=FolderBackend(lab.folder))
+    assert failing.submitted == 2
+    assert lab.charges()[0].runs == 2
+    judge(lab)
+
+
+def test_caller_that_does_not_wait_comes_back_to_the_outcome_of_its_run(lab: Lab) -> None:
+    backend = FolderBackend(lab.folder)
+    with pytest.raises(ApplicationRuns) as first:
+        lab.release(runner=backend, waiting=Waiting(here=False))
+    with pytest.raises(ApplicationRuns) as again:
+        lab.release(runner=backend, waiting=Waiting(here=False, awaited=first.value.run))
+    assert (first.value.run, first.value.handle) == (again.value.run, again.value.handle)
+    while backend.look(first.value.handle) is Look.RUNNING:
+        pass
+    lab.release(runner=backend, waiting=Waiting(here=False, awaited=first.value.run))
+    assert (backend.submitted, lab.states()) == (1, ["committed"])
+    judge(lab)
+
+
+def test_caller_that_has_waited_for_a_failure_fails_and_the_retry_runs_again(lab: Lab) -> None:
+    failing = FolderBackend(lab.folder, looks=1, behaviour="fail")
+    with pytest.raises(ApplicationRuns) as running:
+        lab.release(runner=failing, waiting=Waiting(here=False))
+    with pytest.raises(ReleaseFailed, match="ended without a draft"):
+        lab.release(runner=failing, waiting=Waiting(here=False, awaited=running.value.run))
+    assert failing.submitted == 1
+    with pytest.raises(ApplicationRuns) as retried:
+        lab.release(runner=failing, waiting=Waiting(here=False))
+    assert retried.value.run == 2
+    judge(lab)
+
+
+def test_handle_is_sealed_and_a_planted_one_is_none(lab: Lab) -> None:
+    backend = FolderBackend(lab.folder)
+    with pytest.raises(ApplicationRuns) as running:
+        lab.release(runner=backend, waiting=Waiting(here=False))
+    kept = draft_folder(lab) / "handle-1.json"
+    assert running.value.handle.id.encode() not in kept.read_bytes()
+    kept.write_bytes(Handle(backend="folder", id="another").to_json())
+    lab.release(runner=backend)
+    assert backend.submitted == 1
+    judge(lab)
+
+
+def test_wait_that_is_told_to_stop_ends_the_application_elsewhere(lab: Lab) -> None:
+    backend = FolderBackend(lab.folder, looks=1000)
+    with suppress(ReleaseFailed):
+        lab.release(runner=backend, waiting=Waiting(stopped=lambda: backend.submitted == 1))
+    assert not list(backend.folder.glob("*.running"))
+    assert lab.states() == ["reserved"]
+
+
+def test_attempt_that_is_told_to_stop_submits_nothing(lab: Lab) -> None:
+    backend = FolderBackend(lab.folder)
+    with pytest.raises(ReleaseFailed, match="could not be run"):
+        lab.release(runner=backend, waiting=Waiting(stopped=lambda: True))
+    assert backend.submitted == 0
+
+
+def test_handle_that_cannot_be_kept_leaves_no_application(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = FolderBackend(lab.folder)
+    monkeypatch.setattr("dp_operators.releasing.applications.Seal.close", lambda *_, **__: 1 / 0)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(ZeroDivisionError):
+        lab.release(runner=backend)
+    assert not list(backend.folder.glob("*.running"))
