@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from dp_operators.backends.providers import hook_of
-from dp_operators.releasing.backends import Handle, Look
+from dp_operators.releasing.backends import Handle, RunState
 from dp_operators.releasing.spark_submit import ClusterSubmit
 from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.table_request import TableRequest
@@ -18,7 +18,7 @@ HOOK = "airflow.providers.cncf.kubernetes.hooks.kubernetes.KubernetesHook"
 CONNECTION = "kubernetes_default"
 """The provider's default: without such a connection, it takes the pod's own account, or the default kubeconfig."""
 _OVER = ("Succeeded", "Failed")
-_NOT_FOUND = 404
+_MISSING = 404
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def unless_missing() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if getattr(error, "status", None) != _NOT_FOUND:
+        if getattr(error, "status", None) != _MISSING:
             raise
 
 
@@ -76,10 +76,10 @@ class KubernetesCluster(ClusterSubmit):
         """Whether the driver's pod is there."""
         return self._phase(handle) is not None
 
-    def state(self, handle: Handle) -> Look:
+    def state(self, handle: Handle) -> RunState:
         """Whether the driver's pod still runs; a pod that was deleted does not."""
         phase = self._phase(handle)
-        return Look.ENDED if phase is None or phase in _OVER else Look.RUNNING
+        return RunState.ENDED if phase is None or phase in _OVER else RunState.RUNNING
 
     def end(self, handle: Handle) -> None:
         """Delete the driver's pod, and with it its executors."""

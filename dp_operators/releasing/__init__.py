@@ -1,7 +1,7 @@
 """The release protocol: reserve, run, draw, commit, publish; and what starts the Spark application."""
 
 from dp_operators.releasing.applications import ApplicationRuns, Waiting
-from dp_operators.releasing.backends import Backend, Handle, Look
+from dp_operators.releasing.backends import Backend, Handle, RunState
 from dp_operators.releasing.earlier_releases import (
     earlier_function,
     fitted_model,
@@ -37,7 +37,6 @@ __all__ = [
     "Forecast",
     "Handle",
     "LocalRunner",
-    "Look",
     "Published",
     "Reconciled",
     "ReleaseClosed",
@@ -46,6 +45,7 @@ __all__ = [
     "ReleaseFailed",
     "ReleaseKey",
     "ReleaseRejected",
+    "RunState",
     "SparkSubmitRunner",
     "StaleReservation",
     "Submission",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from dp_operators.releasing.backends import Backend, Handle, Look
+from dp_operators.releasing.backends import Backend, Handle, RunState
 from dp_operators.releasing.following import Progress, follow
 from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.store.failpoints import failpoint
@@ -24,9 +24,12 @@ class ApplicationRuns(Exception):
     """
 
     def __init__(self, handle: Handle, run: int) -> None:
-        super().__init__(f"run {run} runs on {handle.backend}")
+        super().__init__(handle, run)
         self.handle = handle
         self.run = run
+
+    def __str__(self) -> str:
+        return f"run {self.run} runs on {self.handle.backend}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +86,7 @@ class Applications:
         handle = self.handle(run)
         if handle is None:
             return self.backend.idempotent
-        return run == self.waiting.awaited or self.backend.look(handle) is Look.RUNNING
+        return run == self.waiting.awaited or self.backend.look(handle) is RunState.RUNNING
 
     def finish(self, submission: Submission) -> None:
         """Submit a run's application, unless it was submitted before, and wait for its end.
@@ -101,8 +104,8 @@ class Applications:
                 self.progress(f"what the application prints goes to {handle.log}, inside the privacy boundary")
             self._keep(handle, submission.run)
         if not self.waiting.here and self.backend.elsewhere:
-            seen = self.backend.look(handle)
-            if seen is Look.RUNNING or (seen is Look.UNKNOWN and submission.run != self.waiting.awaited):
+            state = self.backend.look(handle)
+            if state is RunState.RUNNING or (state is RunState.UNKNOWN and submission.run != self.waiting.awaited):
                 raise ApplicationRuns(handle, submission.run)
             return
         follow(self.backend, handle, nonce=submission.nonce, progress=self.progress, stopped=self.waiting.stopped)

@@ -19,7 +19,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.table_request import TableRequest
 
 
-class Look(StrEnum):
+class RunState(StrEnum):
     """What a backend sees of an application."""
 
     RUNNING = "running"
@@ -87,7 +87,7 @@ class Backend(Protocol):
             OSError: it could not be started.
         """
 
-    def look(self, handle: Handle) -> Look:
+    def look(self, handle: Handle) -> RunState:
         """Whether the application still runs; raises nothing, and changes nothing."""
 
     def kill(self, handle: Handle) -> None:
@@ -101,8 +101,8 @@ class Backend(Protocol):
 class RemoteBackend(ABC):
     """A backend behind a service that every machine of the deployment can ask.
 
-    A subclass says how to ask; what the service's client raises becomes ``OSError``, or ``Look.UNKNOWN``. The client's
-    message is not passed on, because it may repeat what was submitted.
+    A subclass says how to ask; what the service's client raises becomes ``OSError``, or ``RunState.UNKNOWN``. The
+    client's message is not passed on, because it may repeat what was submitted.
     """
 
     elsewhere: ClassVar[bool] = True
@@ -118,14 +118,14 @@ class RemoteBackend(ABC):
         with self._asking():
             return self.start(submission)
 
-    def look(self, handle: Handle) -> Look:
+    def look(self, handle: Handle) -> RunState:
         """Whether the application still runs, as the service says."""
         if handle.backend != self.kind:
-            return Look.UNKNOWN
+            return RunState.UNKNOWN
         try:
             return self.state(handle)
         except Exception:
-            return Look.UNKNOWN
+            return RunState.UNKNOWN
 
     def kill(self, handle: Handle) -> None:
         """End the application if it still runs.
@@ -151,7 +151,7 @@ class RemoteBackend(ABC):
         """Submit the application."""
 
     @abstractmethod
-    def state(self, handle: Handle) -> Look:
+    def state(self, handle: Handle) -> RunState:
         """What the service says of the application."""
 
     @abstractmethod

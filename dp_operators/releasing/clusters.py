@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import requests
 
-from dp_operators.releasing.backends import Handle, Look, RemoteBackend
+from dp_operators.releasing.backends import Handle, RemoteBackend, RunState
 from dp_operators.releasing.spark_submit import LAUNCH, ClusterSubmit, properties
 from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.errors import InvalidRequest
@@ -73,10 +73,10 @@ class StandaloneCluster(RemoteBackend):
 
     def start(self, submission: Submission) -> Handle:
         """Ask the master to start the driver."""
-        made = call("POST", f"{self.rest}/v1/submissions/create", document=self._document(submission))
-        if not made.get("success"):
+        answer = call("POST", f"{self.rest}/v1/submissions/create", document=self._document(submission))
+        if not answer.get("success"):
             raise OSError("the master refused the application")
-        return Handle(backend=self.kind, id=str(made["submissionId"]), place=self.rest)
+        return Handle(backend=self.kind, id=str(answer["submissionId"]), place=self.rest)
 
     def _document(self, submission: Submission) -> dict[str, Any]:
         settings = {
@@ -97,12 +97,12 @@ class StandaloneCluster(RemoteBackend):
             "sparkProperties": {**settings, **{name: str(value) for name, value in self.conf.items()}},
         }
 
-    def state(self, handle: Handle) -> Look:
+    def state(self, handle: Handle) -> RunState:
         """Whether the driver still runs, as its master says."""
         state = call("GET", f"{self.rest}/v1/submissions/status/{handle.id}").get("driverState")
         if state in ("SUBMITTED", "RUNNING", "RELAUNCHING"):
-            return Look.RUNNING
-        return Look.ENDED if state in ("FINISHED", "KILLED", "FAILED", "ERROR") else Look.UNKNOWN
+            return RunState.RUNNING
+        return RunState.ENDED if state in ("FINISHED", "KILLED", "FAILED", "ERROR") else RunState.UNKNOWN
 
     def end(self, handle: Handle) -> None:
         """Ask the master to end the driver."""
@@ -137,12 +137,12 @@ class YarnCluster(ClusterSubmit):
         """Whether YARN knows an application with the tag."""
         return bool(self._applications(handle))
 
-    def state(self, handle: Handle) -> Look:
+    def state(self, handle: Handle) -> RunState:
         """Whether an application with the tag still runs."""
         states = {application["state"] for application in self._applications(handle)}
         if not states:
-            return Look.UNKNOWN
-        return Look.ENDED if states <= {"FINISHED", "FAILED", "KILLED"} else Look.RUNNING
+            return RunState.UNKNOWN
+        return RunState.ENDED if states <= {"FINISHED", "FAILED", "KILLED"} else RunState.RUNNING
 
     def end(self, handle: Handle) -> None:
         """End every application with the tag."""
@@ -152,8 +152,8 @@ class YarnCluster(ClusterSubmit):
                 call("PUT", url, document={"state": "KILLED"}, auth=self._auth())
 
     def _applications(self, handle: Handle) -> list[dict[str, Any]]:
-        found = call("GET", f"{self._apps}?applicationTags={handle.id}", auth=self._auth())
-        return list((found.get("apps") or {}).get("app") or [])
+        answer = call("GET", f"{self._apps}?applicationTags={handle.id}", auth=self._auth())
+        return list((answer.get("apps") or {}).get("app") or [])
 
     @property
     def _apps(self) -> str:

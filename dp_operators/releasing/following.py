@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from dp_operators.releasing.backends import Backend, Handle, Look
+from dp_operators.releasing.backends import Backend, Handle, RunState
 from spark_jobs.contract.store.layout import ApplicationStage, read_stage
 
 Progress = Callable[[str], None]
@@ -125,9 +125,9 @@ def _wait(
 ) -> None:
     pause = POLL_ELSEWHERE_SECONDS if backend.elsewhere else POLL_SECONDS
     known = time.monotonic()
-    while (seen := backend.look(handle)) is not Look.ENDED:
+    while (state := backend.look(handle)) is not RunState.ENDED:
         now = time.monotonic()
-        known = now if seen is Look.RUNNING else known
+        known = now if state is RunState.RUNNING else known
         if now - known > PATIENCE_SECONDS:
             return
         while True:

@@ -18,7 +18,7 @@ from typing import IO
 import platformdirs
 import psutil
 
-from dp_operators.releasing.backends import Handle, Look
+from dp_operators.releasing.backends import Handle, RunState
 from spark_jobs.contract.errors import InvalidRequest
 
 _POLL_SECONDS = 0.05
@@ -107,16 +107,16 @@ class ProcessGroups:
         started = _start_time(process.pid) or time.time()
         return Handle(backend=PROCESS, id=f"{process.pid} {started:.3f}", place=this_machine(), log=str(path))
 
-    def look(self, handle: Handle) -> Look:
+    def look(self, handle: Handle) -> RunState:
         """Whether the group's first process still runs."""
         if handle.backend != PROCESS or handle.place != this_machine():
-            return Look.UNKNOWN
+            return RunState.UNKNOWN
         pid, started = _named(handle)
         child = self._children.get(pid)
         if child is not None:
-            return Look.RUNNING if child.poll() is None else Look.ENDED
+            return RunState.RUNNING if child.poll() is None else RunState.ENDED
         began = _start_time(pid)
-        return Look.RUNNING if began is not None and abs(began - started) < _SAME_START_SECONDS else Look.ENDED
+        return RunState.RUNNING if began is not None and abs(began - started) < _SAME_START_SECONDS else RunState.ENDED
 
     def exit_status(self, handle: Handle) -> int | None:
         """The exit status of a process that this one has started and that has ended."""
@@ -127,7 +127,7 @@ class ProcessGroups:
         """End all processes of the group: at first in order, and after a while by force."""
         pid, _ = _named(handle)
         unknown = handle.backend != PROCESS or handle.place != this_machine()
-        if unknown or (pid not in self._children and self.look(handle) is not Look.RUNNING):
+        if unknown or (pid not in self._children and self.look(handle) is not RunState.RUNNING):
             return  # the number may be another process's by now
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not _signal(pid, number) or self._gone(pid):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from dp_operators.releasing.backends import Handle, Look
+from dp_operators.releasing.backends import Handle, RunState
 from dp_operators.releasing.connectors import require_connector, spark_defaults, spark_home
 from dp_operators.releasing.environments import check_java, check_salt, check_snapshot, check_stream_keys
 from dp_operators.releasing.processes import PrivateFolder, ProcessGroups
@@ -67,7 +67,7 @@ class ProcessRunner:
         """Spark settings that override ``spark-defaults.conf``."""
         return {}
 
-    def look(self, handle: Handle) -> Look:
+    def look(self, handle: Handle) -> RunState:
         """Whether the process still runs."""
         return self._processes.look(handle)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import spark_jobs
-from dp_operators.releasing.backends import Handle, Look, RemoteBackend
+from dp_operators.releasing.backends import Handle, RemoteBackend, RunState
 from dp_operators.releasing.connectors import spark_home
 from dp_operators.releasing.environments import check_salt, check_stream_keys
 from dp_operators.releasing.processes import private_file
@@ -164,7 +164,7 @@ class ClusterSubmit(RemoteBackend, SparkSubmit):
             submitting = self._start(self._command(submission, settings), {})
             try:
                 deadline = time.monotonic() + SUBMIT_SECONDS
-                while self._processes.look(submitting) is Look.RUNNING and time.monotonic() < deadline:
+                while self._processes.look(submitting) is RunState.RUNNING and time.monotonic() < deadline:
                     time.sleep(0.05)
             finally:
                 self._processes.kill(submitting)

@@ -90,5 +90,5 @@ class Submission:
     @property
     def token(self) -> str:
         """A name for this run's application, the same whenever it is submitted, of at most 63 letters and digits."""
-        made_from = f"{self.charge_id} {self.request_sha256} {self.run}"
-        return f"dp-{hashlib.sha256(made_from.encode()).hexdigest()[:40]}"
+        parts = f"{self.charge_id} {self.request_sha256} {self.run}"
+        return f"dp-{hashlib.sha256(parts.encode()).hexdigest()[:40]}"

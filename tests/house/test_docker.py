@@ -162,12 +162,12 @@ def connection(compose: dict[str, Any], service: str, conn_id: str) -> Any:
 @pytest.mark.airflow
 def test_tasks_find_the_ledger_and_the_cluster(compose: dict[str, Any]) -> None:
     from dp_operators.hooks.ledger import PrivacyLedgerHook, ledger_url
-    from dp_operators.operators.runners import spark_submit
+    from dp_operators.operators.runners import spark_backend
 
     for service in ("scheduler", "triggerer"):
         url = ledger_url(connection(compose, service, PrivacyLedgerHook.default_conn_name))
         assert url == "postgresql+psycopg://ledger:filled-in@ledger:5432/ledger"
-    runner = spark_submit(connection(compose, "scheduler", "spark_default"), conf={}, private_dir=None)
+    runner = spark_backend(connection(compose, "scheduler", "spark_default"), conf={}, private_dir=None)
     assert runner.master == "spark://spark-master:7077"
     assert runner.conf["spark.driver.host"] == compose["services"]["scheduler"]["hostname"]
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import BudgetExceeded
+from dp_operators.releasing import Handle
 from tests.support.repository import ROOT, product_modules
 
 REFUSAL = {"value": "the value", "requirement": "must be another", "remedy": "correct it"}
@@ -37,6 +38,7 @@ EXAMPLES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "LedgerFrozen": (("restored from a backup",), {}),
     "NotAllowed": (("postgresql://host/ledger", "permission denied"), {}),
     "LedgerUnavailable": (("sqlite:////ledger.db", "locked"), {}),
+    "ApplicationRuns": ((Handle(backend="yarn", id="a tag"), 1), {}),
     "ReleaseCheckFailed": ((("auc: is a number", "roc_curve: rises"),), {}),
     "_NotAllowedError": (("must be short",), {"remedy": "shorten it"}),
 }

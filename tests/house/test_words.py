@@ -31,6 +31,7 @@ TERMS = {
     "least_squares": "the method of statistics",
     "held_out": "rows or tables kept for a test, as everywhere in statistics",
     "settled_at": "a column of the ledger's schema",
+    "look": "the verb of a backend that asks whether an application still runs",
     "bounds_found": "a field of released results, which manifests and report pages contain",
 }
 """Names, or parts of them, that stay although they contain a retired word, each with the reason."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dp_operators.releasing import ApplicationRuns, Handle, Look, ReleaseFailed, Submission, Waiting
+from dp_operators.releasing import ApplicationRuns, Handle, ReleaseFailed, RunState, Submission, Waiting
 from spark_jobs.contract.store.failpoints import VARIABLE
 from spark_jobs.contract.store.objects import open_store
 from tests.support import fake_application
@@ -42,18 +42,18 @@ class FolderBackend(EndedBackend):
             place.with_suffix(".submitted").write_bytes(pickle.dumps(submission))
         return Handle(backend="folder", id=place.name)
 
-    def look(self, handle: Handle) -> Look:
+    def look(self, handle: Handle) -> RunState:
         running = (self.folder / handle.id).with_suffix(".running")
         if not running.exists():
-            return Look.ENDED
+            return RunState.ENDED
         looks = int(running.read_text()) + 1
         running.write_text(str(looks))
         if looks <= self.looks:
-            return Look.RUNNING
+            return RunState.RUNNING
         running.unlink()
         submission = pickle.loads(running.with_suffix(".submitted").read_bytes())
         fake_application.run(submission, store=open_store(submission.output), behaviour=self.behaviour)
-        return Look.ENDED
+        return RunState.ENDED
 
     def kill(self, handle: Handle) -> None:
         (self.folder / handle.id).with_suffix(".running").unlink(missing_ok=True)
@@ -116,7 +116,7 @@ def test_caller_that_does_not_wait_comes_back_to_the_outcome_of_its_run(lab: Lab
     with pytest.raises(ApplicationRuns) as again:
         lab.release(runner=backend, waiting=Waiting(here=False, awaited=first.value.run))
     assert (first.value.run, first.value.handle) == (again.value.run, again.value.handle)
-    while backend.look(first.value.handle) is Look.RUNNING:
+    while backend.look(first.value.handle) is RunState.RUNNING:
         pass
     lab.release(runner=backend, waiting=Waiting(here=False, awaited=first.value.run))
     assert (backend.submitted, lab.states()) == (1, ["committed"])

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import spark_jobs
-from dp_operators.releasing import LocalRunner, Look, SparkSubmitRunner, Submission
+from dp_operators.releasing import LocalRunner, RunState, SparkSubmitRunner, Submission
 from dp_operators.releasing.following import StageReader, follow
 from dp_operators.releasing.processes import PrivateFolder
 from dp_operators.releasing.spark_submit import LAUNCH, properties
@@ -239,32 +239,32 @@ def test_kill_ends_the_application_and_its_children(tmp_path, private, stubborn)
     pids = [int(pid) for pid in report.read_text().split()]
     time.sleep(0.3)
     assert all(alive(pid) for pid in pids)
-    assert runner.look(handle) is Look.RUNNING
+    assert runner.look(handle) is RunState.RUNNING
     runner.kill(handle)
     assert not any(alive(pid) for pid in pids)
-    assert runner.look(handle) is Look.ENDED
+    assert runner.look(handle) is RunState.ENDED
 
 
 def test_another_worker_of_the_machine_sees_and_ends_the_process_and_no_other_machine_does(private):
     first, second = (LocalRunner(command=["/bin/sleep", "600"], private_dir=private) for _ in range(2))
     handle = first._start(["/bin/sleep", "600"], {})
-    assert second.look(handle) is Look.RUNNING
-    assert second.look(replace(handle, place="another machine")) is Look.UNKNOWN
+    assert second.look(handle) is RunState.RUNNING
+    assert second.look(replace(handle, place="another machine")) is RunState.UNKNOWN
     second.kill(replace(handle, place="another machine"))
     pid, started = handle.id.split()
     reused = replace(handle, id=f"{pid} {float(started) - 60}")
-    assert second.look(reused) is Look.ENDED
+    assert second.look(reused) is RunState.ENDED
     second.kill(reused)
-    assert second.look(handle) is Look.RUNNING
+    assert second.look(handle) is RunState.RUNNING
     second.kill(handle)
-    assert (first.look(handle), second.look(handle)) == (Look.ENDED, Look.ENDED)
+    assert (first.look(handle), second.look(handle)) == (RunState.ENDED, RunState.ENDED)
 
 
 def test_wait_that_is_told_to_stop_ends_the_application(private):
     backend = LocalRunner(private_dir=private)
     handle = backend._start(["/bin/sleep", "600"], {})
     follow(backend, handle, nonce="n", progress=[].append, stopped=lambda: True)
-    assert backend.look(handle) is Look.ENDED
+    assert backend.look(handle) is RunState.ENDED
 
 
 def test_time_limit_that_interrupts_the_wait_leaves_no_process_behind(tmp_path, private):

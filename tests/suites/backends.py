@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pytest
 
-from dp_operators.releasing import Backend, Handle, Look, Submission
+from dp_operators.releasing import Backend, Handle, RunState, Submission
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
 
 SECRET = bytes(range(32))
@@ -65,29 +65,29 @@ class BackendContract:
         [started] = place.started()
         assert started.arguments[: len(SUBMISSION.arguments())] == SUBMISSION.arguments()
         assert started.variables[RUN_SECRET_VARIABLE] == SECRET.hex()
-        assert backend.look(handle) is Look.RUNNING
+        assert backend.look(handle) is RunState.RUNNING
         place.end(handle)
-        eventually(lambda: backend.look(handle) is Look.ENDED)
+        eventually(lambda: backend.look(handle) is RunState.ENDED)
         backend.kill(handle)
-        assert backend.look(handle) is Look.ENDED
+        assert backend.look(handle) is RunState.ENDED
 
     def test_another_worker_sees_and_ends_the_application_by_the_handle_that_was_kept(self, place: Place) -> None:
         handle = Handle.from_json(place.backend().submit(SUBMISSION).to_json())
         assert SECRET.hex() not in str(handle)
         other = place.backend()
         eventually(lambda: len(place.started()) == 1)
-        assert other.look(handle) is Look.RUNNING
+        assert other.look(handle) is RunState.RUNNING
         other.kill(handle)
-        eventually(lambda: other.look(handle) is Look.ENDED)
+        eventually(lambda: other.look(handle) is RunState.ENDED)
         other.kill(handle)
 
     def test_handle_of_another_backend_is_unknown_and_nothing_is_ended_by_it(self, place: Place) -> None:
         backend = place.backend()
         handle = backend.submit(SUBMISSION)
         foreign = replace(handle, backend="another")
-        assert backend.look(foreign) is Look.UNKNOWN
+        assert backend.look(foreign) is RunState.UNKNOWN
         backend.kill(foreign)
-        assert backend.look(handle) is Look.RUNNING
+        assert backend.look(handle) is RunState.RUNNING
         backend.kill(handle)
 
     def test_run_that_is_submitted_twice_is_one_application_where_the_backend_says_so(self, place: Place) -> None:
@@ -104,7 +104,7 @@ class BackendContract:
             pytest.skip("this backend takes no name of the caller's, so that each submission is an application")
         handle = place.backend().submit(SUBMISSION)
         place.end(handle)
-        assert place.backend().look(place.backend().submit(SUBMISSION)) is Look.ENDED
+        assert place.backend().look(place.backend().submit(SUBMISSION)) is RunState.ENDED
         assert len(place.started()) == 1
 
     def test_place_that_cannot_be_reached_is_unknown_and_starts_and_ends_nothing(self, place: Place) -> None:
@@ -113,7 +113,7 @@ class BackendContract:
             pytest.skip("this machine can always be reached")
         handle = backend.submit(SUBMISSION)
         place.cut()
-        assert backend.look(handle) is Look.UNKNOWN
+        assert backend.look(handle) is RunState.UNKNOWN
         with pytest.raises(OSError, match=r"."):
             backend.kill(handle)
         with pytest.raises(OSError, match=r"."):

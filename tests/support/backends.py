@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dp_operators.releasing.backends import Handle, Look
+from dp_operators.releasing.backends import Handle, RunState
 from dp_operators.releasing.submissions import Submission
 
 
@@ -25,8 +25,8 @@ class EndedBackend:
     def run(self, submission: Submission, progress: Callable[[str], None]) -> None:
         raise NotImplementedError
 
-    def look(self, handle: Handle) -> Look:
-        return Look.ENDED
+    def look(self, handle: Handle) -> RunState:
+        return RunState.ENDED
 
     def kill(self, handle: Handle) -> None:
         pass
