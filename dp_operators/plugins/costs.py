@@ -10,9 +10,8 @@ from typing import Any
 
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
 from dp_operators.plugins.pages import render
-from dp_operators.releasing import ReleaseError, Submission, complete, forecast, require_no_key_file, with_references
+from dp_operators.releasing import ReleaseError, complete, forecast, require_no_key_file, with_references
 from dp_operators.releasing.preflight import Forecast, default_key
-from dp_operators.releasing.processes import Progress
 from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
@@ -29,17 +28,6 @@ class NoMachine:
 
     def check(self, request: TableRequest) -> None:
         """Check nothing."""
-
-    def run(self, submission: Submission, progress: Progress) -> None:
-        """Refuse.
-
-        Raises:
-            OSError: always.
-        """
-        raise OSError("nothing runs here")
-
-    def kill(self) -> None:
-        """Do nothing."""
 
 
 def cost_page(connection: str, ledger: PrivacyLedger | None, text: str, *, nonce: str) -> str:

@@ -61,7 +61,18 @@ class Handle:
             raise ValueError("the document is no handle") from None
 
 
-class Backend(Protocol):
+class RequestCheck(Protocol):
+    """Says before the charge whether a request could be run."""
+
+    def check(self, request: TableRequest) -> None:
+        """Check the configuration before anything is reserved.
+
+        Raises:
+            InvalidRequest: the configuration is wrong, or does not suit this request.
+        """
+
+
+class Backend(RequestCheck, Protocol):
     """Submits the Spark application somewhere, looks at it there, and ends it there.
 
     Attributes:
@@ -72,13 +83,6 @@ class Backend(Protocol):
 
     elsewhere: ClassVar[bool]
     idempotent: ClassVar[bool]
-
-    def check(self, request: TableRequest) -> None:
-        """Check the backend's configuration before anything is reserved.
-
-        Raises:
-            InvalidRequest: the configuration is wrong, or does not suit this request.
-        """
 
     def submit(self, submission: Submission) -> Handle:
         """Start the application, and return before it ends.

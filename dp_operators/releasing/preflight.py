@@ -16,7 +16,7 @@ from spark_jobs.contract.table_request import TableRequest
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
-    from dp_operators.releasing.backends import Backend
+    from dp_operators.releasing.backends import RequestCheck
     from spark_jobs.contract.request import ReleaseRequest
 
 SPENT = (
@@ -46,7 +46,7 @@ def check_before_charge(
     request: TableRequest,
     *,
     ledger: PrivacyLedger,
-    runner: Backend,
+    runner: RequestCheck,
     allotment: str | None = None,
     writing: bool = True,
 ) -> dict[str, Budget]:
@@ -74,7 +74,7 @@ def check_before_charge(
 
 
 def forecast(
-    request: TableRequest, *, ledger: PrivacyLedger, runner: Backend, key: str, allotment: str | None = None
+    request: TableRequest, *, ledger: PrivacyLedger, runner: RequestCheck, key: str, allotment: str | None = None
 ) -> Forecast:
     """What ``release`` would do with the same arguments; nothing is reserved, run or published.
 
