@@ -13,6 +13,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import PRIVATE
 from spark_jobs.diagnostics.linear_regression import LinearFit
 from spark_jobs.diagnostics.residual_plot import ResidualPlot
+from spark_jobs.diagnostics.residual_plot.effects import EFFECTS
 
 
 def residual_plot(*, bins: int = 32, rows: int = 6000, bow: float = 0.02, funnel: float = 0.05) -> ResidualPlot:
@@ -61,6 +62,14 @@ def residual_plot(*, bins: int = 32, rows: int = 6000, bow: float = 0.02, funnel
         qq_lower=quantiles - 0.4,
         qq_upper=quantiles + 0.4,
         qq_line=2.6 * levels,
+        shift=0.1,
+        shift_interval=(-0.1, 0.3),
+        slope=0.02,
+        slope_interval=(-0.01, 0.05),
+        bow=3.1,
+        bow_interval=(2.8, 3.4),
+        spread_ratio=2.5,
+        spread_ratio_interval=(2.2, 2.9),
         line_p_value=0.41,
         curvature_p_value=0.0004,
         variance_p_value=0.012,
@@ -102,6 +111,8 @@ def undefined_residual_plot(*, bins: int = 1) -> ResidualPlot:
         **dict.fromkeys(("spread", "spread_lower", "spread_upper"), np.full(bins, np.nan)),
         **dict.fromkeys(("qq_residual", "qq_lower", "qq_upper", "qq_line"), np.full(25, np.nan)),
         **dict.fromkeys(("line_p_value", "curvature_p_value", "variance_p_value", "shift_p_value", "p_value")),
+        **dict.fromkeys(EFFECTS),
+        **dict.fromkeys(f"{name}_interval" for name in EFFECTS),
         verdict="Too few rows to tell.",
         findings=(),
         rows=0.0,

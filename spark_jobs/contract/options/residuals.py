@@ -17,7 +17,9 @@ from spark_jobs.contract.result_checks import (
     among,
     ascending,
     finite,
+    inside,
     never_falls,
+    null_together,
     same_length,
     shape,
     whole,
@@ -26,6 +28,13 @@ from spark_jobs.contract.result_checks import (
 
 _EDGES = ("fitted_edges", "residual_edges")
 _BEYOND = ("counts_left", "counts_right", "counts_below", "counts_above")
+
+_EFFECTS = ("shift", "slope", "bow", "spread_ratio")
+
+
+def _effect(name: str) -> tuple[ResultCheck, ...]:
+    """The rules for an effect size, which is null if there are too few columns for it."""
+    return null_together(name, f"{name}_interval"), inside(name, f"{name}_interval", nullable=True)
 
 
 class ResidualCells(Statistic):
@@ -81,6 +90,7 @@ class ResidualPlotOptions(ResidualPlotSettings, Options):
         "trend", "trend_lower", "trend_upper", "spread", "spread_lower", "spread_upper",
         "qq_residual", "qq_lower", "qq_upper", "qq_line",
         "line_p_value", "curvature_p_value", "variance_p_value", "shift_p_value", "p_value",
+        *_EFFECTS, *(f"{name}_interval" for name in _EFFECTS),
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         finite("rows", "overflow", low=0),
@@ -103,7 +113,9 @@ class ResidualPlotOptions(ResidualPlotSettings, Options):
         ascending("qq_lower", "qq_residual", "qq_upper"),
         same_length("points_fitted", "points_residual"),
         finite("points_fitted", "points_residual"),
-        within(*figures[10:]),
+        within(*figures[10:15]),
+        finite(*figures[15:], nullable=True),
+        *(check for name in _EFFECTS for check in _effect(name)),
         among("findings", values=("line", "curvature", "variance", "shift")),
     )
     kind: Literal["residual_plot"] = "residual_plot"

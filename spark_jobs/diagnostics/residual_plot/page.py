@@ -13,7 +13,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.residual_plot.plots import quantile_plot
 from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, p_figure, p_text, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, p_text, percent
 from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
 from spark_jobs.publishing.rendering import (
     Column,
@@ -38,12 +38,14 @@ BAND_OPACITY = 0.35
 _FRAME = figures.Frame(width=6.4, height=4.6, heading=1.4, small=5.2, box=(0.145, 0.155, 0.81, 0.82))
 _KEPT = 0.001
 """Share of the rows that may lie beyond the drawn part of the box, at each of its four ends."""
-_TESTS = {
-    "line": ("Slope", "rising or falling along the fitted values"),
-    "curvature": ("Curvature", "curved along the fitted values"),
-    "variance": ("Spread", "wider at one end than at the other"),
-    "shift": ("Shift", "above or below 0 on average"),
+_EFFECTS = {
+    "slope": ("line", "Slope", "change of the mean residual per unit of the fitted value"),
+    "bow": ("curvature", "Bow", "how far the mean residual is higher at both ends than in the middle"),
+    "shift": ("shift", "Shift", "mean of all residuals"),
 }
+"""Effects below the headline: the test of each, its label and what it is."""
+_WIDEST_RATIO = 8.0
+"""The end of the scale of spread ratios, which is logarithmic."""
 
 
 def render(result: ResidualPlot, request: ReleaseRequest) -> Rendering:
@@ -164,6 +166,8 @@ def _draw(axes: Axes, result: ResidualPlot) -> None:
         zorder=3,
     )  # fmt: skip
     axes.plot(x, result.trend[place], color=light("spent"), linewidth=2.0, label="mean residual, with band", zorder=4)
+    for left, right in _hidden(result):
+        axes.axvspan(left, right, color=light("chance"), alpha=0.3, linewidth=0, zorder=3.5)
     for sign, label in ((1, "mean ± spread"), (-1, "_")):
         edge = result.trend[place] + sign * result.spread[place]
         axes.plot(x, edge, color=light("spent"), linewidth=1.2, linestyle=(0, (2, 2)), label=label, zorder=4)
@@ -185,6 +189,13 @@ def _pools(result: ResidualPlot) -> tuple[FloatArray, NDArray[np.intp]]:
     middles = (result.fitted_edges[starts] + result.fitted_edges[ends]) / 2
     x = np.concatenate([result.fitted_edges[:1], middles, result.fitted_edges[-1:]])
     return x, np.concatenate([starts[:1], starts, starts[-1:]])
+
+
+def _hidden(result: ResidualPlot) -> list[tuple[float, float]]:
+    """Fitted values at which the noise hides the mean residual: its interval is wider than the residuals spread."""
+    low, high = np.interp((-1.0, 1.0), result.qq_theoretical, result.qq_residual)
+    hidden = np.flatnonzero(result.trend_upper - result.trend_lower > high - low)
+    return [(float(result.fitted_edges[i]), float(result.fitted_edges[i + 1])) for i in hidden]
 
 
 def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
@@ -250,10 +261,14 @@ def _p(value: float) -> str:
 def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:
     defined = _defined(result)
     private = request.model is not None and request.model.basis == "differentially_private"
-    measures = [
-        Measure(label=label, value=_p(getattr(result, f"{name}_p_value")) if defined else ABSENT, note=note)
-        for name, (label, note) in _TESTS.items()
-    ]
+    measures = [_effect(result, *effect) for effect in _EFFECTS.items()]
+    measures.append(
+        Measure(
+            label="All tests",
+            value=_p(known(result.p_value)) if defined else ABSENT,
+            note="for slope, bow, spread and shift",
+        )
+    )
     measures += [
         Measure(label="Rows", value=f"≈{SPACE}{count(result.rows)}", note="with a fitted value and an outcome"),
         Measure(label="Outside the box", value=f"≈{SPACE}{count(result.overflow)}", note=_beyond(result)),
@@ -261,29 +276,25 @@ def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:
     return Section(
         title=TITLE,
         reading=(
+            *((result.verdict,) if defined else ()),
             "The darker a cell, the more rows have this fitted value and this residual. If the model is correct, the "
             "cloud lies evenly around the dashed line, with the same width everywhere.",
             "The mean residual should stay on the dashed line: a curve means that a term is missing. The lines one "
             "spread above and below it should be level: a funnel means that errors grow with the fitted value.",
         ),
-        headline=Headline(
-            label="Test of the model (p-value)",
-            value=p_figure(known(result.p_value)) if defined else "undefined",
-            interval=result.verdict if defined else None,
-            scale=("0 wrong", "1"),
-            marks=(known(result.p_value),) * 3 if defined else None,
-            reference=("", result.error_rate),
-        ),
+        headline=_headline(result),
         measures=tuple(measures),
         table=_table(result),
         legend=(
             ("band", "released rows; the cells outside the thin line count all rows beyond the box"),
             ("spent", "mean residual with band, and one spread around it"),
             ("chance", "residual 0"),
+            *((("zone", "the noise hides the mean residual"),) if defined and _hidden(result) else ()),
         ),
         notes=(
-            "Bands account for the noise, not for the sampling of the rows. The tests account for both: they reject a "
-            f"correct model in at most {level(result.error_rate)} of releases.",
+            "Bands account for the noise, not for the sampling of the rows. Effects and tests account for both: the "
+            f"tests reject a correct model in at most {level(result.error_rate)} of releases. Residuals beyond the box "
+            "count at its edge.",
             *((_OF_PRIVATE_MODELS,) if private else ()),
         ),
         notice=None
@@ -291,6 +302,53 @@ def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:
         else "Undefined: there are too few rows for this noise to show anything about the residuals. The release has "
         "been made and charged like any other.",
     )
+
+
+def _effect(result: ResidualPlot, name: str, described: tuple[str, str, str]) -> Measure:
+    test, label, note = described
+    value, interval = getattr(result, name), getattr(result, f"{name}_interval")
+    tested = getattr(result, f"{test}_p_value")
+    if value is None or tested is None:
+        return Measure(label=label, value=ABSENT, note=note)
+    return Measure(
+        label=label,
+        value=number(value, 3),
+        note=f"{number(interval[0], 3)} to {number(interval[1], 3)}: {note}; {_p(tested)}",
+    )
+
+
+def _headline(result: ResidualPlot) -> Headline:
+    """How unequally wide the residuals are, on a logarithmic scale around 1."""
+    ratio, interval = result.spread_ratio, result.spread_ratio_interval
+    if ratio is None or interval is None:
+        value, text, marks = "undefined", None, None
+    else:
+        low, high = (f"{end:.2g}" for end in interval)
+        value = f"{ratio:.2g}\N{MULTIPLICATION SIGN}"
+        text = (
+            f"{level(result.confidence)} interval {low} to {high}. {_in_words(ratio)} "
+            f"Equal spread: {_p(known(result.variance_p_value))}."
+        )
+        first, middle, last = (
+            float(np.clip(0.5 + np.log(end) / np.log(_WIDEST_RATIO) / 2, 0.0, 1.0))
+            for end in (interval[0], ratio, interval[1])
+        )
+        marks = (first, middle, last)
+    return Headline(
+        label="Spread at the top, against the bottom",
+        value=value,
+        interval=text,
+        scale=(f"1/{_WIDEST_RATIO:g}", f"{_WIDEST_RATIO:g}\N{MULTIPLICATION SIGN}"),
+        marks=marks,
+        reference=("1", 0.5),
+    )
+
+
+def _in_words(ratio: float) -> str:
+    if f"{ratio:.2g}" == "1":
+        return "As wide for the fifth of the rows with the largest fitted values as for the fifth with the smallest."
+    times, first, second = (ratio, "top", "bottom") if ratio > 1 else (1 / ratio, "bottom", "top")
+    return f"{times:.2g} times as wide at the {first} fifth of the fitted values as at the {second}."
 
 
 def _beyond(result: ResidualPlot) -> str:

@@ -45,6 +45,12 @@ class ResidualPlot:
         qq_theoretical: quantiles of the standard normal distribution, fixed; shape (q,).
         qq_residual, qq_lower, qq_upper: quantiles of the residuals at the same levels, and their intervals; shape (q,).
         qq_line: quantiles of the normal distribution with the same quartiles; shape (q,).
+        shift, slope, bow, spread_ratio: effect sizes (``residual_plot.effects``): the mean residual; its change per
+            unit of the fitted value; how far it lies higher at both ends than halfway, by a parabola; the spread of the
+            fifth of the rows with the largest fitted values, divided by that of the fifth with the smallest. None if
+            the noise leaves too few columns. Residuals beyond the box count at its edge.
+        shift_interval, slope_interval, bow_interval, spread_ratio_interval: their intervals, which unlike the others
+            account for the sampling of the rows as well.
         line_p_value: p-value of the test for a slope of the mean residual along the fitted values.
         curvature_p_value: p-value of the test for curvature of the mean residual.
         variance_p_value: p-value of the test for a spread that grows or shrinks with the fitted value.
@@ -90,6 +96,14 @@ class ResidualPlot:
     qq_lower: FloatArray
     qq_upper: FloatArray
     qq_line: FloatArray
+    shift: float | None
+    shift_interval: tuple[float, float] | None
+    slope: float | None
+    slope_interval: tuple[float, float] | None
+    bow: float | None
+    bow_interval: tuple[float, float] | None
+    spread_ratio: float | None
+    spread_ratio_interval: tuple[float, float] | None
     line_p_value: float | None
     curvature_p_value: float | None
     variance_p_value: float | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -19,6 +20,7 @@ from spark_jobs.diagnostics.residual_plot.columns import (
     spreads,
 )
 from spark_jobs.diagnostics.residual_plot.copies import cell_variance, noisy_copies
+from spark_jobs.diagnostics.residual_plot.effects import MAX_COPIES, effect_fields, effect_sizes
 from spark_jobs.diagnostics.residual_plot.lack_of_fit import NOTHING, lack_of_fit_tests
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
 from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
@@ -58,7 +60,8 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
     counts = framed[1:-1, 1:-1]
     points = scatter(framed, measurement, noise)
     pools = pools_of(measurement)
-    trend, spread, qq = _figures(measurement, framed, noise, defined=defined)
+    errors = noisy_copies(measurement, framed.astype(np.float64), noise, sampled=False) - framed
+    trend, spread, qq = _figures(measurement, errors, defined=defined)
     tests = lack_of_fit_tests(measurement, noise) if defined else NOTHING
     error_rate = round(1 - measurement.confidence, DECIMALS)
     findings = tests.findings(error_rate)
@@ -92,6 +95,7 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
         qq_lower=qq.lower,
         qq_upper=qq.upper,
         qq_line=np.linspace(lower, upper, QQ_SCORES.size),
+        **_effects(measurement, framed, errors[:MAX_COPIES], SeededNoise(seed + 1)),
         line_p_value=tests.p_values["line"],
         curvature_p_value=tests.p_values["curvature"],
         variance_p_value=tests.p_values["variance"],
@@ -142,14 +146,11 @@ def scatter(framed: Int64Array, measurement: ResidualDraw, noise: SeededNoise) -
     return fitted, residual
 
 
-def _figures(
-    measurement: ResidualDraw, framed: Int64Array, noise: SeededNoise, *, defined: bool
-) -> tuple[_Along, _Along, _Along]:
-    """Trend, spread and quantiles with their intervals, in units of the outcome."""
+def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) -> tuple[_Along, _Along, _Along]:
+    """Trend, spread and quantiles with their intervals, in units of the outcome; ``errors`` are copies of the noise."""
     cells, box, unit = measurement.cells, measurement.box, measurement.unit
     pools, of_column = pools_of(measurement)
     edges, bound = box.residual, float(box.residual[-1])
-    errors = noisy_copies(measurement, framed.astype(np.float64), noise, sampled=False) - framed
 
     def along(figure: FloatArray, copies: FloatArray, *, smallest: float, worst: FloatArray) -> _Along:
         lower, upper = basic_interval(figure, copies, measurement.confidence)
@@ -172,6 +173,20 @@ def _figures(
         worst=np.zeros(LEVELS.size),
     )
     return trend, spread, _rising(qq)
+
+
+def _effects(measurement: ResidualDraw, framed: Int64Array, errors: FloatArray, noise: SeededNoise) -> dict[str, Any]:
+    """The effect sizes with their intervals; the noise that samples rows is no part of the other simulations."""
+    cells, box = measurement.cells, measurement.box
+    starts, _ = pools_of(measurement)
+    rows = _pooled(cells, starts).sum(axis=-1)
+    middles = (box.fitted[1:] + box.fitted[:-1]) / 2
+    own = np.maximum(cells[1:-1].sum(axis=1), 1e-9)
+    at = np.add.reduceat(own * middles, starts) / np.add.reduceat(own, starts)
+    sampled = noise.poissons(framed.astype(np.float64), copies=len(errors)) - framed
+    copies = effect_sizes(_pooled(cells + errors + sampled, starts), at, rows, box.residual)
+    sizes = effect_sizes(_pooled(cells, starts), at, rows, box.residual)
+    return effect_fields(sizes, copies, unit=measurement.unit, confidence=measurement.confidence)
 
 
 def _rising(qq: _Along) -> _Along:
