@@ -65,6 +65,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         title: the report's title.
         record: what one row represents, in words for the report.
         scoring: public rules for scores outside the expected range.
+        federation: name of a registered federation, with whose silos the rows are released together.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
         runner: ``local`` (on this machine) or ``spark_submit`` (through a connection).
         master: the local runner's Spark master, such as ``local[2]``.
@@ -124,6 +125,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         title: str | None = None,
         record: str | None = None,
         scoring: Mapping[str, Any] | None = None,
+        federation: str | None = None,
         request: str | Mapping[str, Any] | None = None,
         runner: str = "local",
         master: str | None = None,
@@ -142,6 +144,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             "account": account, "table": table, "label": label, "model": model, "diagnostics": diagnostics,
             "epsilon": epsilon, "delta": delta, "neighbours": neighbours, "unit": unit, "where": where,
             "output": output, "blocks": blocks, "title": title, "record": record, "scoring": scoring,
+            "federation": federation,
         })  # fmt: skip
         whole = whole_or_fields(request, fields)
         if not self._created_by_mapping:  # Airflow knows the outlets of mapped tasks from `partial`

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 from spark_jobs.application.java import java_home
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.salt import read_salt
 from spark_jobs.contract.stream_keys import StreamKeys
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.table_request import TableRequest
+from spark_jobs.federation.agreement import registered_keys, silo_of
 
 
 def check_salt(request: TableRequest, environment: Mapping[str, str]) -> None:
@@ -31,6 +33,17 @@ def check_stream_keys(request: TableRequest, environment: Mapping[str, str]) -> 
     """
     if isinstance(request, StreamRequest):
         StreamKeys.read(environment)
+
+
+def check_federation(request: TableRequest, environment: Mapping[str, str]) -> None:
+    """Refuse a request with a federation if the application will not have this silo's keys.
+
+    Raises:
+        InvalidRequest: they are missing, cannot be read, or are no silo's.
+    """
+    federation = request.federation if isinstance(request, ReleaseRequest) else None
+    if federation is not None and federation.agreement is not None:
+        silo_of(federation.agreement, registered_keys(environment, federation.name))
 
 
 def check_java(environment: Mapping[str, str]) -> None:

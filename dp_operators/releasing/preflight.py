@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.errors import ReleaseClosed, as_release_errors
+from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import UNFINISHED, first_key, pays_for
 from dp_operators.releasing.requests import check_budget, check_request, complete, require_charged
 from spark_jobs.contract.preflight import preflight
@@ -85,6 +86,7 @@ def forecast(
         LedgerUnavailable: the ledger cannot be reached.
     """
     account, _ = require_charged(request)
+    key = key_of(request, key)
     charge = ledger.find_charge(account, key)
     if charge is not None and charge.counts:
         if not pays_for(charge, request) or charge.allotment != (allotment or ""):
@@ -107,4 +109,5 @@ def default_key(request: ReleaseRequest, ledger: PrivacyLedger) -> str:
         InvalidRequest: the account cannot be charged for the request.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    return first_key(complete(request, ledger), ledger, written=request) or f"cli/{request.sha256}"
+    completed = complete(request, ledger)
+    return key_of(completed, first_key(completed, ledger, written=request) or f"cli/{request.sha256}")

@@ -51,6 +51,7 @@ from dp_operators.releasing.errors import (
     ReleaseRejected,
     as_release_errors,
 )
+from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import (
     UNFINISHED,
     is_of_first_release,
@@ -125,7 +126,8 @@ def release(
         request: what to release; its hash is bound to the key from the first reservation on.
         ledger: holds the account that pays.
         runner: where the Spark application runs.
-        key: names the release; every attempt at one release has the same key.
+        key: names the release; every attempt at one release has the same key. A release with a federation has its
+            agreement's key instead.
         check: the release contract; any error that it raises ends the attempt before the commit.
         allotment: a sub-budget of the account that must be able to pay as well.
         actor: who requests it, for the audit log.
@@ -142,7 +144,8 @@ def release(
     """
     account, output = require_charged(request)
     request = complete(request, ledger)
-    require_own_output(request, ledger, str(key))
+    key = key_of(request, key)
+    require_own_output(request, ledger, key)
     attempt = _Attempt(
         request=request,
         account=account,
@@ -150,7 +153,7 @@ def release(
         store=open_store(output),
         ledger=ledger,
         runner=runner,
-        key=str(key),
+        key=key,
         check=check,
         allotment=allotment,
         actor=actor,

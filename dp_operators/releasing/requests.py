@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from dp_operators.budget.composition import APPROXIMATE, ZCDP
 from dp_operators.releasing.earlier_releases import require_as_released
+from dp_operators.releasing.federations import with_federation
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.account import AccountState
@@ -72,17 +73,18 @@ def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
 def complete(request: AnyRequest, ledger: PrivacyLedger) -> AnyRequest:
     """``request`` with its account's binding of the table: format, columns, version and blocks.
 
-    The hash of a saved pipeline is filled in too (``with_saved_model``). The release's folder keeps the completed
+    The hash of a saved pipeline and the agreement of a federation are filled in too (``with_saved_model``,
+    ``with_federation``). The release's folder keeps the completed
     request, so that a later change of the binding does not affect it.
 
     Raises:
         InvalidRequest: there is no such account, the table is not bound to it or was bound without its columns, the
             request itself gives fields of the binding, or it cannot be released on these terms; or see
-            ``with_saved_model``.
+            ``with_saved_model`` and ``with_federation``.
         LedgerUnavailable: the ledger cannot be reached.
     """
     if isinstance(request, ReleaseRequest):
-        request = cast("AnyRequest", with_saved_model(request, ledger))
+        request = cast("AnyRequest", with_federation(with_saved_model(request, ledger)))
     account = _account_of(request, ledger)
     binding = account.bindings.get(request.table.identity)
     if binding is None:

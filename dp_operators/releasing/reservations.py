@@ -10,6 +10,7 @@ from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.drafts import document, require_releases
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import as_release_errors
+from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.requests import complete, require_charged
@@ -51,7 +52,7 @@ def give_back(
     account, output = require_charged(request)
     request = complete(request, ledger)
     store = open_store(output)
-    charge = ledger.find_charge(account, str(key))
+    charge = ledger.find_charge(account, key_of(request, key))
     if charge is None or not pays_for(charge, request):
         raise InvalidRequest(
             "key",

@@ -11,7 +11,13 @@ from typing import ClassVar
 
 from dp_operators.releasing.backends import Handle, RunState
 from dp_operators.releasing.connectors import require_connector, spark_defaults, spark_home
-from dp_operators.releasing.environments import check_java, check_salt, check_snapshot, check_stream_keys
+from dp_operators.releasing.environments import (
+    check_federation,
+    check_java,
+    check_salt,
+    check_snapshot,
+    check_stream_keys,
+)
 from dp_operators.releasing.processes import PrivateFolder, ProcessGroups
 from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.table_request import TableRequest
@@ -116,6 +122,7 @@ class LocalRunner(ProcessRunner):
             environment = self.inherited()
             check_salt(request, environment)
             check_stream_keys(request, environment)
+            check_federation(request, environment)
             check_snapshot(request)
             check_java(environment)
 

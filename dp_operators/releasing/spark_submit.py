@@ -16,7 +16,7 @@ from typing import ClassVar
 import spark_jobs
 from dp_operators.releasing.backends import Handle, RemoteBackend, RunState
 from dp_operators.releasing.connectors import spark_home
-from dp_operators.releasing.environments import check_salt, check_stream_keys
+from dp_operators.releasing.environments import check_federation, check_salt, check_stream_keys
 from dp_operators.releasing.processes import private_file
 from dp_operators.releasing.runners import ProcessRunner
 from dp_operators.releasing.submissions import Submission
@@ -120,6 +120,7 @@ class SparkSubmitRunner(SparkSubmit):
         environment = self.inherited()
         check_salt(request, environment)
         check_stream_keys(request, environment)
+        check_federation(request, environment)
 
     def _spark_home(self) -> Path | None:
         return spark_home(binary=self._binary())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import exact_decimal, plain
+from spark_jobs.contract.privacy import MAX_DIGITS, exact_decimal, plain
 from spark_jobs.mechanisms.noise import Cost, Noise
 
 
@@ -65,10 +65,15 @@ class RecordingNoise:
         self.drawn = True
         return words
 
-    def take_largest(self) -> dict[str, str]:
-        """The largest loss of a single call, by kind of noise, since this method was last called."""
+    def take_largest(self, *, times: Decimal = Decimal(1)) -> dict[str, str]:
+        """The largest loss of a single call, by kind of noise, since this method was last called.
+
+        Args:
+            times: how many times the epsilon that a call asks for is its loss (``BudgetPart.noise_factor``).
+        """
         largest, self._largest = self._largest, {}
-        return {kind: plain(loss) for kind, loss in largest.items()}
+        with localcontext(prec=4 * MAX_DIGITS):
+            return {kind: plain(loss * times) for kind, loss in largest.items()}
 
     def _note(self, kind: str, loss: Cost) -> None:
         self.drawn = True

@@ -11,6 +11,7 @@ from typing import Any
 from spark_jobs.application.count_statistics import Counts
 from spark_jobs.application.draft import draft, versions
 from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
+from spark_jobs.application.federated import agreed, noise_of, open_silo
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.refusal_guard import RecordingNoise, forbid_refusal
 from spark_jobs.contract.account import AccountState
@@ -143,8 +144,14 @@ def run_uncharged(
     """Write an uncharged draft, stamped UNCHARGED, directly into ``output``; return the URI of its manifest.
 
     Raises:
-        InvalidRequest: the table, its schema or the configuration does not fit, or ``output`` contains a release.
+        InvalidRequest: the table, its schema or the configuration does not fit, ``output`` contains a release, or the
+            request names a federation.
     """
+    if request.federation is not None:
+        raise InvalidRequest(
+            "federation", value=request.federation.name, requirement="must be left out of a draft that no ledger pays",
+            remedy="try the request on this silo's rows alone",
+        )  # fmt: skip
     manifest = f"{output.rstrip('/')}/release.json"
     if store.read(manifest) is not None:
         raise InvalidRequest(
@@ -165,10 +172,14 @@ def make_draw(
 ) -> ReleaseDraw:
     """Count the table and draw the noise, once; neither the exact counts nor the session outlive this.
 
+    The draw of a federation is that of all silos' rows.
+
     Raises:
         InvalidRequest: the table, its schema or the configuration does not fit; no noise was drawn.
+        FederationFailed: a silo or a server was missing or not right; nothing may be released.
     """
     preflight(request)
+    silo = None if request.federation is None else open_silo(request.federation)
     from spark_jobs.application.count_statistics import count, prepare
     from spark_jobs.application.session import open_session
     from spark_jobs.checks.input import warm_up
@@ -188,7 +199,10 @@ def make_draw(
         announcer.stage(ApplicationStage.DRAWING)
         failpoint("before_draw")
         # a fit in several passes reads the rows again, at coefficients that only noisy sums decide
-        draw = measure(request, counts, charge_id=charge_id, noise=noise)
+        if silo is None:
+            draw = measure(request, counts, charge_id=charge_id, noise=noise)
+        else:
+            draw = agreed(silo, measure(request, counts, charge_id=charge_id, noise=noise_of(silo)))
         failpoint("after_draw")
     finally:
         spark.stop()
@@ -218,14 +232,12 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
             shared = {"kinds": list(part.kinds), "measurement": measurement.to_dict()}
         else:
             measurements[part.kinds[0]] = measurement.to_dict()
-        events += [{"diagnostic": " + ".join(part.kinds), **event.to_dict()} for event in measurement.spendings]
-        spent = part.cost(
-            exact_sum(*(event.epsilon for event in measurement.spendings)),
-            exact_sum(*(event.delta for event in measurement.spendings)),
-        )
-        spendings = tuple(part.spending(event.label, event.epsilon, event.delta) for event in measurement.spendings)
-        parts.append(ReleasePart(kinds=part.kinds, cost=spent, spendings=spendings))
-        largest.append(recording.take_largest())
+        spent = [replace(event, epsilon=part.of_row(event.epsilon)) for event in measurement.spendings]
+        events += [{"diagnostic": " + ".join(part.kinds), **event.to_dict()} for event in spent]
+        cost = part.cost(exact_sum(*(event.epsilon for event in spent)), exact_sum(*(event.delta for event in spent)))
+        spendings = tuple(part.spending(event.label, event.epsilon, event.delta) for event in spent)
+        parts.append(ReleasePart(kinds=part.kinds, cost=cost, spendings=spendings))
+        largest.append(recording.take_largest(times=part.noise_factor))
     return ReleaseDraw(
         charge_id=charge_id,
         request_sha256=request.sha256,

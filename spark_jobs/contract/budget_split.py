@@ -9,13 +9,16 @@ rounded down, so that their sum never exceeds the budget.
 A change of a unit of up to ``k`` rows is a sequence of ``k`` changes of one row. A mechanism that is ``(e, d)``-DP for
 one row is therefore ``(k e, d (e^(k e) - 1) / (e^e - 1))``-DP for the unit (group privacy: Vadhan 2017, lemma 2.2). It
 runs at ``e = epsilon / k``, and at the ``d`` for which the unit's delta equals the part's share.
+
+In a federation the noise is larger than that of one table by a public factor ``f``. The mechanisms are told ``e / f``,
+so that what is said of errors is true, and the silo asks for noise at ``e``, which is what is charged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
 from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import KEPT_DIGITS, MAX_DIGITS, MAX_GROUP_EPSILON, Budget, delta_of_rows
@@ -36,11 +39,13 @@ class BudgetPart:
         diagnostics: one diagnostic, or several that share one noisy release.
         granted: what the part may cost, for a whole privacy unit.
         max_rows: the most rows that one unit may have.
+        noise_factor: how many times the noise is that of one table at the same cost (``Agreement.noise_factor``).
     """
 
     diagnostics: tuple[Options, ...]
     granted: Budget
     max_rows: int
+    noise_factor: Decimal = Decimal(1)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -54,8 +59,19 @@ class BudgetPart:
 
     @property
     def epsilon_per_row(self) -> Decimal:
-        """The epsilon that the mechanisms may spend for one row."""
-        return _part(self.granted.epsilon, Decimal(1), Decimal(self.max_rows))
+        """The epsilon whose noise the mechanisms reckon with, for one row: that of one table."""
+        part = _part(self.granted.epsilon, Decimal(1), self.max_rows * self.noise_factor)
+        if self.noise_factor == 1:
+            return part
+        # a little less, so that the rounding in ``of_row`` cannot push the sum above what is granted
+        return part - 1000 * Decimal(1).scaleb(max(part.adjusted() + 1, 0) - KEPT_DIGITS)
+
+    def of_row(self, epsilon: Decimal) -> Decimal:
+        """The cost for one row of noise that is that of one table at ``epsilon``, rounded up to digits of a cost."""
+        if self.noise_factor == 1:
+            return epsilon
+        with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):
+            return (epsilon * self.noise_factor).quantize(Decimal(1).scaleb(-KEPT_DIGITS - 2))
 
     @property
     def delta_per_row(self) -> Decimal:
@@ -89,6 +105,7 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     separate = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
     groups = tuple((options,) for options in request.diagnostics) if separate else _groups(request.diagnostics)
     everything, approximate = _weight(request.diagnostics), _weight_of_delta(request.diagnostics)
+    agreement = None if request.federation is None else request.federation.agreement
     return tuple(
         BudgetPart(
             diagnostics=group,
@@ -97,6 +114,7 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
                 delta=_part(request.budget.delta, _weight_of_delta(group), approximate),
             ),
             max_rows=request.unit.max_rows,
+            noise_factor=Decimal(1) if agreement is None else agreement.noise_factor,
         )
         for group in groups
     )

@@ -31,15 +31,46 @@ def preflight(request: TableRequest) -> None:
 
     Raises:
         InvalidRequest: a part of the budget is too small for the diagnostics that it pays for, there would be too many
-            counts, or the table lacks columns that are read, or has them with other types.
+            counts, the table lacks columns that are read, or has them with other types, or the silos of a federation
+            have agreed on something else.
     """
     if isinstance(request, ReleaseRequest):
+        require_agreed(request)
         require_budget(request)
         require_size(request)
     if isinstance(request, StreamRequest):
         require_stream(request)
     if request.table.columns is not None:
         check_columns(request, {column.name: column.type for column in request.table.columns})
+
+
+def require_agreed(request: ReleaseRequest) -> None:
+    """Reject a request with a federation whose silos have not agreed on it.
+
+    Raises:
+        InvalidRequest: its shared part or its epsilon differs, or not every server adds the whole noise.
+    """
+    agreement = None if request.federation is None else request.federation.agreement
+    if agreement is None:
+        return
+    if agreement.request_sha256 != request.shared_sha256:
+        raise InvalidRequest(
+            "federation.agreement.request_sha256", value=agreement.request_sha256,
+            requirement=f"must be the hash of what this request shares with the other silos', {request.shared_sha256}",
+            remedy="request what was agreed on, or agree anew",
+        )  # fmt: skip
+    if agreement.epsilon != request.budget.epsilon:
+        raise InvalidRequest(
+            "budget.epsilon", value=plain(request.budget.epsilon),
+            requirement=f"must be what the silos have agreed on, {plain(agreement.epsilon)}",
+            remedy="request that epsilon, or agree on another",
+        )  # fmt: skip
+    if agreement.colluding != len(agreement.servers) - 1:
+        raise InvalidRequest(
+            "federation.agreement.colluding", value=agreement.colluding,
+            requirement=f"must be {len(agreement.servers) - 1}, all servers but one, for a request",
+            remedy="agree anew, so that each server adds the whole noise",
+        )  # fmt: skip
 
 
 def require_budget(request: ReleaseRequest) -> None:

@@ -8,8 +8,10 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import check_feature
+from spark_jobs.contract.federation import OF_ONE_SILO, Federation, require_add_remove, require_linear
 from spark_jobs.contract.options import DIAGNOSTICS, Options, Statistic
-from spark_jobs.contract.table_request import TableRequest
+from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.table_request import TableRequest, canonical_sha256
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring
 from spark_jobs.contract.values import did_you_mean
 
@@ -23,12 +25,19 @@ class ReleaseRequest(TableRequest):
             of the request needs is not read.
         scoring: the public rule for scores outside [0, 1].
         diagnostics: what to release; each kind at most once.
+        federation: a registered federation, whose silos' rows are released together; None for one table.
     """
 
     label: Label | None = None
     model: Model | None = None
     scoring: Scoring = Scoring()
     diagnostics: Annotated[tuple[SerializeAsAny[Options], ...], Field(min_length=1)]
+    federation: Federation | None = None
+
+    @field_validator("federation", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
 
     @field_validator("diagnostics", mode="before")
     @classmethod
@@ -67,10 +76,22 @@ class ReleaseRequest(TableRequest):
                 )
             options.check(self)
         self._check_needed()
+        if self.federation is not None:
+            self._check_federated()
         if isinstance(self.model, (LinearModel, LogisticModel)):
             for feature in self.model.coefficients:
                 check_feature(feature)
         return self
+
+    def _check_federated(self) -> None:
+        require_add_remove(self.neighbours)
+        if self.budget.delta:
+            raise InvalidRequest(
+                "budget.delta", value=plain(self.budget.delta), requirement="must be 0 with a federation",
+                remedy="leave it out: the servers' noise has pure privacy",
+            )  # fmt: skip
+        for options in self.diagnostics:
+            require_linear(options.kind, dict(options))
 
     def _check_needed(self) -> None:
         for options in self.diagnostics:
@@ -84,6 +105,24 @@ class ReleaseRequest(TableRequest):
                     "model", requirement=f"is required by {options.kind}",
                     remedy="name the source of scores or fitted values, e.g. a column of scores",
                 )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; decimals as strings. Without a federation there is no such field, nor was there before."""
+        fields = super().to_dict()
+        if self.federation is None:
+            del fields["federation"]
+        return fields
+
+    @property
+    def shared_sha256(self) -> str:
+        """The hash of what the silos of a federation have in common: every field that is not in ``OF_ONE_SILO``.
+
+        The path of a saved pipeline is left out too, if there is the hash of its content.
+        """
+        fields: dict[str, Any] = {name: value for name, value in self.to_dict().items() if name not in OF_ONE_SILO}
+        if (fields["model"] or {}).get("sha256") is not None:
+            del fields["model"]["path"]
+        return canonical_sha256(fields)
 
     @property
     def uses_label(self) -> bool:

@@ -1,4 +1,4 @@
-"""``python -m spark_jobs.federation``: keys of a participant, and a server's side of a federated release.
+"""``python -m spark_jobs.federation``: keys, agreements, and a server's side of a federated release.
 
 Exit codes: 0 done, 1 the release ended without a result, or a file or store failed; 2 refused.
 """
@@ -10,10 +10,18 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from spark_jobs.contract.agreement import Agreement, Participant, Server
 from spark_jobs.contract.documents import parse_json
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.federation.agreement import Agreement, Keys
+from spark_jobs.contract.federation import FEDERATIONS_VARIABLE, Federation, Registration, registered_file
+from spark_jobs.contract.preflight import preflight
+from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.request_documents import load_fields
+from spark_jobs.contract.tables import SparkMLModel
+from spark_jobs.federation.agreement import Keys, silo_of
 from spark_jobs.federation.exchange import FederationFailed, Summing
 
 
@@ -34,15 +42,62 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _keys(given: argparse.Namespace) -> None:
     keys = Keys.generate()
     public = keys.public(given.name)
-    descriptor = os.open(given.out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(keys.to_text())
+    _write_new(Path(given.out), keys.to_text(), mode=0o600)
     sys.stdout.write(f"{public.model_dump_json()}\n")
+
+
+def _agree(given: argparse.Namespace) -> None:
+    request = ReleaseRequest.parse({**load_fields(given.request), "federation": "agreed"})
+    if isinstance(request.model, SparkMLModel) and request.model.sha256 is None:
+        raise InvalidRequest(
+            "model.sha256", requirement="is required of a pipeline that several silos use",
+            remedy="give the hash that `dp-budget hash-pipeline` prints",
+        )  # fmt: skip
+    agreement = Agreement(
+        session=given.session,
+        request_sha256=request.shared_sha256,
+        epsilon=request.budget.epsilon,
+        silos=tuple(Participant.parse(_document(path, "silo")) for path in given.silo),
+        servers=tuple(
+            Server.parse({**_document(path, "server"), "folder": folder})
+            for path, _, folder in (entry.partition("=") for entry in given.server)
+        ),
+        colluding=len(given.server) - 1,
+        silos_per_person=given.silos_per_person,
+        wait_seconds=given.wait_seconds,
+    )
+    preflight(request.model_copy(update={"federation": Federation(name="agreed", agreement=agreement)}))
+    sys.stdout.write(f"{agreement.model_dump_json(indent=2)}\n")
+
+
+def _join(given: argparse.Namespace) -> None:
+    agreement = Agreement.parse(_document(given.agreement, "agreement"))
+    text = Path(given.keys).read_text(encoding="ascii")
+    silo = silo_of(agreement, Keys.from_text(text))
+    registration = Registration(account=given.account, agreement=agreement)
+    folder = {FEDERATIONS_VARIABLE: given.folder or os.environ.get(FEDERATIONS_VARIABLE, "")}
+    name = Federation(name=given.name).name
+    _write_new(registered_file(folder, name, "keys"), text, mode=0o600)
+    _write_new(registered_file(folder, name, "json"), registration.model_dump_json(indent=2), mode=0o644)
+    sys.stdout.write(
+        f"silo {silo} takes part in {name} once, for epsilon {plain(agreement.epsilon)} of account {given.account}; "
+        f"silos: {', '.join(member.name for member in agreement.silos)}; "
+        f"servers: {', '.join(server.name for server in agreement.servers)}\n"
+    )
+
+
+def _write_new(path: Path, text: str, *, mode: int) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+        file.write(text)
+
+
+def _document(path: str, what: str) -> Any:
+    return parse_json(Path(path).read_bytes(), what=what)
 
 
 def _serve(given: argparse.Namespace) -> None:
     keys = Keys.from_text(Path(given.keys).read_text())
-    agreement = Agreement.parse(parse_json(Path(given.agreement).read_bytes(), what="agreement"))
+    agreement = Agreement.parse(_document(given.agreement, "agreement"))
     server = Summing(
         agreement=agreement,
         keys=keys,
@@ -61,6 +116,33 @@ def _parser() -> argparse.ArgumentParser:
     keys.add_argument("--name", required=True, help="of lower-case letters, digits and hyphens")
     keys.add_argument("--out", required=True, metavar="FILE", help="a new file, which its owner alone can read")
     keys.set_defaults(run=_keys)
+    agree = commands.add_parser("agree", help="print the agreement of silos and servers on a request")
+    agree.add_argument("request", metavar="REQUEST", help="one silo's request; table, account and output may differ")
+    agree.add_argument("--session", required=True, help="a text that no other release of these participants has")
+    agree.add_argument(
+        "--silo", required=True, action="append", metavar="FILE", help="what `keys` printed for a silo; once for each"
+    )
+    agree.add_argument(
+        "--server",
+        required=True,
+        action="append",
+        metavar="FILE=FOLDER",
+        help="what `keys` printed for a server, and the folder or URI where it meets the silos; once for each",
+    )
+    agree.add_argument(
+        "--silos-per-person", type=int, default=1, help="the most silos that hold rows of one person (default: 1)"
+    )
+    agree.add_argument(
+        "--wait-seconds", type=float, default=3600.0, help="how long each waits for the others (default: 3600)"
+    )
+    agree.set_defaults(run=_agree)
+    join = commands.add_parser("join", help="register an agreement for one account of this silo")
+    join.add_argument("agreement", metavar="AGREEMENT.json")
+    join.add_argument("--name", required=True, help="under which requests name it")
+    join.add_argument("--account", required=True, help="the account whose requests may take part")
+    join.add_argument("--keys", required=True, metavar="FILE", help="this silo's private keys, which are copied")
+    join.add_argument("--folder", help=f"of registered federations (default: that of {FEDERATIONS_VARIABLE})")
+    join.set_defaults(run=_join)
     serve = commands.add_parser("serve", help="sum shares and add noise until all silos have ended")
     serve.add_argument("agreement", metavar="AGREEMENT.json")
     serve.add_argument("--server", required=True, help="this server's name in the agreement")

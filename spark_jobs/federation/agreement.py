@@ -1,107 +1,18 @@
-"""What silos and servers agree on before a federated release, and the keys of each of them."""
+"""The keys of a silo or a server; what all of them agree on is ``contract.agreement``."""
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Annotated, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from pydantic import Field, model_validator
 
+from spark_jobs.contract.agreement import Agreement as Agreement
+from spark_jobs.contract.agreement import Participant as Participant
+from spark_jobs.contract.agreement import Server as Server
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.values import Frozen
-
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
-PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-
-class Participant(Frozen):
-    """A silo or a server, as the others know it.
-
-    Attributes:
-        name: of lower-case letters, digits and hyphens; no other participant has it.
-        signing_key: verifies its messages; an Ed25519 public key in hexadecimal.
-        encryption_key: encrypts messages to it; an X25519 public key in hexadecimal.
-    """
-
-    name: Name
-    signing_key: PublicKey
-    encryption_key: PublicKey
-
-
-class Server(Participant):
-    """A server and the folder that it and the silos exchange objects in.
-
-    Attributes:
-        folder: an absolute path or URI of a store with exclusive create. Only the server and the silos may write there.
-    """
-
-    folder: Annotated[str, Field(min_length=1, max_length=1000)]
-
-
-class Agreement(Frozen):
-    """One federated release: who takes part, and what it may cost.
-
-    Attributes:
-        session: a text that no other release of these participants has.
-        request_sha256: hash of what is released, in hexadecimal.
-        epsilon: the cost of the release. No round may ask for less noise; the total is kept by each silo's measurement,
-            since rounds on disjoint rows are paid for once.
-        silos: at least two.
-        servers: at least two, of owners that do not all collude.
-        colluding: how many servers may collude without harm to the guarantee of the noise.
-        silos_per_person: the largest number of silos that hold rows of one person.
-        wait_seconds: how long a participant waits for another in each round.
-
-    Raises:
-        InvalidRequest: names or keys are not all different, or a number does not fit the participants.
-    """
-
-    session: Annotated[str, Field(min_length=1, max_length=200)]
-    request_sha256: PublicKey
-    epsilon: Decimal = Field(gt=0)
-    silos: Annotated[tuple[Participant, ...], Field(min_length=2, max_length=1000)]
-    servers: Annotated[tuple[Server, ...], Field(min_length=2, max_length=20)]
-    colluding: Annotated[int, Field(ge=0)] = 1
-    silos_per_person: Annotated[int, Field(ge=1)] = 1
-    wait_seconds: Annotated[float, Field(gt=0, le=7 * 86400)] = 3600.0
-
-    @model_validator(mode="after")
-    def _of_different_participants(self) -> Self:
-        everybody = (*self.silos, *self.servers)
-        for what, values in (
-            ("name", [participant.name for participant in everybody]),
-            ("signing_key", [participant.signing_key for participant in everybody]),
-            ("encryption_key", [participant.encryption_key for participant in everybody]),
-            ("folder", [server.folder.rstrip("/") for server in self.servers]),
-        ):
-            twice = sorted({value for value in values if values.count(value) > 1})
-            if twice:
-                raise InvalidRequest(
-                    what, value=twice[0], requirement="must be of one participant alone", remedy="give each its own"
-                )
-        for what, value, limit in (
-            ("colluding", self.colluding, len(self.servers) - 1),
-            ("silos_per_person", self.silos_per_person, len(self.silos)),
-        ):
-            if value > limit:
-                raise InvalidRequest(
-                    what,
-                    value=value,
-                    requirement=f"must be at most {limit} here",
-                    remedy="lower it, or add participants",
-                )
-        return self
-
-    @property
-    def sha256(self) -> str:
-        """The hash that every message of this release carries."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+from spark_jobs.contract.federation import registered_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,3 +63,38 @@ class Keys:
             signing_key=self.signing.public_key().public_bytes_raw().hex(),
             encryption_key=self.encryption.public_key().public_bytes_raw().hex(),
         )
+
+
+def registered_keys(environ: Mapping[str, str], name: str) -> Keys:
+    """The private keys of this silo, which lie beside the registered federation of this name.
+
+    Raises:
+        InvalidRequest: there are none.
+    """
+    path = registered_file(environ, name, "keys")
+    try:
+        return Keys.from_text(path.read_text(encoding="ascii"))
+    except (OSError, UnicodeDecodeError):
+        raise InvalidRequest(
+            "federation",
+            value=name,
+            requirement="must be registered with this silo's keys, in a file that can be read",
+            remedy=f"mount {path.name} beside the registration",
+        ) from None
+
+
+def silo_of(agreement: Agreement, keys: Keys) -> str:
+    """The name of the silo whose keys these are.
+
+    Raises:
+        InvalidRequest: they are the keys of no silo of the agreement.
+    """
+    own = keys.public("own").signing_key
+    for silo in agreement.silos:
+        if silo.signing_key == own:
+            return silo.name
+    raise InvalidRequest(
+        "keys",
+        requirement=f"must be those of a silo of the agreement: {', '.join(silo.name for silo in agreement.silos)}",
+        remedy="use the keys whose public parts are in the agreement",
+    )

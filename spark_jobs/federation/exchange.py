@@ -77,6 +77,21 @@ class Silo(_Meeting):
     def __post_init__(self) -> None:
         _require_own(self.agreement.silos, self.silo, self.keys)
 
+    def require_unrefused(self) -> None:
+        """Fail at once if a server has refused a round: nothing of this release can be published any more.
+
+        Raises:
+            FederationFailed: a server has.
+        """
+        for server in self.agreement.servers:
+            store, turn = open_store(server.folder), 0
+            while (content := store.read(_sum_uri(server, turn))) is not None:
+                try:
+                    self._opened(content, server, turn, kinds=("sum", "end"))
+                except MessageRejected as problem:
+                    raise FederationFailed(str(problem)) from None
+                turn += 1
+
     def exchange(self, values: Int64Array, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
         """Share a vector with the servers, and return the noisy sum of all silos' vectors.
 
@@ -153,6 +168,9 @@ class Silo(_Meeting):
     def _answer(self, server: Server, turn: int, *, kinds: tuple[str, ...]) -> tuple[Header, bytes]:
         store = open_store(server.folder)
         content = self._wait(lambda: store.read(_sum_uri(server, turn)), for_whom=f"server {server.name}")
+        return self._opened(content, server, turn, kinds=kinds)
+
+    def _opened(self, content: bytes, server: Server, turn: int, *, kinds: tuple[str, ...]) -> tuple[Header, bytes]:
         header, payload = read(
             content,
             agreement=self.agreement,

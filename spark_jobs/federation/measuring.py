@@ -11,10 +11,10 @@ and method; a test compares each with the pooled table's, bit for bit. The relat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from threading import Barrier, BrokenBarrierError
-from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.federation import LINEAR as LINEAR
+from spark_jobs.contract.federation import require_add_remove, require_linear
+from spark_jobs.contract.privacy import KEPT_DIGITS, MAX_DIGITS, Neighbours, exact_decimal
 from spark_jobs.contract.release import PRIVATE
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw
 from spark_jobs.federation.ustat import UStat
@@ -33,23 +35,6 @@ D = TypeVar("D", bound=Draw)
 
 Exchange: TypeAlias = Callable[[Int64Array, Cost, int], Int64Array]
 """(a silo's vector, epsilon, its 1-norm sensitivity) -> the noisy sum of all silos' vectors."""
-
-LINEAR: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
-    {
-        "auc": ("counts",),
-        "average_precision": ("counts", "weighted_counts"),
-        "binned_residuals": ("auto", "fixed_bins"),
-        "binormal_roc": ("counts",),
-        "calibration": ("auto", "fixed_bins"),
-        "confusion_matrix": (None,),
-        "ecdf": (None,),
-        "linear_fit": ("laplace",),
-        "linear_regression": ("auto", "noisy_moments"),
-        "residual_plot": (None,),
-        "roc_curve": ("auto", "equi_depth", "fixed_cells", "tree"),
-    }
-)
-"""The methods of each kind that work on sums over silos; None for a kind without methods."""
 
 
 def measure_together(
@@ -110,29 +95,9 @@ def measure_in_silo(
     Raises:
         InvalidRequest: as for ``measure_together``.
     """
-    _require_linear(diagnostic.kind, options)
+    require_linear(diagnostic.kind, options)
+    require_add_remove(options.get("neighbours", Neighbours.ADD_REMOVE))
     return diagnostic.measure(statistic, noise=SiloNoise(exchange, guarantee=guarantee), **options)
-
-
-def _require_linear(kind: str, options: Mapping[str, Any]) -> None:
-    methods = LINEAR.get(kind, ())
-    if not methods:
-        raise InvalidRequest(
-            "kind", value=kind, requirement=f"must be one of {', '.join(LINEAR)}", remedy="pool the tables"
-        )
-    method = options.get("method", None if None in methods else "auto")
-    if method not in methods:
-        raise InvalidRequest(
-            "method",
-            value=method,
-            requirement=f"must be {' or '.join(str(name) for name in methods)} for silos",
-            remedy="name it, or pool the tables",
-        )
-    neighbours = options.get("neighbours", Neighbours.ADD_REMOVE)
-    if neighbours != Neighbours.ADD_REMOVE:
-        raise InvalidRequest(
-            "neighbours", value=neighbours, requirement="must be add_remove for silos", remedy="leave it out"
-        )
 
 
 class SiloNoise:
@@ -141,11 +106,15 @@ class SiloNoise:
     Args:
         exchange: sends this silo's vector, with epsilon and its 1-norm sensitivity, and returns the published sum.
         guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
+        factor: how many times the silos' noise is that of one table (``Agreement.noise_factor``). A measurement that
+            asks for the noise of one table at some epsilon gets noise of that size, and its cost is so many times that
+            epsilon.
     """
 
-    def __init__(self, exchange: Exchange, *, guarantee: str) -> None:
+    def __init__(self, exchange: Exchange, *, guarantee: str, factor: Decimal = Decimal(1)) -> None:
         self._exchange = exchange
         self._guarantee = guarantee
+        self._factor = factor
 
     @property
     def guarantee(self) -> str:
@@ -159,7 +128,15 @@ class SiloNoise:
 
     def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
         """The sum over silos of ``values``, plus noise; see ``UStat.noisy_sum``."""
-        return self._exchange(np.asarray(values, dtype=np.int64), epsilon, l1_sensitivity)
+        return self._exchange(np.asarray(values, dtype=np.int64), self._cost(epsilon), l1_sensitivity)
+
+    def _cost(self, epsilon: Cost) -> Cost:
+        """The cost of the noise of one table at ``epsilon``, rounded down to digits that can be written."""
+        if self._factor == 1:
+            return epsilon
+        exact = epsilon if isinstance(epsilon, Decimal) else exact_decimal(epsilon)
+        with localcontext(prec=2 * MAX_DIGITS, rounding=ROUND_FLOOR):
+            return (exact * self._factor).quantize(Decimal(1).scaleb(-KEPT_DIGITS))
 
     def gaussian(self, values: NDArray[Any], *, rho: Cost, l2_sensitivity: float) -> Int64Array:
         """Refused: shares of discrete Gaussian noise do not add up to discrete Gaussian noise."""

@@ -13,6 +13,9 @@ post-processing. So the sum of vectors whose neighbours differ by at most ``l1_s
 ``epsilon``-DP for ``scale >= l1_sensitivity / epsilon``, against all who see it and up to ``contributors - k`` of the
 contributors together.
 
+A contributor that adds the whole noise may add noise of any scale: the digits of a geometric variable in base ``m`` are
+independent, since ``a^(d_0 + d_1 m + ...) = a^d_0 (a^m)^d_1 ...``, and each is geometric below ``m``.
+
 Sampling is exact, by inversion: a variable is the number of distribution values at or below a uniform number ``U``. The
 first 64 bits of ``U`` decide but for a chance of about 2^-64 per distribution value; then more bits of ``U`` and more
 digits of the distribution are computed until they decide.
@@ -36,8 +39,11 @@ from spark_jobs.mechanisms.noise import Cost, laplace_scale
 
 MAX_SCALE = 10_000.0
 """The table of a distribution has about ``45 * scale`` values."""
+MAX_WHOLE_SCALE = 1e12
+"""The largest scale of noise that each contributor adds whole."""
+_BASE = 1 << 12
 _WORD = 1 << 64
-_DIGITS = 40
+_DIGITS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +57,9 @@ class NoiseShare:
         colluding: how many of them may be absent, or may tell others their shares, without harm to the guarantee.
 
     Raises:
-        InvalidRequest: epsilon is not a finite number above 0, or so small that the scale exceeds ``MAX_SCALE``; no
-            contributor remains that neither colludes nor is absent.
+        InvalidRequest: epsilon is not a finite number above 0, or so small that the scale exceeds ``MAX_SCALE``, or
+            ``MAX_WHOLE_SCALE`` if each adds the whole noise; or no contributor remains that neither colludes nor is
+            absent.
     """
 
     epsilon: Cost
@@ -68,12 +75,13 @@ class NoiseShare:
                 requirement=f"must be from 0 to {self.contributors - 1} for {self.contributors} contributors of noise",
                 remedy="name fewer, or let more contribute",
             )
-        if self.scale > MAX_SCALE:
+        limit = MAX_WHOLE_SCALE if self.honest == 1 else MAX_SCALE
+        if self.scale > limit:
             raise InvalidRequest(
                 "epsilon",
                 value=self.epsilon,
-                requirement=f"must be at least {self.l1_sensitivity}/{MAX_SCALE:.0f} for shared noise",
-                remedy="spend more, or let one party add the whole noise",
+                requirement=f"must be at least {self.l1_sensitivity}/{limit:.0f} for shared noise",
+                remedy="spend more, or let each contributor add the whole noise (colluding: all but one)",
             )
 
     @property
@@ -98,12 +106,35 @@ class NoiseShare:
 
 
 def negative_binomials(count: int, *, parts: int, scale: float, noise: Words) -> Int64Array:
-    """``count`` independent exact draws of ``NB(1/parts, exp(-1/scale))``; ``parts`` of them add up to a geometric."""
-    table = _table(parts, scale)
+    """``count`` independent exact draws of ``NB(1/parts, exp(-1/scale))``; ``parts`` of them add up to a geometric.
+
+    Args:
+        count: how many.
+        parts: at least 1.
+        scale: at most ``MAX_SCALE``, or ``MAX_WHOLE_SCALE`` for one part.
+        noise: source of uniform bits.
+    """
+    if scale <= MAX_SCALE:
+        return _inverted(count, _Law(parts=parts, scale=scale), noise)
+    digit = _inverted(count, _Law(parts=parts, scale=scale, below=_BASE), noise)
+    return digit + _BASE * negative_binomials(count, parts=parts, scale=scale / _BASE, noise=noise)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Law:
+    """``NB(1/parts, exp(-1/scale))``; given that it is below a bound, if there is one (then ``parts`` is 1)."""
+
+    parts: int
+    scale: float
+    below: int | None = None
+
+
+def _inverted(count: int, law: _Law, noise: Words) -> Int64Array:
+    table = _table(law)
     words = noise.words(count)
     drawn = np.searchsorted(table, words, side="right").astype(np.int64)
     for place in np.flatnonzero(_undecided(table, words)):
-        drawn[place] = _refined(int(words[place]), parts, scale, noise)
+        drawn[place] = _refined(int(words[place]), law, noise)
     return drawn
 
 
@@ -122,12 +153,12 @@ def _undecided(table: UInt64Array, words: UInt64Array) -> BoolArray:
 
 
 @lru_cache(maxsize=16)
-def _table(parts: int, scale: float) -> UInt64Array:
+def _table(law: _Law) -> UInt64Array:
     """``floor(2^64 P(X <= x))`` for ``x = 0, 1, ...``, each at most one off, until it is ``2^64 - 2`` or more."""
     entries: list[int] = []
     with decimal.localcontext(prec=_DIGITS):
         total = Decimal(0)
-        for probability in _probabilities(parts, scale):
+        for probability in _probabilities(law):
             total += probability
             entries.append(min(int(total * _WORD), _WORD - 1))
             if entries[-1] >= _WORD - 2:
@@ -135,38 +166,42 @@ def _table(parts: int, scale: float) -> UInt64Array:
     return np.array(entries, dtype=np.uint64)
 
 
-def _probabilities(parts: int, scale: float) -> Iterator[Decimal]:
+def _probabilities(law: _Law) -> Iterator[Decimal]:
     """The probabilities of 0, 1, ... in the present precision; ``_error`` bounds their sums' errors."""
-    ratio = (-1 / Decimal(scale)).exp()
+    ratio, parts = (-1 / Decimal(law.scale)).exp(), law.parts
     probability = ((1 - ratio).ln() / parts).exp()
-    for value in itertools.count(1):
+    if law.below is not None:
+        probability /= 1 - (-law.below / Decimal(law.scale)).exp()
+    for value in itertools.count(1) if law.below is None else range(1, law.below + 1):
         yield probability
         # (r + value - 1) / value with r = 1 / parts
         probability *= ratio * (1 + parts * (value - 1)) / (parts * value)
 
 
 def _error(value: int, digits: int) -> Decimal:
-    """A bound on the error of ``P(X <= value)``: ``1 - ratio`` loses up to 4 digits, each of the steps 4 units."""
-    return (value + 2) * Decimal(10) ** (6 - digits)
+    """A bound on the error of ``P(X <= value)``: ``1 - ratio`` loses up to 12 digits, each of the steps 4 units."""
+    return (value + 2) * Decimal(10) ** (14 - digits)
 
 
-def _refined(word: int, parts: int, scale: float, noise: Words) -> int:
+def _refined(word: int, law: _Law, noise: Words) -> int:
     """The draw whose uniform number begins with the bits of ``word``; more bits are drawn until they decide."""
     bits, result = 64, None
     while result is None:
         word, bits = (word << 64) | int(noise.words(1)[0]), bits + 64
-        result = _decided(word, bits, parts, scale)
+        result = _decided(word, bits, law)
     return result
 
 
-def _decided(word: int, bits: int, parts: int, scale: float) -> int | None:
+def _decided(word: int, bits: int, law: _Law) -> int | None:
     """The draw for every uniform number that begins with these bits, or None if they differ."""
     with decimal.localcontext(prec=_DIGITS + bits) as context:
         low, high = Decimal(word) / (1 << bits), Decimal(word + 1) / (1 << bits)
         total = Decimal(0)
-        for value, probability in enumerate(_probabilities(parts, scale)):
+        for value, probability in enumerate(_probabilities(law)):
             total += probability
             error = _error(value, context.prec)
+            if law.below is not None and value == law.below - 1:
+                return value
             if total + error > low:
                 return value if total - error >= high else None
     return None

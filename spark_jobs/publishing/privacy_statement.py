@@ -63,6 +63,7 @@ def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, .
     return (
         Paragraph(heading="", text=promise(facts.cost, request.neighbours, request.unit)),
         Paragraph(heading="Who is protected", text=_protected(facts.cost, request)),
+        *_together(request),
         Paragraph(heading="What is taken for granted", text=_taken_for_granted(facts)),
         Paragraph(heading="What is not covered", text=_not_covered(request)),
         *_bought(facts),
@@ -175,6 +176,28 @@ def _protected(cost: Budget, request: ReleaseRequest) -> str:
         f"them all together{groups}. Rows without a value are left out. Someone who appears under several values is "
         f"protected for each value separately, and less for all values together.{lines}"
     )
+
+
+def _together(request: ReleaseRequest) -> tuple[Paragraph, ...]:
+    """Who released the rows together, and whom the promise holds against; empty for one table."""
+    agreement = None if request.federation is None else request.federation.agreement
+    if agreement is None:
+        return ()
+    silos, servers = ([member.name for member in members] for members in (agreement.silos, agreement.servers))
+    several = agreement.silos_per_person
+    appears = (
+        "The promise covers someone whose rows lie in one silo; who has rows in several is protected less."
+        if several == 1
+        else f"The promise covers someone's rows in up to {several} silos together."
+    )
+    text = (
+        f"The rows of {len(silos)} silos ({listed(silos)}) were counted where they are, and only noisy sums over all "
+        f"silos were published, by {len(servers)} servers ({listed(servers)}). Nobody sees the counts of one silo, and "
+        f"the promise holds, as long as one of the servers keeps to itself what it received and the noise that it "
+        f"added: up to {agreement.colluding} may collude. {appears} The figures are wrong if a silo or a server has "
+        "sent wrong numbers, which nothing checks."
+    )
+    return (Paragraph(heading="Who released this together", text=text),)
 
 
 def _grouped(request: ReleaseRequest) -> bool:

@@ -3,22 +3,24 @@
 import numpy as np
 import pytest
 
+from spark_jobs.contract import federation
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.fits import Bounded, CrossProductCells
+from spark_jobs.contract.options.fits import Bounded, CrossProductCells, LabelledRowCells
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics.diagnostic import diagnostic
-from spark_jobs.federation import measuring
 from spark_jobs.federation.measuring import LINEAR, measure_together
 from spark_jobs.federation.ustat import Curator, Masked, Servers
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics import CrossProducts, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import CrossProducts, LabelledRows, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
 
 SILOS = 4
 DESIGN = CrossProductCells(
     features=(Bounded(name="x", lower=0, upper=1),), outcome=Bounded(name="y", lower=0, upper=100)
 )
+
+ROWS = LabelledRowCells(features=DESIGN.features)
 
 
 def statistic_of(kind, rows, rng):
@@ -30,6 +32,8 @@ def statistic_of(kind, rows, rng):
         return lambda part: ResidualCounts.from_arrays(scores[part], values[part] - 20)
     if kind == "linear_regression":
         return lambda part: PointCounts.from_arrays(scores[part], values[part] / 100)
+    if kind == "logistic_fit":
+        return lambda part: LabelledRows.from_arrays({"x": scores[part]}, labels[part], design=ROWS)
     if kind == "linear_fit":
         return lambda part: CrossProducts.from_arrays({"x": scores[part]}, values[part], design=DESIGN)
     return lambda part: ScoreCounts.from_arrays(labels[part], scores[part], cells=1024)
@@ -74,7 +78,7 @@ def test_a_curve_from_servers_that_see_no_table_is_the_tables(way):
 
 def test_a_measurement_that_is_no_sum_differs_and_is_not_listed(monkeypatch):
     """The list is needed: a listed method that is not linear would be found by the first test of this file."""
-    monkeypatch.setattr(measuring, "LINEAR", {"linear_regression": ("noisy_stats",)})
+    monkeypatch.setattr(federation, "LINEAR", {"linear_regression": ("noisy_stats",)})
     silos, pooled = split_table("linear_regression")
     options = {"epsilon": 1, "method": "noisy_stats"}
     expected = diagnostic("linear_regression").measure(pooled, noise=SeededNoise(3), **options)
@@ -84,7 +88,7 @@ def test_a_measurement_that_is_no_sum_differs_and_is_not_listed(monkeypatch):
 
 
 def test_random_choices_and_gaussian_noise_end_in_one_line(monkeypatch):
-    monkeypatch.setattr(measuring, "LINEAR", {"auc": ("polynomial",), "linear_fit": ("gaussian",)})
+    monkeypatch.setattr(federation, "LINEAR", {"auc": ("polynomial",), "linear_fit": ("gaussian",)})
     for kind, options in (("auc", {"method": "polynomial"}), ("linear_fit", {"method": "gaussian", "delta": "1e-6"})):
         with pytest.raises(InvalidRequest, match="method: must release sums of counts alone for silos"):
             measure_together(diagnostic(kind), split_table(kind)[0], aggregation=Curator(), epsilon=1, **options)
@@ -96,6 +100,8 @@ def test_random_choices_and_gaussian_noise_end_in_one_line(monkeypatch):
         ("auc", {}, "method: got 'auto'; must be counts for silos"),
         ("roc_curve", {"method": "recursive_medians"}, "must be auto or equi_depth or fixed_cells or tree for silos"),
         ("confusion_matrix", {"method": "auto"}, "method: got 'auto'"),
+        ("residual_plot", {"method": "dawa"}, "method: got 'dawa'"),
+        ("roc_curve", {"method": "fixed_cells", "histogram": "mwem"}, "histogram: got 'mwem'; must be left out"),
         ("roc_curve", {"neighbours": Neighbours.REPLACE_ONE}, "neighbours: .*must be add_remove for silos"),
         ("roc_curve", {"epsilon": 0}, "epsilon: "),
         ("roc_comparison", {}, "kind: got 'roc_comparison'; must be one of auc, "),

@@ -84,6 +84,7 @@ class ReleaseArguments(TaskArguments, total=False):
     title: str | None
     record: str | None
     scoring: Mapping[str, Any] | None
+    federation: str | None
     runner: str
     master: str | None
     spark_conn_id: str

@@ -1,0 +1,50 @@
+"""Requests with a federation: what the administrator has registered becomes part of the request before it is charged.
+
+The release key of a federated release is its agreement's, in every silo and whatever task asks for it. So the ledger
+itself sees to it that an agreement is used once: a second release of it, of another snapshot or under another task,
+could share other counts under the same masks, or ask whether the counts have changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.federation import Registration
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.table_request import TableRequest
+
+
+def with_federation(request: ReleaseRequest, environ: Mapping[str, str] = os.environ) -> ReleaseRequest:
+    """``request`` with the registered agreement of the federation that it names; unchanged if it already has that one.
+
+    Raises:
+        InvalidRequest: the federation is not registered, or for another account, or the request itself gives an
+            agreement that is not the registered one.
+    """
+    federation = request.federation
+    if federation is None:
+        return request
+    registered = Registration.read(environ, federation.name)
+    if registered.account != request.account:
+        raise InvalidRequest(
+            "federation", value=federation.name,
+            requirement=f"must be registered for account {request.account}, and is for {registered.account}",
+            remedy="name that account, or have the federation registered for this one",
+        )  # fmt: skip
+    if federation.agreement not in (None, registered.agreement):
+        raise InvalidRequest(
+            "federation.agreement", requirement="is what the administrator has registered in a charged request",
+            remedy="give the federation's name alone",
+        )  # fmt: skip
+    completed = federation.model_copy(update={"agreement": registered.agreement})
+    return request.model_copy(update={"federation": completed})
+
+
+def key_of(request: TableRequest, key: object) -> str:
+    """The key of a completed request's release: its agreement's if it has a federation, otherwise ``key``."""
+    federation = request.federation if isinstance(request, ReleaseRequest) else None
+    if federation is None or federation.agreement is None:
+        return str(key)
+    return f"federated/{federation.agreement.sha256}"

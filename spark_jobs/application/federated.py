@@ -1,0 +1,67 @@
+"""A silo's side of a federated release inside the application: its draw is that of all silos' rows.
+
+The rounds are in ``federation.exchange``. Every attempt at a release shares the same vectors under the same masks and
+gets the same sums, so that a run that starts again adopts them, and all silos end with the same noisy statistics and
+the same seed of the post-processing. Nothing is stored before all silos have made the same draw.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from spark_jobs.application.draw import ReleaseDraw
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.federation import Federation, Registration
+from spark_jobs.contract.release import PRIVATE
+from spark_jobs.federation.agreement import registered_keys, silo_of
+from spark_jobs.federation.exchange import FederationFailed, Silo, draw_hash
+from spark_jobs.federation.measuring import SiloNoise
+
+
+def open_silo(federation: Federation, environ: Mapping[str, str] = os.environ) -> Silo:
+    """This silo's side of a federation that has not failed; no row has been read yet.
+
+    Raises:
+        InvalidRequest: the federation is not registered here as the request was charged, the keys are no silo's, or
+            the release has ended without a result.
+    """
+    agreement = Registration.read(environ, federation.name).agreement
+    if agreement != federation.agreement:
+        raise InvalidRequest(
+            "federation",
+            value=federation.name,
+            requirement="must be registered on this machine as it was when the request was charged",
+            remedy="mount the same folder of federations everywhere, or leave uncharged drafts without a federation",
+        )
+    keys = registered_keys(environ, federation.name)
+    silo = Silo(agreement=agreement, keys=keys, silo=silo_of(agreement, keys))
+    try:
+        silo.require_unrefused()
+    except FederationFailed as failed:
+        raise InvalidRequest(
+            "federation",
+            value=federation.name,
+            requirement=f"must not have ended: {failed}",
+            remedy="agree on a new session with the other silos",
+        ) from None
+    return silo
+
+
+def noise_of(silo: Silo) -> SiloNoise:
+    """The sampler with which a measurement in this silo makes the draw of all silos' rows."""
+    return SiloNoise(silo.exchange, guarantee=PRIVATE, factor=silo.agreement.noise_factor)
+
+
+def agreed(silo: Silo, drawn: ReleaseDraw) -> ReleaseDraw:
+    """The draw, once all silos have made it.
+
+    Noisy values determine its seed, so that simulations in post-processing are the same in every silo.
+
+    Raises:
+        FederationFailed: the silos' draws differ, or a server did not answer.
+    """
+    sha256 = draw_hash([silo.agreement.sha256, drawn.measurements, drawn.shared, list(drawn.events)])
+    silo.end(sha256)
+    return replace(drawn, seed=int(sha256[:16], 16) >> 1)

@@ -1,0 +1,152 @@
+"""Federated releases: which requests can be one, what all silos' requests share, and what an administrator registers.
+
+A request names its federation and nothing else of it. Who the servers are, what the silos have agreed on, and which
+account may take part stand in a file that the administrator registers; the keys of the silo lie beside it. So nobody
+who writes requests can have a silo's counts shared with servers of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from spark_jobs.contract.agreement import Agreement, Name
+from spark_jobs.contract.documents import parse_json
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.values import Frozen
+
+FEDERATIONS_VARIABLE = "DP_DIAGNOSTICS_FEDERATIONS"
+"""Names the folder of registered federations, on the machines that reserve and that run the application."""
+
+LINEAR: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
+    {
+        "auc": ("counts",),
+        "average_precision": ("counts", "weighted_counts"),
+        "binned_residuals": ("auto", "fixed_bins"),
+        "binormal_roc": ("counts",),
+        "calibration": ("auto", "fixed_bins"),
+        "confusion_matrix": (None,),
+        "ecdf": (None,),
+        "linear_fit": ("laplace",),
+        "linear_regression": ("auto", "noisy_moments"),
+        "logistic_fit": ("laplace",),
+        "residual_plot": ("auto",),
+        "roc_curve": ("auto", "equi_depth", "fixed_cells", "tree"),
+    }
+)
+"""The methods of each kind that work on sums over silos; None for a kind without methods."""
+
+OF_ONE_SILO = frozenset({"account", "table", "block_expression", "output", "federation"})
+"""The fields of a request in which silos may differ; all others are the same in every silo."""
+
+
+class Federation(Frozen):
+    """The federation that a request names.
+
+    Attributes:
+        name: under which the administrator has registered it.
+        agreement: the registered agreement, which is filled in before the charge.
+    """
+
+    name: Name
+    agreement: Agreement | None = None
+
+
+class Registration(Frozen):
+    """One federated release, as the administrator of a silo has registered it.
+
+    Attributes:
+        account: the account whose requests may take part.
+        agreement: of all silos and servers.
+    """
+
+    account: Annotated[str, Field(min_length=1, max_length=200)]
+    agreement: Agreement
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str], name: str) -> Self:
+        """The federation that is registered under this name, in the folder that ``DP_DIAGNOSTICS_FEDERATIONS`` names.
+
+        Raises:
+            InvalidRequest: there is no such folder or federation, or its file is not one.
+        """
+        path = registered_file(environ, name, "json")
+        try:
+            content = path.read_bytes()
+        except OSError:
+            raise _unregistered(name) from None
+        try:
+            return cls.parse(parse_json(content, what="federation"))
+        except InvalidRequest as refused:
+            raise refused.within(f"federation {name}") from None
+
+
+def registered_file(environ: Mapping[str, str], name: str, ending: str) -> Path:
+    """The path of a registered federation's file: ``json`` has the registration, ``keys`` the silo's private keys.
+
+    Raises:
+        InvalidRequest: the environment names no folder.
+    """
+    folder = environ.get(FEDERATIONS_VARIABLE)
+    if not folder:
+        raise InvalidRequest(
+            FEDERATIONS_VARIABLE,
+            requirement="must name the folder of registered federations for a request with a federation",
+            remedy="have the administrator mount it",
+        )
+    return Path(folder) / f"{name}.{ending}"
+
+
+def _unregistered(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        "federation",
+        value=name,
+        requirement="must be one that the administrator of this silo has registered",
+        remedy="have it registered: `python -m spark_jobs.federation join`",
+    )
+
+
+def require_linear(kind: str, given: Mapping[str, Any]) -> None:
+    """Refuse a diagnostic that uses exact numbers otherwise than in sums over silos.
+
+    Args:
+        kind: of the diagnostic.
+        given: its options; a method that is left out is ``auto``.
+
+    Raises:
+        InvalidRequest: the kind or its method is not in ``LINEAR``, or a mechanism for histograms is named.
+    """
+    methods = LINEAR.get(kind, ())
+    if not methods:
+        raise InvalidRequest(
+            "kind", value=kind, requirement=f"must be one of {', '.join(LINEAR)} for silos", remedy="pool the tables"
+        )
+    method = given.get("method", None if None in methods else "auto")
+    if given.get("histogram") is not None:
+        raise InvalidRequest(
+            "histogram", value=given["histogram"], requirement="must be left out for silos", remedy="remove it"
+        )
+    if method not in methods:
+        raise InvalidRequest(
+            "method",
+            value=method,
+            requirement=f"must be {' or '.join(str(name) for name in methods)} for silos",
+            remedy="name it, or pool the tables",
+        )
+
+
+def require_add_remove(neighbours: Neighbours) -> None:
+    """Refuse a relation under which a silo would have to know the size of the pooled table.
+
+    Raises:
+        InvalidRequest: it is not ``ADD_REMOVE``.
+    """
+    if neighbours != Neighbours.ADD_REMOVE:
+        raise InvalidRequest(
+            "neighbours", value=neighbours, requirement="must be add_remove for silos", remedy="leave it out"
+        )
