@@ -1,13 +1,15 @@
 """The time that the pages of an account with many blocks take: ``python -m benchmarks.account_page``.
 
 An account of 10,000 days, as many as thirty years have, with ten charges to each, in SQLite. The account's page, the
-list of accounts and what ``dp-budget show --json`` prints, by turns with one bare query of the same 10,000 totals.
+list of accounts, what ``dp-budget show --json`` prints, and a charge to all blocks, by turns with one bare query of the
+same 10,000 totals.
 """
 
 from __future__ import annotations
 
 import sys
 from datetime import date, timedelta
+from itertools import count
 from pathlib import Path
 
 from sqlalchemy import create_engine, insert, select
@@ -19,9 +21,10 @@ from dp_operators.budget.overview import ChargeFilter
 from dp_operators.budget.schema import block_totals, charges
 from dp_operators.plugins import pages
 
-LIMIT = 0.3
+LIMIT, CHARGE_LIMIT = 0.3, 1.0
 CHARGES_OF_BLOCK = 10
 PAGE = "the account's page"
+CHARGE = "a charge to all blocks"
 
 
 def filled(folder: Path, blocks: int) -> PrivacyLedger:
@@ -66,10 +69,17 @@ def measure(folder: Path, *, blocks: int, repetitions: int) -> dict[str, Timing]
         with engine.connect() as connection:
             return connection.execute(select(block_totals)).all()
 
+    numbers = count()
+
+    def charge() -> object:
+        days = f"{date.today() - timedelta(days=blocks - 1)}..{date.today()}"
+        return ledger.reserve("visits", release=f"all/{next(numbers)}", epsilon="0.001", blocks=[days])
+
     cases = {
         PAGE: lambda: pages.account("ledger", ledger, "visits", ChargeFilter(), nonce="n"),
         "the list of accounts": lambda: pages.accounts("ledger", ledger, nonce="n"),
         "`dp-budget show --json`": lambda: account_json(ledger, ledger.account("visits")),
+        CHARGE: charge,
         "one bare query of the same rows": bare,
     }
     timings = alternate(cases, repetitions=repetitions)
@@ -84,14 +94,17 @@ def main() -> int:
     blocks = 500 if given.quick else 10_000
     with scratch_folder() as folder:
         timings = measure(folder, blocks=blocks, repetitions=given.repetitions)
-    page_times = timings[PAGE]
+    limits = {PAGE: LIMIT, CHARGE: CHARGE_LIMIT}
     report = Report(
         name="account_page",
         columns=(f"{blocks:,} blocks, {blocks * CHARGES_OF_BLOCK:,} charges", "clock", "processor time"),
         rows=[(name, str(timing), f"{timing.median_cpu:.2f} s") for name, timing in timings.items()],
         targets=[]
         if given.quick
-        else [Target(what=PAGE, target=f"under {LIMIT} s", outcome=str(page_times), met=page_times.median < LIMIT)],
+        else [
+            Target(what=name, target=f"under {limit:g} s", outcome=str(timings[name]), met=timings[name].median < limit)
+            for name, limit in limits.items()
+        ],
         figures={name: {"wall": timing.wall, "cpu": timing.cpu} for name, timing in timings.items()},
     )
     return publish(report, given.json)

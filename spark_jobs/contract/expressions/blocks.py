@@ -26,8 +26,8 @@ INTERVAL = "interval"
 MAX_BLOCKS = 400
 """The most blocks that one release may name."""
 
-MAX_CONSECUTIVE = 4_000
-"""The most blocks by time that it may name if they are consecutive: ten years of days."""
+MAX_CONSECUTIVE = 10_000
+"""The most blocks by time that it may name if they are consecutive: 27 years of days."""
 
 _TO = ".."
 _MIN_RANGE = 3
