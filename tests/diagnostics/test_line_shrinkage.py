@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.linear_regression import robust_intervals
+from spark_jobs.diagnostics.linear_regression.intervals import Simulated, half_widths_of_sums
+from spark_jobs.diagnostics.linear_regression.robust_intervals import critical_values, robust_half_widths
 from spark_jobs.diagnostics.linear_regression.shrinkage import HEIGHTS, SLOPES, shrunk_lines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
 
@@ -146,3 +150,66 @@ def test_no_sums_break_it(sums, cost, gaussian, neighbours):
 
 def _only(moments, which):
     return replace(moments, **{name: np.atleast_1d(getattr(moments, name)[which]) for name in SUMS})
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_critical_values_are_those_of_the_worst_law(confidence):
+    """Two-point laws with the second moment are missed at most as often as stated, and some exactly so often."""
+    shares, values = robust_intervals._SHARES, critical_values(confidence)
+    for i in (1, 20, 40, 55):
+        moment = shares[i] / (1 - shares[i])
+        half = values[i] * np.sqrt(1 + moment)
+        missed = []
+        for weight in np.linspace(0.02, 1, 99):
+            bias = np.sqrt(moment / weight)
+            beyond = stats.norm.sf(half - bias) + stats.norm.sf(half + bias)
+            missed.append(weight * beyond + (1 - weight) * 2 * stats.norm.sf(half))
+        assert max(missed) == pytest.approx(1 - confidence, abs=2e-3)
+    assert (np.diff(values) >= -1e-9).all()
+    assert values[0] == pytest.approx(stats.norm.isf((1 - confidence) / 2))
+
+
+def intervals(moments, exact, confidence=0.9):
+    """Which intervals of heights hold, those of many groups and those of each by itself, with their half-widths."""
+    shrunk, lines = shrunk_lines(moments), heights(moments)
+    robust = robust_half_widths(shrunk, PLACES, confidence).heights
+    alone = half_widths_of_sums(moments, PLACES, Simulated.drawn(seed=1, confidence=confidence)).heights
+    exact = heights(exact)
+    return (
+        (np.abs(shrunk.at(PLACES) - exact) <= robust, robust),
+        (np.abs(lines - exact) <= 2 * alone, 2 * alone),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.verify
+@pytest.mark.parametrize("law", ["normal", "heavy", "two kinds"])
+def test_intervals_of_many_groups_hold_on_average_where_those_of_single_groups_say_nothing(law):
+    random, held, ratios = np.random.default_rng(5), [], []
+    for seed in range(40):
+        apart = {
+            "normal": random.normal(size=(2, 130)),
+            "heavy": random.standard_t(3, size=(2, 130)) / np.sqrt(3),
+            "two kinds": 3 * (random.random((2, 130)) < 0.1),
+        }[law]
+        exact = exact_moments(-0.2 + 0.1 * apart[0], 0.6 + 0.2 * apart[1], rows=60.0)
+        (inside, widths), (_, own) = intervals(noised(exact, 0.5, seed), exact)
+        held.append(inside.mean())
+        ratios.append(np.median(widths) / np.median(own))
+    assert 0.88 <= np.mean(held) <= 0.98
+    assert np.mean(ratios) < 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.verify
+def test_intervals_that_forget_the_bias_of_shrinkage_are_found_out():
+    random, held = np.random.default_rng(6), []
+    for seed in range(40):
+        apart = 3 * (random.random((2, 130)) < 0.1)
+        exact = exact_moments(-0.2 + 0.1 * apart[0], 0.6 + 0.2 * apart[1], rows=60.0)
+        moments = noised(exact, 0.5, seed)
+        shrunk = shrunk_lines(moments)
+        noise = shrunk.covariances @ shrunk.information @ shrunk.covariances
+        inside = np.abs(shrunk.at(shrunk.place[:1])[:, 0] - (exact.y / exact.rows)) <= 1.645 * np.sqrt(noise[:, 0, 0])
+        held.append(inside.mean())
+    assert np.mean(held) < 0.88

@@ -197,8 +197,12 @@ def test_a_group_without_a_spread_of_x_fails_by_its_noisy_spread_alone():
         level = found.predictions[:, 0] == found.predictions[:, 1]
         assert np.array_equal(level, failed if method == "noisy_stats" else np.zeros(groups, dtype=bool))
         assert np.median(np.abs(found.predictions[failed, 1] - 0.25)) < 0.05
-        assert (found.predictions_lower[failed] == 0).all()
-        assert (found.predictions_upper[failed] == 1).all()
+        low, high = found.predictions_lower[failed], found.predictions_upper[failed]
+        if method == "noisy_stats":
+            assert (low == 0).all()
+            assert (high == 1).all()
+        else:  # the other groups tell
+            assert ((low <= 0.25) & (high >= 0.25)).mean() > 0.9
 
 
 @pytest.mark.sampled
@@ -219,7 +223,9 @@ def test_intervals_hold_what_the_method_gives_without_noise(method, confidence, 
     exact = lines.release(points, noise=SeededNoise(1), **options, **cost(method, 1e11))
     found = lines.release(points, noise=SeededNoise(4), **options, **cost(method, epsilon))
     least = binom.ppf(1e-5, groups, confidence) / groups
-    most = 1 if method.startswith("noisy_stats") else binom.ppf(1 - 1e-5, groups, confidence) / groups
+    # groups that are all alike seem to differ a little, and intervals are then those of groups that do
+    wide = method.startswith(("noisy_stats", "noisy_moments"))
+    most = 1 if wide else binom.ppf(1 - 1e-5, groups, confidence) / groups
     for name, slack in (("predictions", 1e-6), ("slope", 1e-4)):
         low, high, value = (getattr(found, f"{name}{end}") for end in ("_lower", "_upper", ""))
         held = (low - slack <= getattr(exact, name)) & (getattr(exact, name) <= high + slack)

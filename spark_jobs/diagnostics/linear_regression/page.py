@@ -10,6 +10,7 @@ from spark_jobs.arrays import BoolArray
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.options import LinearRegressionOptions
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.linear_regression.method_choice import MIN_GROUPS
 from spark_jobs.diagnostics.linear_regression.plots import (
     MAX_LINES,
     MAX_PANELS,
@@ -224,7 +225,12 @@ def _notes(result: LinearFit) -> tuple[str, ...]:
     if result.groups > 1 and any(method.startswith("noisy_moments") for method in result.methods):
         notes.append(
             "Lines of noisy moments are shrunk towards a common line of all groups, more where the noise is larger: "
-            "groups then appear more alike than they are. Intervals are those of each group alone."
+            "groups then appear more alike than they are. "
+            + (
+                "Intervals hold at their level on average over groups; a group unlike all others may be missed."
+                if result.groups >= MIN_GROUPS
+                else "Intervals are those of each group alone."
+            )
         )
     if _without_intervals(result):
         notes.append(

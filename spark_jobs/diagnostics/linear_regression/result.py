@@ -28,8 +28,9 @@ class LinearFit:
     """A released line through the points of each group, in the user's units; G groups, K places.
 
     Intervals cover what the same method would give on the same rows without noise: they account for the privacy noise,
-    not for the sampling of the rows. They are NaN in groups whose method has noise that depends on the data, because
-    intervals would then cost budget.
+    not for the sampling of the rows. Those of noisy moments hold on average over groups if there are 16 groups or more
+    (``robust_intervals``), and for each group otherwise. They are NaN in groups whose method has noise that depends on
+    the data, because intervals would then cost budget.
 
     Attributes:
         keys: public list of group keys; None for one group of all rows.

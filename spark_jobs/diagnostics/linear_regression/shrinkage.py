@@ -52,11 +52,17 @@ class Shrunk:
     Attributes:
         place: place m of the heights, the expected mean of a in each group.
         height, slope: height at this place, and slope, of each line.
+        covariances: of the errors in both; shape (groups, 2, 2).
+        information: of the noisy sums on both, weighted by the noise; shape (groups, 2, 2).
+        spread: of lines about the common one, at each group's place; shape (groups, 2, 2).
     """
 
     place: FloatArray
     height: FloatArray
     slope: FloatArray
+    covariances: FloatArray
+    information: FloatArray
+    spread: FloatArray
 
     def at(self, places: FloatArray) -> FloatArray:
         """Heights at these places of the centred box; shape (groups, places)."""
@@ -101,13 +107,21 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
         inexact = _matrix(
             design.of_rows * pp + design.of_sum * ss, design.of_sum * ps, design.of_sum * pp + design.of_squares * ss
         )
-        weighted = _times(m, _inverse(of_right + inexact))
-        return _times(weighted, m), _applied(weighted, right)
+        weighted = times(m, inverse(of_right + inexact))
+        return times(weighted, m), _applied(weighted, right)
 
     prior = _Shared(mean=np.zeros(2), spread=np.diag([HEIGHTS, SLOPES]))
     middle = float(_rounded(place.mean()))
-    lines, _ = _population(observed, prior, away=place - middle)
-    return Shrunk(place=place, height=lines[:, 0], slope=lines[:, 1])
+    lines, covariances, spread = _population(observed, prior, away=place - middle)
+    information, _ = observed(lines, covariances)
+    return Shrunk(
+        place=place,
+        height=lines[:, 0],
+        slope=lines[:, 1],
+        covariances=covariances,
+        information=information,
+        spread=spread,
+    )
 
 
 def _design(moments: NoisyMoments, noise: float) -> _Design:
@@ -115,10 +129,10 @@ def _design(moments: NoisyMoments, noise: float) -> _Design:
     sums = np.stack([moments.x, moments.xx], axis=-1)
     # the number of rows is uncertain too: its effect on the sums is that of rows with the mean of all groups
     of_all = np.clip(_rounded(sums.sum(axis=0) / rows.sum()), [-1.0, 0.0], 1.0)
-    precise = _inverse(noise * np.eye(2) + of_rows[:, None, None] * (of_all[:, None] * of_all)) * rows[:, None, None]
+    precise = inverse(noise * np.eye(2) + of_rows[:, None, None] * (of_all[:, None] * of_all)) * rows[:, None, None]
     informed = precise * rows[:, None, None], _applied(precise, sums)
     prior = _Shared(mean=np.array([0.0, 1 / 3]), spread=np.diag([1 / 3, 0.1]))
-    figures, covariance = _population(lambda *_: informed, prior, away=np.zeros_like(rows))
+    figures, covariance, _ = _population(lambda *_: informed, prior, away=np.zeros_like(rows))
     mean, squares = np.clip(figures, [-1.0, 0.0], 1.0).T
     of_mean, both, of_squares = covariance[:, 0, 0], covariance[:, 0, 1], covariance[:, 1, 1]
     of_spread = 4 * mean**2 * of_mean - 4 * mean * both + of_squares
@@ -162,8 +176,10 @@ class _Shared:
 
 def _population(
     observed: Callable[[FloatArray, FloatArray], Informed], prior: _Shared, *, away: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Posterior means, shape (groups, 2), and covariances, shape (groups, 2, 2), of two parameters of each group.
+
+    The third result is the spread of the groups about the common mean, shape (groups, 2, 2).
 
     The common mean and spread are estimated by expectation maximisation. The prior of the mean is ``prior``; that of
     the spread is ``LIKE`` times it, and the spread is limited to that of ``prior``.
@@ -175,23 +191,23 @@ def _population(
     """
     one, nothing = np.ones_like(away), np.zeros_like(away)
     there, back = (np.stack([one, side * away, nothing, one], axis=-1).reshape(-1, 2, 2) for side in (1.0, -1.0))
-    weak, like = _inverse(prior.spread), LIKE * prior.spread
+    weak, like = inverse(prior.spread), LIKE * prior.spread
     mean, spread = prior.mean, like
-    means, covariances = _applied(there, mean), _times(_times(there, spread), _turned(there))
+    means, covariances = _applied(there, mean), times(times(there, spread), _turned(there))
     for _ in range(ROUNDS):
         information, shown = observed(means, covariances)
-        precision = _times(_times(_turned(back), _inverse(spread)), back)
-        covariances = _inverse(information + precision)
-        weights = _times(_times(_turned(there), precision), covariances)
-        certain = _times(_times(weights, information), there).sum(axis=0) + weak
-        mean = _rounded(_applied(_inverse(certain), _applied(weights, shown).sum(axis=0) + _applied(weak, prior.mean)))
+        precision = times(times(_turned(back), inverse(spread)), back)
+        covariances = inverse(information + precision)
+        weights = times(times(_turned(there), precision), covariances)
+        certain = times(times(weights, information), there).sum(axis=0) + weak
+        mean = _rounded(_applied(inverse(certain), _applied(weights, shown).sum(axis=0) + _applied(weak, prior.mean)))
         means = _applied(covariances, shown + _applied(precision, _applied(there, mean)))
         apart = _applied(back, means) - mean
-        scatter = _times(_times(back, covariances), _turned(back)) + apart[:, :, None] * apart[:, None, :]
+        scatter = times(times(back, covariances), _turned(back)) + apart[:, :, None] * apart[:, None, :]
         spread = (_GROUPS * like + scatter.sum(axis=0)) / (_GROUPS + away.size)
         limits = np.sqrt(np.minimum(1.0, np.diagonal(prior.spread) / np.diagonal(spread)))
         spread = _rounded(spread * limits[:, None] * limits)  # an outlier must not stop the shrinkage of others
-    return means, covariances
+    return means, covariances, times(times(there, spread), _turned(there))
 
 
 def _matrix(first: FloatArray, both: FloatArray, second: FloatArray) -> FloatArray:
@@ -202,7 +218,7 @@ def _turned(matrix: FloatArray) -> FloatArray:
     return np.swapaxes(matrix, -1, -2)
 
 
-def _times(first: FloatArray, second: FloatArray) -> FloatArray:
+def times(first: FloatArray, second: FloatArray) -> FloatArray:
     """Products of 2 x 2 matrices, term by term: a library may sum in another order on another machine."""
     product: FloatArray = first[..., :1] * second[..., :1, :] + first[..., 1:] * second[..., 1:, :]
     return product
@@ -213,7 +229,7 @@ def _applied(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return applied
 
 
-def _inverse(matrix: FloatArray) -> FloatArray:
+def inverse(matrix: FloatArray) -> FloatArray:
     """Inverses of symmetric 2 x 2 matrices that are positive definite up to rounding."""
     p, q, s = matrix[..., 0, 0], matrix[..., 0, 1], matrix[..., 1, 1]
     determinant = np.maximum(p * s - q * q, 1e-15 * p * s)

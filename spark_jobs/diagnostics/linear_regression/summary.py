@@ -11,8 +11,9 @@ from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.options.linear import GRADIENTS
 from spark_jobs.diagnostics.linear_regression.intervals import Simulated, half_widths_of_lines, half_widths_of_sums
 from spark_jobs.diagnostics.linear_regression.measurement import LinesDraw, MethodDraw, NoisyHeights
-from spark_jobs.diagnostics.linear_regression.method_choice import MEAN
+from spark_jobs.diagnostics.linear_regression.method_choice import MEAN, MIN_GROUPS
 from spark_jobs.diagnostics.linear_regression.result import LinearFit
+from spark_jobs.diagnostics.linear_regression.robust_intervals import robust_half_widths
 from spark_jobs.diagnostics.linear_regression.shrinkage import shrunk_lines, significant
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
@@ -138,18 +139,24 @@ def _of_part(part: MethodDraw, places: FloatArray, simulated: Simulated, *, publ
 
 
 def _of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) -> _Lines:
-    """Shrunk lines (``shrinkage``), with intervals around the least squares lines of the noisy sums."""
+    """Shrunk lines (``shrinkage``), with intervals around them, or around least squares lines if there are few."""
     lines: NoisyLines = moments.lines()
     shrunk = shrunk_lines(moments)
-    half_width = half_widths_of_sums(moments, 2 * places - 1, simulated)
+    slope, heights = shrunk.slope, (1 + shrunk.at(2 * places - 1)) / 2
+    if moments.rows.size >= MIN_GROUPS:
+        half_width = robust_half_widths(shrunk, 2 * places - 1, simulated.confidence)
+        slope_centre, centre = slope, heights
+    else:
+        half_width = half_widths_of_sums(moments, 2 * places - 1, simulated)
+        slope_centre, centre = lines.slope, lines.centre[:, None] + lines.slope[:, None] * (places - 0.5)
     return _Lines(
-        slope=shrunk.slope,
-        heights=(1 + shrunk.at(2 * places - 1)) / 2,
+        slope=slope,
+        heights=heights,
         failed=lines.failed,
         rows=moments.rows,
-        slope_centre=lines.slope,
+        slope_centre=slope_centre,
         slope_half_width=half_width.slope,
-        centre=lines.centre[:, None] + lines.slope[:, None] * (places - 0.5),
+        centre=centre,
         half_width=half_width.heights / 2,
     )
 

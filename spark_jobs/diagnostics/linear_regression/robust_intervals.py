@@ -1,0 +1,93 @@
+"""Robust empirical-Bayes intervals of lines that are shrunk towards a common line of many groups.
+
+A shrunk height is ``w`` times the group's own estimate plus the rest times the common line. Its error has two parts:
+noise with standard deviation s, and a bias, proportional to the distance d of the group's line from the common one. If
+``m = E bias^2 / s^2``, the interval's half-width is ``c s``, where c is the smallest number for which
+``P(|Z + b| > c)`` is at most 1 less the level for *every* law of b with ``E b^2 = m``, and Z is standard normal. So
+the interval holds at its level **on average over groups**, whatever the law of their lines is; a group far from all
+others may be missed (Armstrong, Kolesar, Plagborg-Moller 2022, with the second moment alone).
+
+``P(|Z + sqrt t| > c)`` is first convex and then concave in t, so the worst law puts mass on 0 and on one other point.
+
+The second moment of d is estimated from the groups. If noise dominates, it is known badly, so its upper 95% confidence
+limit is used, up to the prior of a single group. What groups with much noise differ by is taken to be what others do.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics.linear_regression.intervals import HalfWidths
+from spark_jobs.diagnostics.linear_regression.shrinkage import HEIGHTS, SLOPES, Shrunk, inverse, times
+
+LIMIT = 1.645
+"""Standard errors from a second moment to its upper confidence limit."""
+_SHARES = 1.0 - np.geomspace(1.0, 1e-4, 60)
+"""Shares of bias in the mean squared error for which widths are tabulated."""
+_STEPS = 40
+_LITTLE = 1e-12
+"""Information of a group of which nothing is known; a box has width 2."""
+
+
+@lru_cache(maxsize=8)
+def critical_values(confidence: float) -> FloatArray:
+    """Half-widths in root mean squared errors, ``c / sqrt(1 + m)``, for each share ``m / (1 + m)`` of ``_SHARES``."""
+    values = np.empty(_SHARES.size)
+    for i, share in enumerate(_SHARES.tolist()):
+        m = share / (1.0 - share)
+        low, high = 0.0, float(np.sqrt((1.0 + m) / (1.0 - confidence)))  # Chebyshev's inequality
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _missed(m, middle) > 1.0 - confidence else (low, middle)
+        values[i] = high / np.sqrt(1.0 + m)
+    values[0] = ndtri((1.0 + confidence) / 2)
+    return values
+
+
+def _missed(m: float, c: float) -> float:
+    """The largest probability of ``|Z + b| > c`` over laws of b with second moment m."""
+
+    def beyond(t: FloatArray) -> FloatArray:
+        missed: FloatArray = ndtr(np.sqrt(t) - c) + ndtr(-np.sqrt(t) - c)
+        return missed
+
+    others = np.linspace(np.sqrt(m), np.sqrt(m) + c + 3.0, 200) ** 2
+    weights = m / np.maximum(others, 1e-300)
+    return float(((1.0 - weights) * beyond(np.zeros(1)) + weights * beyond(others)).max())
+
+
+def robust_half_widths(shrunk: Shrunk, places: FloatArray, confidence: float) -> HalfWidths:
+    """Half-widths around shrunk lines in the centred box, at level ``confidence`` on average over groups.
+
+    Args:
+        shrunk: the lines.
+        places: places in the centred box at which heights are evaluated, shape (k,).
+        confidence: nominal level.
+    """
+    one, nothing = np.ones_like(shrunk.place), np.zeros_like(shrunk.place)
+    heights = [_half_widths(shrunk, one, place - shrunk.place, confidence) for place in places]
+    return HalfWidths(heights=np.stack(heights, axis=1), slope=_half_widths(shrunk, nothing, one, confidence))
+
+
+def _half_widths(shrunk: Shrunk, of_height: FloatArray, of_slope: FloatArray, confidence: float) -> FloatArray:
+    """Half-widths of ``of_height * height + of_slope * slope``; shape (groups,)."""
+
+    def variance(matrix: FloatArray) -> FloatArray:
+        figure = of_height**2 * matrix[..., 0, 0] + of_slope**2 * matrix[..., 1, 1]
+        both: FloatArray = figure + 2 * of_height * of_slope * matrix[..., 0, 1]
+        return np.maximum(both, 0.0)
+
+    covariances, information = shrunk.covariances, shrunk.information
+    noise, error = variance(times(times(covariances, information), covariances)), variance(covariances)
+    spread = variance(shrunk.spread)
+    own = variance(inverse(information + _LITTLE * np.eye(2)))
+    known = np.sqrt(2.0 / (1.0 / (own + spread) ** 2).sum())
+    prior = of_height**2 * HEIGHTS + of_slope**2 * SLOPES
+    limit = np.maximum(np.minimum(spread + LIMIT * known, prior), spread)
+    bias = np.maximum(error - noise, 0.0) * limit / spread
+    total = np.maximum(noise + bias, 1e-300)
+    return np.asarray(np.sqrt(total) * np.interp(bias / total, _SHARES, critical_values(confidence)))
