@@ -47,36 +47,46 @@ def raise_cap(connection: Connection, request: CapRequest) -> Account | SubBudge
     Raises:
         InvalidRequest: there is no such account or sub-budget, or the cap would be lowered.
     """
+    current, after = preview_raise(connection, request)
+    if after == current:
+        return current
+    require_thawed(rows.frozen(connection))
+    raised = {**mapping.amounts(after.cap), "slack": plain(after.slack)}
+    entry = audit.NewEntry(
+        actor=request.actor,
+        action=audit.RAISED,
+        account=request.account,
+        reason=request.reason,
+        details={**raised, "allotment": request.sub_budget},
+    )
+    audit.append(connection, entry)
+    if isinstance(current, SubBudget):
+        where = (allotments.c.account == current.account, allotments.c.name == current.name)
+        connection.execute(update(allotments).where(*where).values(raised))
+    else:
+        connection.execute(update(accounts).where(accounts.c.name == current.name).values(raised))
+    return after
+
+
+def preview_raise(connection: Connection, request: CapRequest) -> tuple[Account | SubBudget, Account | SubBudget]:
+    """The account or sub-budget before and after its cap is raised; nothing is changed.
+
+    Raises:
+        InvalidRequest: there is no such account or sub-budget, or the cap would be lowered.
+    """
     account = rows.get_account(connection, request.account)
     current: Account | SubBudget = account
     if request.sub_budget:
         current = rows.get_sub_budget(connection, account.name, request.sub_budget)
     cap, slack = _raised_cap(account, current, request)
-    if (cap, slack) == (current.cap, current.slack):
-        return current
-    if not is_raise(account.composition, current.cap, cap):
+    if (cap, slack) != (current.cap, current.slack) and not is_raise(account.composition, current.cap, cap):
         raise InvalidRequest(
             "cap",
             value=_amounts_text(cap),
             requirement=f"must be at least {_amounts_text(current.cap)}, because a privacy loss cannot be undone",
             remedy="to spend less, charge less",
         )
-    require_thawed(rows.frozen(connection))
-    raised = {**mapping.amounts(cap), "slack": plain(slack)}
-    entry = audit.NewEntry(
-        actor=request.actor,
-        action=audit.RAISED,
-        account=account.name,
-        reason=request.reason,
-        details={**raised, "allotment": request.sub_budget},
-    )
-    audit.append(connection, entry)
-    if isinstance(current, SubBudget):
-        where = (allotments.c.account == account.name, allotments.c.name == current.name)
-        connection.execute(update(allotments).where(*where).values(raised))
-    else:
-        connection.execute(update(accounts).where(accounts.c.name == account.name).values(raised))
-    return replace(current, cap=cap, slack=slack)
+    return current, replace(current, cap=cap, slack=slack)
 
 
 def allot(connection: Connection, request: CapRequest) -> SubBudget:

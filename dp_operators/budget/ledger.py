@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dp_operators.budget import administration, audit, bindings, transactions, validation
+from dp_operators.budget.cap_decision import CapDecision
 from dp_operators.budget.charging import ChargingLedger
 from dp_operators.budget.composition import cap_of, known_composition
 from dp_operators.budget.values import Account, AuditEntry, KeyList, SubBudget
@@ -144,6 +145,27 @@ class PrivacyLedger(ChargingLedger):
             reason=validation.name_of("reason", reason, limit=500),
         )
         return self._database.alone(lambda connection: administration.raise_cap(connection, request))
+
+    def cap_decision(
+        self, account: str, *, epsilon: Any = None, delta: Any = None, rho: Any = None, allotment: str | None = None
+    ) -> CapDecision:
+        """What ``raise_cap`` would do with the same arguments, and what is spent and left; nothing is changed.
+
+        Raises:
+            InvalidRequest: there is no such account or sub-budget, or the new cap is below the old one.
+        """
+        request = administration.CapRequest(
+            account=validation.name_of("account", account),
+            sub_budget=validation.optional_name("allotment", allotment, limit=200),
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            actor="",
+            reason="",
+        )
+        before, after = self._database.read(lambda connection: administration.preview_raise(connection, request))
+        spent = self.blocks(account, allotment=allotment)
+        return CapDecision.of(self.account(account), before, after, spent)
 
     def allot(
         self,

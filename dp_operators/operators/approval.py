@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,16 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+ANONYMOUS = "anonymous"
+"""The name of Airflow's user who may be anybody, in lower case."""
+
+
 class RequestMoreBudgetOperator(ApprovalOperator):
     """Asks a person to approve a higher cap, and raises it; the person's name and the reason go into the audit log.
+
+    The question shows the cap now and the one asked for, what is spent and left, what both caps promise in plain words,
+    who asks, and which tasks wait. A cap that cannot be raised to this value fails before anybody is asked. Whoever is
+    signed in as nobody in particular, as in Airflow's all-admins mode, cannot approve.
 
     If the person rejects it, nothing is raised and the downstream tasks are skipped. A default answer is not accepted,
     so that a timeout never approves. Approving a second time changes nothing, and a later rejection does not lower the
@@ -97,6 +106,28 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         self.allotment = allotment
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
 
+    def execute(self, context: Context) -> Any:
+        """Ask the person, with all that the decision needs."""
+        with as_airflow_errors(), closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
+            decision = ledger.cap_decision(
+                self.account, epsilon=self.epsilon, delta=self.delta, rho=self.rho, allotment=self.allotment or None
+            )
+        facts = {**decision.facts(), **self._askers(context)}
+        self.body = "\n".join(
+            (str(self.body), "", *(f"- {_verbatim(name)}: {_verbatim(text)}" for name, text in facts.items()))
+        )
+        return super().execute(context)
+
+    def _askers(self, context: Context) -> dict[str, str]:
+        run = context["dag_run"]
+        who = getattr(run, "triggering_user_name", None) or "nobody: the run was not triggered by a user"
+        waiting = sorted(self.get_flat_relative_ids(upstream=False)) if self.has_dag() else []
+        return {
+            "asked by": who,
+            "in": f"task {self.task_id} of run {run.run_id}",
+            "waiting for it": ", ".join(waiting) or "no task of this DAG",
+        }
+
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Raise the cap if the person has approved it."""
         answer = super().execute_complete(context, event)
@@ -104,7 +135,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             return answer
         person = answer["responded_by_user"] or {}
         name = person.get("name") or person.get("id")
-        if not name:
+        if not name or name.strip().lower() == ANONYMOUS or str(person.get("id") or "").strip().lower() == ANONYMOUS:
             raise AirflowFailException("the cap is not raised: Airflow does not say who approved")
         with as_airflow_errors(), closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
             ledger.raise_cap(
@@ -118,3 +149,9 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             )
         self.log.info("%s raised the cap of account %s", name, self.account)
         return answer
+
+
+def _verbatim(text: str) -> str:
+    """Text on one line that Markdown shows as it is; names come from DAGs, users and tables."""
+    line = " ".join(text.split())
+    return re.sub(r"([\\`*_\[\]<>|~])", r"\\\1", line)

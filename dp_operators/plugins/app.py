@@ -78,7 +78,14 @@ def _add_costs(app: FastAPI) -> None:
 
     @app.post("/{connection_id}/cost", response_class=HTMLResponse)
     def cost(
-        connection_id: Readable, ledger: Ledger, request: Annotated[str, Form(max_length=costs.MAX_LENGTH)]
+        connection_id: Readable,
+        ledger: Ledger,
+        request: Annotated[str, Form(max_length=costs.MAX_LENGTH)],
+        rows: Annotated[str, Form(max_length=50)] = "",
+        positive_rate: Annotated[str, Form(max_length=50)] = "",
+        auc: Annotated[str, Form(max_length=50)] = "",
+        r_squared: Annotated[str, Form(max_length=50)] = "",
     ) -> HTMLResponse:
-        """What a request would cost; nothing is charged and no table is read."""
-        return page(lambda nonce: costs.cost_page(connection_id, ledger, request, nonce=nonce))
+        """What a request would cost and buy; nothing is charged and no table is read."""
+        expected = {"rows": rows, "positive_rate": positive_rate, "auc": auc, "r_squared": r_squared}
+        return page(lambda nonce: costs.cost_page(connection_id, ledger, request, expected, nonce=nonce))

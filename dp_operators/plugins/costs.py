@@ -1,4 +1,4 @@
-"""The page that says what a request would cost: the checks of ``dp-budget run --dry-run``, without reading a table.
+"""The page that says what a request would cost and buy, as ``dp-budget run --dry-run`` does, without reading a table.
 
 Whoever asks may be an attacker. The page therefore reads no place that the request names: neither the table, nor an
 earlier release or a saved model. Only the output's folder, which must be the account's, is looked at.
@@ -6,14 +6,25 @@ earlier release or a saved model. Only the output's folder, which must be the ac
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from threading import Lock
 from typing import Any
 
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
 from dp_operators.plugins.pages import render
-from dp_operators.releasing import ReleaseError, complete, forecast, require_no_key_file, with_references
+from dp_operators.releasing import (
+    ReleaseError,
+    ReleaseFailed,
+    complete,
+    expected_widths,
+    forecast,
+    require_no_key_file,
+    with_references,
+)
 from dp_operators.releasing.preflight import Forecast, default_key
 from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import json_fields, yaml_fields
@@ -23,6 +34,18 @@ MAX_LENGTH = 100_000
 """The length of a request's text, in characters."""
 
 
+EXPECTED = {
+    "rows": "Rows",
+    "positive_rate": "Share of positives",
+    "auc": "AUC",
+    "r_squared": "R-squared",
+}
+"""What may be expected of a table, each with the label of its field."""
+PATIENCE = 60.0
+"""Seconds after which a forecast is ended."""
+_FORECASTS = Lock()
+
+
 class NoMachine:
     """A runner that runs nothing: the machine that would is another one, and makes its own checks."""
 
@@ -30,27 +53,40 @@ class NoMachine:
         """Check nothing."""
 
 
-def cost_page(connection: str, ledger: PrivacyLedger | None, text: str, *, nonce: str) -> str:
+def cost_page(
+    connection: str, ledger: PrivacyLedger | None, text: str, expected: Mapping[str, str] | None = None, *, nonce: str
+) -> str:
     """The form, with the answer to the text that was sent with it.
 
     Args:
         connection: the ledger's connection.
         ledger: the ledger; None for the empty form.
         text: the request as JSON or YAML.
+        expected: what is expected of the table, by ``EXPECTED``, for a forecast of widths; empty texts are left out.
         nonce: of the page's style.
     """
     answer, refused = None, ""
+    stated = {name: value.strip() for name, value in (expected or {}).items() if value.strip()}
     if ledger is not None:
         try:
-            answer = _answer(text, ledger)
+            answer = _answer(text, stated, ledger)
         except (InvalidRequest, BudgetExceeded, LedgerUnavailable, ReleaseError) as error:
             refused = str(error)
-    return render("cost.html.j2", connection=connection, text=text, answer=answer, refused=refused, nonce=nonce)
+    return render(
+        "cost.html.j2",
+        connection=connection,
+        text=text,
+        fields=[(name, label, stated.get(name, "")) for name, label in EXPECTED.items()],
+        answer=answer,
+        refused=refused,
+        nonce=nonce,
+    )
 
 
-def _answer(text: str, ledger: PrivacyLedger) -> dict[str, Any]:
+def _answer(text: str, stated: Mapping[str, str], ledger: PrivacyLedger) -> dict[str, Any]:
     request = _request(text, ledger)
-    expected = forecast(complete(request, ledger), ledger=ledger, runner=NoMachine(), key=default_key(request, ledger))
+    completed = complete(request, ledger)
+    expected = forecast(completed, ledger=ledger, runner=NoMachine(), key=default_key(request, ledger))
     return {
         "account": expected.account,
         "cost": _amount(expected.cost),
@@ -60,6 +96,7 @@ def _answer(text: str, ledger: PrivacyLedger) -> dict[str, Any]:
             {"kinds": ", ".join(part.kinds), "cost": _amount(part.granted), "shared": part.shared}
             for part in split_budget(request)
         ],
+        "widths": _widths(completed, ExpectedTable.parse(stated)) if stated else [],
     }
 
 
@@ -83,6 +120,24 @@ def _names_release(value: object) -> bool:
     if isinstance(value, list):
         return any(map(_names_release, value))
     return isinstance(value, str) and "://" in value
+
+
+def _widths(request: ReleaseRequest, table: ExpectedTable) -> list[dict[str, Any]]:
+    """The expected widths of each kind; the simulation takes a processor, so there is one at a time."""
+    if not _FORECASTS.acquire(blocking=False):
+        raise ReleaseFailed("another forecast is being made; ask again in a minute")
+    try:
+        widths = expected_widths(request, table, patience=PATIENCE)
+    finally:
+        _FORECASTS.release()
+    return [
+        {
+            "kind": of_kind["kind"],
+            "undefined": f"{of_kind['undefined']:.0%}" if of_kind["undefined"] else "",
+            "widths": {name.replace("_", " "): f"{width:.2g}" for name, width in of_kind["widths"].items()},
+        }
+        for of_kind in widths
+    ]
 
 
 def _block(name: str, left: Budget, expected: Forecast) -> dict[str, str]:

@@ -13,15 +13,18 @@ from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.request import ReleaseRequest
 
 PATIENCE = 600.0
-"""Seconds after which the process is ended."""
+"""How long the process may take unless its caller says otherwise, in seconds."""
 
 
-def expected_widths(request: ReleaseRequest, table: ExpectedTable) -> list[dict[str, Any]]:
+def expected_widths(
+    request: ReleaseRequest, table: ExpectedTable, *, patience: float = PATIENCE
+) -> list[dict[str, Any]]:
     """The fields of ``spark_jobs.forecast.ExpectedWidths`` for each diagnostic of ``request``, in its order.
 
     Args:
         request: what would be released.
         table: what the caller states about the rows. The widths depend on it and the request alone.
+        patience: seconds after which the process is ended.
 
     Raises:
         InvalidRequest: the request would be rejected before the charge, or the statement lacks what it needs.
@@ -32,7 +35,7 @@ def expected_widths(request: ReleaseRequest, table: ExpectedTable) -> list[dict[
     stated = json.dumps({"request": request.to_dict(), "table": table.model_dump(mode="json")})
     command = [sys.executable, "-m", "spark_jobs.forecast"]
     try:
-        ended = subprocess.run(command, input=stated.encode(), capture_output=True, timeout=PATIENCE, check=True)
+        ended = subprocess.run(command, input=stated.encode(), capture_output=True, timeout=patience, check=True)
     except (OSError, subprocess.SubprocessError):
         raise ReleaseFailed("the forecast of widths failed; nothing was charged") from None
     widths: list[dict[str, Any]] = json.loads(ended.stdout)

@@ -6,6 +6,8 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dp_operators.budget import PrivacyLedger
@@ -72,7 +74,65 @@ def test_approval_by_nobody_raises_nothing(account: PrivacyLedger) -> None:
         request(defaults="Approve")
     with pytest.raises(InvalidRequest, match="reason: got ''; must be given"):
         request(reason="")
+    for nobody in ({"id": "Anonymous", "name": "Anonymous"}, {"id": "9", "name": " anonymous"}, {"id": "anonymous"}):
+        with pytest.raises(AirflowFailException, match="does not say who approved"):
+            request().execute_complete(make_context(), answer(user=nobody))
     assert account.account("visits").cap.epsilon == 1
+
+
+def ask(operator: RequestMoreBudgetOperator, monkeypatch: pytest.MonkeyPatch, **run: Any) -> str:
+    """What the person who is asked reads."""
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "airflow.providers.standard.operators.hitl.HITLOperator.execute",
+        lambda operator, _: asked.append(operator.body),
+    )
+    context = make_context(task_id="more")
+    vars(context["dag_run"]).update(run)
+    operator.execute(context)
+    return asked[0]
+
+
+def test_question_shows_figures_in_plain_words(account: PrivacyLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    account.reserve("visits", release="r", epsilon="0.75")
+    with DAG("visits", schedule=None):
+        operator = request()
+        operator >> [EmptyOperator(task_id="release_visits"), EmptyOperator(task_id="send")]
+    body = ask(operator, monkeypatch, triggering_user_name="ada <b>")
+    for line in (
+        "the yearly report",
+        "- cap now: epsilon 1",
+        "- cap asked for: epsilon 2",
+        "- spent: epsilon 0.75",
+        "- left now: epsilon 0.25",
+        "- left after: epsilon 1.25",
+        "can become at most 74% sure",
+        "can become at most 89% sure",
+        r"- asked by: ada \<b\>",
+        r"- waiting for it: release\_visits, send",
+        r"run scheduled\_\_2026-11-20",
+    ):
+        assert line in body
+    assert "asked by: nobody" in ask(request(), monkeypatch)
+
+
+def test_question_about_blocks_and_sub_budgets_shows_the_tightest(
+    airflow_ledger: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    airflow_ledger.open_account("visits", composition="zcdp", rho="1", delta="1e-6", blocks="day(at)")
+    airflow_ledger.allot("visits", "team", rho="0.5")
+    for day, rho in (("2026-11-20", "0.1"), ("2026-11-21", "0.4")):
+        airflow_ledger.reserve("visits", release=day, rho=rho, blocks=day, allotment="team")
+    body = ask(request(epsilon=None, rho="0.8", allotment="team"), monkeypatch)
+    assert "- cap now: rho 0.5" in body
+    assert "- spent in block 2026-11-21, which has the least left: rho 0.4" in body
+    assert "- left after: rho 0.4" in body
+    assert "except with a probability of about 0.000001" in body
+
+
+def test_cap_that_cannot_be_raised_is_not_asked_for(account: PrivacyLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AirflowFailException, match="must be at least epsilon 1"):
+        ask(request(epsilon="0.5"), monkeypatch)
 
 
 def test_cap_that_would_be_lower_fails_for_good(account: PrivacyLedger) -> None:

@@ -15,9 +15,10 @@ from sqlalchemy import event
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.budget.overview import ChargeFilter
-from dp_operators.plugins import pages, releases
+from dp_operators.plugins import costs, pages, releases
 from dp_operators.plugins.costs import cost_page
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.store.layout import release_folder
 from tests.support.shown_ledger import KEY, SNEAKY, fill, request_for
 
@@ -174,6 +175,27 @@ class TestCosts:
             assert told in page
         assert "would be refused" not in page
         assert shown.head() == before
+
+    def test_forecast_is_made_from_what_is_stated(
+        self, shown: PrivacyLedger, output: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[object] = []
+
+        def widths(request: object, table: object, *, patience: float) -> list[dict[str, object]]:
+            asked.append(table)
+            return [{"kind": "roc_curve", "undefined": 0.0, "widths": {"auc_interval": 0.0234}}]
+
+        monkeypatch.setattr(costs, "expected_widths", widths)
+        text = request_for(output / "releases").to_json()
+        expected = {"rows": "45000", "positive_rate": " 0.06 ", "auc": "", "r_squared": ""}
+        page = costs.cost_page("ledger", shown, text, expected, nonce="n")
+        assert "auc interval" in page
+        assert "0.023" in page
+        assert asked == [ExpectedTable(rows=45_000, positive_rate=0.06)]
+        wrong = costs.cost_page("ledger", shown, text, {"rows": "many"}, nonce="n")
+        assert "It would be refused" in wrong
+        with costs._FORECASTS:
+            assert "another forecast" in costs.cost_page("ledger", shown, text, expected, nonce="n")
 
     def test_request_that_would_be_refused_is_told_why(self, shown: PrivacyLedger, output: Path) -> None:
         for changes, why in (
