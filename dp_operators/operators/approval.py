@@ -65,6 +65,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         "privacy_ledger_conn_id",
     )
     ui_color = "#f5ecdf"
+    body: str | None
 
     def __init__(
         self,

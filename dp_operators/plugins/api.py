@@ -71,6 +71,7 @@ def _overview(overview: AccountOverview) -> dict[str, Any]:
         "neighbours": account.neighbours.value,
         "unit": {"column": account.unit.column, "max_rows": account.unit.max_rows},
         "tables": list(account.tables),
+        "outputs": list(account.outputs),
         "tightest_block": overview.tightest,
         "share_left": burn_down.left,
         "share_spent_a_day": burn_down.rate,

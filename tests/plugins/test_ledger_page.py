@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -19,6 +22,7 @@ from tests.support.chromium import PHONE, browse
 from tests.support.ledgers import commit, execute
 from tests.support.live_api_server import LiveApiServer, live_api_server
 from tests.support.postgres import PostgresServer
+from tests.support.shown_ledger import KEY, fill, request_for
 
 pytestmark = [pytest.mark.airflow, pytest.mark.postgres, pytest.mark.slow, pytest.mark.verify]
 
@@ -57,11 +61,13 @@ def server(ledger: tuple[PrivacyLedger, str], tmp_path_factory: pytest.TempPathF
         "LEDGER_OF_VISITS": of_team,
         "LEDGER_AWAY": "postgresql://127.0.0.1:1/none",
     }
+    folder = tmp_path_factory.mktemp("server")
+    urls["SHOWN_LEDGER"] = f"sqlite:///{folder}/shown.db"
+    fill(urls["SHOWN_LEDGER"], folder / "releases")
     environment = {
         f"AIRFLOW_CONN_{name}": json.dumps({"conn_type": "privacy_ledger", "extra": {"url": url}})
         for name, url in urls.items()
     } | {"AIRFLOW_CONN_NOT_A_LEDGER": json.dumps({"conn_type": "http", "host": "example.org"})}
-    folder = tmp_path_factory.mktemp("server")
     with live_api_server(folder, roles=ROLES, environment=environment) as running:
         yield running
 
@@ -258,6 +264,48 @@ def test_page_reads_well_in_a_browser(server: LiveApiServer, olga: str, size: tu
         [chart] = [node for node in nodes if node["role"] in ("img", "image")]
         assert chart["name"].startswith("Left of the cap: 100% on")
         assert {"navigation", "main", "table", "row", "cell", "columnheader"} <= {node["role"] for node in nodes}
+
+
+def test_release_and_price_are_shown_in_a_browser(server: LiveApiServer, olga: str) -> None:
+    shown = f"{server.url}{PAGE}/shown_ledger"
+    with browse() as browser:
+        page = browser.new_page()
+        page.show(size=PHONE, scheme="dark")
+        page.call("Network.setCookie", name="_token", value=olga, url=server.url)
+        page.open(f"{shown}/release?account=visits&key={quote(KEY, safe='')}")
+        assert page.evaluate("[...document.images].map(image => image.naturalWidth > 0)") == [True]
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.evaluate("[...document.links].find(a => a.textContent == 'The full report').click()")
+        browser.wait_for("Page.loadEventFired", page=page)
+        assert "ROC" in page.evaluate("document.body.textContent")
+        assert page.complaints == []
+        page.open(f"{shown}/cost")
+        output = re.sub(r"^file://", "", json.loads(_account(server, olga))["outputs"][0])
+        text = json.dumps(request_for(Path(output)).to_json())
+        page.evaluate(f"document.querySelector('textarea').value = {text}; document.forms[0].submit()")
+        browser.wait_for("Page.loadEventFired", page=page)
+        assert page.evaluate("document.querySelector('h2').textContent") == "epsilon 0.5"
+        assert page.complaints == []
+
+
+def _account(server: LiveApiServer, token: str) -> str:
+    return server.get(f"{PAGE}/api/v1/shown_ledger/account?name=visits", token=token)[1]
+
+
+def test_page_follows_airflows_dark_mode_in_its_frame(server: LiveApiServer, olga: str) -> None:
+    with browse() as browser:
+        page = browser.new_page()
+        page.call("Network.setCookie", name="_token", value=olga, url=server.url)
+        for theme, dark in (("light", False), ("dark", True)):
+            page.open(f"{server.url}/")
+            page.evaluate(f"localStorage.setItem('theme', '{theme}')")
+            page.open(f"{server.url}/plugin/privacy-budget{PAGE}/shown_ledger/account?name=visits")
+            ready = "document.querySelector('iframe')?.contentDocument?.querySelector('h1')?.textContent"
+            end = time.monotonic() + 60
+            while page.evaluate(ready) != "Account visits" and time.monotonic() < end:
+                time.sleep(0.2)
+            query = "document.querySelector('iframe').contentWindow.matchMedia('(prefers-color-scheme: dark)').matches"
+            assert page.evaluate(query) is dark
 
 
 def test_other_processes_of_airflow_load_the_plugin_without_a_web_framework(tmp_path: Path) -> None:
