@@ -191,6 +191,7 @@ def release_stale_command(
     ledger: LedgerUrl = None,
 ) -> None:
     """Give back the stale reservations of a folder of releases and streams; burn those that may have read rows."""
+    from dp_operators.backends.handles import look_again
     from dp_operators.releasing import release_stale
 
     with opened_ledger(ledger) as opened:
@@ -200,6 +201,7 @@ def release_stale_command(
             older_than=timedelta(hours=hours),
             reason=reason,
             actor=known_actor(actor),
+            look=look_again,
         )
     for outcome in done:
         became = f"stays reserved: {outcome.kept}" if outcome.kept else f"is {outcome.charge.state.value}"

@@ -22,6 +22,11 @@ def production() -> bool:
     return text.lower() == "true"
 
 
+def default_deferrable() -> bool:
+    """Whether tasks that can wait in the triggerer do so, where they do not say it: Airflow's own option."""
+    return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
+
+
 def deployment() -> str | None:
     """This deployment's name in release keys, where neither the task nor the ledger's connection gives one."""
     return conf.get(SECTION, "deployment", fallback=None) or None

@@ -59,6 +59,9 @@ OPTIONS = {
 """The options of the section ``[privacy_diagnostics]``, which ``dp_operators.configuration`` reads."""
 
 
+TRIGGERS = ["dp_operators.triggers.application", "dp_operators.triggers.budget"]
+
+
 def get_provider_info() -> dict[str, Any]:
     """The provider's metadata in the form of Airflow's ``provider_info.schema.json``."""
     return {
@@ -68,7 +71,7 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [{"integration-name": INTEGRATION, "tags": ["privacy"]}],
         "operators": [{"integration-name": INTEGRATION, "python-modules": OPERATORS}],
         "sensors": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.sensors.budget"]}],
-        "triggers": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.triggers.budget"]}],
+        "triggers": [{"integration-name": INTEGRATION, "python-modules": TRIGGERS}],
         "notifications": ["dp_operators.notifications.budget.PrivacyBudgetNotifier"],
         "task-decorators": [
             {"name": "private_release", "class-name": "dp_operators.decorators.private_release.private_release_task"}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.sdk import BaseOperator
 
+from dp_operators.configuration import default_deferrable
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.links.release import AccountLink, ReportLink, VerifyLink
 from dp_operators.operators.constants import check_constants, check_given
@@ -22,6 +24,7 @@ from dp_operators.operators.requests import checked_fields, given_fields, read_r
 from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.operators.undefined import end_undefined, require_ending
 from dp_operators.sensors.budget import require_on_exhausted
+from dp_operators.triggers.application import ApplicationTrigger
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
@@ -82,6 +85,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             alone. ``publish`` (the default): it succeeds; ``skip`` or ``fail``: it is skipped, or fails without a
             retry. In each case, the release is published and paid for, and XCom has the same content.
         dry_run: only report what the release would cost and what is left; nothing is reserved, run or written.
+        deferrable: wait for an application on a cluster without occupying a worker: the triggerer looks at it. By
+            default, the option ``default_deferrable`` of Airflow's section ``[operators]``. A driver on the worker's
+            own machine, which is the worker's load, is waited for in the task's slot.
 
     Raises:
         InvalidRequest: on construction, so that the DAG has an import error: a constant is wrong for all values of the
@@ -138,6 +144,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         on_exhausted: Literal["wait", "fail", "skip"] | None = None,
         on_undefined: str = "publish",
         dry_run: bool = False,
+        deferrable: bool | None = None,
         **kwargs: Any,
     ) -> None:
         fields = given_fields({
@@ -169,6 +176,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             require_on_exhausted(on_exhausted)
         self.on_undefined = on_undefined
         self.price_only = dry_run  # `dry_run` is a method of every Airflow task
+        self.deferrable = default_deferrable() if deferrable is None else deferrable
         self._ended = False
         self.released: ReleaseEvent | None = None
 
@@ -208,9 +216,33 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         if self.price_only:
             with as_airflow_errors():
                 return self._price(context)
-        with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted), refusals_counted():
-            require_ending(self.on_undefined)
-            self.released = event = self._release(context)
+        return self._attempt(context, awaited=0)
+
+    def resume(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Go on when the trigger says that the application has ended."""
+        return self._attempt(context, awaited=int((event or {}).get("run", 0)))
+
+    def _attempt(self, context: Context, *, awaited: int) -> dict[str, Any]:
+        from dp_operators.releasing import ApplicationRuns
+
+        try:
+            with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted), refusals_counted():
+                require_ending(self.on_undefined)
+                self.released = event = self._release(context, awaited)
+        except ApplicationRuns as running:
+            self.log.info("%s; the triggerer looks at it, and this task goes on when it has ended", running)
+            self.defer(
+                trigger=ApplicationTrigger(
+                    runner=self.runner,
+                    spark_conn_id=self.spark_conn_id,
+                    handle=asdict(running.handle),
+                    run=running.run,
+                ),
+                method_name="resume",
+            )
+        return self._ended_with(event, context)
+
+    def _ended_with(self, event: ReleaseEvent, context: Context) -> dict[str, Any]:
         published = event.published
         count_release(event)
         record_event(event, self.outlets, context)
@@ -247,7 +279,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
 
         return ReleaseRequest.parse(with_references(fields, ledger))
 
-    def _release(self, context: Context) -> ReleaseEvent:
+    def _release(self, context: Context, awaited: int) -> ReleaseEvent:
         from dp_operators.release_check import check_release
         from dp_operators.releasing import Waiting, release
 
@@ -256,6 +288,8 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         key = release_key(context, deployment=deployment_name(self.deployment, hook))
         self.log.info("Releasing %s", key)
+        if self.deferrable and not runner.elsewhere:
+            self.log.info("the driver runs on this machine: the task is not deferred, but waits for it in its slot")
         with closing(hook.get_ledger()) as ledger:
             request = self._with_blocks(self._resolved(fields, ledger), ledger, context)
             published = release(
@@ -267,7 +301,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
                 allotment=self.allotment or None,
                 actor=f"airflow:{key.dag_id}.{key.task_id}",
                 progress=self._progress,
-                waiting=Waiting(stopped=lambda: self._ended),
+                waiting=Waiting(here=not self.deferrable, awaited=awaited, stopped=lambda: self._ended),
             )
             return ReleaseEvent.of(request, published, ledger, connection=self.privacy_ledger_conn_id)
 

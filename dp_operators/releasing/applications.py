@@ -69,11 +69,7 @@ class Applications:
 
     def handle(self, run: int) -> Handle | None:
         """The handle that was kept for a run."""
-        sealed = self.store.read(self.layout.handle(run))
-        with suppress(SealBroken, ValueError):  # an object that the charge's secret does not open is no handle
-            if sealed is not None:
-                return Handle.from_json(self.seal.open(f"handle-{run}.json", sealed))
-        return None
+        return kept_handle(self.store, self.layout, self.seal, run)
 
     def unfinished(self, run: int) -> bool:
         """Whether an earlier run is to be taken up again, instead of another one that is started beside it.
@@ -118,3 +114,12 @@ class Applications:
             self.backend.kill(handle)
             raise
         failpoint("after_keep_handle")
+
+
+def kept_handle(store: ObjectStore, layout: ReleaseLayout, seal: Seal, run: int) -> Handle | None:
+    """The handle that was kept for a run; None without one."""
+    sealed = store.read(layout.handle(run))
+    with suppress(SealBroken, ValueError):  # an object that the charge's secret does not open is no handle
+        if sealed is not None:
+            return Handle.from_json(seal.open(f"handle-{run}.json", sealed))
+    return None

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeConflict, ChargeState
+from dp_operators.releasing.applications import kept_handle
+from dp_operators.releasing.backends import Handle, RunState
 from dp_operators.releasing.drafts import document, require_releases
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.keys import ReleaseKey
+from dp_operators.releasing.processes import PROCESS, ProcessGroups
 from dp_operators.releasing.requests import complete, require_charged
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import failpoint
@@ -68,6 +72,10 @@ def give_back(
         return end_reservation(store, layout, charge, ledger, actor=actor, reason=reason)
 
 
+LOOK_HERE = ProcessGroups(grace=0).look
+"""Looks at processes of this machine alone."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StaleReservation:
     """A stale reservation after ``release_stale``.
@@ -82,12 +90,21 @@ class StaleReservation:
 
 
 def release_stale(
-    output: str, *, ledger: PrivacyLedger, older_than: timedelta, reason: str, actor: str = ""
+    output: str,
+    *,
+    ledger: PrivacyLedger,
+    older_than: timedelta,
+    reason: str,
+    actor: str = "",
+    look: Callable[[Handle], RunState] = LOOK_HERE,
 ) -> tuple[StaleReservation, ...]:
     """Give back every reservation that began in this store and that has not been renewed for a given time.
 
     This is safe at any age of a reservation. If a run was started and has not stated that it read no row, its charge is
     burnt. If a suspended worker resumes later and draws noise, its sealed draw is never opened.
+
+    A reservation whose application still runs is not stale: nobody renews it while its task waits without a worker. One
+    whose application runs elsewhere and cannot be asked for is kept too; ``give_back`` ends it by itself.
 
     Args:
         output: URI of a folder of releases; reservations in other stores stay as they are.
@@ -95,6 +112,7 @@ def release_stale(
         older_than: the time since the last renewal.
         reason: written to the audit log; public.
         actor: who requests it, for the audit log.
+        look: whether an application still runs, by its kept handle.
 
     Raises:
         InvalidRequest: ``output`` is not a folder of releases in a supported store, or the reason is missing.
@@ -113,9 +131,29 @@ def release_stale(
                 done.append(StaleReservation(charge=charge, kept="it did not begin in this store"))
                 continue
             layout = ReleaseLayout.of(output, charge.release, charge.id)
-            ended = end_reservation(store, layout, charge, ledger, actor=actor, reason=reason)
-            done.append(StaleReservation(charge=ended))
+            kept = _running(store, layout, charge, ledger, look)
+            ended = charge if kept else end_reservation(store, layout, charge, ledger, actor=actor, reason=reason)
+            done.append(StaleReservation(charge=ended, kept=kept))
     return tuple(done)
+
+
+def _running(
+    store: ObjectStore,
+    layout: ReleaseLayout,
+    charge: Charge,
+    ledger: PrivacyLedger,
+    look: Callable[[Handle], RunState],
+) -> str:
+    """Why a charge is not stale; empty if none of its applications runs."""
+    seal = seal_of(charge, ledger)
+    for run in charge.open_runs:
+        handle = kept_handle(store, layout, seal, run)
+        state = RunState.ENDED if handle is None else look(handle)
+        if state is RunState.RUNNING:
+            return f"the application of run {run} still runs"
+        if state is RunState.UNKNOWN and handle is not None and handle.backend != PROCESS:
+            return f"the application of run {run} is on {handle.backend} and cannot be asked for"
+    return ""
 
 
 def claim(store: ObjectStore, output: str, key: str, account: str) -> None:

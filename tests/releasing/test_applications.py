@@ -2,65 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 from contextlib import suppress
-from pathlib import Path
+from datetime import timedelta
 
 import pytest
 
-from dp_operators.releasing import ApplicationRuns, Handle, ReleaseFailed, RunState, Submission, Waiting
+from dp_operators.releasing import ApplicationRuns, Handle, ReleaseFailed, RunState, Waiting, release_stale
 from spark_jobs.contract.store.failpoints import VARIABLE
-from spark_jobs.contract.store.objects import open_store
-from tests.support import fake_application
-from tests.support.backends import EndedBackend
+from tests.support.backends import FolderBackend
 from tests.support.release_lab import Attempt, Lab, draft_folder, judge
-
-
-class FolderBackend(EndedBackend):
-    """A cluster as a folder, which outlives the process that submits: an application ends when it has been looked at
-    a number of times, or when it is killed.
-
-    Attributes:
-        idempotent: whether a token that is known is no second application.
-        looks: how often an application is seen to run.
-    """
-
-    elsewhere = True
-
-    def __init__(self, folder: Path, *, idempotent: bool = True, looks: int = 2, behaviour: str = "") -> None:
-        self.folder = folder / "cluster"
-        self.folder.mkdir(exist_ok=True)
-        self.idempotent = idempotent
-        self.looks = looks
-        self.behaviour = behaviour
-
-    def submit(self, submission: Submission) -> Handle:
-        number = len(list(self.folder.glob("*.submitted")))
-        place = self.folder / (submission.token if self.idempotent else f"{submission.token}-{number}")
-        if not place.with_suffix(".submitted").exists():
-            place.with_suffix(".running").write_text("0")
-            place.with_suffix(".submitted").write_bytes(pickle.dumps(submission))
-        return Handle(backend="folder", id=place.name)
-
-    def look(self, handle: Handle) -> RunState:
-        running = (self.folder / handle.id).with_suffix(".running")
-        if not running.exists():
-            return RunState.ENDED
-        looks = int(running.read_text()) + 1
-        running.write_text(str(looks))
-        if looks <= self.looks:
-            return RunState.RUNNING
-        running.unlink()
-        submission = pickle.loads(running.with_suffix(".submitted").read_bytes())
-        fake_application.run(submission, store=open_store(submission.output), behaviour=self.behaviour)
-        return RunState.ENDED
-
-    def kill(self, handle: Handle) -> None:
-        (self.folder / handle.id).with_suffix(".running").unlink(missing_ok=True)
-
-    @property
-    def submitted(self) -> int:
-        return len(list(self.folder.glob("*.submitted")))
 
 
 @pytest.fixture(autouse=True)
@@ -133,6 +83,21 @@ def test_caller_that_has_waited_for_a_failure_fails_and_the_retry_runs_again(lab
     with pytest.raises(ApplicationRuns) as retried:
         lab.release(runner=failing, waiting=Waiting(here=False))
     assert retried.value.run == 2
+    judge(lab)
+
+
+@pytest.mark.parametrize("state", list(RunState))
+def test_reservation_whose_application_runs_or_cannot_be_asked_for_is_not_stale(lab: Lab, state: RunState) -> None:
+    backend = FolderBackend(lab.folder)
+    with pytest.raises(ApplicationRuns):
+        lab.release(runner=backend, waiting=Waiting(here=False))
+    ledger = lab.ledger()
+    [outcome] = release_stale(
+        lab.output, ledger=ledger, older_than=timedelta(0), reason="tests", look=lambda handle: state
+    )
+    ledger.close()
+    assert lab.states() == ["burnt" if state is RunState.ENDED else "reserved"]
+    assert bool(outcome.kept) == (state is not RunState.ENDED)
     judge(lab)
 
 

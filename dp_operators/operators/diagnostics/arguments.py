@@ -96,3 +96,4 @@ class ReleaseArguments(TaskArguments, total=False):
     on_exhausted: Literal["wait", "fail", "skip"] | None
     on_undefined: str
     dry_run: bool
+    deferrable: bool | None
