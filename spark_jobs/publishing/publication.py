@@ -119,6 +119,7 @@ def report_part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) 
                 heading=group.heading,
                 note=group.note,
                 plots=tuple((caption, scale, plot, _inline(plot, ())) for caption, scale, plot in group.plots),
+                wide=group.wide,
             )
             for group in rendering.multiples
         ),

@@ -162,11 +162,13 @@ class Multiples:
         heading: a few words.
         note: what they have in common; may be empty.
         plots: the caption of each, which may be text of a user; its scale; and the plot.
+        wide: whether they have text of their own, and need room for it.
     """
 
     heading: str
     note: str
     plots: tuple[tuple[str, str, Plot], ...]
+    wide: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

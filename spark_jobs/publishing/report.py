@@ -41,6 +41,7 @@ class SmallPlots:
     heading: str
     note: str
     plots: tuple[tuple[str, str, Plot, str], ...]
+    wide: bool
 
 
 @dataclass(frozen=True, kw_only=True)

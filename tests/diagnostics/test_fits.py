@@ -86,6 +86,8 @@ def test_without_noise_a_linear_fit_is_ordinary_least_squares(neighbours: Neighb
     assert found.terms == ("intercept", "age", "pay", "region = south", "region = west")
     np.testing.assert_allclose(found.coefficients, expected.params, rtol=1e-6)
     assert found.fit["r_squared"] == pytest.approx(expected.rsquared, abs=1e-6)
+    low, high = found.fit["r_squared_lower_population"], found.fit["r_squared_upper_population"]
+    assert low < expected.rsquared < high < low + 0.2
     assert found.fit["residual_stddev"] == pytest.approx(math.sqrt(expected.mse_resid), rel=1e-5)
     assert found.rows == pytest.approx(5000, abs=1e-3)
     assert (found.status, found.ridge) == ("ok", 0.0)

@@ -75,6 +75,7 @@ def residual_plot(*, bins: int = 32, rows: int = 6000, bow: float = 0.02, funnel
         variance_p_value=0.012,
         shift_p_value=0.6,
         p_value=0.0008,
+        p_value_floor=1 / 2001,
         verdict="The mean residual is curved, and the spread changes with the fitted value.",
         findings=("curvature", "variance"),
         error_rate=0.05,

@@ -18,6 +18,7 @@ from spark_jobs.contract.result_checks import (
     among,
     ascending,
     finite,
+    null_together,
     numbers,
     positive,
     same_length,
@@ -289,6 +290,9 @@ _FIT: tuple[ResultCheck, ...] = (
 """The rules for results of both fits."""
 
 
+_R_SQUARED = tuple(f"r_squared{end}" for end in ("_lower_population", "_lower", "", "_upper", "_upper_population"))
+
+
 class LinearFitOptions(_FitOptions):
     """Linear model of several features, fitted by noisy sums.
 
@@ -297,10 +301,12 @@ class LinearFitOptions(_FitOptions):
         outcome_bounds: its public bounds; values beyond a bound are clipped to it.
     """
 
-    figures: ClassVar[tuple[str, ...]] = ("model", *_ENDS, "residual_stddev", "r_squared")
+    figures: ClassVar[tuple[str, ...]] = ("model", *_ENDS, "residual_stddev", *_R_SQUARED)
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_FIT,
-        within("r_squared", nullable=True),
+        within(*_R_SQUARED, nullable=True),
+        null_together(*_R_SQUARED),
+        ascending(*_R_SQUARED, nullable=True),
         finite("residual_stddev", low=0, nullable=True),
         _model(LinearModel),
     )

@@ -113,7 +113,7 @@ class ResidualPlotOptions(ResidualPlotSettings, Options):
         ascending("qq_lower", "qq_residual", "qq_upper"),
         same_length("points_fitted", "points_residual"),
         finite("points_fitted", "points_residual"),
-        within(*figures[10:15]),
+        within(*figures[10:15], "p_value_floor"),
         finite(*figures[15:], nullable=True),
         *(check for name in _EFFECTS for check in _effect(name)),
         among("findings", values=("line", "curvature", "variance", "shift")),

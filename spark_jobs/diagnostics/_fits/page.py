@@ -199,9 +199,15 @@ def _measures(result: PrivateFit) -> tuple[Measure, ...]:
         return (rows, Measure(label="Positives", value=percent(result.fit["positives"]), note="noisy"))
     return (
         rows,
-        Measure(label="R²", value=decimals(result.fit["r_squared"]), note="share of the outcome's variance explained"),
+        Measure(label="R²", value=decimals(result.fit["r_squared"]), note=_note_on_r_squared(result)),
         Measure(label="Residuals", value=number(result.fit["residual_stddev"], 4), note="standard deviation"),
     )
+
+
+def _note_on_r_squared(result: PrivateFit) -> str:
+    low, high = (result.fit[f"r_squared_{end}_population"] for end in ("lower", "upper"))
+    known = f"{decimals(low)} to {decimals(high)} with noise and sampling; " if finite(low) else ""
+    return f"{known}share of the outcome's variance explained"
 
 
 def _table(result: PrivateFit) -> ValueTable:

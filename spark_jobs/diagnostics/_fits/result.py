@@ -27,8 +27,9 @@ class PrivateFit:
         spans: range of each term by its public bounds; 1 for the intercept and for a level.
         ridge: ridge that shrinks the slopes towards 0, in units of the sums that they solve; 0 if the noise is small.
         rows: noisy number of rows, at least 0.
-        fit: ``residual_stddev``, in units of the outcome, and ``r_squared`` of a linear model; the share of
-            ``positives`` of a logistic one. All come from the noisy sums, and are NaN if the noise hides them.
+        fit: ``residual_stddev``, in units of the outcome, and ``r_squared`` of a linear model, with the ends of its
+            intervals (``linear_fit.R_SQUARED``); the share of ``positives`` of a logistic one. All come from the noisy
+            sums, and are NaN if the noise hides them.
         model: the model as the ``model`` of a request; it clips values to the bounds of the fit.
         status: ``ok``; ``shrunk`` if there is a ridge, or if the noise let a logistic fit end before the maximum of the
             likelihood; ``undefined`` if the noisy number of rows is too small for its

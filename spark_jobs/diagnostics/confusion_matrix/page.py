@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
-from spark_jobs.diagnostics.confusion_matrix.plots import NAMES, SHORT, draw_matrix, draw_rates
+from spark_jobs.diagnostics.confusion_matrix.plots import NAMES, SHORT, draw_matrix, draw_rates, draw_tiles
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, count, level, percent
-from spark_jobs.publishing.rendering import Column, Measure, Plot, Rendering, Section, ValueTable
+from spark_jobs.publishing.rendering import Column, Measure, Multiples, Plot, Rendering, Section, ValueTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,12 +26,48 @@ _MEANINGS = {
 }
 _ONE = figures.Frame(width=5.6, height=5.6, heading=0.95, small=4.7, box=(0.05, 0.03, 0.9, 0.94))
 _MANY = figures.Frame(width=5.6, height=4.6, heading=0.95, small=4.7, box=(0.12, 0.15, 0.66, 0.82))
+_SMALL = figures.Frame(width=3.2, height=1.9, heading=0.0, small=3.2, box=(0.0, 0.01, 1.0, 0.98))
+_MAX_MATRICES = 6
 _TITLE = "Confusion matrix and rates"
 
 
 def render(result: ConfusionMatrix, request: ReleaseRequest) -> Rendering:
     """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
-    return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
+    return Rendering(
+        columns=_columns(result),
+        plots=(_plot(result),),
+        section=_section(result, request),
+        multiples=() if result.thresholds.size == 1 else (_matrices(result),),
+    )
+
+
+def _matrices(result: ConfusionMatrix) -> Multiples:
+    """The matrices of several thresholds, at most ``_MAX_MATRICES`` of them, evenly spaced in the list."""
+    many = result.thresholds.size
+    places = sorted({round(place) for place in np.linspace(0, many - 1, min(many, _MAX_MATRICES))})
+    return Multiples(
+        heading="Matrices",
+        note="The darker, the larger the share of the actual class, which is given in percent."
+        + ("" if len(places) == many else f" These are {len(places)} of {many} thresholds; the table has all."),
+        plots=tuple(("at a score of", f"{result.thresholds[place]:.3g}", _matrix(result, place)) for place in places),
+        wide=True,
+    )
+
+
+def _matrix(result: ConfusionMatrix, place: int) -> Plot:
+    def draw(alone: bool) -> Figure:
+        figure, axes = _SMALL.axes(alone=alone, x_label="", y_label="")
+        draw_tiles(axes, result, place)
+        return figure
+
+    counts = ", ".join(f"{SHORT[name]} {count(float(result.counts[name][place]))}" for name in COUNTS)
+    return Plot(
+        name=f"confusion_matrix_{place}",
+        title=_TITLE,
+        description=f"At a score of {result.thresholds[place]:.3g}: {counts}.",
+        draw=draw,
+        axes=_SMALL.box,
+    )
 
 
 def _columns(result: ConfusionMatrix) -> dict[str, Column]:

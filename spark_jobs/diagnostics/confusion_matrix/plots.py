@@ -35,10 +35,18 @@ _APART, _MAX_TICKS = 0.055, 6
 
 
 def draw_matrix(axes: Axes, result: ConfusionMatrix) -> None:
-    """Draw four tiles, darker for a larger share of their class, and below them the rates with their intervals."""
+    """Draw the matrix of a single threshold, and below it the rates with their intervals."""
+    draw_tiles(axes, result, 0)
+    axes.set_ylim(0, 1)
+    for place, name in enumerate(RATES):
+        _bar(axes, result, name, _BARS - place * _STEP)
+
+
+def draw_tiles(axes: Axes, result: ConfusionMatrix, place: int) -> None:
+    """Draw the four tiles of one threshold, darker for a larger share of their class."""
     axes.set_axis_off()
     axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1)
+    axes.set_ylim(_TOP - 2 * _TILE_HEIGHT, 1)
     for column, text in enumerate(("predicted positive", "predicted negative")):
         middle = _LEFT + (column + 0.5) * _TILE_WIDTH
         axes.text(middle, _TOP + 0.015, text, color=light("muted"), size=9.5, ha="center", va="bottom")
@@ -49,20 +57,18 @@ def draw_matrix(axes: Axes, result: ConfusionMatrix) -> None:
             _LEFT - 0.02, bottom + _TILE_HEIGHT / 2, label, color=light("muted"), size=9.5, rotation="vertical",
             ha="right", va="center",
         )  # fmt: skip
-        sizes = [max(float(result.counts[name][0]), 0.0) for name in tiles]
+        sizes = [max(float(result.counts[name][place]), 0.0) for name in tiles]
         for column, name in enumerate(tiles):
             share = sizes[column] / max(sum(sizes), 1.0) if known else 0.0
-            share_text = f"{percent(share)} of the {label}s" if known else ""
             correct = name.startswith("true")
+            named = f"{SHORT[name]}, {'correct' if correct else 'incorrect'}"
             _tile(
                 axes,
                 (_LEFT + column * _TILE_WIDTH, bottom),
                 correct=correct,
                 share=share,
-                texts=(sizes[column], SHORT[name], share_text),
+                texts=(sizes[column], named, percent(share) if known else ""),
             )
-    for place, name in enumerate(RATES):
-        _bar(axes, result, name, _BARS - place * _STEP)
 
 
 def _tile(

@@ -25,6 +25,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, SHRUNK, UNDEFINED
@@ -35,10 +37,16 @@ from spark_jobs.diagnostics._fits.measurement import FitDraw, layout_of
 from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics._fits.solving import Solution, solve
 from spark_jobs.diagnostics._fits.summary import Fitted, released_fit
+from spark_jobs.diagnostics._simulation import two_intervals
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.mechanisms.moment_matrix import NoisyProducts, noisy_products
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts
+
+R_SQUARED = (
+    "r_squared", "r_squared_lower", "r_squared_upper", "r_squared_lower_population", "r_squared_upper_population",
+)  # fmt: skip
+"""R^2, and the ends of its intervals for the noise, and for noise and sampling together."""
 
 __all__ = ["DIAGNOSTIC", "LinearFitDraw", "PrivateFit", "measure", "release", "summarise"]
 
@@ -105,16 +113,16 @@ def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateFit:
         intercept = solution.outcome - (solution.slopes * solution.means).sum(axis=-1)
         return middle + half * intercept, half * solution.slopes
 
-    fit = {"residual_stddev": math.nan, "r_squared": math.nan}
+    fit = dict.fromkeys(("residual_stddev", *R_SQUARED), math.nan)
+    copies = products.copies(copies_for(products.layout.size), noise=(noise := SeededNoise(seed)))
     if solution.residual >= DEFINED_ABOVE * solution.blur:
+        again = solve(products.matrix + copies, stddev=stddev, step=step, min_ridge=float(solution.ridge))
         fit = {
             "residual_stddev": half * math.sqrt(solution.variance),
-            "r_squared": 1.0 - float(solution.residual / solution.total),
+            **dict(zip(R_SQUARED, _r_squared(solution, again, measurement.confidence), strict=True)),
         }
-    noise = SeededNoise(seed)
-    drawn = products.copies(copies_for(products.layout.size), noise=noise)
     noisy, sampled = least_squares_copies(
-        products.matrix, drawn, solution, stddev=stddev, step=step, line=line, noise=noise
+        products.matrix, copies, solution, stddev=stddev, step=step, line=line, noise=noise
     )
     rows, status = float(products.matrix[0, 0]), SHRUNK if solution.ridge > 0 else OK
     fitted = Fitted(
@@ -128,6 +136,20 @@ def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateFit:
         fit=fit,
     )
     return released_fit(measurement, "linear", fitted)
+
+
+def _r_squared(solution: Solution, copies: Solution, confidence: float) -> tuple[float, ...]:
+    """R^2 and the ends of its intervals, in the order of ``R_SQUARED``.
+
+    Its sampling variance is ``4 R^2 (1 - R^2)^2 / n`` (Olkin and Finn 1995, equation 1), plus ``2 p / n^2``, that of p
+    features that explain nothing.
+    """
+    value, rows = 1.0 - float(solution.residual / solution.total), float(solution.rows)
+    errors = 1.0 - copies.residual / np.maximum(copies.total, 1e-300) - value
+    sampling = math.sqrt(4 * value * (1 - value) ** 2 / rows + 2 * solution.slopes.size / rows**2)
+    both = two_intervals(value, errors, sampling=sampling, confidence=confidence)
+    low, high = min(both.noise[0], value), max(both.noise[1], value)
+    return value, low, high, min(both.population[0], low), max(both.population[1], high)
 
 
 class Call(FitSettings, Terms):

@@ -13,9 +13,10 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.linear_regression.method_choice import MIN_GROUPS
 from spark_jobs.diagnostics.linear_regression.plots import (
     MAX_LINES,
-    MAX_PANELS,
+    MAX_ROWS,
     all_lines_plot,
-    panels_plot,
+    groups_plot,
+    hidden_groups,
     places_of,
 )
 from spark_jobs.diagnostics.linear_regression.result import LinearFit
@@ -45,7 +46,7 @@ def render(result: LinearFit, request: ReleaseRequest) -> Rendering:
     x_name, y_name = _axes_of(request)
     plots: tuple[Plot, ...] = (all_lines_plot(result, x_name, y_name),)
     if result.keys is not None:
-        plots += (panels_plot(result, x_name, y_name),)
+        plots += (groups_plot(result, x_name, y_name),)
     return Rendering(columns=_columns(result), plots=plots, section=_section(result, x_name, y_name))
 
 
@@ -101,6 +102,11 @@ def _section(result: LinearFit, x_name: str, y_name: str) -> Section:
     measures = [
         Measure(label="Groups", value=f"{result.groups:,}", note="in the request's list"),
         Measure(label="Undefined lines", value=f"{failed:,}", note="without a slope"),
+        *(
+            (Measure(label="Hidden by noise", value=f"{int(hidden_groups(result).sum()):,}", note="drawn in grey"),)
+            if grouped
+            else ()
+        ),
         Measure(
             label="Rows",
             value=(f"≈{SPACE}" if not result.public_sizes else "") + count(result.total_rows),
@@ -116,7 +122,12 @@ def _section(result: LinearFit, x_name: str, y_name: str) -> Section:
         title=TITLE,
         reading=(
             f"A line through the points of {'each group' if grouped else 'the table'}: how {y_name} varies with "
-            f"{x_name}. Dots show where the line is evaluated.",
+            f"{x_name}."
+            + (
+                " The second plot compares the groups at both ends of the lines."
+                if grouped
+                else " Dots show where the line is evaluated."
+            ),
             f"Whiskers are {level(result.confidence)} confidence intervals of the line that the same method would give "
             "without noise. They do not account for the sampling of the rows.",
         ),
@@ -125,8 +136,8 @@ def _section(result: LinearFit, x_name: str, y_name: str) -> Section:
         table=_groups_table(result) if grouped else _line_table(result),
         legend=(
             ("curve", "released line"),
-            ("chance", "line without a slope of its own"),
-            ("point", "where it is evaluated, with interval"),
+            ("chance", "the noise hides the line" if grouped else "line without a slope of its own"),
+            *(() if grouped else (("point", "where it is evaluated, with interval"),)),
         ),
         notes=_notes(result),
         notice=None
@@ -219,9 +230,9 @@ def _notes(result: LinearFit) -> tuple[str, ...]:
             "The groups are those of the request: an empty group has a line like any other, which is all noise. Each "
             "row is in one group only, so every group is released at the full epsilon."
         )
-        if result.groups > MAX_PANELS:
+        if result.groups > MAX_ROWS:
             drawn = f"; {MAX_LINES} evenly spaced groups are drawn in one plot" if result.groups > MAX_LINES else ""
-            notes.append(f"The first {MAX_PANELS} groups of the list have a panel each{drawn}.")
+            notes.append(f"The first {MAX_ROWS} groups of the list are compared{drawn}.")
     if result.groups > 1 and any(method.startswith("noisy_moments") for method in result.methods):
         notes.append(
             "Lines of noisy moments are shrunk towards a common line of all groups, more where the noise is larger: "

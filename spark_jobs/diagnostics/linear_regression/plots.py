@@ -1,14 +1,14 @@
-"""Plots of released lines: all lines in one box, and the first groups in one panel each."""
+"""Plots of released lines: all lines in one box, and the first groups against each other."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.collections import LineCollection
-from matplotlib.ticker import MaxNLocator
 
+from spark_jobs.arrays import BoolArray
+from spark_jobs.contract.figures import OK
 from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import one_line
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _FRAME = figures.Frame(width=6.0, height=4.6, heading=0.95, small=5.0, box=(0.16, 0.155, 0.77, 0.82))
 _ROOM = 0.02
 MAX_LINES = 400
-MAX_PANELS, _ACROSS = 16, 4
-_PANEL_WIDTH, _PANEL_HEIGHT = 1.35, 1.25
-_FOOT, _SIDE = 0.62, 0.72
+MAX_ROWS = 40
+_ROW_HEIGHT, _FOOT, _LABELS = 0.26, 0.62, 1.35
+_MOST_OF_RANGE = 0.8
 _KEY_CHARACTERS = 16
 _MAX_PLACES = 3
 
@@ -47,8 +47,9 @@ def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
             axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
         shown = np.unique(np.linspace(0, result.groups - 1, min(result.groups, MAX_LINES)).astype(int))
         opacity = max(0.1, min(1.0, (14.0 / len(shown)) ** 0.7))
-        for failed, token, dashes in ((True, "chance", (0, (3, 2))), (False, "curve", "solid")):
-            ends = [_ends(result, int(g)) for g in shown if (result.status[g] != "ok") == failed]
+        hidden = hidden_groups(result)
+        for faint, token, dashes in ((True, "chance", (0, (3, 2))), (False, "curve", "solid")):
+            ends = [_ends(result, int(g)) for g in shown if hidden[g] == faint]
             if ends:  # drawn one by one, so that overlapping lines are darker
                 style = {"color": light(token), "linestyle": dashes, "alpha": opacity}
                 axes.add_collection(LineCollection(ends, linewidth=1.8 if one else 1.0, **style), autolim=False)
@@ -68,36 +69,27 @@ def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
     )
 
 
-def panels_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
-    """The first groups of the list in one panel each, all with the same axes."""
-    shown = min(result.groups, MAX_PANELS)
-    across = min(_ACROSS, shown)
-    down = math.ceil(shown / across)
-    width = max(_SIDE + across * _PANEL_WIDTH + 0.3, 4.2)
-    body = down * (_PANEL_HEIGHT + 0.28) + _FOOT
-    box = (_SIDE / width, _FOOT / body, across * _PANEL_WIDTH / width, 1 - _FOOT / body)
+def groups_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
+    """The first groups of the list against each other: a row each, with the line's first and last place.
+
+    Whiskers have their full length within the public range of y; a group is grey if each of them, or a missing
+    interval, covers most of it, so that the noise hides where its line lies.
+    """
+    shown = min(result.groups, MAX_ROWS)
+    body = shown * _ROW_HEIGHT + _FOOT + 0.12
+    box = (_LABELS / _FRAME.width, _FOOT / body, 1 - (_LABELS + 0.25) / _FRAME.width, 1 - (_FOOT + 0.1) / body)
+    places = sorted({int(np.argmin(result.x)), int(np.argmax(result.x))}, key=lambda place: float(result.x[place]))
+    at = " and ".join(number(float(result.x[place]), 4) for place in places)
 
     def draw(alone: bool) -> Figure:
         height = body + (_FRAME.heading if alone else 0.0)
-        figure, frame = figures.new_axes((width, height), (0, 0, 1, 1), x_label="", y_label="")
-        frame.set_axis_off()
-        limits = _limits(result)
-        for place in range(shown):
-            row, column = divmod(place, across)
-            axes = figure.add_axes(
-                (
-                    (_SIDE + column * _PANEL_WIDTH + 0.06) / width,
-                    (_FOOT + (down - 1 - row) * (_PANEL_HEIGHT + 0.28) + 0.06) / height,
-                    (_PANEL_WIDTH - 0.12) / width,
-                    (_PANEL_HEIGHT - 0.1) / height,
-                )
-            )
-            _panel(axes, result, place, limits, edge=column == 0, foot=place + across >= shown)
-        figure.text(0.5, 0.12 / height, one_line(x_name, 40), color=light("ink"), size=10, ha="center")
-        middle = (_FOOT + (body - _FOOT) / 2) / height
-        figure.text(
-            0.12 / width, middle, one_line(y_name, 40), color=light("ink"), size=10, va="center", rotation="vertical"
+        figure, axes = figures.new_axes(
+            (_FRAME.width if alone else _FRAME.small, height),
+            (box[0], box[1] * body / height, box[2], box[3] * body / height),
+            x_label=one_line(f"{y_name} at {x_name} = {at}", 60),
+            y_label="",
         )
+        _draw_rows(axes, result, places, shown)
         if alone:
             which = f"{shown} groups" if shown == result.groups else f"the first {shown} of {result.groups:,} groups"
             figures.heading(figure, left=0.03, title="Groups", lines=(which, "released with noise"))
@@ -106,47 +98,46 @@ def panels_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
     return Plot(
         name="linear_regression_groups",
         title="Groups",
-        description=f"The released lines of {shown} of {result.groups} groups, in one panel each.",
+        description=f"Predictions of {shown} of {result.groups} groups with their intervals, one row each.",
         draw=draw,
         axes=box,
+        legend=(
+            ("point", f"predicted, with interval, at {number(float(result.x[places[0]]), 4)}"),
+            *((("outlier", f"at {number(float(result.x[places[-1]]), 4)}"),) if len(places) > 1 else ()),
+            ("zone", "the noise hides the line"),
+        ),
     )
 
 
-def _panel(
-    axes: Axes,
-    result: LinearFit,
-    g: int,
-    limits: tuple[tuple[float, float], tuple[float, float]],
-    *,
-    edge: bool,
-    foot: bool,
-) -> None:
-    axes.set_facecolor("none")
-    for spine in axes.spines.values():
-        spine.set_color(light("hairline"))
-    axes.set_xlim(limits[0])
-    axes.set_ylim(limits[1])
-    for axis, (low, high), kept in ((axes.xaxis, limits[0], foot), (axes.yaxis, limits[1], edge)):
-        ticks = [
-            tick for tick in MaxNLocator(nbins=2, steps=[1, 2, 5, 10]).tick_values(low, high) if low <= tick <= high
-        ]
-        axis.set_ticks(ticks, [number(tick, 4, plain_below=6) if kept else "" for tick in ticks])
-    labels = axes.get_xticklabels()
-    if len(labels) > 1:  # labels at the ends would overlap those of the next panel
-        labels[0].set_horizontalalignment("left")
-        labels[-1].set_horizontalalignment("right")
-    axes.tick_params(colors=light("muted"), labelsize=7, length=0, pad=3)
-    axes.grid(color=light("hairline"), linewidth=0.6)
-    axes.set_axisbelow(True)
-    ends = np.array(_ends(result, g))
-    failed = result.status[g] != "ok"
-    axes.plot(
-        ends[:, 0], ends[:, 1], color=light("chance" if failed else "curve"), linewidth=1.4,
-        linestyle=(0, (3, 2)) if failed else "solid",
-    )  # fmt: skip
-    _dots(axes, result, g, size=5.5)
-    key = str((result.keys or ("",))[g])
-    axes.set_title(one_line(key, _KEY_CHARACTERS), color=light("ink"), size=7.5, pad=3)
+def hidden_groups(result: LinearFit) -> BoolArray:
+    """Groups whose intervals all cover most of the public range of y, or that have no slope; shape (groups,)."""
+    low, high = result.y_bounds
+    narrow = result.predictions_upper - result.predictions_lower < _MOST_OF_RANGE * (high - low)
+    without = np.isnan(result.predictions_lower).all(axis=1)
+    hidden: BoolArray = (np.array(result.status) != OK) | ~(narrow.any(axis=1) | without)
+    return hidden
+
+
+def _draw_rows(axes: Axes, result: LinearFit, places: list[int], shown: int) -> None:
+    axes.set_xlim(_limits(result)[1])
+    axes.set_ylim(shown - 0.5, -0.5)
+    axes.xaxis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
+    keys = [one_line(str(key), _KEY_CHARACTERS) for key in (result.keys or ("",))[:shown]]
+    axes.set_yticks(range(shown), keys)
+    axes.grid(axis="y", visible=False)
+    hidden = hidden_groups(result)[:shown]
+    apart = 0.17 if len(places) > 1 else 0.0
+    for side, place, token, marker in ((-apart, places[0], "curve", "o"), (apart, places[-1], "spent", "D")):
+        rows = np.arange(shown) + side
+        value, low, high = (
+            ends[:shown, place] for ends in (result.predictions, result.predictions_lower, result.predictions_upper)
+        )
+        for grey in (False, True):
+            kept = hidden == grey
+            colour = light("chance" if grey else token)
+            known = kept & ~np.isnan(low)
+            axes.hlines(rows[known], low[known], high[known], color=colour, linewidth=1.4, alpha=0.45 if grey else 1)
+            axes.plot(value[kept], rows[kept], color=colour, marker=marker, markersize=4.5, linestyle="none")
 
 
 def _dots(axes: Axes, result: LinearFit, g: int, *, size: float) -> None:

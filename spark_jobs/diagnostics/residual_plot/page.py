@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Residual plot"
+LESS_OR_EQUAL = "\N{LESS-THAN OR EQUAL TO}"
 BAND_OPACITY = 0.35
 _FRAME = figures.Frame(width=6.4, height=4.6, heading=1.4, small=5.2, box=(0.145, 0.155, 0.81, 0.82))
 _KEPT = 0.001
@@ -253,9 +254,12 @@ def _description(result: ResidualPlot) -> str:
     )
 
 
-def _p(value: float) -> str:
+def _p(result: ResidualPlot, value: float) -> str:
+    """A p-value; at the floor of its simulation, where it may be smaller, after ``≤``."""
     text = p_text(value)
-    return f"p {text}" if text.startswith("below") else f"p = {text}"
+    if text.startswith("below"):
+        return f"p {text}"
+    return f"p {'=' if value > 1.001 * result.p_value_floor else LESS_OR_EQUAL} {text}"
 
 
 def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:
@@ -265,7 +269,7 @@ def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:
     measures.append(
         Measure(
             label="All tests",
-            value=_p(known(result.p_value)) if defined else ABSENT,
+            value=_p(result, known(result.p_value)) if defined else ABSENT,
             note="for slope, bow, spread and shift",
         )
     )
@@ -313,7 +317,7 @@ def _effect(result: ResidualPlot, name: str, described: tuple[str, str, str]) ->
     return Measure(
         label=label,
         value=number(value, 3),
-        note=f"{number(interval[0], 3)} to {number(interval[1], 3)}: {note}; {_p(tested)}",
+        note=f"{number(interval[0], 3)} to {number(interval[1], 3)}: {note}; {_p(result, tested)}",
     )
 
 
@@ -327,7 +331,7 @@ def _headline(result: ResidualPlot) -> Headline:
         value = f"{ratio:.2g}\N{MULTIPLICATION SIGN}"
         text = (
             f"{level(result.confidence)} interval {low} to {high}. {_in_words(ratio)} "
-            f"Equal spread: {_p(known(result.variance_p_value))}."
+            f"Equal spread: {_p(result, known(result.variance_p_value))}."
         )
         first, middle, last = (
             float(np.clip(0.5 + np.log(end) / np.log(_WIDEST_RATIO) / 2, 0.0, 1.0))

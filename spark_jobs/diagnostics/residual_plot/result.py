@@ -56,6 +56,7 @@ class ResidualPlot:
         variance_p_value: p-value of the test for a spread that grows or shrinks with the fitted value.
         shift_p_value: p-value of the test for a mean of all residuals other than 0.
         p_value: p-value of all four tests together, based on the most extreme of them.
+        p_value_floor: the smallest p-value that the simulation can show.
         verdict: the findings in words.
         findings: the tests that reject: any of ``line``, ``curvature``, ``variance``, ``shift``.
         error_rate: bound on the probability that any of the four tests rejects a correct model.
@@ -109,6 +110,7 @@ class ResidualPlot:
     variance_p_value: float | None
     shift_p_value: float | None
     p_value: float | None
+    p_value_floor: float
     verdict: str
     findings: tuple[str, ...]
     error_rate: float

@@ -19,7 +19,7 @@ from spark_jobs.diagnostics.residual_plot.columns import (
     quantiles,
     spreads,
 )
-from spark_jobs.diagnostics.residual_plot.copies import cell_variance, noisy_copies
+from spark_jobs.diagnostics.residual_plot.copies import cell_variance, copies_of, noisy_copies
 from spark_jobs.diagnostics.residual_plot.effects import MAX_COPIES, effect_fields, effect_sizes
 from spark_jobs.diagnostics.residual_plot.lack_of_fit import NOTHING, lack_of_fit_tests
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
@@ -101,6 +101,7 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
         variance_p_value=tests.p_values["variance"],
         shift_p_value=tests.p_values["shift"],
         p_value=tests.either,
+        p_value_floor=1 / (copies_of(measurement) + 1),
         verdict=verdict(tests, findings, error_rate=error_rate, defined=defined),
         findings=findings,
         error_rate=error_rate,
