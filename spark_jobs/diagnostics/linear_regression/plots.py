@@ -25,7 +25,7 @@ _ROOM = 0.02
 MAX_LINES = 400
 MAX_ROWS = 40
 _ROW_HEIGHT, _FOOT, _LABELS = 0.26, 0.62, 1.35
-_MOST_OF_RANGE = 0.8
+_HIDING_SHARE = 0.8
 _KEY_CHARACTERS = 16
 _MAX_PLACES = 3
 
@@ -48,8 +48,8 @@ def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
         shown = np.unique(np.linspace(0, result.groups - 1, min(result.groups, MAX_LINES)).astype(int))
         opacity = max(0.1, min(1.0, (14.0 / len(shown)) ** 0.7))
         hidden = hidden_groups(result)
-        for faint, token, dashes in ((True, "chance", (0, (3, 2))), (False, "curve", "solid")):
-            ends = [_ends(result, int(g)) for g in shown if hidden[g] == faint]
+        for hides, token, dashes in ((True, "chance", (0, (3, 2))), (False, "curve", "solid")):
+            ends = [_ends(result, int(g)) for g in shown if hidden[g] == hides]
             if ends:  # drawn one by one, so that overlapping lines are darker
                 style = {"color": light(token), "linestyle": dashes, "alpha": opacity}
                 axes.add_collection(LineCollection(ends, linewidth=1.8 if one else 1.0, **style), autolim=False)
@@ -112,7 +112,7 @@ def groups_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
 def hidden_groups(result: LinearFit) -> BoolArray:
     """Groups whose intervals all cover most of the public range of y, or that have no slope; shape (groups,)."""
     low, high = result.y_bounds
-    narrow = result.predictions_upper - result.predictions_lower < _MOST_OF_RANGE * (high - low)
+    narrow = result.predictions_upper - result.predictions_lower < _HIDING_SHARE * (high - low)
     without = np.isnan(result.predictions_lower).all(axis=1)
     hidden: BoolArray = (np.array(result.status) != OK) | ~(narrow.any(axis=1) | without)
     return hidden
