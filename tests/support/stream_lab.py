@@ -134,10 +134,11 @@ class StreamLab:
     folder: Path
     changes: dict[str, Any] = field(default_factory=dict)
     url: str = ""
+    output: str = ""
 
     def __post_init__(self) -> None:
         self.url = self.url or f"sqlite:///{self.folder}/ledger.db"
-        self.output = f"{self.folder}/releases"
+        self.output = self.output or f"{self.folder}/releases"
         self.request = lab_request(self.output, **self.changes)
         shape = (self.request.steps, len(self.request.leaf_names))
         self.counts = np.random.default_rng(3).poisson(20, size=shape).astype(np.int64)
