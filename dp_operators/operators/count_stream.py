@@ -56,6 +56,7 @@ class CountStreamOperator(BaseOperator):
         states: the column whose values are counted apart, and its public keys.
         method: ``local_level`` (the default) or ``pegasus``, with or without options.
         max_per_step: the most rows of a unit that are used in one step.
+        monitors: conditions that the report watches.
         epsilon: the cost of the whole stream.
         neighbours, unit, where, output, blocks, title, record: as for ``ReleaseDiagnosticsOperator``.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
@@ -104,6 +105,7 @@ class CountStreamOperator(BaseOperator):
         states: Mapping[str, Any] | None = None,
         method: str | Mapping[str, Any] | None = None,
         max_per_step: int | str | None = None,
+        monitors: Sequence[Mapping[str, Any]] | None = None,
         epsilon: object = None,
         neighbours: str | None = None,
         unit: Mapping[str, Any] | None = None,
@@ -129,7 +131,7 @@ class CountStreamOperator(BaseOperator):
         super().__init__(**kwargs)
         fields = {
             "account": account, "table": table, "time": time, "start": start, "step": step, "steps": steps, "end": end,
-            "states": states, "method": method, "max_per_step": max_per_step,
+            "states": states, "method": method, "max_per_step": max_per_step, "monitors": monitors,
             "budget": None if epsilon is None else {"epsilon": epsilon}, "neighbours": neighbours, "unit": unit,
             "where": where, "output": output, "blocks": [blocks] if isinstance(blocks, str) else blocks,
             "title": title, "record": record,

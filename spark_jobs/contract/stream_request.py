@@ -7,6 +7,7 @@ table to which rows are only added.
 from __future__ import annotations
 
 import datetime as dt
+import operator
 import re
 from contextlib import suppress
 from decimal import Decimal
@@ -16,7 +17,7 @@ from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.binding import ColumnName
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.streams import LocalLevelMethod, StreamMethodOptions
+from spark_jobs.contract.options.streams import MAX_MONITORS, LocalLevelMethod, StreamMethodOptions, StreamMonitor
 from spark_jobs.contract.privacy import KEPT_DIGITS, share
 from spark_jobs.contract.stream_states import EVERYTHING, StreamStates
 from spark_jobs.contract.table_request import TableRequest, canonical_sha256
@@ -40,6 +41,7 @@ class StreamRequest(TableRequest):
         states: the states that are counted apart; None counts all rows together.
         method: how counts become estimates, with its options.
         max_per_step: the most rows of a unit that are used in one step; None for as many as ``unit.max_rows``.
+        monitors: conditions that the report watches, free.
     """
 
     kind: Literal["count_stream"] = "count_stream"
@@ -50,6 +52,7 @@ class StreamRequest(TableRequest):
     states: StreamStates | None = None
     method: StreamMethodOptions = LocalLevelMethod()
     max_per_step: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    monitors: Annotated[tuple[StreamMonitor, ...], Field(max_length=MAX_MONITORS, exclude_if=operator.not_)] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -118,6 +121,11 @@ class StreamRequest(TableRequest):
             self.method.check(self.steps, len(self.levels))
         except InvalidRequest as refused:
             raise refused.within("method") from None
+        for number, monitor in enumerate(self.monitors):
+            try:
+                monitor.check(self.steps)
+            except InvalidRequest as refused:
+                raise refused.within(f"monitors[{number}]") from None
         return self
 
     @property

@@ -20,6 +20,54 @@ MIN_EPSILON = Decimal("1e-6")
 Smoothing = Literal["median", "mean", "james_stein"]
 
 
+MAX_MONITORS = 8
+
+
+class StreamMonitor(Frozen):
+    """A condition that the report of a stream watches at each step, from released counts: free.
+
+    Attributes:
+        kind: ``low`` or ``high``: the sum over the newest window is below or above ``threshold``; ``jump`` or ``drop``:
+            it is by more than ``threshold`` above or below the sum over the window before.
+        window: the number of steps of a window.
+        threshold: a number of rows.
+    """
+
+    kind: Literal["low", "high", "jump", "drop"]
+    window: Annotated[int, Field(ge=1)] = 1
+    threshold: Annotated[int, Field(ge=0, le=1 << 40)]
+
+    def check(self, steps: int) -> None:
+        """Reject a window that is longer than the stream.
+
+        Raises:
+            InvalidRequest: the steps that it compares are more than ``steps``.
+        """
+        needed = self.window * (2 if self.compares else 1)
+        if needed > steps:
+            raise InvalidRequest(
+                "window", value=self.window,
+                requirement=f"must be such that the {needed} steps that {self.kind} needs fit into the {steps} of the "
+                "stream",
+                remedy="shorten the window",
+            )  # fmt: skip
+
+    @property
+    def compares(self) -> bool:
+        """Whether a window is compared with the one before."""
+        return self.kind in ("jump", "drop")
+
+    @property
+    def sign(self) -> int:
+        """1 if large figures raise an alarm, -1 if small ones do."""
+        return 1 if self.kind in ("high", "jump") else -1
+
+    @property
+    def level(self) -> int:
+        """The figure beyond which an alarm is raised: a sum, or a change with its sign."""
+        return -self.threshold if self.kind == "drop" else self.threshold
+
+
 class LocalLevelMethod(Frozen):
     """All of epsilon for the counts, which a local level model then filters; with bands.
 

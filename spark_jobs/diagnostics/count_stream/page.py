@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import math
 
-from spark_jobs.contract.options.streams import LocalLevelMethod
+from spark_jobs.contract.options.streams import LocalLevelMethod, StreamMonitor
 from spark_jobs.contract.stream_request import StreamRequest, step_text
 from spark_jobs.diagnostics.count_stream import plots
+from spark_jobs.diagnostics.count_stream.monitors import Alarm, alarms
 from spark_jobs.diagnostics.count_stream.summary import (
     DEFAULT_CONFIDENCE,
     Change,
@@ -57,6 +58,8 @@ def render(history: StreamHistory, request: StreamRequest) -> dict[str, Renderin
     if history.steps >= 2 * width:
         sections["stream_sums"] = _sums(history, axis, width, length, confidence, latest[0])
         sections["stream_changes"] = _changes(history, request, axis, width, length, confidence)
+    if request.monitors:
+        sections["stream_monitors"] = _monitors(history, request, axis, confidence)
     if len(history.names) > 1:
         sections["stream_states"] = _states(history, request, latest, length)
     return sections
@@ -160,6 +163,70 @@ def _change(change: Change, history: StreamHistory, axis: TimeAxis) -> Measure:
         note=f"from {count(change.before)} to {count(change.after)}; by {_signed(change.lower)} to "
         f"{_signed(change.upper)}",
     )
+
+
+def _monitors(history: StreamHistory, request: StreamRequest, axis: TimeAxis, confidence: float) -> Rendering:
+    comparisons = request.steps * (len(request.names) + _has_total(history))
+    raised = [
+        (monitor, alarms(history, monitor, confidence=confidence, comparisons=comparisons))
+        for monitor in request.monitors
+    ]
+    newest = sorted(((alarm, monitor) for monitor, listed in raised for alarm in listed), key=lambda one: -one[0].last)[
+        :MAX_TABLE
+    ]
+    return Rendering(
+        columns={},
+        plots=(),
+        section=Section(
+            title="Monitors",
+            reading=(
+                "An alarm is raised while a condition holds for every exact count that the noise leaves possible. In "
+                f"{level(confidence)} of streams, no alarm of a monitor is false, in the whole stream and for every "
+                "count; a condition that holds by less than the noise raises none.",
+            ),
+            measures=tuple(_monitored(monitor, listed, history, axis) for monitor, listed in raised),
+            table=ValueTable(
+                caption="The newest alarms, by the steps at which they were raised, in UTC",
+                header=("Monitor", "Count", "From", "To", "Noisy figure"),
+                rows=tuple(
+                    (
+                        condition(monitor, axis),
+                        one_line(history.names[alarm.name], 60),
+                        axis.text(alarm.first),
+                        axis.text(alarm.last),
+                        f"{alarm.figure:,}",
+                    )
+                    for alarm, monitor in newest
+                ),
+            )
+            if newest
+            else None,
+        ),
+    )
+
+
+def _monitored(monitor: StreamMonitor, listed: tuple[Alarm, ...], history: StreamHistory, axis: TimeAxis) -> Measure:
+    now = [history.names[alarm.name] for alarm in listed if alarm.last == history.steps - 1]
+    if not now:
+        value, note = "no alarm", f"the last one ended {axis.text(listed[0].last)}" if listed else "and none before"
+    else:
+        value = "alarm" if len(history.names) == 1 else f"{len(now)} of {len(history.names)} in alarm"
+        note = ", ".join(one_line(name, 40) for name in now[:3]) + (" and others" if len(now) > 3 else "")
+    return Measure(label=condition(monitor, axis), value=value, note=note)
+
+
+def condition(monitor: StreamMonitor, axis: TimeAxis) -> str:
+    """A monitor's condition in words."""
+    length, rows = step_text(monitor.window * axis.step), count(monitor.threshold)
+    match monitor.kind:
+        case "low":
+            return f"below {rows} in {length}"
+        case "high":
+            return f"above {rows} in {length}"
+        case "jump":
+            return f"up by more than {rows} from {length} to the next"
+        case _:
+            return f"down by more than {rows} from {length} to the next"
 
 
 def _states(history: StreamHistory, request: StreamRequest, latest: tuple[Reading, ...], length: str) -> Rendering:

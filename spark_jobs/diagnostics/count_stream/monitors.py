@@ -1,0 +1,69 @@
+"""Monitors of a released stream: at which steps a public condition holds beyond doubt; post-processing, free.
+
+A monitor compares the sum over the newest window, or its change, with a public threshold. It raises an alarm at a step
+if the condition holds for every exact figure that the noise leaves possible. The bands of all its steps and counts hold
+together (Bonferroni): an alarm is false only if the noise of some window passes its tail, so that in a share
+``confidence`` of streams none of a monitor's alarms is false, past and future, whatever the counts are. The kinds are
+those of Chen, Machanavajjhala, Hay and Miklau (2017): points of low signal, jumps and drops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_jobs.contract.options.streams import StreamMonitor
+from spark_jobs.diagnostics.count_stream.summary import StreamHistory
+from spark_jobs.mechanisms.streams.noise_sums import windows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """Consecutive steps at which a monitor's condition holds beyond doubt.
+
+    Attributes:
+        name: place of the count among the names.
+        first, last: the numbers of the first and the last of these steps.
+        figure: the noisy sum or change of the last of them.
+    """
+
+    name: int
+    first: int
+    last: int
+    figure: int
+
+
+def alarms(history: StreamHistory, monitor: StreamMonitor, *, confidence: float, comparisons: int) -> tuple[Alarm, ...]:
+    """All alarms of a monitor, the newest first.
+
+    Args:
+        history: what was released.
+        monitor: what is asked.
+        confidence: the probability that no alarm of the monitor is false, in the whole stream.
+        comparisons: the number of steps of the whole stream, past and future, times its counts.
+    """
+    figures = windows(history.noisy, history.scales, history.measured, history.terms, width=monitor.window)
+    if monitor.compares:
+        if figures.ends.size <= monitor.window:
+            return ()
+        figures = figures.changes(monitor.window)
+    if not figures.ends.size:
+        return ()
+    possible = figures.half_widths((1 - confidence) / max(comparisons, 1))
+    beyond = monitor.sign * (figures.sums - monitor.level) > possible
+    certain = figures.complete & beyond
+    edges = np.diff(certain.astype(np.int8), axis=0, prepend=0, append=0)
+    listed = []
+    for name in range(certain.shape[1]):
+        begins, ends = (np.flatnonzero(edges[:, name] == edge) for edge in (1, -1))
+        listed += [
+            Alarm(
+                name=name,
+                first=int(figures.ends[begin]) - 1,
+                last=int(figures.ends[end - 1]) - 1,
+                figure=int(figures.sums[end - 1, name]),
+            )
+            for begin, end in zip(begins, ends, strict=True)
+        ]
+    return tuple(sorted(listed, key=lambda alarm: (-alarm.last, alarm.name)))
