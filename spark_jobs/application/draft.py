@@ -106,17 +106,24 @@ def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, An
 
     A comparison of two models states sizes of its own: those of the rows that have both scores.
     """
-    shared = None if draw.shared is None else codec.decode(SharedGroups, draw.shared["measurement"])
-    draws = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
-    sizes = ClassSizes.combined(one.class_sizes for one in (*draws.values(), shared) if one is not None)
+    by_kind, read = draws(request, draw), () if draw.shared is None else tuple(draw.shared["kinds"])
+    # a shared measurement counts once, through any of the kinds that are read from it
+    sizes = ClassSizes.combined(one.class_sizes for kind, one in by_kind.items() if kind not in read[1:])
+    results = {kind: diagnostic(kind).summarise(drawn, seed=draw.seed) for kind, drawn in by_kind.items()}
+    of_scores = {options.kind for options in request.diagnostics if options.statistics == (ScoreCells(),)}
+    return {kind: restated(result, sizes if kind in of_scores else None) for kind, result in results.items()}, sizes
+
+
+def draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
+    """The draw of each diagnostic: its own one, or one derived from the draw that it shares with others."""
+    by_kind = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
     if draw.shared is not None:
+        shared = codec.decode(SharedGroups, draw.shared["measurement"])
         for options in request.diagnostics:
             read_shared = diagnostic(options.kind).read_shared
             if options.kind in draw.shared["kinds"] and read_shared is not None:
-                draws[options.kind] = read_shared(options, shared)
-    results = {kind: diagnostic(kind).summarise(drawn, seed=draw.seed) for kind, drawn in draws.items()}
-    of_scores = {options.kind for options in request.diagnostics if options.statistics == (ScoreCells(),)}
-    return {kind: restated(result, sizes if kind in of_scores else None) for kind, result in results.items()}, sizes
+                by_kind[options.kind] = read_shared(options, shared)
+    return by_kind
 
 
 def versions() -> dict[str, str]:

@@ -29,7 +29,7 @@ import numpy as np
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference
 from spark_jobs.mechanisms.cells import totals
-from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 
@@ -72,6 +72,10 @@ class NoisyGroups:
             for epsilon, width in zip(self.epsilons[1], widths, strict=True)
         ]
         return np.array([counts, sums])
+
+    def size_variance(self) -> float:
+        """The variance of the noise in the number of positives of all groups, and in that of negatives."""
+        return sum(laplace_variance(float(scale)) for scale in self.scales()[0])
 
     def errors(self, copies: int, noise: Noise) -> FloatArray:
         """Fresh draws of the noise in ``values``, for simulations on released values; shape (copies, 3, k)."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from benchmarks._scored_tables import real_tables
 from spark_jobs.application.draft import draft, results_of
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
@@ -108,9 +109,16 @@ SEVEN = [
 
 
 @pytest.mark.slow
-def test_seven_kinds_say_one_thing() -> None:
+@pytest.mark.parametrize("table", ["synthetic", pytest.param("bank", marks=pytest.mark.verify)])
+def test_seven_kinds_say_one_thing(table: str) -> None:
+    statistic = STATISTIC
+    if table != "synthetic":
+        real = real_tables()
+        if table not in real:
+            pytest.skip(f"SKIPPED: the data of {table} are not here, so nothing is tested on them")
+        statistic = ScoreCounts.from_arrays(*real[table])
     asked = request(diagnostics=SEVEN)
-    drawn = measure(asked, {ScoreCells(): STATISTIC}, charge_id="c", noise=SeededNoise(2))
+    drawn = measure(asked, {ScoreCells(): statistic}, charge_id="c", noise=SeededNoise(2))
     (part,) = drawn.parts
     assert part.cost.epsilon == exact_sum(*(spent.epsilon for spent in part.spendings)) == Decimal(1)
     released, sizes = results_of(asked, drawn)
@@ -157,6 +165,14 @@ def test_the_combined_size_has_the_smallest_variance() -> None:
     with np.errstate(all="raise"):
         exact = ClassSizes.combined((replace(near, variance=0.0), far))
     assert exact.positives == pytest.approx(100)
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_every_kind_reads_the_same_class_sizes(kind: str) -> None:
+    made = shared()
+    of_kind = read_as(DIAGNOSTICS[kind](kind=kind), made).class_sizes
+    assert of_kind.shown == made.class_sizes.shown
+    assert of_kind.variance == pytest.approx(made.class_sizes.variance)
 
 
 @pytest.mark.verify

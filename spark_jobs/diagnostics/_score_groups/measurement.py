@@ -13,7 +13,6 @@ from spark_jobs.diagnostics._score_groups.binning import bins_by_medians, bins_b
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms.group_sums import NoisyGroups, noisy_groups
-from spark_jobs.mechanisms.noise import laplace_variance
 from spark_jobs.statistics import ScoreCounts
 
 
@@ -39,8 +38,7 @@ class GroupsDraw(Draw):
     def class_sizes(self) -> ClassSizes | None:
         """The noisy sizes of both classes."""
         positives, negatives, _ = self.groups.values().sum(axis=-1)
-        variance = sum(laplace_variance(float(scale)) for scale in self.groups.scales()[0])
-        return ClassSizes(negatives=float(negatives), positives=float(positives), variance=variance)
+        return ClassSizes(negatives=float(negatives), positives=float(positives), variance=self.groups.size_variance())
 
 
 def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Terms) -> GroupsDraw:

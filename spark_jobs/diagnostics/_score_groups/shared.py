@@ -45,6 +45,10 @@ class MergedGroups(NoisyGroups):
         merged: FloatArray = np.add.reduceat(self.parts.values(), self.starts, axis=-1)
         return merged
 
+    def size_variance(self) -> float:
+        """The variance of the noise in the number of positives of all groups, and in that of negatives."""
+        return self.parts.size_variance()
+
     def errors(self, copies: int, noise: Noise) -> FloatArray:
         """Fresh copies of the noise in ``values``; shape (copies, 3, k)."""
         merged: FloatArray = np.add.reduceat(self.parts.errors(copies, noise), self.starts, axis=-1)
