@@ -31,7 +31,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def asked(kinds: Sequence[str], *, share: bool = True) -> ReleaseRequest:
+def request_for(kinds: Sequence[str], *, share: bool = True) -> ReleaseRequest:
     """A request for these kinds, all of which may share, or none."""
     return ReleaseRequest.parse(
         {
@@ -55,23 +55,23 @@ def released(statistic: ScoreCounts, seed: int) -> dict[str, float]:
     table = {ScoreCells(): statistic}
     together, apart = (
         measure(request, table, charge_id=None, noise=SeededNoise(seed))
-        for request in (asked(SEVEN), asked(SEVEN, share=False))
+        for request in (request_for(SEVEN), request_for(SEVEN, share=False))
     )
-    said, sizes = results_of(asked(SEVEN), together)
-    own = {kind: drawn.class_sizes for kind, drawn in draws(asked(SEVEN, share=False), apart).items()}
-    bought, _ = results_of(asked(SEVEN, share=False), apart)
-    alone = asked(["roc_curve"])
+    together_results, sizes = results_of(request_for(SEVEN), together)
+    own = {kind: drawn.class_sizes for kind, drawn in draws(request_for(SEVEN, share=False), apart).items()}
+    bought, _ = results_of(request_for(SEVEN, share=False), apart)
+    alone = request_for(["roc_curve"])
     curve = draws(alone, measure(alone, table, charge_id=None, noise=SeededNoise(seed)))["roc_curve"]
     apart_sizes = [one.positives for one in own.values()]
     return {
-        "numbers": len(numbers_of_positives(said)),
+        "numbers": len(numbers_of_positives(together_results)),
         "numbers apart": len(set(apart_sizes)),
         "range apart": max(apart_sizes) - min(apart_sizes),
         "positives": abs(sizes.positives - float(statistic.positives.sum())),
-        "auc": abs(said["auc"].value - area),
+        "auc": abs(together_results["auc"].value - area),
         "alone": abs(trace(curve).auc - area),
         "auc apart": abs(bought["auc"].value - area),
-        "precision": abs(said["average_precision"].value - precision),
+        "precision": abs(together_results["average_precision"].value - precision),
         "precision apart": abs(bought["average_precision"].value - precision),
     }
 
@@ -82,12 +82,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--releases", type=int, default=20, help="of each table (default: 20)")
     given = parser.parse_args(argv)
     tables = {"synthetic, 30% of 20,000": synthetic(20_000, 0.3, 1), **real_tables()}
-    rows, ratios, most = [], [], 0.0
+    rows, ratios, largest = [], [], 0.0
     for name, scored in tables.items():
         progress(name)
         every = [released(counts(scored), seed) for seed in range(2 if given.quick else given.releases)]
         mean = {key: float(np.mean([one[key] for one in every])) for key in every[0]}
-        most = max(most, *(one["numbers"] for one in every))
+        largest = max(largest, *(one["numbers"] for one in every))
         ratios.append(mean["auc"] / mean["alone"])
         rows.append(
             [
@@ -97,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             ]
         )
     targets = [
-        Target(what="numbers of positives in a release", target="one", outcome=f"{most:.0f}", met=most == 1),
+        Target(what="numbers of positives in a release", target="one", outcome=f"{largest:.0f}", met=largest == 1),
         Target(
             what="AUC of seven kinds over that of `roc_curve` alone",
             target="at most 1.5 in every row",
