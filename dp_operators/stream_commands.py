@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user
-from dp_operators.command_tools import PublicReason, ended_by_signals, give_back_reservation, opened_ledger, request_of
+from dp_operators.command_tools import (
+    PublicReason,
+    absolute_place,
+    ended_by_signals,
+    give_back_reservation,
+    opened_ledger,
+    request_of,
+)
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.store.layout import ApplicationStage
 from spark_jobs.contract.stream_request import StreamRequest, instant
 
 if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger
-    from dp_operators.releasing.streams import AdvancedStream
+    from dp_operators.releasing.stream_attempts import AdvancedStream
 
 app = typer.Typer(
     help="Streams of counts: released step by step, and paid for once.",
@@ -30,6 +38,15 @@ StreamKey = Annotated[
     str | None, typer.Option(help="The stream's key; by default made from the request without its snapshot.")
 ]
 
+Master = Annotated[str, typer.Option(help="Spark master.")]
+PrivateDir = Annotated[
+    Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
+]
+Allotment = Annotated[
+    str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only report which steps are due, and what the stream costs.")]
+
 
 @app.command("advance")
 def advance_command(
@@ -39,16 +56,10 @@ def advance_command(
         str | None, typer.Option(help="Release the steps that have ended by this instant; by default by now.")
     ] = None,
     key: StreamKey = None,
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
-    private_dir: Annotated[
-        Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
-    ] = None,
-    allotment: Annotated[
-        str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only report which steps are due, and what the stream costs.")
-    ] = False,
+    master: Master = "local[*]",
+    private_dir: PrivateDir = None,
+    allotment: Allotment = None,
+    dry_run: DryRun = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
@@ -60,15 +71,16 @@ def advance_command(
     """
     from dp_operators.releasing import LocalRunner
     from dp_operators.releasing.stream_views import refresh_report
-    from dp_operators.releasing.streams import advance_stream
+    from dp_operators.releasing.streams import advance_stream, require_mode
 
     stream = request_of(StreamRequest, request, output=output, ledger=ledger)
+    require_mode(stream, followed=False)
     moment = _until(until)
     runner = LocalRunner(master=master, private_dir=private_dir)
     with opened_ledger(ledger) as opened:
         key = key or default_stream_key(stream, opened)
         if dry_run:
-            _forecast(stream, opened, runner, moment, key=key, allotment=allotment)
+            _forecast(stream, opened, runner, stream.steps_before(moment), key=key, allotment=allotment)
             return
         with ended_by_signals():
             advanced = advance_stream(
@@ -83,6 +95,68 @@ def advance_command(
             )
         if advanced.released and not refresh_report(advanced.uri):
             typer.echo("report.html could not be made; the next run makes it, and no step depends on it", err=True)
+    _report(advanced, stream)
+
+
+@app.command("follow")
+def follow_command(
+    request: StreamFile,
+    output: StreamOutput = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            help="A folder or URI for Spark's checkpoints, inside the privacy boundary and kept between runs; by "
+            "default in --private-dir."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            help="End when the steps that are closed by this instant are released; by default with the stream."
+        ),
+    ] = None,
+    key: StreamKey = None,
+    master: Master = "local[*]",
+    private_dir: PrivateDir = None,
+    allotment: Allotment = None,
+    dry_run: DryRun = False,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Count rows as they arrive, and release each step when the clock closes it, until the stream ends.
+
+    The first call charges the whole stream. A call that was interrupted, even by kill -9, is repeated: it goes on where
+    the stream is, and counts each row once. SIGTERM and Ctrl-C end it. The keys that encrypt the stream's state come
+    from DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
+    """
+    from dp_operators.releasing import LocalRunner
+    from dp_operators.releasing.processes import PrivateFolder
+    from dp_operators.releasing.stream_views import refresh_report
+    from dp_operators.releasing.streams import follow_stream, require_mode
+
+    stream = request_of(StreamRequest, request, output=output, ledger=ledger)
+    require_mode(stream, followed=True)
+    runner = LocalRunner(master=master, private_dir=private_dir)
+    place = str(PrivateFolder(path=private_dir).open() / "checkpoints") if checkpoint is None else checkpoint
+    with opened_ledger(ledger) as opened:
+        key = key or default_stream_key(stream, opened)
+        if dry_run:
+            due = stream.steps_closed(dt.datetime.now(dt.UTC))
+            _forecast(stream, opened, runner, due, key=key, allotment=allotment)
+            return
+        with ended_by_signals():
+            advanced = follow_stream(
+                stream,
+                ledger=opened,
+                runner=runner,
+                key=key,
+                checkpoint=absolute_place(place),
+                until=None if until is None else instant(until, field="until"),
+                allotment=allotment,
+                actor=actor_or_user(actor),
+                progress=_echo_unless_waiting,
+                published=refresh_report,
+            )
     _report(advanced, stream)
 
 
@@ -136,6 +210,12 @@ def default_stream_key(request: StreamRequest, ledger: PrivacyLedger) -> str:
     return f"stream/{complete(request, ledger).charged_sha256}"
 
 
+def _echo_unless_waiting(line: str) -> None:
+    """Print a public line, but not every few seconds of a wait of hours."""
+    if not line.startswith(f"{ApplicationStage.WAITING} ..."):
+        typer.echo(line, err=True)
+
+
 def _until(given: str | None) -> dt.datetime:
     """The instant of the option --until, by default now.
 
@@ -157,7 +237,7 @@ def _forecast(
     request: StreamRequest,
     ledger: PrivacyLedger,
     runner: Any,
-    until: dt.datetime,
+    due: int,
     *,
     key: str,
     allotment: str | None,
@@ -173,7 +253,6 @@ def _forecast(
     for block, budget in price.left.items():
         where = price.account if block == "all" else f"block {block} of {price.account}"
         typer.echo(f"would charge epsilon {cost} once to {where}, which has {plain(budget.epsilon)} left")
-    due = request.steps_before(until)
     typer.echo(f"{max(0, due - steps)} steps are due; {steps} of {request.steps} are released")
 
 

@@ -24,7 +24,7 @@ from spark_jobs.contract.stream_request import StreamRequest, instant
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from dp_operators.releasing.streams import AdvancedStream
+    from dp_operators.releasing.stream_attempts import AdvancedStream
 
 STREAM = "stream"
 """Takes the place of the run in a stream's key: all runs of a task advance one stream."""

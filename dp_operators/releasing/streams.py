@@ -22,83 +22,31 @@ attempts drew a step, died, or came late: what is drawn and not recorded is neve
 *This process sees no state and no exact count.* An object has two parts (``spark_jobs.contract.store.stream_objects``).
 The state is encrypted under keys that only the application has; this process compares the object's hash. The release is
 sealed with the charge's secret; this process opens it, after checking whose it is and before publishing it.
+
+*A stream that is followed* has one long run, which counts rows when they arrive and stores an object whenever the clock
+closes a step; each is recorded and published while the run goes on.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from dp_operators.budget import ChargeConflict, ChargeState
-from dp_operators.budget.values import StreamHead
-from dp_operators.releasing.applications import HERE, Applications, Waiting
-from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
+from dp_operators.releasing.applications import HERE, Waiting
 from dp_operators.releasing.backends import Backend
-from dp_operators.releasing.draws import OpenedDraw
-from dp_operators.releasing.errors import (
-    ReleaseClosed,
-    ReleaseDamaged,
-    ReleaseFailed,
-    ReleaseRejected,
-    as_release_errors,
-)
+from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.following import Progress
 from dp_operators.releasing.keys import ReleaseKey
-from dp_operators.releasing.preflight import SPENT
-from dp_operators.releasing.requests import complete, require_charged, require_own_output
-from dp_operators.releasing.reservations import end_stated_runs, seal_of
-from dp_operators.releasing.sealed_drafts import closed_elsewhere
-from dp_operators.releasing.submissions import StreamRun, Submission
-from spark_jobs.contract.privacy import Budget, plain
-from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.objects import open_store
-from spark_jobs.contract.store.run_statement import NothingRead
-from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
-from spark_jobs.contract.store.stream_objects import (
-    STREAM_NAME,
-    StreamLayout,
-    StreamSegment,
-    segment_file,
-    unpack_files,
-)
+from dp_operators.releasing.requests import require_charged
+from dp_operators.releasing.stream_attempts import AdvancedStream, StreamAttempt
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.places import Place
+from spark_jobs.contract.store.objects import require_store
 from spark_jobs.contract.stream_request import StreamRequest
 
 if TYPE_CHECKING:
-    from dp_operators.budget import Charge, PrivacyLedger
-
-MAX_CELLS = 1 << 24
-"""The most counts of one run of the application; more are counted by several runs."""
-_NO_STEPS = (
-    "the application ended without the steps that are due; its output is in its private file. "
-    "A retry goes on where it stopped"
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdvancedStream:
-    """A stream after an attempt.
-
-    Attributes:
-        uri: URI of the stream's folder.
-        key: the stream's key.
-        charge_id: the charge that paid for it.
-        cost: what was charged, once.
-        first: the number of the first step that this attempt published.
-        steps: the number of steps that are released now.
-        released: how many of them this attempt published.
-        finished: whether all steps of the stream are released.
-    """
-
-    uri: str
-    key: str
-    charge_id: str
-    cost: Budget
-    first: int
-    steps: int
-    released: int
-    finished: bool
+    from dp_operators.budget import PrivacyLedger
 
 
 def advance_stream(
@@ -132,212 +80,89 @@ def advance_stream(
         ReleaseError: see its subclasses; ``retryable`` says whether to try again.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
-    account, output = require_charged(request)
-    request = complete(request, ledger)
-    require_own_output(request, ledger, str(key))
-    attempt = _StreamAttempt(
-        request=request,
-        account=account,
-        output=output,
-        store=open_store(output),
-        ledger=ledger,
-        runner=runner,
-        key=str(key),
-        allotment=allotment,
-        actor=actor,
-        progress=progress,
+    require_mode(request, followed=False)
+    attempt = StreamAttempt.of(
+        request, ledger=ledger, runner=runner, key=key, allotment=allotment, actor=actor, progress=progress,
         waiting=waiting,
-    )
+    )  # fmt: skip
     with as_release_errors():
-        charge = attempt.reserve(STREAM_NAME)
-        if charge.state is ChargeState.BURNT:
-            raise ReleaseClosed(f"stream {key} {SPENT}")
-        return attempt.advance(charge, request.steps_before(until))
+        return attempt.advance(attempt.charged(), request.steps_before(until))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _StreamAttempt(ChargedAttempt):
-    """One attempt at the due steps of a stream."""
+def follow_stream(
+    request: StreamRequest,
+    *,
+    ledger: PrivacyLedger,
+    runner: Backend,
+    key: ReleaseKey | str,
+    checkpoint: str,
+    until: dt.datetime | None = None,
+    allotment: str | None = None,
+    actor: str = "",
+    progress: Progress = lambda line: None,
+    published: Callable[[str], object] = lambda uri: None,
+) -> AdvancedStream:
+    """Release each step when the clock closes it, from the rows that have arrived by then, until the stream ends.
 
-    request: StreamRequest
+    Safe to repeat at any time, as ``advance_stream`` is. One application runs all the time; each object that it stores
+    is recorded and published at once.
 
-    def advance(self, charge: Charge, due: int) -> AdvancedStream:
-        layout = StreamLayout.of(self.output, self.key, charge.id)
-        seal = seal_of(charge, self.ledger)
-        began = self._require_not_behind(layout, charge)
-        self._require_published(charge, layout, seal, began)
-        head = self._adopt(charge, layout, seal, began)
-        while head.steps < due:
-            before = head
-            run = self._run(charge, layout, seal, head, due)
-            head = self._adopt(charge, layout, seal, head)
-            if head == before:
-                self._ended_without_steps(charge, layout, seal, run)
-        if head == began:
-            self.progress(f"no step is due: {head.steps} of {self.request.steps} are released")
-        return AdvancedStream(
-            uri=layout.root,
-            key=self.key,
-            charge_id=charge.id,
-            cost=charge.cost,
-            first=began.steps,
-            steps=head.steps,
-            released=head.steps - began.steps,
-            finished=head.steps == self.request.steps,
-        )
+    Args:
+        request: the stream, with ``follow``.
+        ledger: holds the account that pays, once.
+        runner: where the Spark application runs.
+        key: names the stream.
+        checkpoint: URI of the folder for checkpoints, inside the privacy boundary; each stream has its own below.
+        until: an instant with a time zone; ends when the steps that are closed by then are released.
+        allotment: a sub-budget of the account that must be able to pay as well.
+        actor: who requests it, for the audit log.
+        progress: receives public lines.
+        published: called with the URI of the stream's folder when steps were published.
 
-    def _require_not_behind(self, layout: StreamLayout, charge: Charge) -> StreamHead:
-        """The head of the ledger's chain, unless steps beyond it are visible."""
-        head = self.ledger.stream_head(charge.id)
-        while self.store.read(layout.published(segment_file(head.steps, "json"))) is not None:
-            # read again: another attempt may have recorded and published these steps meanwhile
-            again = self.ledger.stream_head(charge.id)
-            if again == head:
-                raise ReleaseDamaged(
-                    f"steps from {head.steps} on of stream {self.key} are published, but the ledger has not recorded "
-                    f"them: it is behind its store; run `dp-budget reconcile --output {self.output}`"
-                )
-            head = again
-        return head
+    Raises:
+        InvalidRequest: as for ``advance_stream``; or the checkpoint is not the one with which the stream was followed.
+        ReleaseError: see its subclasses; ``retryable`` says whether to try again.
+        LedgerUnavailable: the ledger cannot be reached; try again.
+    """
+    require_mode(request, followed=True)
+    _require_checkpoint_place(checkpoint, request)
+    attempt = StreamAttempt.of(
+        request, ledger=ledger, runner=runner, key=key, allotment=allotment, actor=actor, progress=progress,
+        checkpoint=checkpoint.rstrip("/"), published=published,
+    )  # fmt: skip
+    with as_release_errors():
+        return attempt.advance(attempt.charged(), request.steps if until is None else request.steps_closed(until))
 
-    def _require_published(self, charge: Charge, layout: StreamLayout, seal: Seal, head: StreamHead) -> None:
-        """Check the last recorded object, from which the stream continues, and publish its steps if they are not."""
-        if head.steps == 0:
-            return
-        content = self.store.read(layout.segment(head.first))
-        if content is None or sha256(content) != head.sha256:
-            why = "is gone from the store" if content is None else "is not the one that the ledger recorded"
-            raise self._lost(f"the state before step {head.steps} {why}", charge)
-        if self.store.read(layout.published(segment_file(head.first, "json"))) is None:
-            _, files = self._opened(StreamSegment.parse(content, key=self.key), charge, seal)
-            self._publish(layout, files)
 
-    def _adopt(self, charge: Charge, layout: StreamLayout, seal: Seal, head: StreamHead) -> StreamHead:
-        """Record and publish the objects that follow the head in the store; return the new head."""
-        while (content := self.store.read(layout.segment(head.steps))) is not None:
-            try:
-                segment = StreamSegment.parse(content, key=self.key)
-            except SealBroken as broken:
-                raise self._lost(str(broken), charge) from None
-            place = segment.place
-            if (place.first, place.previous) != (head.steps, head.sha256) or segment.ends > self.request.steps:
-                raise self._lost(f"the object of step {head.steps} does not follow the one before", charge)
-            draw, files = self._opened(segment, charge, seal)
-            head = self._record(segment, charge, draw, files)
-            self._publish(layout, files)
-            self.progress(f"released steps {place.first} to {segment.ends - 1} of {self.request.steps}")
-        return head
+def require_mode(request: StreamRequest, *, followed: bool) -> None:
+    """Refuse a stream that is released in the other way: by following it, or from its table.
 
-    def _opened(self, segment: StreamSegment, charge: Charge, seal: Seal) -> tuple[OpenedDraw, dict[str, bytes]]:
-        """The release of an object, after checking whose it is and that the charge pays for its noise."""
-        try:
-            facts, files = unpack_files(segment.open_release(seal))
-        except SealBroken:
-            raise self._lost(f"the object of step {segment.place.first} was not made for this stream", charge) from None
-        draw = OpenedDraw(sha256=segment.sha256, fields=facts)
-        wrong = draw.mismatches(charge)
-        if wrong:
-            raise ReleaseRejected(f"the steps are not what charge {charge.id} pays for: {'; '.join(wrong)}")
-        return draw, files
+    Raises:
+        InvalidRequest: it is.
+    """
+    if followed and request.follow is None:
+        raise InvalidRequest(
+            "follow", requirement="is required for a stream that is followed",
+            remedy="say how long after its end a step is closed, {'delay': '10 minutes'}, or use `dp-budget stream "
+            "advance`",
+        )  # fmt: skip
+    if request.follow is not None and not followed:
+        raise InvalidRequest(
+            "follow", requirement="must be left out of a stream whose steps are counted from the table",
+            remedy="leave it out, or use `dp-budget stream follow`",
+        )  # fmt: skip
 
-    def _record(self, segment: StreamSegment, charge: Charge, draw: OpenedDraw, files: dict[str, bytes]) -> StreamHead:
-        """Enter the object's hash into the ledger; with the first one, the charge is committed to the stream."""
-        place = segment.place
-        failpoint("before_record_steps")
-        try:
-            if place.first == 0:
-                self.ledger.record_draw(charge.id, segment.sha256, actor=self.actor)
-                described = sha256(files[STREAM_NAME])
-                self.ledger.commit(charge.id, described, events=draw.events(charge), actor=self.actor)
-            self.ledger.record_steps(
-                charge.id,
-                first=place.first,
-                steps=place.steps,
-                object_sha256=segment.sha256,
-                previous_sha256=place.previous,
-                actor=self.actor,
-            )
-        except ChargeConflict as conflict:
-            raise ReleaseDamaged(f"stream {self.key}: {conflict}") from None
-        failpoint("after_record_steps")
-        # another attempt may be further already; this one follows it object by object
-        return StreamHead(steps=segment.ends, sha256=segment.sha256, first=place.first)
 
-    def _publish(self, layout: StreamLayout, files: dict[str, bytes]) -> None:
-        failpoint("before_publish_steps")
-        for name, content in files.items():
-            uri = layout.published(name)
-            if not self.store.create(uri, content) and self.store.read(uri) != content:
-                raise ReleaseDamaged(f"{uri} differs from what was recorded")
-        failpoint("after_publish_steps")
+def _require_checkpoint_place(checkpoint: str, request: StreamRequest) -> None:
+    """Refuse a place for checkpoints that cannot be used, or lies where releases lie.
 
-    def _run(self, charge: Charge, layout: StreamLayout, seal: Seal, head: StreamHead, due: int) -> int:
-        """Run the application for the due steps, or as many as one run may count; return the run's number."""
-        document = self.request.sha256
-        if head.steps == 0:
-            self.store_request(charge, layout.release, seal)
-        self.store.create(layout.request(document), self.request.to_json().encode())
-        applications = self.applications(charge, layout.release, seal)
-        number = self._number(applications, charge, head)
-        at_once = max(1, MAX_CELLS // len(self.request.names))
-        submission = Submission(
-            request_uri=layout.request(document),
-            request_sha256=charge.request_sha256,
-            charge_id=charge.id,
-            key=self.key,
-            output=self.output,
-            run=number,
-            stream=StreamRun(
-                first=head.steps,
-                until=min(due, head.steps + at_once),
-                segment=head.first,
-                previous=head.sha256,
-                document_sha256=document,
-            ),
-            secret=seal.secret,
-        )
-        self.run_application(applications, submission)
-        return number
-
-    def _number(self, applications: Applications, charge: Charge, head: StreamHead) -> int:
-        """The number of the run: an earlier attempt's if its application may still run, otherwise a new one."""
-        if charge.state is ChargeState.RESERVED and head.steps == 0:
-            last = max(self.ledger.charge(charge.id).open_runs, default=0)
-            return last if applications.unfinished(last) else self.start_run(charge).number
-        # once it is committed a charge is never given back, so that its runs need no entries in the ledger
-        number = int(sha256(f"{head.steps} {self.request.sha256}".encode())[:12], 16)
-        while applications.handle(number) is not None and not applications.unfinished(number):
-            number += 1
-        return number
-
-    def _ended_without_steps(self, charge: Charge, layout: StreamLayout, seal: Seal, run: int) -> NoReturn:
-        """Raise the reason why a run left no object."""
-        refused = None
-        with suppress(SealBroken):
-            sealed = self.store.read(layout.release.statement(run))
-            if sealed is not None:
-                refused = NothingRead.from_json(seal.open(f"run-{run}.json", sealed), run=run).refused
-        if refused is not None:
-            self._end_refused(charge, layout, refused)
-        raise ReleaseFailed(_NO_STEPS)
-
-    def _end_refused(self, charge: Charge, layout: StreamLayout, refused: Exception) -> NoReturn:
-        """Give a reservation back whose only runs read no row, and raise the refusal."""
-        charge = self.ledger.charge(charge.id)
-        if charge.state is ChargeState.RESERVED:
-            try:
-                charge, _ = end_stated_runs(self.store, layout.release, charge, self.ledger, actor=self.actor)
-                if charge.may_have_drawn:
-                    raise ReleaseRejected(f"{refused} (an earlier run may have read rows: {GIVE_BACK})")
-                failpoint("before_give_back")
-                self.ledger.void(charge.id, actor=self.actor, reason="the request was refused before a row was read")
-                failpoint("after_give_back")
-            except ChargeConflict:
-                raise closed_elsewhere(charge) from None
-        raise refused
-
-    def _lost(self, why: str, charge: Charge) -> ReleaseDamaged:
-        return ReleaseDamaged(
-            f"{why}, so stream {self.key} cannot go on, and what it has published stays; restore that object from a "
-            f"backup, or begin a new stream under another key, which costs epsilon {plain(charge.cost.epsilon)} again"
-        )
+    Raises:
+        InvalidRequest: it is one.
+    """
+    require_store(checkpoint, what="checkpoint")
+    place, (_, output) = Place.of_folder(checkpoint, what="checkpoint"), require_charged(request)
+    if place.overlaps(Place.of_folder(output, what="output")):
+        raise InvalidRequest(
+            "checkpoint", value=checkpoint, requirement="must lie apart from the releases: it names files and rows",
+            remedy="name a folder inside the privacy boundary",
+        )  # fmt: skip

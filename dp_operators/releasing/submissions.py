@@ -19,6 +19,7 @@ class StreamRun:
         segment: the number of the first step of the last recorded object; 0 before the first object.
         previous: hash of that object.
         document_sha256: hash of the run's request, whose snapshot the charge does not fix.
+        checkpoint: URI of Spark's checkpoint, if the stream is followed.
     """
 
     first: int
@@ -26,6 +27,7 @@ class StreamRun:
     segment: int
     previous: str
     document_sha256: str
+    checkpoint: str = ""
 
     def named(self) -> dict[str, str]:
         """The command-line options of the application."""
@@ -33,6 +35,7 @@ class StreamRun:
             "steps": f"{self.first}:{self.until}",
             "previous": f"{self.segment}:{self.previous}",
             "document-sha256": self.document_sha256,
+            **({"follow": self.checkpoint} if self.checkpoint else {}),
         }
 
 

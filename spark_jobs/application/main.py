@@ -41,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument("--steps", metavar="FIRST:UNTIL", help="the steps of a stream that this run releases")
     arguments.add_argument("--previous", metavar="FIRST:HASH", help="the last recorded object of that stream")
     arguments.add_argument("--document-sha256", metavar="HASH", help="the hash of the stream's request of this run")
+    arguments.add_argument("--follow", metavar="URI", default="", help="Spark's checkpoint of a stream to be followed")
     arguments.add_argument(
         "--not-private-seed", type=int, metavar="N", help="draw from a seed: for tests; stamps the draft NOT PRIVATE"
     )
@@ -155,7 +156,12 @@ def _draft(arguments: argparse.Namespace, charged: Charged, announcer: Announcer
 
 
 def _advance(arguments: argparse.Namespace, charged: Charged, announcer: Announcer) -> None:
-    from spark_jobs.application.streams.run import StreamTask, count_with_spark, run_stream
+    from functools import partial
+
+    from spark_jobs.application.streams.batches import spark_micro_batches
+    from spark_jobs.application.streams.chain import ObjectChain, StreamTask
+    from spark_jobs.application.streams.follow import WallClock, follow_stream
+    from spark_jobs.application.streams.run import count_with_spark, run_stream
     from spark_jobs.contract.stream_keys import StreamKeys
     from spark_jobs.contract.stream_request import StreamRequest
     from spark_jobs.mechanisms.noise import SecureNoise
@@ -170,17 +176,23 @@ def _advance(arguments: argparse.Namespace, charged: Charged, announcer: Announc
         segment=int(segment),
         previous=previous,
         document_sha256=str(arguments.document_sha256),
+        checkpoint=arguments.follow,
     )
-    run_stream(
+    chain = ObjectChain.open(
         StreamRequest.from_json(_content(arguments.request)),
         task,
         output=arguments.output,
         store=open_store(arguments.output),
         keys=StreamKeys.take_from(os.environ),
         noise=SecureNoise(),
-        count=count_with_spark(arguments.master),
-        announcer=announcer,
     )
+    if not task.checkpoint:
+        run_stream(chain, count=count_with_spark(arguments.master), announcer=announcer)
+        return
+    open_batches = partial(
+        spark_micro_batches, chain.request, checkpoint=task.checkpoint, master=arguments.master, announcer=announcer
+    )
+    follow_stream(chain, open_batches=open_batches, clock=WallClock(), announcer=announcer)
 
 
 def _state_nothing_read(arguments: argparse.Namespace, charged: Charged, refused: InvalidRequest | None) -> None:

@@ -88,7 +88,8 @@ def require_stream(request: StreamRequest) -> None:
     """Reject a stream whose noise would exceed every count, or whose state would be too large.
 
     Raises:
-        InvalidRequest: a part of its epsilon is too small, its state too large, or its blocks leave a step out.
+        InvalidRequest: a part of its epsilon is too small, its state too large, its blocks leave a step out, or it
+            is to be followed and its table cannot be.
     """
     if request.epsilon_per_row * request.method.min_share(len(request.levels)) < MIN_EPSILON:
         raise InvalidRequest(
@@ -102,9 +103,34 @@ def require_stream(request: StreamRequest) -> None:
             "states", value=f"{numbers:,} numbers of state", requirement=f"must need at most {MAX_STATE:,}",
             remedy="name fewer states, a shorter season or smaller groups",
         )  # fmt: skip
+    if request.follow is not None:
+        _require_followable(request)
     expression = request.block_expression
     if expression is not None and expression.by is not BlockBy.VALUE and expression.column == request.time:
         expression.require_covered(request.blocks, request.first_instant, request.last_instant)
+
+
+def _require_followable(request: StreamRequest) -> None:
+    snapshot = request.table.snapshot
+    if request.table.form != "parquet" or snapshot.path_version is None:
+        raise InvalidRequest(
+            "table", value=f"{request.table.form}, {snapshot.describe()}",
+            requirement="must be a folder of parquet files, named by path_version, for a stream that is followed",
+            remedy="write the rows there as they arrive, or leave out follow",
+        )  # fmt: skip
+    if request.unit.column is not None and request.declared_rows is None:
+        raise InvalidRequest(
+            "unit.column", value=request.unit.column,
+            requirement=f"must have at most {request.unit.max_rows} rows of a unit in the table, as a fact that the "
+            "account's administrator declares, for a stream that is followed: no row is read again",
+            remedy="have it declared: `dp-budget bind --rows-per-unit`, or leave out follow",
+        )  # fmt: skip
+    open_steps = request.steps_within_reach(request.closes(0)) if request.steps > 1 else 1
+    if open_steps * len(request.leaf_names) > MAX_STATE:
+        raise InvalidRequest(
+            "follow.delay", value=f"{open_steps:,} open steps of {len(request.leaf_names):,} states",
+            requirement=f"must keep at most {MAX_STATE:,} counts open", remedy="shorten it, or make the steps longer",
+        )  # fmt: skip
 
 
 def require_size(request: ReleaseRequest) -> None:

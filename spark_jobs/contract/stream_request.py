@@ -1,7 +1,8 @@
 """The request of a stream: a count of rows for every step of time, and for every state, paid for once.
 
 Everything in the request is fixed by the charge except the table's snapshot: every run reads the newest state of a
-table to which rows are only added.
+table to which rows are only added. A stream that is followed reads each row once, when it arrives, and its snapshot is
+fixed as well.
 """
 
 from __future__ import annotations
@@ -21,11 +22,35 @@ from spark_jobs.contract.options.streams import MAX_MONITORS, LocalLevelMethod, 
 from spark_jobs.contract.privacy import KEPT_DIGITS, share
 from spark_jobs.contract.stream_states import EVERYTHING, StreamStates
 from spark_jobs.contract.table_request import TableRequest, canonical_sha256
+from spark_jobs.contract.values import Frozen
 
 MAX_STEPS = 1_000_000
 _STEP = re.compile(r"(?P<number>[1-9][0-9]{0,8}) (?P<unit>second|minute|hour|day|week)s?", re.ASCII)
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _YEARS = (1900, 9999)
+_LONGEST = 8100 * 366 * 86_400
+"""Seconds between these years, and more."""
+
+
+class Follow(Frozen):
+    """How a stream treats rows that arrive while it is followed.
+
+    Attributes:
+        delay: how long after its end a step is closed, such as ``10 minutes``. The clock closes a step and nothing
+            else does: a watermark that followed the largest time among the rows would depend on one person's row.
+    """
+
+    delay: str
+
+    @field_validator("delay", mode="before")
+    @classmethod
+    def _one_spelling(cls, value: Any) -> str:
+        return _spelled(value)
+
+    @property
+    def after(self) -> dt.timedelta:
+        """The delay as a length of time."""
+        return step_length(self.delay)
 
 
 class StreamRequest(TableRequest):
@@ -42,6 +67,8 @@ class StreamRequest(TableRequest):
         method: how counts become estimates, with its options.
         max_per_step: the most rows of a unit that are used in one step; None for as many as ``unit.max_rows``.
         monitors: conditions that the report watches, free.
+        follow: how rows are treated that arrive while the stream is followed; None for a stream whose runs read a
+            table that is complete up to the steps that they release.
     """
 
     kind: Literal["count_stream"] = "count_stream"
@@ -53,6 +80,8 @@ class StreamRequest(TableRequest):
     method: StreamMethodOptions = LocalLevelMethod()
     max_per_step: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     monitors: Annotated[tuple[StreamMonitor, ...], Field(max_length=MAX_MONITORS, exclude_if=operator.not_)] = ()
+    # a stream that is not followed has the hash that it had before the field existed
+    follow: Annotated[Follow | None, Field(exclude_if=lambda value: value is None)] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -90,22 +119,17 @@ class StreamRequest(TableRequest):
     @field_validator("step", mode="before")
     @classmethod
     def _one_spelling(cls, value: Any) -> str:
-        try:
-            return step_text(step_length(value))
-        except InvalidRequest as refused:
-            raise InvalidRequest.from_dict({**refused.to_dict(), "field": ""}) from None
+        return _spelled(value)
 
     @model_validator(mode="after")
     def _check_stream(self) -> Self:
         try:
-            _ = self.last_instant
+            _ = self.closes(self.steps - 1)
         except OverflowError:
             raise InvalidRequest(
-                "steps",
-                value=self.steps,
-                requirement=f"must end before the year {_YEARS[1]}",
+                "steps", value=self.steps, requirement=f"must end before the year {_YEARS[1]}",
                 remedy="name fewer steps",
-            ) from None
+            ) from None  # fmt: skip
         if self.budget.delta != 0:
             raise InvalidRequest(
                 "budget.delta", value=str(self.budget.delta), requirement="must be 0: a stream has pure privacy",
@@ -116,6 +140,12 @@ class StreamRequest(TableRequest):
                 "max_per_step", value=self.max_per_step,
                 requirement=f"must be at most unit.max_rows, which is {self.unit.max_rows}",
                 remedy="leave it out, or allow more rows in all",
+            )  # fmt: skip
+        if self.follow is not None and self.max_per_step is not None:
+            raise InvalidRequest(
+                "max_per_step", value=self.max_per_step,
+                requirement="must be left out of a stream that is followed, which does not read a step twice",
+                remedy="leave it out, or leave out follow",
             )  # fmt: skip
         try:
             self.method.check(self.steps, len(self.levels))
@@ -150,6 +180,22 @@ class StreamRequest(TableRequest):
     def steps_before(self, moment: dt.datetime) -> int:
         """The number of steps that have ended by ``moment``."""
         return max(0, min(self.steps, (moment - self.first_instant) // self.step_length))
+
+    def closes(self, number: int) -> dt.datetime:
+        """The instant at which the step of this number, counted from 0, is closed."""
+        return self.step_begins(number + 1) + self._delay
+
+    def steps_closed(self, moment: dt.datetime) -> int:
+        """The number of steps that are closed by ``moment``."""
+        return self.steps_before(moment - self._delay)
+
+    def steps_within_reach(self, moment: dt.datetime) -> int:
+        """The number of steps whose rows a stream that is followed takes at ``moment``: one more than have begun."""
+        return min(self.steps, self.steps_before(moment) + 2)
+
+    @property
+    def _delay(self) -> dt.timedelta:
+        return dt.timedelta(0) if self.follow is None else self.follow.after
 
     @property
     def leaf_names(self) -> tuple[str, ...]:
@@ -189,7 +235,12 @@ class StreamRequest(TableRequest):
 
     @property
     def charged_sha256(self) -> str:
-        """The hash that the charge is tied to: of everything but the snapshot, which differs between runs."""
+        """The hash that the charge is tied to: of everything but the snapshot, which differs between runs.
+
+        A stream that is followed reads one folder for ever, so that its snapshot is fixed too.
+        """
+        if self.follow is not None:
+            return self.sha256
         fields = self.to_dict()
         return canonical_sha256({**fields, "table": {**fields["table"], "snapshot": None}})
 
@@ -220,12 +271,21 @@ def step_length(given: Any) -> dt.timedelta:
         InvalidRequest: it is not a whole number of seconds, minutes, hours, days or weeks.
     """
     match = _STEP.fullmatch(given.strip()) if isinstance(given, str) else None
-    if match is None:
+    seconds = 0 if match is None else int(match["number"]) * _SECONDS[match["unit"]]
+    if not 1 <= seconds <= _LONGEST:
         raise InvalidRequest(
             "step", value=given, requirement="must be a whole number of seconds, minutes, hours, days or weeks",
             remedy="write it like '1 hour' or '15 minutes'",
         )  # fmt: skip
-    return dt.timedelta(seconds=int(match["number"]) * _SECONDS[match["unit"]])
+    return dt.timedelta(seconds=seconds)
+
+
+def _spelled(given: Any) -> str:
+    """The one text of a length, whatever unit it is given in; a refusal names no field."""
+    try:
+        return step_text(step_length(given))
+    except InvalidRequest as refused:
+        raise InvalidRequest.from_dict({**refused.to_dict(), "field": ""}) from None
 
 
 def step_text(length: dt.timedelta) -> str:

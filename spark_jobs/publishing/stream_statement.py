@@ -51,11 +51,21 @@ def stream_rules(request: StreamRequest) -> tuple[str, ...]:
             f"A row counts in the state that its {request.states.column} names; a row whose {request.states.column} is "
             f"null or not among the {len(request.leaf_names):,} states of the request is left out."
         )
-    if request.unit.column is not None:
+    if request.unit.column is not None and request.follow is not None:
+        lines.append(
+            f"Of the rows that arrive together and share a value of {request.unit.column}, at most "
+            f"{request.unit.max_rows} are used; a row without {request.unit.column} is left out."
+        )
+    elif request.unit.column is not None:
         lines.append(
             f"Of the rows that share a value of {request.unit.column}, at most {request.rows_per_step} in a step and "
             f"{request.unit.max_rows} {_within(request)} are used: the first by time, and within a step by a secret "
             f"order; a row without {request.unit.column} is left out."
+        )
+    if request.follow is not None:
+        lines.append(
+            f"A step is closed {request.follow.delay} after its end by the clock, or later if the stream stood still. "
+            "A row is left out if its step begins later than the step after the current one when the row is read."
         )
     lines.append("A row that arrives after its step was released is never counted.")
     return tuple(lines)
@@ -63,11 +73,14 @@ def stream_rules(request: StreamRequest) -> tuple[str, ...]:
 
 def stream_assumptions(request: StreamRequest) -> tuple[str, ...]:
     """What the guarantee takes for granted, one sentence each."""
-    sentences = [
+    table = (
         "The table only gains rows: a row keeps its time, its state and its unit, and none is removed while the stream "
-        "runs. A row that moves to another step can be counted in both.",
-        "The request is public, including its states.",
-    ]
+        "runs. A row that moves to another step can be counted in both."
+        if request.follow is None
+        else "The folder only gains files: each row is in one of them, and no file changes. When a row arrives does "
+        "not depend on the rows of others."
+    )
+    sentences = [table, "The request is public, including its states."]
     if request.declared_rows is not None:
         sentences.append(
             f"No value of {request.unit.column} has more than {request.declared_rows:,} rows in the table: the "

@@ -74,8 +74,7 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
         InvalidRequest: the table does not exist or cannot be read, its files have different schemas, or it cannot be
             pinned in this way. The message is one line and quotes nothing from Spark or a store.
     """
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
+    _apply_settings(spark)
     if source.is_catalog:
         return _read_catalog(spark, source)
     path = _folder(spark, source)
@@ -85,6 +84,26 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
         else:
             frame = spark.read.option("mergeSchema", "true").parquet(path)
     return _pinned(_declared(frame, source), source, _partition_columns(frame, path))
+
+
+def read_arrivals(spark: SparkSession, source: TableSource) -> DataFrame:
+    """The rows of the Parquet files in the table's folder and of those that will arrive there, as a stream.
+
+    Raises:
+        InvalidRequest: as for ``read_table``; the columns are those that are declared, and a file without one of them
+            has nulls there.
+    """
+    _apply_settings(spark)
+    path = _folder(spark, source)
+    schema = ", ".join(f"{quoted(column.name)} {column.type}" for column in source.columns or ())
+    with _refusing("table.path", source.path):
+        frame = spark.readStream.schema(schema).parquet(path)
+    return _declared(frame, source)
+
+
+def _apply_settings(spark: SparkSession) -> None:
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
 
 
 def _declared(frame: DataFrame, source: TableSource) -> DataFrame:

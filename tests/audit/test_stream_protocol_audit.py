@@ -14,18 +14,21 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.values import StreamHead
 from dp_operators.releasing import ReleaseError
-from dp_operators.releasing.streams import _StreamAttempt
-from spark_jobs.application.streams import run as application
+from dp_operators.releasing.stream_attempts import StreamAttempt
+from spark_jobs.application.streams.chain import ObjectChain
+from spark_jobs.application.streams.state import OpenCounts
 from spark_jobs.contract.release import PRIVATE
 from spark_jobs.contract.store.objects import LocalStore, local_path
-from tests.suites.audit import ADDED, ExactAudit, Fault
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault
+from tests.support.arrivals import FollowLab, Row
 from tests.support.noises import Recording
 from tests.support.stream_lab import StreamLab
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
 EPSILON = Decimal(1)
-FAILPOINTS = ("dp_operators.releasing.streams.failpoint", "spark_jobs.application.streams.run.failpoint")
+PLAIN, FOLLOWED = "a stream by its protocol", "a stream that is followed"
+FAILPOINTS = ("dp_operators.releasing.stream_attempts.failpoint", "spark_jobs.application.streams.chain.failpoint")
 
 
 class Killed(BaseException):
@@ -40,7 +43,7 @@ class Trusted(Recording):
 
 def draw_repeated_steps_anew(monkeypatch):
     """Neither store nor application nor ledger remembers that a step was drawn."""
-    create, followed, adopt = LocalStore.create, application._followed, _StreamAttempt._adopt
+    create, followed, adopt = LocalStore.create, ObjectChain.followed, StreamAttempt._adopt
     began: list[int] = []
 
     def overwrite(self, uri, content):
@@ -54,10 +57,10 @@ def draw_repeated_steps_anew(monkeypatch):
         began.clear()
         return StreamHead()
 
-    def follow_own(position, *rest):
+    def follow_own(self, position):
         # what was there before this run is not adopted
         if began and position.next in began:
-            return followed(position, *rest)
+            return followed(self, position)
         began.append(position.next)
         return position
 
@@ -65,9 +68,9 @@ def draw_repeated_steps_anew(monkeypatch):
         return adopt(self, charge, layout, seal, head) if began else head
 
     monkeypatch.setattr(LocalStore, "create", overwrite)
-    monkeypatch.setattr(application, "_followed", follow_own)
-    monkeypatch.setattr(_StreamAttempt, "_require_not_behind", begin)
-    monkeypatch.setattr(_StreamAttempt, "_adopt", adopt_own)
+    monkeypatch.setattr(ObjectChain, "followed", follow_own)
+    monkeypatch.setattr(StreamAttempt, "_require_not_behind", begin)
+    monkeypatch.setattr(StreamAttempt, "_adopt", adopt_own)
     for forgotten in ("record_draw", "commit", "record_steps"):
         monkeypatch.setattr(PrivacyLedger, forgotten, lambda *given, **named: None)
 
@@ -103,21 +106,67 @@ def play(counts, noise, relation):
     return readable
 
 
+def forget_batches(monkeypatch):
+    """An object does not say which micro-batch it contains, so that a repeated one is counted again."""
+    remember = OpenCounts.of
+
+    def forget(counts, *, source, batch):
+        return remember(counts, source=source, batch=batch - 1)
+
+    monkeypatch.setattr(OpenCounts, "of", forget)
+
+
+def play_followed(rows, noise, relation):
+    """Runs of one stream that is followed, killed and repeated; the noisy counts that were ever readable, once each."""
+    readable = set()
+    states = {"column": "region", "keys": list("abcdefgh")}
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        lab = FollowLab(Path(folder), {"neighbours": relation.value, "states": states}, rows=rows)
+        for point, passes in (("after_store_steps", 1), ("before_store_steps", 1), ("after_record_steps", 0), ("", 0)):
+            left = [passes]
+
+            def die(name, point=point, left=left):
+                left[0] -= name == point
+                if left[0] < 0:
+                    raise Killed
+
+            for place in FAILPOINTS:
+                patched.setattr(place, die)
+            with suppress(Killed, ReleaseError):
+                lab.follow(runner=lab.follow_runner(noise=noise))
+            for path in lab.root.glob("steps/*.parquet"):
+                readable.add(tuple(pq.read_table(io.BytesIO(path.read_bytes()))["noisy"].to_pylist()))
+    return readable
+
+
+def tables(mechanism, relation):
+    """What is played, and two neighbouring tables."""
+    if mechanism == FOLLOWED:
+        rows = [Row(step, step % 3, step + 0.3) for step in range(6)]
+        # a row that is early: its count stays open for more than one tick
+        before = [Row(1, 1, 0.2)] if relation is REPLACED else []
+        return play_followed, [*rows, *before], [*rows, Row(2, 1, 1.2)]
+    counts = np.array([4, 0, 2, 9, 1, 5])
+    return play, counts, counts + np.array([0, 0, 1, 0 if relation is ADDED else -1, 0, 0])
+
+
 class TestStreamProtocol(ExactAudit):
     """The loss of all counts that any run ever made readable: those of one draw of each step."""
 
-    mechanisms = ("a stream by its protocol",)
+    mechanisms = (PLAIN, FOLLOWED)
     claimed, at_least = EPSILON, 0.99
     kept, verified = "first", True
-    faults = {"repeated steps drawn anew": Fault(patch=draw_repeated_steps_anew)}
+    faults = {
+        "repeated steps drawn anew": Fault(patch=draw_repeated_steps_anew, mechanisms={PLAIN}),
+        "repeated micro-batches counted again": Fault(patch=forget_batches, mechanisms={FOLLOWED}),
+    }
 
     def loss(self, mechanism, relation, *, less=1, times=1, told=None):
-        counts = np.array([4, 0, 2, 9, 1, 5])
-        other = counts + np.array([0, 0, 1, 0 if relation is ADDED else -1, 0, 0])
+        played, table, neighbour = tables(mechanism, relation)
         first = Trusted()
-        readable = play(counts, first, relation)
+        readable = played(table, first, relation)
         second = Trusted(answers=first.given)
-        assert play(other, second, relation) == readable
+        assert played(neighbour, second, relation) == readable
         return sum(
             (
                 one.epsilon * int(np.abs(one.values - two.values).sum()) / one.l1_sensitivity

@@ -85,6 +85,14 @@ def test_states_of_a_group_are_neighbours() -> None:
         ({"budget": {"epsilon": 1, "delta": "1e-6"}}, "budget.delta: got '0.000001'; must be 0"),
         ({"max_per_step": 2}, "max_per_step: got 2; must be at most unit.max_rows, which is 1"),
         ({"kind": "release"}, "kind: "),
+        ({"step": "999999999 weeks"}, "step: got '999999999 weeks'; must be a whole number"),
+        ({"follow": {}}, "follow.delay: is required"),
+        ({"follow": {"delay": "a while"}}, "follow.delay: got 'a while'; must be a whole number of seconds, minutes"),
+        (
+            {"follow": {"delay": "1 hour"}, "unit": {"column": "person", "max_rows": 3}, "max_per_step": 1},
+            "max_per_step: got 1; must be left out of a stream that is followed",
+        ),
+        ({"follow": {"delay": "8000 weeks"}, "start": "9990-01-01T00:00:00Z"}, "steps: got 24; must end before"),
     ],
 )
 def test_a_bad_request_gets_one_line(changes: dict[str, Any], line: str) -> None:
@@ -108,6 +116,23 @@ def test_a_bad_hierarchy_gets_one_line(parents: dict[str, str], line: str) -> No
     with pytest.raises(InvalidRequest) as refused:
         of_hierarchy(states={"column": "ward", "keys": ["a", "b", "c", "d"], "parents": parents})
     assert str(refused.value).startswith(line)
+
+
+def test_a_stream_that_is_followed_says_when_its_steps_are_closed() -> None:
+    request = a_stream(follow={"delay": "90 minutes"})
+    assert request.closes(0) - request.first_instant == dt.timedelta(hours=2.5)
+    moments = [request.first_instant + dt.timedelta(hours=hours) for hours in (-1, 0, 2.4, 2.5, 24, 25.5)]
+    assert [request.steps_closed(moment) for moment in moments] == [0, 0, 0, 1, 22, 24]
+    assert [request.steps_within_reach(moment) for moment in moments] == [2, 2, 4, 4, 24, 24]
+    assert request.to_dict()["follow"] == {"delay": "90 minutes"}
+    assert "follow" not in a_stream().to_dict(), "the hash of other streams is what it was"
+
+
+def test_the_folder_that_is_followed_is_tied_to_the_charge() -> None:
+    other = {"path": "/lake/visits", "snapshot": {"path_version": "v2"}}
+    assert a_stream().charged_sha256 == a_stream(table=other).charged_sha256
+    followed = {"follow": {"delay": "1 hour"}}
+    assert a_stream(**followed).charged_sha256 != a_stream(table=other, **followed).charged_sha256
 
 
 def test_a_hierarchy_needs_pegasus() -> None:
@@ -149,6 +174,18 @@ def test_the_epsilon_of_a_row_is_divided_by_the_rows_of_a_unit() -> None:
         (
             of_states(tuple(map(str, range(40_000))), steps=2000, method={"kind": "local_level", "season": 1000}),
             "states: got '80,400,000 numbers of state'; must need at most",
+        ),
+        (
+            a_stream(follow={"delay": "1 hour"}, table={"name": "lake.visits", "snapshot": {"table_version": 3}}),
+            "table: got 'catalog, table version 3'; must be a folder of parquet files, named by path_version",
+        ),
+        (
+            a_stream(follow={"delay": "1 hour"}, unit={"column": "person", "max_rows": 3}),
+            "unit.column: got 'person'; must have at most 3 rows of a unit in the table, as a fact that the account's",
+        ),
+        (
+            of_states(tuple(map(str, range(40_000))), steps=2000, follow={"delay": "50 days"}),
+            "follow.delay: got '1,203 open steps of 40,000 states'; must keep at most",
         ),
         (
             a_stream(blocks=["2026-01-01T00..2026-01-01T22"], block_expression="hour(at)"),

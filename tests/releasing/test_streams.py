@@ -113,8 +113,8 @@ def test_a_thousand_steps_take_seconds_and_few_objects(tmp_path: Path) -> None:
 
 @pytest.mark.verify
 def test_more_steps_than_an_object_holds_are_several_objects(lab: StreamLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_jobs.application.streams.run.SEGMENT_CELLS", 10)
-    monkeypatch.setattr("dp_operators.releasing.streams.MAX_CELLS", 25)
+    monkeypatch.setattr("spark_jobs.application.streams.chain.SEGMENT_CELLS", 10)
+    monkeypatch.setattr("dp_operators.releasing.stream_attempts.MAX_CELLS", 25)
     runner = lab.runner()
     assert lab.advance(48, runner=runner).finished
     assert runner.runs == [(0, 25), (25, 48)]
@@ -132,8 +132,12 @@ POINTS = (
     *("before_record_steps", "after_record_steps", "before_publish_steps", "after_publish_steps"),
 )
 MODULES = (
-    *("dp_operators.releasing.attempts", "dp_operators.releasing.streams", "dp_operators.releasing.reservations"),
-    *("dp_operators.releasing.rollback_guard", "spark_jobs.application.streams.run"),
+    *(
+        "dp_operators.releasing.attempts",
+        "dp_operators.releasing.stream_attempts",
+        "dp_operators.releasing.reservations",
+    ),
+    *("dp_operators.releasing.rollback_guard", "spark_jobs.application.streams.chain"),
 )
 
 

@@ -19,9 +19,11 @@ import numpy as np
 
 from dp_operators.budget import Charge, ChargeState, PrivacyLedger
 from dp_operators.releasing import Submission
-from dp_operators.releasing.streams import AdvancedStream, advance_stream
+from dp_operators.releasing.stream_attempts import AdvancedStream
+from dp_operators.releasing.streams import advance_stream
 from spark_jobs.application.progress import Announcer
-from spark_jobs.application.streams.run import StreamTask, run_stream
+from spark_jobs.application.streams.chain import ObjectChain, StreamTask
+from spark_jobs.application.streams.run import run_stream
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import VARIABLE
@@ -108,16 +110,10 @@ class StreamRunner(EndedBackend):
         announcer = Announcer(io.StringIO(), None)
         try:
             with redirect_stderr(io.StringIO()):
-                run_stream(
-                    request,
-                    task,
-                    output=submission.output,
-                    store=store,
-                    keys=self.keys,
-                    noise=self.noise,
-                    count=lambda request, first, until, announcer: self.counts[first:until],
-                    announcer=announcer,
+                chain = ObjectChain.open(
+                    request, task, output=submission.output, store=store, keys=self.keys, noise=self.noise
                 )
+                self.release(chain, announcer)
         except Exception as error:
             refused = error if isinstance(error, InvalidRequest) else None
             layout = StreamLayout.of(submission.output, submission.key, submission.charge_id)
@@ -125,6 +121,10 @@ class StreamRunner(EndedBackend):
             sealed = seal.close(f"run-{submission.run}.json", statement)
             store.create(layout.release.statement(submission.run), sealed)
         return 0
+
+    def release(self, chain: ObjectChain, announcer: Announcer) -> None:
+        """What the application does with the chain of objects."""
+        run_stream(chain, count=lambda request, first, until, announcer: self.counts[first:until], announcer=announcer)
 
 
 @dataclass

@@ -12,18 +12,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def prepare_steps(spark: SparkSession, request: StreamRequest) -> DataFrame:
-    """A Spark plan of the rows that the request may count. No row is read yet, so only the schema can be wrong.
+def prepare_steps(spark: SparkSession, request: StreamRequest, table: DataFrame) -> DataFrame:
+    """A Spark plan of the rows of ``table`` that the request may count. No row is read, only the schema can be wrong.
 
     Raises:
-        InvalidRequest: the table, its schema or the filter does not fit the request.
+        InvalidRequest: the schema or the filter does not fit the request.
     """
     from spark_jobs.checks.input import check_input
     from spark_jobs.contract.column_checks import check_columns
     from spark_jobs.tables.expressions import filter_column
-    from spark_jobs.tables.source import read_table
 
-    table = read_table(spark, request.table)
     check_input(spark, table.schema, request)
     check_columns(request, {field.name: field.dataType.simpleString() for field in table.schema.fields})
     for text in (request.block_filter, request.where):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
+
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.mechanisms import codec
@@ -32,6 +36,34 @@ class GroupedCounts:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class OpenCounts:
+    """Exact counts of the steps of a followed stream that are not closed yet, and which micro-batches they contain.
+
+    Attributes:
+        source: the identity of the query whose micro-batches were counted; empty before the first.
+        batch: the number of the last one; -1 before the first.
+        cells: the counts of the steps from the next one on, as base64 of 64-bit numbers, so that their length does not
+            depend on them.
+    """
+
+    source: str = ""
+    batch: int = -1
+    cells: str = ""
+
+    @classmethod
+    def of(cls, counts: Int64Array, *, source: str, batch: int) -> Self:
+        """The open counts in an array of shape (steps, states)."""
+        return cls(source=source, batch=batch, cells=base64.b64encode(counts.astype("<i8").tobytes()).decode())
+
+    def counts(self, steps: int, states: int) -> Int64Array:
+        """The counts of the first ``steps`` open steps, shape (steps, states); those that it does not have are 0."""
+        kept = np.frombuffer(base64.b64decode(self.cells), dtype="<i8").reshape(-1, states)[:steps]
+        counts = np.zeros((steps, states), dtype=np.int64)
+        counts[: len(kept)] = kept
+        return counts
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CountStreamState:
     """The state of a stream between two steps; private, so its ``repr`` shows no counts.
 
@@ -39,15 +71,20 @@ class CountStreamState:
         step: the number of steps so far.
         guarantee: stamp of the noise of all steps so far; empty before the first.
         counts: the state of each count, in the order of ``StreamRequest.names``.
+        open: the open steps of a stream that is followed; None for any other.
     """
 
     step: int
     guarantee: str
     counts: LocalLevelCounts | GroupedCounts
+    open: OpenCounts | None = None
 
     def to_bytes(self, request: StreamRequest) -> bytes:
         """The state of the stream of ``request`` as bytes, to be encrypted."""
-        fields = {"request": request.charged_sha256, "state": codec.encode(self)}
+        # open counts lie beside the rest: the state of a stream that is not followed has no such field
+        state = codec.encode(self)
+        kept = state.pop("open")
+        fields = {"request": request.charged_sha256, "state": state, **({} if kept is None else {"open": kept})}
         # the length of an encrypted object is readable, and must not depend on the digits of an exact count
         blank, numbers = _blank(fields)
         length = len(_text(blank)) + _CHARACTERS * numbers
@@ -71,7 +108,7 @@ class CountStreamState:
                 "state", requirement="is that of a stream with another request",
                 remedy="use the request that the stream began with",
             )  # fmt: skip
-        return codec.decode(cls, fields["state"])
+        return codec.decode(cls, {**fields["state"], "open": fields.get("open")})
 
 
 def _text(fields: Any) -> str:

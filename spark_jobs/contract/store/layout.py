@@ -45,6 +45,7 @@ class ApplicationStage(StrEnum):
 
     STARTING = "starting"
     READING = "reading"
+    WAITING = "waiting"
     COUNTING = "counting"
     DRAWING = "drawing"
     WRITING = "writing"

@@ -1,0 +1,208 @@
+"""The chain of a stream's objects as the application sees it: where it ends, and how it grows.
+
+A segment is a run of consecutive steps in one object, so that a thousand steps that are due at once take a few objects
+and entries in the ledger instead of a thousand. A step is in one object for ever: a segment begins where the last one
+ends, its name is the number of its first step, and of two objects of one name the store keeps one. What is in the store
+already is adopted, whoever wrote it, and never drawn again.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from spark_jobs.application.draft import versions
+from spark_jobs.application.refusal_guard import RecordingNoise, forbid_refusal
+from spark_jobs.application.streams.advance import advance, spendings, start_state
+from spark_jobs.application.streams.files import segment_files
+from spark_jobs.application.streams.state import CountStreamState, OpenCounts
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.preflight import preflight
+from spark_jobs.contract.privacy import exact_sum, plain
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.objects import ObjectStore
+from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
+from spark_jobs.contract.store.stream_objects import SegmentPlace, StreamLayout, StreamSegment, pack_files
+from spark_jobs.contract.stream_keys import StreamKeys
+from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.mechanisms.noise import Noise
+
+SEGMENT_CELLS = 1 << 17
+"""The most released counts of one object; it bounds its size, however many steps are due."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamTask:
+    """What the committer asks of a run.
+
+    Attributes:
+        key: the stream's key.
+        seal: the committer's seal.
+        first, until: the number of the first step that the ledger has not recorded, and of the one to stop before.
+        segment, previous: the first step and the hash of the last recorded object.
+        document_sha256: hash of the run's request.
+        checkpoint: URI of Spark's checkpoint, for a stream that is followed; otherwise empty.
+    """
+
+    key: str
+    seal: Seal
+    first: int
+    until: int
+    segment: int
+    previous: str
+    document_sha256: str
+    checkpoint: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """How far the stream's objects reach, with the state there."""
+
+    next: int
+    previous: str
+    state: CountStreamState
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectChain:
+    """The objects of one stream in the store.
+
+    Attributes:
+        request: the stream's request.
+        task: what the committer asks.
+        store, layout: where the objects are.
+        keys: of the state.
+        noise: samples the mechanism's noise.
+    """
+
+    request: StreamRequest
+    task: StreamTask
+    store: ObjectStore
+    layout: StreamLayout
+    keys: StreamKeys
+    noise: RecordingNoise
+
+    @classmethod
+    def open(
+        cls,
+        request: StreamRequest,
+        task: StreamTask,
+        *,
+        output: str,
+        store: ObjectStore,
+        keys: StreamKeys,
+        noise: Noise,
+    ) -> Self:
+        """The chain of the stream that ``task`` names.
+
+        Raises:
+            InvalidRequest: the request is not the one that was charged, or cannot be released.
+        """
+        _require_charged(request, task)
+        preflight(request)
+        layout = StreamLayout.of(output, task.key, task.seal.charge_id)
+        return cls(request=request, task=task, store=store, layout=layout, keys=keys, noise=RecordingNoise(noise))
+
+    @property
+    def segment_steps(self) -> int:
+        """The most steps of one object."""
+        return max(1, SEGMENT_CELLS // len(self.request.names))
+
+    def end(self) -> Position:
+        """The position after the last object in the store, which no ledger needs to have recorded yet.
+
+        Raises:
+            InvalidRequest: the recorded object is lost, or a key is missing.
+            SealBroken: an object in the store is damaged.
+        """
+        return self.followed(self._recorded())
+
+    def followed(self, position: Position) -> Position:
+        """The position after the objects that follow ``position`` in the store.
+
+        Raises:
+            SealBroken: one of them is damaged, or does not follow the one before.
+        """
+        while (content := self.store.read(self.layout.segment(position.next))) is not None:
+            segment = StreamSegment.parse(content, key=self.task.key)
+            if (segment.place.first, segment.place.previous) != (position.next, position.previous):
+                raise SealBroken("an object of the stream does not follow the one before")
+            position = self._opened(segment)
+        return position
+
+    def append(self, position: Position, counts: Int64Array, *, left_open: OpenCounts | None = None) -> Position:
+        """Draw the steps with these counts, store them as the next object, and return the new end of the chain.
+
+        Only the stored object counts: if another run was first, what was drawn here is forgotten.
+
+        Args:
+            position: the end of the chain.
+            counts: exact counts of the next steps, shape (steps, states).
+            left_open: counts of the steps after them, which the object keeps for later steps.
+
+        Raises:
+            RefusedTooLateError: something was refused after noise had been drawn.
+        """
+        failpoint("before_draw")
+        with forbid_refusal():
+            content = self._draw(position, counts, left_open)
+        failpoint("after_draw")
+        failpoint("before_store_steps")
+        self.store.create(self.layout.segment(position.next), content)
+        failpoint("after_store_steps")
+        return self.followed(position)
+
+    def _recorded(self) -> Position:
+        """The position that the ledger has recorded, with the state of the object that has its hash."""
+        if self.task.first == 0:
+            return Position(next=0, previous=self.task.previous, state=start_state(self.request))
+        content = self.store.read(self.layout.segment(self.task.segment))
+        if content is None or sha256(content) != self.task.previous:
+            raise InvalidRequest(
+                "state", value=f"before step {self.task.first}",
+                requirement="must be the one that the ledger recorded, and the store has lost or replaced it",
+                remedy="restore that object, or begin a new stream under another key",
+            )  # fmt: skip
+        return self._opened(StreamSegment.parse(content, key=self.task.key))
+
+    def _opened(self, segment: StreamSegment) -> Position:
+        state = CountStreamState.from_bytes(segment.open_state(self.keys, self.task.seal), self.request)
+        return Position(next=segment.ends, previous=segment.sha256, state=state)
+
+    def _draw(self, position: Position, counts: Int64Array, left_open: OpenCounts | None) -> bytes:
+        """The encrypted object of the next steps: fresh noise, the state after them, and what is published of them."""
+        request, task = self.request, self.task
+        state, releases = advance(request, position.state, counts, noise=self.noise)
+        place = SegmentPlace(key=task.key, first=position.next, steps=len(counts), previous=position.previous)
+        spent = spendings(request)
+        cost = exact_sum(*(spending.epsilon for spending in spent)) * request.unit.max_rows
+        facts: dict[str, Any] = {
+            "charge_id": task.seal.charge_id,
+            "request_sha256": task.seal.request_sha256,
+            "guarantee": state.guarantee,
+            "cost": {"epsilon": plain(cost), "delta": "0"},
+            "events": [{"diagnostic": request.kind, **spending.to_dict()} for spending in spent],
+            "noise": [self.noise.take_largest()],
+            "drawn_at": dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z"),
+            "versions": versions(),
+        }
+        files = segment_files(request, place, releases, facts=facts)
+        kept = replace(state, open=left_open).to_bytes(request)
+        return StreamSegment.close(
+            place, state=kept, release=pack_files(facts, files), keys=self.keys, seal=task.seal
+        ).content
+
+
+def _require_charged(request: StreamRequest, task: StreamTask) -> None:
+    if request.sha256 != task.document_sha256 or request.charged_sha256 != task.seal.request_sha256:
+        raise InvalidRequest(
+            "request", requirement="must be the one that was charged, and the store holds another",
+            remedy="find out who wrote it, or install the same version of this package on both sides",
+        )  # fmt: skip
+    if not request.table.is_bound:
+        raise InvalidRequest(
+            "table", requirement="must have its account's terms in a charged run",
+            remedy="leave charged runs to `dp-budget stream` or the operator",
+        )  # fmt: skip

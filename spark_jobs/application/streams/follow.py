@@ -1,0 +1,214 @@
+"""A stream that is followed: rows are counted when they arrive, and the clock closes steps; no Spark.
+
+At the instants at which the clock says that steps are to be closed (``StreamRequest.closes``), one *tick* reads the
+rows that have arrived since the last one, in micro-batches, adds their counts to the open ones, and stores the steps
+that are closed together with the counts that stay open, as one encrypted object of the stream's chain. Open counts are
+nowhere else: the query has no state, and Spark's checkpoint names files and batches.
+
+*Neighbours and cost.* One row is added or removed, or replaced: as for ``streams.advance``, because a row is counted at
+most once, in the step of its own time. It is counted in the one micro-batch that has it, and not at all if its step was
+closed before, or is out of reach (``StreamRequest.steps_within_reach``). Both are decided by the clock and never by
+other rows; so is which rows share a micro-batch, as nothing limits how much one reads.
+
+*Exactly once.* A micro-batch is planned in the checkpoint before it is read, and comes again until ``take`` has let it
+be committed. What says that it was counted is the object: its state names the last micro-batch that it contains, and
+that one is never counted again. After a tick the last micro-batch stays uncommitted on purpose, so that no other is
+planned before the next tick, and a killed tick leaves nothing that the next one does not find after every tick.
+
+*What the store shows.* Each tick stores one object for its first step, and objects for the others that are closed, if
+it is late; whether rows arrived, how many, and in how many micro-batches changes neither their number nor their length.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from spark_jobs.application.progress import Announcer
+from spark_jobs.application.streams.chain import ObjectChain, Position
+from spark_jobs.application.streams.state import OpenCounts
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.preflight import MAX_STATE
+from spark_jobs.contract.store.layout import ApplicationStage
+from spark_jobs.contract.store.objects import open_store
+
+Count = Callable[[int, int], Int64Array]
+"""Counts the rows of a micro-batch in so many steps from a first one on; an array of shape (steps, states)."""
+Take = Callable[[str, int, Count], bool]
+"""Takes a micro-batch: the identity of its query, its number, and its rows; False if it is the last one for now."""
+
+_LONGEST_SLEEP = 60.0
+
+
+class MicroBatches(Protocol):
+    """Rows in micro-batches that are numbered from 0, planned in a durable log before they are read."""
+
+    def read(self, take: Take) -> str:
+        """Give micro-batches to ``take``: the one that is not committed, if any, then all rows that are new.
+
+        A micro-batch is committed when ``take`` has returned True for it. Otherwise the reading ends, and the same
+        micro-batch is the first of the next reading.
+
+        Returns:
+            The identity of the query, the same in all readings of one log.
+        """
+
+
+class Clock(Protocol):
+    """The public clock that closes steps."""
+
+    def now(self) -> dt.datetime:
+        """The time, with a zone."""
+
+    def wait(self, until: dt.datetime) -> None:
+        """Return at that time, or at once if it is over."""
+
+
+class WallClock:
+    """The clock of this machine."""
+
+    def now(self) -> dt.datetime:
+        """The time in UTC."""
+        return dt.datetime.now(dt.UTC)
+
+    def wait(self, until: dt.datetime) -> None:
+        """Sleep until that time, also if the clock is set meanwhile."""
+        while (left := (until - self.now()).total_seconds()) > 0:
+            time.sleep(min(left, _LONGEST_SLEEP))
+
+
+class OvertakenError(Exception):
+    """Another run of the stream, or another checkpoint, was first; this run ends, and the next one goes on."""
+
+
+def follow_stream(
+    chain: ObjectChain,
+    *,
+    open_batches: Callable[[], AbstractContextManager[MicroBatches]],
+    clock: Clock,
+    announcer: Announcer,
+) -> None:
+    """Store the objects of all steps before the task's last one, each when the clock closes it.
+
+    Args:
+        chain: the stream's objects.
+        open_batches: opens the source of rows.
+        clock: closes the steps.
+        announcer: receives the public stages.
+
+    Raises:
+        InvalidRequest: the request, its table, a key, the stored state or the checkpoint does not fit; no row was read.
+        RefusedTooLateError: something was refused after noise had been drawn.
+        SealBroken: an object in the store is damaged.
+        OvertakenError: see there.
+    """
+    position = chain.end()
+    if position.next >= chain.task.until:
+        return
+    _require_checkpoint(chain.task.checkpoint, _open_counts(position))
+    with open_batches() as batches:
+        while position.next < chain.task.until:
+            closes = chain.request.closes(position.next)
+            if clock.now() < closes:
+                announcer.stage(ApplicationStage.WAITING)
+                clock.wait(closes)
+            announcer.stage(ApplicationStage.COUNTING)
+            tick = _Tick(chain=chain, position=position, began=clock.now())
+            tick.run(batches)
+            position = tick.position
+            announcer.stage(ApplicationStage.WRITING)
+
+
+@dataclass(kw_only=True)
+class _Tick:
+    """One reading of what has arrived, and the steps that it closes.
+
+    All that decides how many objects are stored, and how long they are, follows from when it began.
+
+    Attributes:
+        chain: the stream's objects.
+        position: the end of the chain.
+        began: the time at which the tick began.
+    """
+
+    chain: ObjectChain
+    position: Position
+    began: dt.datetime
+
+    def __post_init__(self) -> None:
+        request, first = self.chain.request, self.position.next
+        self._states = len(request.leaf_names)
+        # a stream that stood still for so long leaves out the rows beyond
+        self._reach = min(request.steps_within_reach(self.began), first + max(1, MAX_STATE // self._states))
+        self._due = min(request.steps_closed(self.began), self.chain.task.until, self._reach)
+        self._first = first
+
+    def run(self, batches: MicroBatches) -> None:
+        """Read, count and close."""
+        source = batches.read(self._take)
+        while self.position.next < self._due:
+            kept = self._kept
+            self._close(kept.counts(self._open_steps, self._states), source, kept.batch)
+
+    def _take(self, source: str, batch: int, count: Count) -> bool:
+        kept = self._kept
+        if batch not in (kept.batch, kept.batch + 1) or (kept.batch >= 0 and source != kept.source):
+            raise OvertakenError("the micro-batches are not those that follow the counted ones")
+        if batch == kept.batch:
+            return True
+        if self.position.next >= self._due:
+            return False
+        counts = kept.counts(self._open_steps, self._states) + count(self.position.next, self._open_steps)
+        self._close(counts, source, batch)
+        return self.position.next < self._due
+
+    def _close(self, counts: Int64Array, source: str, batch: int) -> None:
+        """Close the tick's first step, or all others that are due."""
+        alone = self.position.next == self._first
+        end = self._first + 1 if alone else self._due
+        while self.position.next < end:
+            steps = min(end - self.position.next, self.chain.segment_steps)
+            left_open = OpenCounts.of(counts[steps:], source=source, batch=batch)
+            self.position = self.chain.append(self.position, counts[:steps], left_open=left_open)
+            if self.position.state.open != left_open:
+                raise OvertakenError("another run of the stream was first")
+            counts = counts[steps:]
+
+    @property
+    def _kept(self) -> OpenCounts:
+        return _open_counts(self.position)
+
+    @property
+    def _open_steps(self) -> int:
+        return self._reach - self.position.next
+
+
+def _open_counts(position: Position) -> OpenCounts:
+    return position.state.open or OpenCounts()
+
+
+def _require_checkpoint(checkpoint: str, kept: OpenCounts) -> None:
+    """Refuse a checkpoint that does not go on from the micro-batches that were counted.
+
+    Raises:
+        InvalidRequest: it is that of another query, or lacks the last micro-batch, because it was lost or rolled back:
+            its rows would be read and counted twice.
+    """
+    if kept.batch < 0:
+        return
+    store, identity = open_store(checkpoint, what="checkpoint"), None
+    with suppress(ValueError, KeyError, TypeError):
+        identity = json.loads(store.read(f"{checkpoint}/metadata") or b"")["id"]
+    if identity != kept.source or store.read(f"{checkpoint}/offsets/{kept.batch}") is None:
+        raise InvalidRequest(
+            "checkpoint", value=checkpoint,
+            requirement="must be the one with which this stream is followed, and no older copy of it: rows would be "
+            "counted twice",
+            remedy="name or restore that checkpoint, or begin a new stream under another key",
+        )  # fmt: skip
