@@ -82,9 +82,11 @@ def _sensor(task: Any) -> str | None:
 def _cluster_runner(task: Any) -> str | None:
     from dp_operators import configuration
 
-    if not configuration.production() or _parameter(task, "runner") == "spark_submit":
+    if not configuration.production() or _parameter(task, "runner") in ("cluster", "spark_submit"):
         return None
-    return "must say runner='spark_submit': this deployment is in production, and a local runner is for trying out"
+    return (
+        "must say runner='cluster' or 'spark_submit': this deployment is in production, and 'local' is for trying out"
+    )
 
 
 RULES: Mapping[str, Rule] = {"account": _account, "sensor": _sensor, "cluster_runner": _cluster_runner}

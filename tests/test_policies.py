@@ -61,9 +61,9 @@ def test_a_governed_release_passes_every_rule(production: None, mapped: bool) ->
     ("rule", "broken", "line"),
     [
         ("sensor", {"guarded": False}, "must have a PrivacyBudgetSensor upstream"),
-        ("cluster_runner", {"runner": "local"}, "must say runner='spark_submit'"),
-        ("cluster_runner", {}, "must say runner='spark_submit'"),
-        ("cluster_runner", {"runner": "{{ params.runner }}"}, "must say runner='spark_submit'"),
+        ("cluster_runner", {"runner": "local"}, "must say runner='cluster' or 'spark_submit'"),
+        ("cluster_runner", {}, "must say runner='cluster' or 'spark_submit'"),
+        ("cluster_runner", {"runner": "{{ params.runner }}"}, "must say runner='cluster' or 'spark_submit'"),
     ],
 )
 def test_a_broken_rule_refuses_the_dag_in_one_line(

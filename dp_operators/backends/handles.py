@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dp_operators.backends.databricks import DatabricksJobs
 from dp_operators.backends.kubernetes import KubernetesCluster
 from dp_operators.releasing.backends import Handle, RunState
 from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
@@ -18,4 +19,6 @@ def look_again(handle: Handle) -> RunState:
         return YarnCluster(resource_manager=handle.place).look(handle)
     if handle.backend == KubernetesCluster.kind:
         return KubernetesCluster(master="").look(handle)
+    if handle.backend == DatabricksJobs.kind:
+        return DatabricksJobs(connection=handle.place, application="", new_cluster={}).look(handle)
     return RunState.UNKNOWN

@@ -70,10 +70,11 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         scoring: public rules for scores outside the expected range.
         federation: name of a registered federation, with whose silos the rows are released together.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
-        runner: ``local`` (on this machine) or ``spark_submit`` (through a connection).
+        runner: ``local`` (on this machine), ``cluster`` (where the type of a connection says), or ``spark_submit`` (the
+            same for connections of type ``spark`` alone).
         master: the local runner's Spark master, such as ``local[2]``.
-        spark_conn_id: the connection that names the master for ``spark_submit``; it must exist.
-        conf: Spark settings for ``spark_submit``, which override the connection's.
+        spark_conn_id: the connection for ``cluster`` and ``spark_submit``, of type ``spark`` or ``databricks``.
+        conf: Spark settings for ``cluster`` and ``spark_submit``, which override the connection's.
         private_dir: folder for the application's output, inside the privacy boundary; by default the user's own.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.

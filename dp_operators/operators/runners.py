@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from dp_operators.releasing import Backend
 
-RUNNERS = ("local", "spark_submit")
+RUNNERS = ("local", "spark_submit", "cluster")
+TYPES = ("spark", "databricks")
+"""Types of connections that have a backend."""
 
 OPTIONS = {
     "deploy-mode": "deploy_mode",
@@ -52,7 +54,27 @@ def make_runner(
         from dp_operators.releasing.runners import LocalRunner
 
         return LocalRunner(private_dir=private_dir, master=master or LocalRunner.master)
-    return spark_backend(_connection(spark_conn_id), conf=conf or {}, private_dir=private_dir)
+    connection = _connection(spark_conn_id)
+    _check_type(connection, kind)
+    if connection.conn_type == "databricks":
+        from dp_operators.backends.databricks import DatabricksJobs
+
+        return DatabricksJobs.of(connection, conf=conf or {})
+    return spark_backend(connection, conf=conf or {}, private_dir=private_dir)
+
+
+def _check_type(connection: Connection, kind: str) -> None:
+    if connection.conn_type == "spark" or (kind == "cluster" and connection.conn_type in TYPES):
+        return
+    whole = kind == "cluster"
+    raise InvalidRequest(
+        f"connection {connection.conn_id}",
+        value=f"the type {connection.conn_type}",
+        requirement=f"must be of type {' or '.join(TYPES)}"
+        if whole
+        else f"must be of type spark for the runner {kind}",
+        remedy="name another connection" if whole else "name another connection, or set the runner to cluster",
+    )
 
 
 def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | None) -> None:
@@ -69,9 +91,11 @@ def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | Non
         )
     if kind == "local" and conf:
         raise InvalidRequest(
-            "conf", requirement="is for the spark_submit runner only", remedy="leave it out, or set spark-defaults.conf"
+            "conf",
+            requirement="is for the runners spark_submit and cluster only",
+            remedy="leave it out, or set spark-defaults.conf",
         )
-    if kind == "spark_submit" and master:
+    if kind != "local" and master:
         raise InvalidRequest(
             "master",
             value=master,

@@ -146,6 +146,12 @@ def parse_documented(data: dict[str, Any]) -> None:
         TableSource.parse(data)
     elif "unit" in data:
         PrivacyUnit.parse(data["unit"])
+    elif "dp_diagnostics" in data:
+        from airflow.sdk import Connection
+
+        from dp_operators.backends.databricks import DatabricksJobs
+
+        DatabricksJobs.of(Connection(conn_id="a", conn_type="databricks", extra=json.dumps(data)), conf={})
     elif "conn_type" in data:
         from airflow.sdk import Connection
 
