@@ -117,6 +117,10 @@ def test_it_has_a_page(options):
     title = "Median of amount" if "column" in options else "90.0\N{NO-BREAK SPACE}% quantile of scores"
     assert rendering.section.title == title
     assert set(rendering.columns) == {"level", "value", "lower", "upper", "rows"}
+    low, place, high = rendering.section.headline.marks
+    assert 0 <= low <= place <= high <= 1
+    far = request(column="amount", bounds=[0, 4096], scale="log")
+    assert quantile.DIAGNOSTIC.render(quantile.summarise(draw, seed=1), far).section.headline.marks is None
 
 
 @pytest.mark.verify

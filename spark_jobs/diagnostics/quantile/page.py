@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from spark_jobs.contract.options import QuantileOptions
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.quantile import SingleQuantile
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, one_line, percent
@@ -15,7 +16,7 @@ _NAME_CHARACTERS = 60
 
 def render(result: SingleQuantile, request: ReleaseRequest) -> Rendering:
     """Data file and section of a released quantile; names, columns and rows do not depend on the values."""
-    return Rendering(columns=_columns(result), plots=(), section=_section(result))
+    return Rendering(columns=_columns(result), plots=(), section=_section(result, request))
 
 
 def _columns(result: SingleQuantile) -> dict[str, Column]:
@@ -31,7 +32,22 @@ def _columns(result: SingleQuantile) -> dict[str, Column]:
     }
 
 
-def _section(result: SingleQuantile) -> Section:
+def _marks(result: SingleQuantile, request: ReleaseRequest) -> tuple[float, float, float] | None:
+    """Where the value and its interval lie between public bounds; None on a logarithmic grid, whose ends are far."""
+    linear = all(
+        options.scale == "linear" and (options.column is None) == (options.bounds is None)
+        for options in request.diagnostics
+        if isinstance(options, QuantileOptions)
+    )
+    if result.value is None or not linear:
+        return None
+    bottom, top = result.bounds
+    low, high = (result.value, result.value) if result.interval is None else result.interval
+    first, middle, last = ((end - bottom) / (top - bottom) for end in (low, result.value, high))
+    return first, middle, last
+
+
+def _section(result: SingleQuantile, request: ReleaseRequest) -> Section:
     name = "scores" if result.named is None else one_line(result.named, _NAME_CHARACTERS)
     label = f"Median of {name}" if result.level == 0.5 else f"{percent(result.level)} quantile of {name}"
     defined = result.value is not None
@@ -50,6 +66,7 @@ def _section(result: SingleQuantile) -> Section:
             if result.interval is not None
             else None,
             scale=(number(bottom, 4), number(top, 4)),
+            marks=_marks(result, request),
         ),
         measures=(
             Measure(

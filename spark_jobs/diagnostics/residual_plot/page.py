@@ -299,6 +299,8 @@ def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:
             "Bands account for the noise, not for the sampling of the rows. Effects and tests account for both: the "
             f"tests reject a correct model in at most {level(result.error_rate)} of releases. Residuals beyond the box "
             "count at its edge.",
+            "A test and the interval of its effect can disagree: effects weight columns by rows, tests by precision, "
+            "and the test of a shift allows for the rows beyond the box.",
             *((_OF_PRIVATE_MODELS,) if private else ()),
         ),
         notice=None
