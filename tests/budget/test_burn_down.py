@@ -1,0 +1,68 @@
+"""The share of a cap that is left, day by day, and how long it lasts; and what a cap promises."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+
+import pytest
+
+from dp_operators.budget.burn_down import RATE_DAYS, BurnDown
+from dp_operators.budget.composition import Limits
+from dp_operators.budget.plain_words import meaning, surest
+from dp_operators.budget.values import exact_budget
+from dp_operators.plugins.charts import Chart
+from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
+
+TODAY = date(2026, 11, 22)
+LIMITS = Limits(epsilon=Decimal(10), delta=Decimal(0), rho=None)
+
+
+def burn_down(costs: dict[int, str], *, since: int = 100) -> BurnDown:
+    """Of charges by the days since they were made."""
+    days = {TODAY - timedelta(days=ago): exact_budget(Decimal(cost)) for ago, cost in costs.items()}
+    spent = exact_budget(sum((Decimal(cost) for cost in costs.values()), Decimal(0)))
+    return BurnDown.of(LIMITS, spent, dict(sorted(days.items())), since=TODAY - timedelta(days=since), today=TODAY)
+
+
+def test_rate_is_of_the_latest_days() -> None:
+    result = burn_down({90: "4", 20: "1", 3: "2"})
+    assert (result.start, result.left) == pytest.approx((1.0, 0.3))
+    assert [left for _, left in result.points] == pytest.approx([0.6, 0.5, 0.3])
+    assert result.rate == pytest.approx(0.3 / RATE_DAYS)
+    assert result.days_left == 30
+
+
+def test_young_account_has_the_rate_of_its_life() -> None:
+    assert burn_down({5: "1", 0: "1"}, since=10).rate == pytest.approx(0.02)
+    assert burn_down({0: "1"}, since=0).days_left == 9
+
+
+@pytest.mark.parametrize("costs", [{}, {60: "5"}])
+def test_nothing_ends_without_charges_in_the_latest_days(costs: dict[int, str]) -> None:
+    assert burn_down(costs).days_left is None
+    assert Chart.of(burn_down(costs)).projection == ""
+
+
+def test_spent_budget_lasts_no_day() -> None:
+    result = burn_down({3: "10"})
+    assert (result.left, result.days_left) == (0.0, 0)
+
+
+def test_chart_of_many_days_stays_small() -> None:
+    result = burn_down(dict.fromkeys(range(9000), "0.001"), since=10_000)
+    chart = Chart.of(result)
+    assert len(chart.line) < 20_000
+    assert chart.line.startswith("M0 0.0")
+    assert chart.description == "Left of the cap: 100% on 7 Jul 1999, 10% today."
+
+
+def test_promise_is_the_posterior_of_even_odds() -> None:
+    assert [surest(Decimal(text)) for text in ("0", "1", "2", "5", "7", "1000")] == [
+        "at most 50%", "at most 74%", "at most 89%", "at most 99.4%", "more than 99.9%", "more than 99.9%",
+    ]  # fmt: skip
+    unit = PrivacyUnit(column="person", max_rows=3)
+    said = meaning(exact_budget(Decimal(1), Decimal("1e-6")), Neighbours.REPLACE_ONE, unit)
+    assert "one particular person has one value or another" in said
+    assert "at most 74% sure" in said
+    assert said.endswith("except with a probability of about 0.000001.")
