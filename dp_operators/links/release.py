@@ -1,4 +1,4 @@
-"""The links of a release's task; each is empty until the task has published its release."""
+"""The links of a release's or stream's task; each is empty until the task has published something."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
 
-    from dp_operators.operators.events import ReleaseEvent
+    from dp_operators.operators.events import ReleaseEvent, StreamEvent
 
 FIELDS = ("folder", "uri", "account")
 """What ``report_url`` may contain in braces."""
@@ -24,7 +24,7 @@ class ReportLink(BaseOperatorLink):
     """The report of the release.
 
     A browser cannot open the store, so it is the page that serves the release from there, or the address that is made
-    from ``report_url`` of the configuration.
+    from ``report_url`` of the configuration. Without that, the link of a stream is its report's URI in the store.
     """
 
     name = "Report"
@@ -59,7 +59,7 @@ class VerifyLink(BaseOperatorLink):
         return page_address(event.connection, "verify", account=event.account, uri=event.published.uri)
 
 
-def report_address(event: ReleaseEvent) -> str:
+def report_address(event: ReleaseEvent | StreamEvent) -> str:
     """The address of a release's report.
 
     Raises:
@@ -67,6 +67,8 @@ def report_address(event: ReleaseEvent) -> str:
     """
     uri = event.published.uri
     template = configuration.report_url()
+    if template is None and not event.has_page:
+        return f"{uri if '://' in uri else f'file://{uri}'}/report.html"
     if template is None:
         return page_address(event.connection, "release", account=event.account, key=event.published.key)
     try:
@@ -80,5 +82,5 @@ def report_address(event: ReleaseEvent) -> str:
         ) from None
 
 
-def _released(operator: BaseOperator) -> ReleaseEvent | None:
+def _released(operator: BaseOperator) -> ReleaseEvent | StreamEvent | None:
     return getattr(operator, "released", None)

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow.sdk import BaseOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
+from dp_operators.links.release import AccountLink, ReportLink
 from dp_operators.operators.constants import is_constant
 from dp_operators.operators.errors import as_airflow_errors
+from dp_operators.operators.events import StreamEvent
 from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import partition_interval, run_interval
 from dp_operators.operators.keys import deployment_name, release_key
+from dp_operators.operators.metrics import count_event, refusals_counted
+from dp_operators.operators.outlets import record_event, with_release_outlets
 from dp_operators.operators.requests import whole_or_fields
 from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.sensors.budget import require_on_exhausted
@@ -22,9 +26,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.stream_request import StreamRequest, instant
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from dp_operators.releasing.stream_attempts import AdvancedStream
+    from airflow.sdk import BaseOperatorLink, Context
 
 STREAM = "stream"
 """Takes the place of the run in a stream's key: all runs of a task advance one stream."""
@@ -37,6 +39,9 @@ class CountStreamOperator(BaseOperator):
     interval: the data interval, the partition, or the time since the previous tick; a run without one, such as a manual
     or asset-triggered run, releases all that have ended when it was triggered. So runs may be late, repeated, skipped,
     cleared or backfilled, and two may run at once: each step is drawn once and published once.
+
+    The task has the outlet of its folder, whose event says how far the stream is and what the account has left; links
+    to the report and to the account; and the metrics of releases.
 
     No data of the table passes through Airflow: the log shows public stages, and XCom gets
     ``{"uri", "key", "cost", "first", "released", "steps", "finished"}``: ``released`` steps are new, from number
@@ -91,6 +96,7 @@ class CountStreamOperator(BaseOperator):
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"request": "json", "conf": "json"}
     ui_color = "#dfe9f5"
+    operator_extra_links: Sequence[BaseOperatorLink] = (ReportLink(), AccountLink())
 
     def __init__(
         self,
@@ -128,7 +134,6 @@ class CountStreamOperator(BaseOperator):
         on_exhausted: Literal["wait", "fail", "skip"] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
         fields = {
             "account": account, "table": table, "time": time, "start": start, "step": step, "steps": steps, "end": end,
             "states": states, "method": method, "max_per_step": max_per_step, "monitors": monitors,
@@ -136,8 +141,13 @@ class CountStreamOperator(BaseOperator):
             "where": where, "output": output, "blocks": [blocks] if isinstance(blocks, str) else blocks,
             "title": title, "record": record,
         }  # fmt: skip
+        whole = whole_or_fields(request, {name: value for name, value in fields.items() if value is not None})
+        if not getattr(self, "_BaseOperator__from_mapped", False):  # of mapped tasks, Airflow knows those of `partial`
+            outlets = kwargs.get("outlets", (kwargs.get("default_args") or {}).get("outlets"))
+            kwargs["outlets"] = with_release_outlets(outlets, whole)
+        super().__init__(**kwargs)
         # one attribute holds all fields, because `output` is an attribute of every Airflow task
-        self.request = whole_or_fields(request, {name: value for name, value in fields.items() if value is not None})
+        self.request = whole
         if isinstance(self.request, Mapping) and is_constant(self.request):
             StreamRequest.parse(dict(self.request))
         check_runner(runner, master=master, conf=conf)
@@ -155,33 +165,29 @@ class CountStreamOperator(BaseOperator):
         self.allotment = allotment
         self.on_exhausted = on_exhausted
         self._ended = False
+        self.released: StreamEvent | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Release the steps that are due."""
-        with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted):
-            advanced = self._advance(context)
+        with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted), refusals_counted():
+            self.released = event = self._advance(context)
+        record_event(event, self.outlets, context)
+        advanced = event.published
         if advanced.released:
+            count_event(event)
             from dp_operators.releasing.stream_views import refresh_report
 
             if not refresh_report(advanced.uri):
                 self.log.warning("report.html could not be made; the next run makes it, and no step depends on it")
             last = advanced.first + advanced.released - 1
             self.log.info("released steps %d to %d of %s", advanced.first, last, advanced.uri)
-        return {
-            "uri": advanced.uri,
-            "key": advanced.key,
-            "cost": advanced.cost.model_dump(mode="json"),
-            "first": advanced.first,
-            "released": advanced.released,
-            "steps": advanced.steps,
-            "finished": advanced.finished,
-        }
+        return advanced.to_dict()
 
     def on_kill(self) -> None:
         """End the application; the next attempt goes on after the last step that it stored."""
         self._ended = True
 
-    def _advance(self, context: Context) -> AdvancedStream:
+    def _advance(self, context: Context) -> StreamEvent:
         from dp_operators.releasing import ReleaseKey, Waiting
         from dp_operators.releasing.streams import advance_stream
 
@@ -206,7 +212,7 @@ class CountStreamOperator(BaseOperator):
         due = due_instant(context, self.until)
         self.log.info("Advancing %s to %s", key, due.isoformat())
         with closing(hook.get_ledger()) as ledger:
-            return advance_stream(
+            advanced = advance_stream(
                 request,
                 ledger=ledger,
                 runner=runner,
@@ -217,6 +223,7 @@ class CountStreamOperator(BaseOperator):
                 progress=self._progress,
                 waiting=Waiting(stopped=lambda: self._ended),
             )
+            return StreamEvent.of(request, advanced, ledger, connection=self.privacy_ledger_conn_id)
 
     def _progress(self, line: str) -> None:
         self.log.info("%s", line)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.request import ReleaseRequest
 
 if TYPE_CHECKING:
-    from dp_operators.budget import LedgerReader
+    from dp_operators.budget import Account, LedgerReader
     from dp_operators.releasing import Published
+    from dp_operators.releasing.stream_attempts import AdvancedStream
+    from spark_jobs.contract.stream_request import StreamRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +29,9 @@ class ReleaseEvent:
         left: the largest charge that still fits in the release's blocks: in the one with the least left.
         share_left: the share of the cap that this block has left.
     """
+
+    has_page: ClassVar[bool] = True
+    """Whether the ledger's pages serve its report."""
 
     account: str
     connection: str
@@ -45,17 +50,11 @@ class ReleaseEvent:
         Raises:
             LedgerUnavailable: the ledger cannot be reached.
         """
-        from dp_operators.budget.composition import APPROXIMATE, fraction_spent, limits_of, room, zero_cost
         from spark_jobs.contract.binding import TableBinding
         from spark_jobs.contract.columns import needs
 
         account = ledger.account(str(request.account))
-        limits = limits_of(account.composition, account.cap, account.slack)
-        spent, nothing = ledger.blocks(account.name), zero_cost(account.composition)
-        tightest = max(
-            (spent.get(block, nothing) for block in account.paying(request.blocks)),
-            key=lambda total: fraction_spent(limits, total),
-        )
+        left, share_left = _left(account, request.blocks, ledger)
         types = TableBinding.parse(account.bindings[request.table.identity]).types
         names = (need.spelling_in(types) or need.name for need in needs(request, types))
         return cls(
@@ -64,8 +63,8 @@ class ReleaseEvent:
             request=request,
             published=published,
             columns={name: types.get(name, "") for name in dict.fromkeys(names)},
-            left=room(limits, tightest, "approximate" if account.composition == APPROXIMATE else "pure"),
-            share_left=1 - fraction_spent(limits, tightest),
+            left=left,
+            share_left=share_left,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,3 +79,60 @@ class ReleaseEvent:
             "status": dict(self.published.status),
             "manifest_sha256": self.published.manifest_sha256,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamEvent:
+    """A stream after a run, as assets, metrics and links need it; the attributes are those of ``ReleaseEvent``."""
+
+    has_page: ClassVar[bool] = False
+
+    account: str
+    connection: str
+    request: StreamRequest
+    published: AdvancedStream
+    left: Budget
+    share_left: Decimal
+
+    @classmethod
+    def of(
+        cls, request: StreamRequest, advanced: AdvancedStream, ledger: LedgerReader, *, connection: str
+    ) -> StreamEvent:
+        """The event of a stream of ``request`` after a run.
+
+        Raises:
+            LedgerUnavailable: the ledger cannot be reached.
+        """
+        account, charge = ledger.account(str(request.account)), ledger.charge(advanced.charge_id)
+        left, share_left = _left(account, charge.blocks, ledger)
+        return cls(
+            account=account.name,
+            connection=connection,
+            request=request,
+            published=advanced,
+            left=left,
+            share_left=share_left,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The asset event's ``extra``: plain JSON types."""
+        return {
+            **self.published.to_dict(),
+            "account": self.account,
+            "left": self.left.model_dump(mode="json"),
+            "share_left": plain(self.share_left.quantize(Decimal("1e-6"))),
+        }
+
+
+def _left(account: Account, blocks: tuple[str, ...], ledger: LedgerReader) -> tuple[Budget, Decimal]:
+    """The largest charge that still fits in the block with the least left, and the share of the cap that this is."""
+    from dp_operators.budget.composition import APPROXIMATE, fraction_spent, limits_of, room, zero_cost
+
+    limits = limits_of(account.composition, account.cap, account.slack)
+    spent, nothing = ledger.blocks(account.name), zero_cost(account.composition)
+    tightest = max(
+        (spent.get(block, nothing) for block in account.paying(blocks)),
+        key=lambda total: fraction_spent(limits, total),
+    )
+    left = room(limits, tightest, "approximate" if account.composition == APPROXIMATE else "pure")
+    return left, 1 - fraction_spent(limits, tightest)

@@ -17,7 +17,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import undefined_kinds
 
 if TYPE_CHECKING:
-    from dp_operators.operators.events import ReleaseEvent
+    from dp_operators.operators.events import ReleaseEvent, StreamEvent
 
 RELEASES, SHARE_LEFT = "privacy.releases", "privacy.share_left"
 REFUSALS, UNDEFINED = "privacy.refusals", "privacy.undefined_figures"
@@ -25,9 +25,14 @@ REFUSALS, UNDEFINED = "privacy.refusals", "privacy.undefined_figures"
 
 def count_release(event: ReleaseEvent) -> None:
     """Count a published release and its undefined figures, and set the gauge of what its account has left."""
-    _incr(RELEASES, account=event.account)
+    count_event(event)
     for kind in undefined_kinds(event.published.status):
         _incr(UNDEFINED, kind=kind)
+
+
+def count_event(event: ReleaseEvent | StreamEvent) -> None:
+    """Count what was published by one task, and set the gauge of what its account has left."""
+    _incr(RELEASES, account=event.account)
     share = float(event.share_left)
     stats.gauge(SHARE_LEFT, share, tags={"account": event.account})
     stats.gauge(f"{SHARE_LEFT}.{_part(event.account)}", share)

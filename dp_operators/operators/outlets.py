@@ -14,7 +14,7 @@ from spark_jobs.contract.places import Place
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from dp_operators.operators.events import ReleaseEvent
+    from dp_operators.operators.events import ReleaseEvent, StreamEvent
 
 ALIAS = "private releases of {account}"
 
@@ -55,7 +55,7 @@ def with_release_outlets(given: Any, request: Any) -> list[Any]:
     return outlets if listed else [*outlets, own]
 
 
-def record_event(event: ReleaseEvent, outlets: Collection[Any], context: Context) -> None:
+def record_event(event: ReleaseEvent | StreamEvent, outlets: Collection[Any], context: Context) -> None:
     """Give the event to the release's asset among the task's outlets; Airflow emits it if the task succeeds."""
     accessors = context.get("outlet_events")
     if accessors is None:

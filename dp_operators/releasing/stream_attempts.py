@@ -70,6 +70,18 @@ class AdvancedStream:
     released: int
     finished: bool
 
+    def to_dict(self) -> dict[str, Any]:
+        """What XCom and an asset event have of it: plain JSON types."""
+        return {
+            "uri": self.uri,
+            "key": self.key,
+            "cost": self.cost.model_dump(mode="json"),
+            "first": self.first,
+            "released": self.released,
+            "steps": self.steps,
+            "finished": self.finished,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class StreamAttempt(ChargedAttempt):

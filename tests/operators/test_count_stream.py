@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, CronPartitionTimetable, timezone
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
+from dp_operators.links.release import AccountLink, ReportLink
 from dp_operators.operators.count_stream import CountStreamOperator, due_instant
+from dp_operators.operators.outlets import release_asset
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import make_context, run_dag, states
 from tests.support.stream_lab import StreamLab, StreamRunner, judge_stream
@@ -106,6 +109,25 @@ class TestRuns:
         run(lab, 0, 24)
         table = {**lab.request.to_dict()["table"], "snapshot": {"path_version": "v2"}}
         assert run(lab, 24, 48, table=table)["finished"]
+
+    def test_airflow_is_told_where_the_stream_is_and_what_is_left(
+        self, lab: StreamLab, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        counted: list[str] = []
+        monkeypatch.setattr("dp_operators.operators.metrics._incr", lambda name, **tag: counted.append(f"{name} {tag}"))
+        task, events = operator(lab), OutletEventAccessors()
+        assert task.outlets == [release_asset(lab.output)]
+        context = make_context(task_id="count", interval=hours(0, 24))
+        returned = task.execute({**context, "outlet_events": events})
+        [extra] = [accessor.extra for accessor in events._dict.values()]
+        assert {name: extra[name] for name in returned} == returned
+        assert (extra["account"], extra["left"]["epsilon"], extra["share_left"]) == ("people", "2", "0.666667")
+        assert ReportLink().get_link(task, ti_key=None) == f"file://{returned['uri']}/report.html"  # type: ignore[arg-type]
+        assert "people" in AccountLink().get_link(task, ti_key=None)  # type: ignore[arg-type]
+        assert counted == ["privacy.releases {'account': 'people'}"]
+        with pytest.raises(AirflowFailException):
+            run(lab, 24, 48, epsilon="0.5")
+        assert counted[1:] == ["privacy.refusals {'reason': 'charge_conflict'}"]
 
     def test_another_name_is_another_stream(self, lab: StreamLab) -> None:
         assert run(lab, 0, 24)["key"] != run(lab, 0, 24, stream="again")["key"]
