@@ -11,7 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from dp_operators.budget import LedgerUnavailable
+from dp_operators.budget.values import StreamHead
 from dp_operators.releasing import ReleaseError, ReleaseFailed
+from dp_operators.releasing.stream_attempts import _Watch
 from spark_jobs.application.streams.state import OpenCounts
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract import InvalidRequest
@@ -60,8 +63,29 @@ def test_each_step_has_the_rows_that_arrive_before_the_clock_closes_it(lab: Foll
     )
     assert (followed.steps, followed.released, followed.finished) == (6, 6, True)
     assert released(lab) == lab.expected()[:, 0].tolist() == [2, 3, 4, 5, 6, 7]
-    assert seen == [1, 2, 3, 4, 5, 6], "each step is published while the run goes on"
+    assert seen == [1, 2, 3, 4, 5, 6]
     judge_stream(lab, steps=6)
+
+
+def test_steps_are_recorded_whenever_the_application_reports() -> None:
+    """A ledger that cannot be reached delays them until the next report."""
+    heads = iter([StreamHead(steps=1), LedgerUnavailable("ledger.db", "locked"), StreamHead(steps=2)])
+
+    def adopt(head: StreamHead) -> StreamHead:
+        head = next(heads)
+        if isinstance(head, LedgerUnavailable):
+            raise head
+        return head
+
+    said: list[str] = []
+    watch = _Watch(adopt=adopt, head=StreamHead())
+    report = watch.after(said.append)
+    known = []
+    for line in ("counting", "writing", "waiting"):
+        report(line)
+        known.append(watch.head.steps)
+    assert known == [1, 1, 2]
+    assert said == ["counting", "writing", "the next steps are not recorded yet (LedgerUnavailable)", "waiting"]
 
 
 def test_the_store_shows_the_same_whatever_rows_arrive(tmp_path: Path) -> None:
