@@ -20,10 +20,10 @@ PARALLEL = --numprocesses=$$(($$(nproc 2>/dev/null || echo 2) + 1)) --maxprocess
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test modules test-fast verify audit storm soak bench images docs lint format lock clean
+.PHONY: help env demo test modules test-fast verify audit storm soak bench bench-honesty images docs lint format lock clean
 
 help: ## the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
 
 env: $(STAMP) ## the environment, from the lock file
 
@@ -70,6 +70,9 @@ soak: $(STAMP) ## hours: storm, audit, images, the tests under each Python; resu
 
 bench: $(STAMP) ## speed and accuracy benchmarks
 	$(BIN)/python -m benchmarks
+
+bench-honesty: $(STAMP) ## coverage of every interval and regret of every automatic choice; RELEASES=500 in each cell of the law
+	$(BIN)/python -m benchmarks.honesty --releases $(or $(RELEASES),500)
 
 images: ## both images of docker/Dockerfile, on bases made from Debian's packages (as root, with buildah and debootstrap)
 	docker/build-images $(IMAGES)

@@ -64,10 +64,11 @@ class DrawnCounts:
     epsilon: float
 
 
-def drawn_points(random: np.random.Generator) -> DrawnPoints:
-    """A table of points from the law."""
-    groups = int(random.choice([1, 20]))
+def drawn_points(random: np.random.Generator, *, groups: int | None = None, signal: float | None = None) -> DrawnPoints:
+    """A table of points from the law, or from the part of it with this number of groups and signal."""
+    groups = int(random.choice([1, 20])) if groups is None else groups
     rows = int(10 ** random.uniform(np.log10(30), 5 if groups == 1 else np.log10(2000)))
+    epsilon = round(float(10 ** random.uniform(-1, 1) if signal is None else signal / rows), 4)
     along, outcome = str(random.choice(ALONG)), str(random.choice(OUTCOMES))
     group = np.repeat(np.arange(groups), rows)
     x = _along(along, group.size, random)
@@ -83,15 +84,15 @@ def drawn_points(random: np.random.Generator) -> DrawnPoints:
         y=np.clip(_outcome(outcome, line, random), 0, 1),
         group=group,
         groups=groups,
-        epsilon=round(float(10 ** random.uniform(-1, 1)), 4),
+        epsilon=epsilon,
     )
 
 
-def drawn_line(random: np.random.Generator) -> DrawnCounts:
-    """A line of counts from the law."""
+def drawn_line(random: np.random.Generator, *, signal: float | None = None) -> DrawnCounts:
+    """A line of counts from the law, or from the part of it with this number of rows times epsilon."""
     cells = 2 ** int(random.integers(MIN_POWER, MAX_POWER + 1))
     epsilon = float(random.choice([0.1, 1.0]))
-    rows = int(10 ** random.uniform(2, 7) / epsilon)
+    rows = int((10 ** random.uniform(2, 7) if signal is None else signal) / epsilon)
     shape = str(random.choice(LINES))
     chances = _chances(shape, cells, random)
     return DrawnCounts(shape=shape, counts=random.multinomial(rows, chances / chances.sum()), epsilon=epsilon)

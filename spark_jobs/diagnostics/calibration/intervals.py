@@ -63,15 +63,21 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
 
 
 def error_estimate(excesses: Excesses, confidence: float) -> tuple[float, tuple[float, float]]:
-    """The estimate of ``sum |S| / rows`` whose simulations have the released figure as median, and the interval."""
-    direction = excesses.direction / np.abs(excesses.direction).sum()
+    """The estimate of ``sum |S| / rows`` whose simulations have the released figure as median, and the interval.
 
-    def simulate(value: float) -> FloatArray:
-        simulated: FloatArray = np.abs(value * direction + excesses.noise / excesses.rows).sum(axis=-1)
-        return simulated
-
+    With few pools the direction matters. The interval holds for the presumed one, and for the one in which a single
+    pool, that of the largest excess, has all of the error.
+    """
     released = float(np.abs(excesses.released).sum() / excesses.rows)
-    return _solve(simulate, released, 0.5), _ends(simulate, released, confidence)
+    single = np.where(np.arange(excesses.released.size) == np.abs(excesses.released).argmax(), excesses.released, 0.0)
+
+    def simulated(direction: FloatArray) -> Callable[[float], FloatArray]:
+        unit = direction / max(float(np.abs(direction).sum()), 1e-300)
+        return lambda value: np.asarray(np.abs(value * unit + excesses.noise / excesses.rows).sum(axis=-1))
+
+    presumed = simulated(excesses.direction)
+    lows, highs = zip(*(_ends(one, released, confidence) for one in (presumed, simulated(single))), strict=True)
+    return _solve(presumed, released, 0.5), (min(lows), max(highs))
 
 
 def _ends(simulate: Callable[[float], FloatArray], released: float, confidence: float) -> tuple[float, float]:
