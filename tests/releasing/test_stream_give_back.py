@@ -26,7 +26,10 @@ def free_stale(lab: StreamLab) -> list[str]:
     """What ``release-stale`` makes of all reservations."""
     ledger = lab.ledger()
     try:
-        done = release_stale(lab.output, ledger=ledger, older_than=AT_ONCE, reason="nobody is left", actor="ops")
+        look = lab.runner().look
+        done = release_stale(
+            lab.output, ledger=ledger, older_than=AT_ONCE, reason="nobody left", actor="ops", look=look
+        )
         return [one.charge.state.value for one in done]
     finally:
         ledger.close()
