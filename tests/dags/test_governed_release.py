@@ -104,6 +104,8 @@ def test_approved_budget_wakes_the_sensor_and_pays_for_the_release(
     asked = airflow.wait("the question is asked", lambda: found(airflow, question))
     airflow.wait("nobody is kept waiting", lambda: all(map(airflow.has_left_its_worker, ("ask", "budget"))))
     assert asked["subject"] == "Raise the privacy budget of account visits to epsilon 2?"
+    for line in ("a second look", "- cap asked for: epsilon 2", "can become at most 89% sure", "- asked by: dora"):
+        assert line in asked["body"]
     airflow.call("PATCH", question, {"chosen_options": ["Approve"], "params_input": {}})
 
     airflow.wait("all is done", lambda: set(states().values()) <= {"success", "failed", "upstream_failed"})
@@ -112,7 +114,7 @@ def test_approved_budget_wakes_the_sensor_and_pays_for_the_release(
     )
     raised = [entry for entry in ledger.log("visits") if entry.action == "raised"]
     assert [entry.reason for entry in raised] == ["a second look"]
-    assert raised[0].actor.startswith("airflow user ")
+    assert raised[0].actor == "airflow user dora (dora)"
     [charge] = [each for each in ledger.history("visits") if each.release != "earlier"]
     assert charge.state is ChargeState.COMMITTED
     assert ledger.remaining("visits").epsilon == Decimal("0.1")

@@ -24,6 +24,9 @@ PATIENCE = 180.0
 
 PARTS = (("api-server", "--workers", "1"), ("scheduler",), ("dag-processor",), ("triggerer",))
 
+USER, PASSWORD = "dora", "password of dora"
+"""Who may do everything; nobody may approve a budget anonymously."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LiveAirflow:
@@ -85,6 +88,7 @@ def live_airflow(folder: Path, dags: Mapping[str, str], environment: Mapping[str
     (home / "dags").mkdir(parents=True)
     for name, text in dags.items():
         (home / "dags" / name).write_text(text)
+    (home / "passwords.json").write_text(json.dumps({USER: PASSWORD}))
     url = f"http://127.0.0.1:{port}"
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
@@ -94,7 +98,8 @@ def live_airflow(folder: Path, dags: Mapping[str, str], environment: Mapping[str
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(port),
@@ -127,10 +132,11 @@ def live_airflow(folder: Path, dags: Mapping[str, str], environment: Mapping[str
 
 
 def _token(url: str, home: Path) -> str:
+    signed_in = {"username": USER, "password": PASSWORD}
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         try:
-            return str(_ask("GET", f"{url}/auth/token", None, token=None)["access_token"])
+            return str(_ask("POST", f"{url}/auth/token", signed_in, token=None)["access_token"])
         except OSError:
             time.sleep(0.5)
     raise TimeoutError((home / "api-server.out").read_text()[-4000:])
