@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dp_operators.operators.diagnostics.scores import RocCurveOperator as RocCurveOperator
     from dp_operators.operators.diagnostics.values import EcdfOperator as EcdfOperator
     from dp_operators.operators.diagnostics.values import QuantileOperator as QuantileOperator
+    from dp_operators.operators.federation_server import FederationServerOperator as FederationServerOperator
     from dp_operators.operators.groups import private_release_group as private_release_group
     from dp_operators.operators.outlets import release_alias as release_alias
     from dp_operators.operators.outlets import release_asset as release_asset
@@ -49,6 +50,7 @@ else:
             "outlets": "release_alias release_asset",
             "release": "ReleaseDiagnosticsOperator",
             "retrying": "PrivacyRetryPolicy",
+            "federation_server": "FederationServerOperator",
             "verification": "VerifyReleaseOperator",
         },
     )

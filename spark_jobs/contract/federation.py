@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from spark_jobs.contract.agreement import Agreement, Name
 from spark_jobs.contract.documents import parse_json
@@ -46,7 +46,7 @@ OF_ONE_SILO = frozenset({"account", "table", "block_expression", "output", "fede
 
 
 class Federation(Frozen):
-    """The federation that a request names.
+    """The federation that a request names; the name alone will do.
 
     Attributes:
         name: under which the administrator has registered it.
@@ -56,17 +56,24 @@ class Federation(Frozen):
     name: Name
     agreement: Agreement | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
 
 class Registration(Frozen):
-    """One federated release, as the administrator of a silo has registered it.
+    """One federated release, as the administrator of a silo or a server has registered it.
 
     Attributes:
-        account: the account whose requests may take part.
         agreement: of all silos and servers.
+        account: of a silo, the account whose requests may take part; None for a server.
+        receipts: of a server, the folder or URI of its receipts; None for a silo.
     """
 
-    account: Annotated[str, Field(min_length=1, max_length=200)]
     agreement: Agreement
+    account: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    receipts: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
 
     @classmethod
     def read(cls, environ: Mapping[str, str], name: str) -> Self:

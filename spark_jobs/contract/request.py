@@ -34,11 +34,6 @@ class ReleaseRequest(TableRequest):
     diagnostics: Annotated[tuple[SerializeAsAny[Options], ...], Field(min_length=1)]
     federation: Federation | None = None
 
-    @field_validator("federation", mode="before")
-    @classmethod
-    def _by_name(cls, value: Any) -> Any:
-        return {"name": value} if isinstance(value, str) else value
-
     @field_validator("diagnostics", mode="before")
     @classmethod
     def _known_kinds(cls, value: Any) -> Any:

@@ -21,7 +21,7 @@ from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import load_fields
 from spark_jobs.contract.tables import SparkMLModel
-from spark_jobs.federation.agreement import Keys, silo_of
+from spark_jobs.federation.agreement import Keys, server_of, silo_of
 from spark_jobs.federation.exchange import FederationFailed, Summing
 
 
@@ -73,14 +73,15 @@ def _agree(given: argparse.Namespace) -> None:
 def _join(given: argparse.Namespace) -> None:
     agreement = Agreement.parse(_document(given.agreement, "agreement"))
     text = Path(given.keys).read_text(encoding="ascii")
-    silo = silo_of(agreement, Keys.from_text(text))
-    registration = Registration(account=given.account, agreement=agreement)
+    owner = (silo_of if given.receipts is None else server_of)(agreement, Keys.from_text(text))
+    registration = Registration(agreement=agreement, account=given.account, receipts=given.receipts)
     folder = {FEDERATIONS_VARIABLE: given.folder or os.environ.get(FEDERATIONS_VARIABLE, "")}
     name = Federation(name=given.name).name
     _write_new(registered_file(folder, name, "keys"), text, mode=0o600)
     _write_new(registered_file(folder, name, "json"), registration.model_dump_json(indent=2), mode=0o644)
+    role = f"server {owner}" if given.account is None else f"silo {owner}, account {given.account},"
     sys.stdout.write(
-        f"silo {silo} takes part in {name} once, for epsilon {plain(agreement.epsilon)} of account {given.account}; "
+        f"{role} takes part in {name} once, for epsilon {plain(agreement.epsilon)} in each silo; "
         f"silos: {', '.join(member.name for member in agreement.silos)}; "
         f"servers: {', '.join(server.name for server in agreement.servers)}\n"
     )
@@ -136,11 +137,13 @@ def _parser() -> argparse.ArgumentParser:
         "--wait-seconds", type=float, default=3600.0, help="how long each waits for the others (default: 3600)"
     )
     agree.set_defaults(run=_agree)
-    join = commands.add_parser("join", help="register an agreement for one account of this silo")
+    join = commands.add_parser("join", help="register an agreement for one account of this silo, or for this server")
     join.add_argument("agreement", metavar="AGREEMENT.json")
     join.add_argument("--name", required=True, help="under which requests name it")
-    join.add_argument("--account", required=True, help="the account whose requests may take part")
-    join.add_argument("--keys", required=True, metavar="FILE", help="this silo's private keys, which are copied")
+    role = join.add_mutually_exclusive_group(required=True)
+    role.add_argument("--account", help="of a silo: the account whose requests may take part")
+    role.add_argument("--receipts", metavar="FOLDER", help="of a server: kept by it alone, what it has summed")
+    join.add_argument("--keys", required=True, metavar="FILE", help="own private keys, which are copied")
     join.add_argument("--folder", help=f"of registered federations (default: that of {FEDERATIONS_VARIABLE})")
     join.set_defaults(run=_join)
     serve = commands.add_parser("serve", help="sum shares and add noise until all silos have ended")

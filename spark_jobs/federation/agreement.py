@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -66,7 +66,7 @@ class Keys:
 
 
 def registered_keys(environ: Mapping[str, str], name: str) -> Keys:
-    """The private keys of this silo, which lie beside the registered federation of this name.
+    """The private keys of this silo or server, which lie beside the registered federation of this name.
 
     Raises:
         InvalidRequest: there are none.
@@ -78,7 +78,7 @@ def registered_keys(environ: Mapping[str, str], name: str) -> Keys:
         raise InvalidRequest(
             "federation",
             value=name,
-            requirement="must be registered with this silo's keys, in a file that can be read",
+            requirement="must be registered with private keys, in a file that can be read",
             remedy=f"mount {path.name} beside the registration",
         ) from None
 
@@ -89,12 +89,25 @@ def silo_of(agreement: Agreement, keys: Keys) -> str:
     Raises:
         InvalidRequest: they are the keys of no silo of the agreement.
     """
+    return _owner(keys, agreement.silos, "a silo")
+
+
+def server_of(agreement: Agreement, keys: Keys) -> str:
+    """The name of the server whose keys these are.
+
+    Raises:
+        InvalidRequest: they are the keys of no server of the agreement.
+    """
+    return _owner(keys, agreement.servers, "a server")
+
+
+def _owner(keys: Keys, participants: Sequence[Participant], what: str) -> str:
     own = keys.public("own").signing_key
-    for silo in agreement.silos:
-        if silo.signing_key == own:
-            return silo.name
+    for participant in participants:
+        if participant.signing_key == own:
+            return participant.name
     raise InvalidRequest(
         "keys",
-        requirement=f"must be those of a silo of the agreement: {', '.join(silo.name for silo in agreement.silos)}",
+        requirement=f"must be those of {what} of the agreement: {', '.join(member.name for member in participants)}",
         remedy="use the keys whose public parts are in the agreement",
     )

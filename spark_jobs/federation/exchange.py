@@ -18,15 +18,17 @@ import hashlib
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.federation import Federation, Registration
 from spark_jobs.contract.privacy import exact_decimal, plain
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.federation.additive import Share, add, reconstruct, residues, split
-from spark_jobs.federation.agreement import Agreement, Keys, Participant, Server
+from spark_jobs.federation.agreement import Agreement, Keys, Participant, Server, registered_keys, server_of
 from spark_jobs.federation.derived import DerivedWords, derived_key
 from spark_jobs.federation.messages import Header, MessageRejected, context, decrypt, encrypt, read, sign, vector
 from spark_jobs.federation.noise_shares import NoiseShare
@@ -198,6 +200,28 @@ class Summing(_Meeting):
 
     def __post_init__(self) -> None:
         _require_own(self.agreement.servers, self.server, self.keys)
+
+    @classmethod
+    def registered(cls, environ: Mapping[str, str], name: str, *, poll_seconds: float = 1.0) -> Self:
+        """The server's side of a federation that its administrator has registered under this name.
+
+        Raises:
+            InvalidRequest: there is none, or it is a silo's.
+        """
+        registration = Registration.read(environ, Federation(name=name).name)
+        if registration.receipts is None:
+            raise InvalidRequest(
+                "federation", value=name, requirement="must be registered for a server, with a folder of receipts",
+                remedy="register it with --receipts: `python -m spark_jobs.federation join`",
+            )  # fmt: skip
+        keys, agreement = registered_keys(environ, name), registration.agreement
+        return cls(
+            agreement=agreement,
+            keys=keys,
+            server=server_of(agreement, keys),
+            receipts=registration.receipts,
+            poll_seconds=poll_seconds,
+        )
 
     def serve(self) -> int:
         """Answer rounds until all silos have ended with the same draw, and return how many sums were published.

@@ -42,7 +42,10 @@ def federation(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     (folder / "agreement.json").write_text(capsys.readouterr().out)
     monkeypatch.setenv(FEDERATIONS_VARIABLE, str(folder))
     join(folder, "people")
-    assert "silo north takes part in hospitals once, for epsilon 1 of account people" in capsys.readouterr().out
+    assert (
+        "silo north, account people, takes part in hospitals once, for epsilon 1 in each silo"
+        in capsys.readouterr().out
+    )
     return folder
 
 
@@ -125,7 +128,7 @@ def test_this_machine_must_have_the_folder_and_the_keys_of_a_silo(lab: Lab, fede
     completed = complete(asked(lab), ledger)
     runner = LocalRunner(private_dir=lab.folder / "private")
     (federation / "hospitals.keys").rename(federation / "north.keys")
-    with pytest.raises(InvalidRequest, match=r"registered with this silo's keys.*mount hospitals.keys"):
+    with pytest.raises(InvalidRequest, match=r"registered with private keys.*mount hospitals.keys"):
         runner.check(completed)
     (federation / "hospitals.keys").write_text((federation / "one.private").read_text())
     with pytest.raises(InvalidRequest, match="keys: must be those of a silo of the agreement: north, south, west"):

@@ -1,0 +1,56 @@
+"""An operator for the servers of federated releases."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from dp_operators.operators.errors import as_airflow_errors
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class FederationServerOperator(BaseOperator):
+    """Serves one federated release: adds up the silos' shares and the noise, until all silos have the same draw.
+
+    Everything but the name is the administrator's: ``python -m spark_jobs.federation join --receipts`` registers the
+    agreement, this server's keys and its folder of receipts in the folder that ``DP_DIAGNOSTICS_FEDERATIONS`` names. A
+    task that is killed or cleared goes on where it was. It waits as long as the agreement says.
+
+    Args:
+        federation: the name under which the release is registered; templated.
+        poll_seconds: the pause between two looks into the server's folder.
+
+    Raises:
+        AirflowFailException: the federation is not registered for a server here, or the release has ended without a
+            result; the message says who was missing, or what was not right.
+        AirflowException: the store failed; a retry may help.
+    """
+
+    template_fields: Sequence[str] = ("federation",)
+    ui_color = "#e8e4f3"
+
+    def __init__(self, *, federation: str, poll_seconds: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.federation = federation
+        self.poll_seconds = poll_seconds
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Serve, and return the hash of the agreement and how many sums were published."""
+        from spark_jobs.federation.exchange import FederationFailed, Summing
+
+        with as_airflow_errors():
+            server = Summing.registered(os.environ, self.federation, poll_seconds=self.poll_seconds)
+        try:
+            sums = server.serve()
+        except FederationFailed as failed:
+            raise AirflowFailException(str(failed)) from None
+        except OSError as error:
+            raise AirflowException(f"the store failed ({type(error).__name__})") from error
+        self.log.info("%d sums published; all silos have the same draw", sums)
+        return {"agreement": server.agreement.sha256, "sums": sums}
