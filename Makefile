@@ -20,10 +20,10 @@ PARALLEL = --numprocesses=$$(($$(nproc 2>/dev/null || echo 2) + 1)) --maxprocess
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test modules test-fast verify audit storm soak bench bench-honesty images docs lint format lock clean
+.PHONY: help env demo demo-federation test modules test-fast verify audit storm soak bench bench-honesty images docs lint format lock clean
 
 help: ## the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-15s %s\n", $$1, $$2}'
 
 env: $(STAMP) ## the environment, from the lock file
 
@@ -43,6 +43,9 @@ $(STAMP): requirements.lock setup.cfg pyproject.toml
 
 demo: $(STAMP) ## real DAGs release a private ROC curve and a stream of hourly counts; the budget blocks the next curve
 	$(BIN)/python -m examples.demo
+
+demo-federation: $(STAMP) ## three silos and two servers release one private ROC curve together
+	$(BIN)/python -m examples.demo.federation
 
 test: $(STAMP) ## lint, and every test but those of verify and soak: about ten minutes on two processors
 	$(MAKE) --no-print-directory --jobs=2 lint modules

@@ -73,6 +73,18 @@ def write_lake(table: Path, version: str, *, first: int = FITTED_ROWS) -> None:
     _write(table / version / "part-0.parquet", lambda: person_years()[first:])
 
 
+PLANS = {"free": (0.0, 0.0), "shared": (0.1, 4.0), "full": (4.0, 5.0)}
+"""Insurance plans by the logarithm of their rate of coinsurance: the silos of a federated release, a family in one."""
+
+
+def write_plan(table: Path, version: str, plan: str) -> None:
+    """Write the rows of one plan, of those that the model was not fitted on."""
+    low, high = PLANS[plan]
+    _write(
+        table / version / "part-0.parquet", lambda: person_years()[FITTED_ROWS:].query(f"{low} <= lncoins <= {high}")
+    )
+
+
 def _write(file: Path, rows: Callable[[], pd.DataFrame]) -> None:
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)

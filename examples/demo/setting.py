@@ -2,7 +2,8 @@
 
 ``DP_DEMO_LAKE`` and ``DP_DEMO_OUTPUT`` name the two folders, or the second a URI; they lie below ``AIRFLOW_HOME``
 otherwise.
-``DP_DEMO_RUNNER`` names the runner, ``local`` otherwise.
+``DP_DEMO_RUNNER`` names the runner, ``local`` otherwise. ``DP_DEMO_FEDERATION`` and ``DP_DEMO_SILO`` name a federation
+and one of its silos.
 """
 
 from __future__ import annotations
@@ -61,6 +62,14 @@ ARRIVALS_TABLE = {"path": str(ARRIVALS_TABLE_FOLDER), "snapshot": {"path_version
 ARRIVALS_UNTIL = f"{VISITS_VERSION}T00:00:00Z"
 ARRIVALS_START = f"{lake.ARRIVALS_FROM}T00:00:00Z"
 
+FEDERATION = os.environ.get("DP_DEMO_FEDERATION", "plans")
+SILO = os.environ.get("DP_DEMO_SILO", "free")
+SILO_ACCOUNT = f"rand-hie-{SILO}"
+SILO_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / f"person_years_{SILO}"
+SILO_OUTPUT = _releases(SILO_ACCOUNT)
+SILO_TABLE = {"path": str(SILO_TABLE_FOLDER), "snapshot": {"path_version": VERSION}}
+SILO_DIAGNOSTICS = ["roc_curve", "calibration"]
+
 
 def prepare() -> None:
     """Fill the lake and open the account, where that has not been done.
@@ -75,6 +84,12 @@ def prepare_fit() -> None:
     """The same for the table whose rows a model is fitted on."""
     lake.write_lake(FIT_TABLE_FOLDER, VERSION, first=0)
     _open(FIT_ACCOUNT, FIT_CAP, FIT_TABLE_FOLDER, FIT_OUTPUT)
+
+
+def prepare_silo() -> None:
+    """The same for the rows of one silo of a federated release."""
+    lake.write_plan(SILO_TABLE_FOLDER, VERSION, SILO)
+    _open(SILO_ACCOUNT, CAP, SILO_TABLE_FOLDER, SILO_OUTPUT)
 
 
 def prepare_visits(version: str) -> None:
