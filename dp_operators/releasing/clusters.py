@@ -79,22 +79,31 @@ class StandaloneCluster(RemoteBackend):
         return Handle(backend=self.kind, id=str(answer["submissionId"]), place=self.rest)
 
     def _document(self, submission: Submission) -> dict[str, Any]:
-        settings = {
-            "spark.master": self.master,
-            "spark.app.name": f"dp-diagnostics-{submission.charge_id}",
-            "spark.submit.deployMode": "cluster",
-            "spark.driver.supervise": "false",
-            "spark.jars": "",
-        }
+        settings = {name: str(value) for name, value in self.conf.items()}
+        name = f"dp-diagnostics-{submission.charge_id}"
         return {
             "action": "CreateSubmissionRequest",
             "clientSparkVersion": "",
             "appResource": "",
             # the way to start Python that Spark's own documentation of this server gives
             "mainClass": "org.apache.spark.deploy.SparkSubmit",
-            "appArgs": [self.application, *submission.arguments()],
+            # which takes settings from its own command line, while those below make the driver's JVM
+            "appArgs": [
+                f"--master={self.master}",
+                f"--name={name}",
+                *(f"--conf={setting}={value}" for setting, value in settings.items()),
+                self.application,
+                *submission.arguments(),
+            ],
             "environmentVariables": submission.variables(),
-            "sparkProperties": {**settings, **{name: str(value) for name, value in self.conf.items()}},
+            "sparkProperties": {
+                "spark.master": self.master,
+                "spark.app.name": name,
+                "spark.submit.deployMode": "cluster",
+                "spark.driver.supervise": "false",
+                "spark.jars": "",
+                **settings,
+            },
         }
 
     def state(self, handle: Handle) -> RunState:

@@ -12,6 +12,7 @@ import pytest
 
 from dp_operators.releasing import Handle, LocalRunner, SparkSubmitRunner
 from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
+from dp_operators.releasing.spark_submit import LAUNCH
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
 from tests.suites.backends import SECRET, SUBMISSION, BackendContract, Started
@@ -101,7 +102,10 @@ class MasterPlace:
 
     def started(self) -> list[Started]:
         return [
-            Started(arguments=asked["appArgs"][1:], variables=asked["environmentVariables"])
+            Started(
+                arguments=asked["appArgs"][asked["appArgs"].index(str(LAUNCH)) + 1 :],
+                variables=asked["environmentVariables"],
+            )
             for asked in self.master.created
         ]
 
@@ -120,7 +124,8 @@ class TestStandaloneCluster(BackendContract):
     def test_settings_and_script_reach_the_master(self, place: MasterPlace) -> None:
         place.backend().submit(SUBMISSION)
         [asked] = place.master.created
-        assert asked["appArgs"][0].endswith("/submit/launch.py")
+        assert asked["appArgs"][:2] == ["--master=spark://host:7077", "--name=dp-diagnostics-c1"]
+        assert asked["appArgs"][2:4] == ["--conf=spark.driver.memory=1g", str(LAUNCH)]
         assert asked["sparkProperties"]["spark.driver.memory"] == "1g"
         assert asked["sparkProperties"]["spark.driver.supervise"] == "false"
 
