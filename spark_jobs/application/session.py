@@ -41,6 +41,8 @@ def open_session(master: str | None) -> SparkSession:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if not under_spark_submit():
         os.environ["JAVA_HOME"] = str(java_home())
+        # calls from Java, one for each micro-batch of a stream, carry a secret only without pinned threads
+        os.environ["PYSPARK_PIN_THREAD"] = "false"
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
