@@ -30,7 +30,7 @@ from tests.support.publications import account
 
 __all__ = ["private"]
 CHARGED = {**REQUEST, "table": {**REQUEST["table"], **BOUND}}
-BOTH = {"diagnostics": ["auc", "roc_curve"]}
+BOTH = {"diagnostics": [{"kind": "auc", "share": False}, "roc_curve"]}
 
 
 def seal_of(changes: dict[str, Any] | None = None) -> Seal:
