@@ -78,7 +78,7 @@ def advance_command(
     moment = _until(until)
     runner = LocalRunner(master=master, private_dir=private_dir)
     with opened_ledger(ledger) as opened:
-        key = key or default_stream_key(stream, opened)
+        key = key or default_stream_key(stream)
         if dry_run:
             _forecast(stream, opened, runner, stream.steps_before(moment), key=key, allotment=allotment)
             return
@@ -139,7 +139,7 @@ def follow_command(
     runner = LocalRunner(master=master, private_dir=private_dir)
     place = str(PrivateFolder(path=private_dir).open() / "checkpoints") if checkpoint is None else checkpoint
     with opened_ledger(ledger) as opened:
-        key = key or default_stream_key(stream, opened)
+        key = key or default_stream_key(stream)
         if dry_run:
             due = stream.steps_closed(dt.datetime.now(dt.UTC))
             _forecast(stream, opened, runner, due, key=key, allotment=allotment)
@@ -169,7 +169,7 @@ def show_command(
 
     stream = request_of(StreamRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
-        key = key or default_stream_key(stream, opened)
+        key = key or default_stream_key(stream)
         status = stream_status(stream, ledger=opened, key=key)
     typer.echo(f"stream {key}: {status.state}, epsilon {plain(stream.budget.epsilon)}")
     typer.echo(f"{status.steps} of {stream.steps} steps are released, up to {_moment(stream, status.steps)}")
@@ -194,20 +194,13 @@ def give_back_command(
     """
     stream = request_of(StreamRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
-        key = key or default_stream_key(stream, opened)
+        key = key or default_stream_key(stream)
         give_back_reservation(stream, opened, key=key, reason=reason, actor=actor)
 
 
-def default_stream_key(request: StreamRequest, ledger: PrivacyLedger) -> str:
-    """The key of a stream without --key: the same for every snapshot of the table.
-
-    Raises:
-        InvalidRequest: the account cannot be charged for the request.
-        LedgerUnavailable: the ledger cannot be reached.
-    """
-    from dp_operators.releasing import complete
-
-    return f"stream/{complete(request, ledger).charged_sha256}"
+def default_stream_key(request: StreamRequest) -> str:
+    """The key of a stream without --key: the same for every snapshot of the table."""
+    return f"stream/{request.charged_sha256}"
 
 
 def _echo_unless_waiting(line: str) -> None:

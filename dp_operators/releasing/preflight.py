@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeConflict, ChargeState
+from dp_operators.releasing.charged_terms import on_charged_terms
 from dp_operators.releasing.errors import ReleaseClosed, as_release_errors
 from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import UNFINISHED, first_key, pays_for
@@ -87,6 +88,7 @@ def forecast(
     """
     account, _ = require_charged(request)
     key = key_of(request, key)
+    request = on_charged_terms(request, ledger, key)
     charge = ledger.find_charge(account, key)
     if charge is not None and charge.counts:
         if not pays_for(charge, request) or charge.allotment != (allotment or ""):

@@ -42,6 +42,7 @@ from dp_operators.budget import ChargeConflict, ChargeState, Run
 from dp_operators.releasing.applications import HERE, Waiting
 from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
 from dp_operators.releasing.backends import Backend
+from dp_operators.releasing.charged_terms import on_charged_terms
 from dp_operators.releasing.drafts import Draft, document, missing_files, publish
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
@@ -145,6 +146,7 @@ def release(
     account, output = require_charged(request)
     request = complete(request, ledger)
     key = key_of(request, key)
+    request = on_charged_terms(request, ledger, key)
     require_own_output(request, ledger, key)
     attempt = _Attempt(
         request=request,

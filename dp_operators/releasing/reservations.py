@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.applications import kept_handle
 from dp_operators.releasing.backends import Handle, RunState
+from dp_operators.releasing.charged_terms import on_charged_terms
 from dp_operators.releasing.drafts import document, require_releases
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import as_release_errors
@@ -55,12 +56,14 @@ def give_back(
     """
     account, output = require_charged(request)
     request = complete(request, ledger)
+    key = key_of(request, key)
+    request = on_charged_terms(request, ledger, key)
     store = open_store(output)
-    charge = ledger.find_charge(account, key_of(request, key))
+    charge = ledger.find_charge(account, key)
     if charge is None or not pays_for(charge, request):
         raise InvalidRequest(
             "key",
-            value=str(key),
+            value=key,
             requirement="must be the key of a reservation for this request",
             remedy="give the request as it was charged: the folder of the release or stream holds it",
         )

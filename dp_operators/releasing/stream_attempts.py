@@ -12,6 +12,7 @@ from dp_operators.budget import ChargeConflict, ChargeState, LedgerUnavailable
 from dp_operators.budget.values import StreamHead
 from dp_operators.releasing.applications import Applications
 from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
+from dp_operators.releasing.charged_terms import on_charged_terms
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import ReleaseClosed, ReleaseDamaged, ReleaseFailed, ReleaseRejected
 from dp_operators.releasing.following import Progress
@@ -104,7 +105,7 @@ class StreamAttempt(ChargedAttempt):
             InvalidRequest: the request cannot be charged, or its key's stream is released elsewhere.
         """
         account, output = require_charged(request)
-        request = complete(request, ledger)
+        request = on_charged_terms(complete(request, ledger), ledger, str(key))
         require_own_output(request, ledger, str(key))
         return cls(
             request=request,

@@ -15,7 +15,8 @@ from dp_operators.releasing import ReleaseDamaged, ReleaseError, ReleaseFailed, 
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.stream_objects import StreamSegment
 from spark_jobs.contract.stream_keys import StreamKeys
-from tests.support.stream_lab import KEY, KEYS, StreamLab, StreamRunner, judge_stream
+from tests.support.accounts import COLUMNS, bound
+from tests.support.stream_lab import KEY, KEYS, TABLE, StreamLab, StreamRunner, judge_stream
 
 OTHER_KEYS = StreamKeys(keys={"k1": b"2" * 32})
 
@@ -67,6 +68,16 @@ def test_each_run_may_read_another_snapshot(lab: StreamLab) -> None:
     table = {"path": "file:///lake/visits", "snapshot": {"path_version": "v2"}}
     later = type(lab.request).parse({**lab.request.to_dict(), "table": table})
     assert lab.advance(4, request=later).released == 2
+    judge_stream(lab, steps=4)
+
+
+def test_a_stream_goes_on_when_its_account_has_bound_another_column(lab: StreamLab) -> None:
+    lab.advance(2)
+    grown = bound(TABLE, {**COLUMNS, "added": "int"})
+    lab.ledger().bind_table("people", grown, actor="dpo", reason="the table has grown")
+    assert lab.advance(4).released == 2
+    with pytest.raises(ChargeConflict, match="is committed for another request"):
+        lab.advance(6, request=type(lab.request).parse({**lab.request.to_dict(), "where": "added > 3"}))
     judge_stream(lab, steps=4)
 
 

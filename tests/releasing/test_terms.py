@@ -74,6 +74,16 @@ def test_an_account_opened_without_columns_is_charged_once_they_are_bound(lab: L
     assert lab.release(request=make_request(lab.output, account="early", table=table)).cost.epsilon == 1
 
 
+def test_a_release_is_found_again_when_its_account_has_bound_another_column(lab: Lab, ledger: PrivacyLedger) -> None:
+    output = f"{lab.folder}/releases-of-regions"
+    request = make_request(output, account="regions", blocks=["7"], table=PINNED)
+    first = lab.release(request=request)
+    ledger.bind_table("regions", bound("/lake/csv", {**CSV, "added": "int"}, form="csv"), actor="dpo", reason="grown")
+    runner = ForkRunner()
+    again = lab.release(request=request, runner=runner)
+    assert (again.adopted, again.manifest_sha256, runner.runs) == (True, first.manifest_sha256, 0)
+
+
 @pytest.mark.parametrize("partition", [{"v": "1"}, {"person": "ann"}, {"v": "1", "person": "ann", "region": "7"}])
 def test_a_pin_reads_one_version(lab: Lab, ledger: PrivacyLedger, partition: dict[str, str]) -> None:
     lab.output = lab.open_account("states", "/lake/states", version=BY_VERSION, columns=CSV)
