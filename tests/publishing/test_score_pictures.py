@@ -139,7 +139,7 @@ def test_a_matrix_can_be_read(name: str, alone: bool) -> None:
     if found.thresholds.size == 1:
         tiles = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
         assert len(tiles) == 4
-        assert {"TP", "FN", "FP", "TN"} <= told
+        assert {"TP, correct", "FN, incorrect", "FP, incorrect", "TN, correct"} <= told
     if found.status == "ok" or found.thresholds.size == 1:
         assert {"Accuracy", "Precision", "Recall", "Specificity", "F1"} <= told
     assert ("undefined" in told) == (found.status != "ok") or name == "one, none flagged"
