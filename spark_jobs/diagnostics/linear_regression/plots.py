@@ -119,8 +119,7 @@ def hidden_groups(result: LinearFit) -> BoolArray:
 
 
 def _draw_rows(axes: Axes, result: LinearFit, places: list[int], shown: int) -> None:
-    axes.set_xlim(_limits(result)[1])
-    axes.set_ylim(shown - 0.5, -0.5)
+    figures.set_ticks(axes, _limits(result)[1], (shown - 0.5, -0.5))
     axes.xaxis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
     keys = [one_line(str(key), _KEY_CHARACTERS) for key in (result.keys or ("",))[:shown]]
     axes.set_yticks(range(shown), keys)
