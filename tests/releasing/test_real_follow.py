@@ -119,7 +119,8 @@ def test_sigterm_ends_the_application_too(place: Path) -> None:
         process = subprocess.Popen(
             [*command, "--master", "local[1]", "--private-dir", str(place / "private")],
             stderr=said,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            # pyspark leaves a temporary folder if it is ended while it starts Java
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(place)},
         )
     deadline = time.monotonic() + 300
     while b"\nstarting\n" not in (place / "said").read_bytes():
