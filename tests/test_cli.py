@@ -203,6 +203,7 @@ def test_dry_run_says_the_price_and_changes_nothing(lab, dp_budget):
     assert not Path(lab.output).exists()
 
 
+@pytest.mark.verify
 def test_dry_run_forecasts_widths_from_what_the_caller_states(lab, dp_budget):
     arguments = ("run", request_file(lab), "--output", lab.output, "--dry-run", "--rows", "45000")
     status, out, _ = dp_budget(*arguments, "--positive-rate", "0.06")

@@ -112,12 +112,10 @@ KILLS = [
     for place in range(10 if role == "silo" else 9)
     for moment in ("before", "after")
 ]
-FIRST = [("silo", "south", "1:before")]
 
 
-@pytest.mark.parametrize(
-    "kill", [pytest.param(kill, marks=[] if kill in FIRST else [pytest.mark.verify]) for kill in KILLS], ids="-".join
-)
+@pytest.mark.verify
+@pytest.mark.parametrize("kill", KILLS, ids="-".join)
 def test_processes_that_are_killed_finish_with_one_draw_when_they_run_again(tmp_path, kill):
     prepare(tmp_path)
     role, name, at = kill
