@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-from airflow.sdk import BaseOperator
+from typing import TYPE_CHECKING, Any, Literal
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.links.release import AccountLink, ReportLink
+from dp_operators.operators.application import ApplicationOperator
 from dp_operators.operators.constants import is_constant
 from dp_operators.operators.errors import as_airflow_errors
 from dp_operators.operators.events import StreamEvent
@@ -18,10 +17,8 @@ from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import partition_interval, run_interval
 from dp_operators.operators.keys import deployment_name, release_key
 from dp_operators.operators.metrics import count_event, refusals_counted
-from dp_operators.operators.outlets import record_event, with_release_outlets
+from dp_operators.operators.outlets import record_event
 from dp_operators.operators.requests import whole_or_fields
-from dp_operators.operators.runners import check_runner, make_runner
-from dp_operators.sensors.budget import require_on_exhausted
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.stream_request import StreamRequest, instant
 
@@ -32,7 +29,7 @@ STREAM = "stream"
 """Takes the place of the run in a stream's key: all runs of a task advance one stream."""
 
 
-class CountStreamOperator(BaseOperator):
+class CountStreamOperator(ApplicationOperator):
     """Releases, in order, every step of a count stream that has ended and is not released yet; the stream is paid once.
 
     The first run reserves the cost of all steps. Every run then releases the steps that have ended by the end of its
@@ -81,21 +78,7 @@ class CountStreamOperator(BaseOperator):
         AirflowException: the ledger cannot be reached, or the application failed; a retry goes on from there.
     """
 
-    template_fields: Sequence[str] = (
-        "request",
-        "until",
-        "stream",
-        "runner",
-        "master",
-        "spark_conn_id",
-        "conf",
-        "private_dir",
-        "privacy_ledger_conn_id",
-        "deployment",
-        "allotment",
-    )
-    template_fields_renderers: ClassVar[dict[str, str]] = {"request": "json", "conf": "json"}
-    ui_color = "#dfe9f5"
+    template_fields: Sequence[str] = (*ApplicationOperator.template_fields, "until", "stream")
     operator_extra_links: Sequence[BaseOperatorLink] = (ReportLink(), AccountLink())
 
     def __init__(
@@ -142,30 +125,19 @@ class CountStreamOperator(BaseOperator):
             "title": title, "record": record,
         }  # fmt: skip
         whole = whole_or_fields(request, {name: value for name, value in fields.items() if value is not None})
-        if not getattr(self, "_BaseOperator__from_mapped", False):  # of mapped tasks, Airflow knows those of `partial`
-            outlets = kwargs.get("outlets", (kwargs.get("default_args") or {}).get("outlets"))
-            kwargs["outlets"] = with_release_outlets(outlets, whole)
-        super().__init__(**kwargs)
-        # one attribute holds all fields, because `output` is an attribute of every Airflow task
-        self.request = whole
-        if isinstance(self.request, Mapping) and is_constant(self.request):
-            StreamRequest.parse(dict(self.request))
-        check_runner(runner, master=master, conf=conf)
-        if on_exhausted is not None:
-            require_on_exhausted(on_exhausted)
+        super().__init__(
+            request=whole, runner=runner, master=master, spark_conn_id=spark_conn_id, conf=conf,
+            private_dir=private_dir, privacy_ledger_conn_id=privacy_ledger_conn_id, deployment=deployment,
+            allotment=allotment, on_exhausted=on_exhausted, **kwargs,
+        )  # fmt: skip
         self.until = until
         self.stream = stream
-        self.runner = runner
-        self.master = master
-        self.spark_conn_id = spark_conn_id
-        self.conf = conf
-        self.private_dir = private_dir
-        self.privacy_ledger_conn_id = privacy_ledger_conn_id
-        self.deployment = deployment
-        self.allotment = allotment
-        self.on_exhausted = on_exhausted
-        self._ended = False
         self.released: StreamEvent | None = None
+
+    def check_request(self) -> None:
+        """Check the request when the DAG is parsed, if it has no template; a file is read when the task runs."""
+        if isinstance(self.request, Mapping) and is_constant(self.request):
+            StreamRequest.parse(dict(self.request))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Release the steps that are due."""
@@ -183,23 +155,12 @@ class CountStreamOperator(BaseOperator):
             self.log.info("released steps %d to %d of %s", advanced.first, last, advanced.uri)
         return advanced.to_dict()
 
-    def on_kill(self) -> None:
-        """End the application; the next attempt goes on after the last step that it stored."""
-        self._ended = True
-
     def _advance(self, context: Context) -> StreamEvent:
         from dp_operators.releasing import ReleaseKey, Waiting
         from dp_operators.releasing.streams import advance_stream
 
         given = self.request
         request = StreamRequest.from_file(given) if isinstance(given, str) else StreamRequest.parse(dict(given))
-        runner = make_runner(
-            self.runner,
-            master=self.master,
-            spark_conn_id=self.spark_conn_id,
-            conf=self.conf,
-            private_dir=self.private_dir,
-        )
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         task = release_key(context, deployment=deployment_name(self.deployment, hook))
         key = ReleaseKey(
@@ -215,7 +176,7 @@ class CountStreamOperator(BaseOperator):
             advanced = advance_stream(
                 request,
                 ledger=ledger,
-                runner=runner,
+                runner=self._runner(),
                 key=key,
                 until=due,
                 allotment=self.allotment or None,
@@ -224,9 +185,6 @@ class CountStreamOperator(BaseOperator):
                 waiting=Waiting(stopped=lambda: self._ended),
             )
             return StreamEvent.of(request, advanced, ledger, connection=self.privacy_ledger_conn_id)
-
-    def _progress(self, line: str) -> None:
-        self.log.info("%s", line)
 
 
 def due_instant(context: Context, until: str | None) -> dt.datetime:

@@ -17,29 +17,46 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseEvent:
-    """A published release, as assets, lineage, metrics and links need it.
+class PaidEvent:
+    """What an account paid for, and what it has left.
 
     Attributes:
         account: the account that paid.
         connection: the ledger's connection.
+        left: the largest charge that still fits in the release's blocks: in the one with the least left.
+        share_left: the share of the cap that this block has left.
+    """
+
+    account: str
+    connection: str
+    left: Budget
+    share_left: Decimal
+
+    def to_dict(self) -> dict[str, Any]:
+        """The asset event's ``extra``: plain JSON types."""
+        return {
+            "account": self.account,
+            "left": self.left.model_dump(mode="json"),
+            "share_left": plain(self.share_left.quantize(Decimal("1e-6"))),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseEvent(PaidEvent):
+    """A published release, as assets, lineage, metrics and links need it.
+
+    Attributes:
         request: what was asked for, with references resolved.
         published: the visible release.
         columns: the names and types of the columns that the request reads, as they are bound to the account.
-        left: the largest charge that still fits in the release's blocks: in the one with the least left.
-        share_left: the share of the cap that this block has left.
     """
 
     has_page: ClassVar[bool] = True
     """Whether the ledger's pages serve its report."""
 
-    account: str
-    connection: str
     request: ReleaseRequest
     published: Published
     columns: dict[str, str]
-    left: Budget
-    share_left: Decimal
 
     @classmethod
     def of(
@@ -70,29 +87,23 @@ class ReleaseEvent:
     def to_dict(self) -> dict[str, Any]:
         """The asset event's ``extra``: plain JSON types."""
         return {
+            **super().to_dict(),
             "uri": self.published.uri,
             "key": self.published.key,
-            "account": self.account,
             "cost": self.published.cost.model_dump(mode="json"),
-            "left": self.left.model_dump(mode="json"),
-            "share_left": plain(self.share_left.quantize(Decimal("1e-6"))),
             "status": dict(self.published.status),
             "manifest_sha256": self.published.manifest_sha256,
         }
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamEvent:
+class StreamEvent(PaidEvent):
     """A stream after a run, as assets, metrics and links need it; the attributes are those of ``ReleaseEvent``."""
 
     has_page: ClassVar[bool] = False
 
-    account: str
-    connection: str
     request: StreamRequest
     published: AdvancedStream
-    left: Budget
-    share_left: Decimal
 
     @classmethod
     def of(
@@ -116,12 +127,7 @@ class StreamEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """The asset event's ``extra``: plain JSON types."""
-        return {
-            **self.published.to_dict(),
-            "account": self.account,
-            "left": self.left.model_dump(mode="json"),
-            "share_left": plain(self.share_left.quantize(Decimal("1e-6"))),
-        }
+        return {**super().to_dict(), **self.published.to_dict()}
 
 
 def _left(account: Account, blocks: tuple[str, ...], ledger: LedgerReader) -> tuple[Budget, Decimal]:

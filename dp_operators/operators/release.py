@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-from airflow.sdk import BaseOperator
+from typing import TYPE_CHECKING, Any, Literal
 
 from dp_operators.configuration import default_deferrable
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.links.release import AccountLink, ReportLink, VerifyLink
+from dp_operators.operators.application import ApplicationOperator
 from dp_operators.operators.constants import check_constants, check_given
 from dp_operators.operators.errors import as_airflow_errors
 from dp_operators.operators.events import ReleaseEvent
@@ -21,9 +20,7 @@ from dp_operators.operators.keys import deployment_name, release_key
 from dp_operators.operators.metrics import count_release, refusals_counted
 from dp_operators.operators.outlets import record_event, with_release_outlets
 from dp_operators.operators.requests import checked_fields, given_fields, read_request, whole_or_fields
-from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.operators.undefined import end_undefined, require_ending
-from dp_operators.sensors.budget import require_on_exhausted
 from dp_operators.triggers.application import ApplicationTrigger
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.privacy import plain
@@ -34,10 +31,9 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
     from dp_operators.budget import PrivacyLedger
-    from dp_operators.releasing import Backend
 
 
-class ReleaseDiagnosticsOperator(BaseOperator):
+class ReleaseDiagnosticsOperator(ApplicationOperator):
     """Reserves budget, runs the Spark application, and publishes one release, however often the task is repeated.
 
     A retry, a cleared task or a second worker uses the charge and the noise of the first attempt, so that one task of
@@ -98,20 +94,7 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         AirflowException: the ledger cannot be reached, or the application failed; a retry goes on from there.
     """
 
-    template_fields: Sequence[str] = (
-        "request",
-        "runner",
-        "master",
-        "spark_conn_id",
-        "conf",
-        "private_dir",
-        "privacy_ledger_conn_id",
-        "deployment",
-        "allotment",
-        "on_undefined",
-    )
-    template_fields_renderers: ClassVar[dict[str, str]] = {"request": "json", "conf": "json"}
-    ui_color = "#dfe9f5"
+    template_fields: Sequence[str] = (*ApplicationOperator.template_fields, "on_undefined")
     operator_extra_links: Sequence[BaseOperatorLink] = (ReportLink(), AccountLink(), VerifyLink())
 
     def __init__(
@@ -155,30 +138,14 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             "federation": federation,
         })  # fmt: skip
         whole = whole_or_fields(request, fields)
-        if not self._created_by_mapping:  # Airflow knows the outlets of mapped tasks from `partial`
-            given = kwargs.get("outlets", (kwargs.get("default_args") or {}).get("outlets"))
-            kwargs["outlets"] = with_release_outlets(given, whole)
-        super().__init__(**kwargs)
-        # one attribute holds all fields, because `label` and `output` are attributes of every Airflow task
-        self.request = whole
-        if not self._created_by_mapping:
-            self.check_request()
-            check_runner(runner, master=master, conf=conf)
-        self.runner = runner
-        self.master = master
-        self.spark_conn_id = spark_conn_id
-        self.conf = conf
-        self.private_dir = private_dir
-        self.privacy_ledger_conn_id = privacy_ledger_conn_id
-        self.deployment = deployment
-        self.allotment = allotment
-        self.on_exhausted = on_exhausted
-        if on_exhausted is not None:
-            require_on_exhausted(on_exhausted)
+        super().__init__(
+            request=whole, runner=runner, master=master, spark_conn_id=spark_conn_id, conf=conf,
+            private_dir=private_dir, privacy_ledger_conn_id=privacy_ledger_conn_id, deployment=deployment,
+            allotment=allotment, on_exhausted=on_exhausted, **kwargs,
+        )  # fmt: skip
         self.on_undefined = on_undefined
         self.price_only = dry_run  # `dry_run` is a method of every Airflow task
         self.deferrable = default_deferrable() if deferrable is None else deferrable
-        self._ended = False
         self.released: ReleaseEvent | None = None
 
     @classmethod
@@ -199,18 +166,9 @@ class ReleaseDiagnosticsOperator(BaseOperator):
         return super().partial(**{**given, "outlets": outlets})
 
     def check_request(self) -> None:
-        """Check the constants of the request when the DAG is parsed; a file is read when the task runs.
-
-        Raises:
-            InvalidRequest: a constant is wrong for all values of the templates.
-        """
+        """Check the constants of the request when the DAG is parsed; a file is read when the task runs."""
         if isinstance(self.request, Mapping):
             check_constants(self.request)
-
-    @property
-    def _created_by_mapping(self) -> bool:
-        """Whether a mapped task created this operator at run time, so that errors are raised in ``execute``."""
-        return bool(getattr(self, "_BaseOperator__from_mapped", False))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Make the release, or return the one that an earlier attempt of this task has made."""
@@ -262,10 +220,6 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             end_undefined(self.on_undefined, line, returned, context)
         return returned
 
-    def on_kill(self) -> None:
-        """End the application; its charge stays reserved for the next attempt."""
-        self._ended = True
-
     def build_request(self) -> ReleaseRequest:
         """The request that the rendered parameters give.
 
@@ -314,15 +268,6 @@ class ReleaseDiagnosticsOperator(BaseOperator):
             return None
         return None if self.released is None else operator_lineage(self.released)
 
-    def _runner(self) -> Backend:
-        return make_runner(
-            self.runner,
-            master=self.master,
-            spark_conn_id=self.spark_conn_id,
-            conf=self.conf,
-            private_dir=self.private_dir,
-        )
-
     def _price(self, context: Context) -> dict[str, Any]:
         from dp_operators.releasing import complete, forecast
 
@@ -345,6 +290,3 @@ class ReleaseDiagnosticsOperator(BaseOperator):
     def _with_blocks(self, request: ReleaseRequest, ledger: PrivacyLedger, context: Context) -> ReleaseRequest:
         blocks = blocks_of_run(request.blocks, request.account, ledger, context)
         return request if blocks == request.blocks else request.model_copy(update={"blocks": blocks})
-
-    def _progress(self, line: str) -> None:
-        self.log.info("%s", line)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from spark_jobs.application.charged import require_charged
 from spark_jobs.application.count_statistics import Counts
 from spark_jobs.application.draft import draft, versions
 from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
@@ -70,16 +71,7 @@ def run_charged(
     """  # fmt: skip
     seal = charged.seal
     layout = ReleaseLayout.of(output, charged.key, seal.charge_id)
-    if request.sha256 != seal.request_sha256:
-        raise InvalidRequest(
-            "request", requirement="must be the one that was charged, and the store holds another",
-            remedy="find out who wrote it, or install the same version of this package on both sides",
-        )  # fmt: skip
-    if not request.table.is_bound:
-        raise InvalidRequest(
-            "table", requirement="must have its account's terms in a charged run",
-            remedy="leave charged runs to `dp-budget run` or the operator",
-        )  # fmt: skip
+    require_charged(request, seal, document_sha256=seal.request_sha256, command="dp-budget run")
     stored = store.read(layout.draw)
     if stored is None and not charged.draw_sha256:
         account = _read_account(store.read(layout.account), seal)
@@ -181,17 +173,9 @@ def make_draw(
     preflight(request)
     silo = None if request.federation is None else open_silo(request.federation)
     from spark_jobs.application.count_statistics import count, prepare
-    from spark_jobs.application.session import open_session
-    from spark_jobs.checks.input import warm_up
+    from spark_jobs.application.session import reading
 
-    announcer.stage(ApplicationStage.STARTING)
-    warm_up()
-    spark = open_session(master)
-    try:
-        announcer.stage(ApplicationStage.READING)
-        failpoint("before_read")
-        rows = prepare(spark, request)
-        failpoint("after_read")
+    with reading(lambda spark: prepare(spark, request), master=master, announcer=announcer) as rows:
         announcer.stage(ApplicationStage.COUNTING)
         failpoint("before_count")
         counts = count(rows, request)
@@ -204,8 +188,6 @@ def make_draw(
         else:
             draw = agreed(silo, measure(request, counts, charge_id=charge_id, noise=noise_of(silo)))
         failpoint("after_draw")
-    finally:
-        spark.stop()
     return draw
 
 

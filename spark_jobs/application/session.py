@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from spark_jobs.application.java import java_home
+from spark_jobs.application.progress import Announcer
+from spark_jobs.checks.input import warm_up
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.layout import ApplicationStage
 from spark_jobs.statistics.spark.settings import SESSION_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Rows = TypeVar("Rows")
 
 BOUNDARY_SETTINGS = {
     # Spark would show or store private rows outside the application
@@ -64,3 +72,23 @@ def open_session(master: str | None) -> SparkSession:
             requirement="must be a Spark master that answers",
             remedy="check its address and state",
         ) from None
+
+
+@contextmanager
+def reading(prepare: Callable[[SparkSession], Rows], *, master: str | None, announcer: Announcer) -> Iterator[Rows]:
+    """The rows that ``prepare`` plans with a new session, which is stopped at the end.
+
+    Raises:
+        InvalidRequest: no session can be opened, or ``prepare`` refuses the table; no row was read.
+    """
+    announcer.stage(ApplicationStage.STARTING)
+    warm_up()
+    spark = open_session(master)
+    try:
+        announcer.stage(ApplicationStage.READING)
+        failpoint("before_read")
+        rows = prepare(spark)
+        failpoint("after_read")
+        yield rows
+    finally:
+        spark.stop()

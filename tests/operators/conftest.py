@@ -21,7 +21,7 @@ def fake_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Releases are made without Spark, and what they hold is not checked against the contract."""
     # each task has a runner of its own, which runs one application at a time
     monkeypatch.setattr(
-        "dp_operators.operators.release.make_runner",
+        "dp_operators.operators.application.make_runner",
         lambda *_, **__: LocalRunner(command=FAKE, private_dir=tmp_path / "private", grace=5.0),
     )
     monkeypatch.setattr("dp_operators.release_check.check_release", lambda release, read: None)

@@ -32,7 +32,7 @@ def lab(tmp_path: Path, connect: Callable[..., None], monkeypatch: pytest.Monkey
     """A ledger and a stream of 48 hours; tasks count what the lab says instead of starting Spark."""
     lab = StreamLab(tmp_path)
     connect("privacy_ledger_default", conn_type="privacy_ledger", extra={"path": str(tmp_path / "ledger.db")})
-    monkeypatch.setattr("dp_operators.operators.count_stream.make_runner", lambda *_, **__: lab.runner())
+    monkeypatch.setattr("dp_operators.operators.application.make_runner", lambda *_, **__: lab.runner())
     # made by another process, which takes seconds; the tests of reports and of the example DAG make them
     monkeypatch.setattr("dp_operators.releasing.stream_views.refresh_report", lambda uri: uri == "")
     return lab
@@ -137,11 +137,11 @@ class TestRuns:
             raise OSError("no space left")
 
         monkeypatch.setattr(
-            "dp_operators.operators.count_stream.make_runner", lambda *_, **__: StreamRunner(lab.counts, before=failing)
+            "dp_operators.operators.application.make_runner", lambda *_, **__: StreamRunner(lab.counts, before=failing)
         )
         with pytest.raises((AirflowException, OSError)):
             run(lab, 0, 24)
-        monkeypatch.setattr("dp_operators.operators.count_stream.make_runner", lambda *_, **__: lab.runner())
+        monkeypatch.setattr("dp_operators.operators.application.make_runner", lambda *_, **__: lab.runner())
         assert run(lab, 0, 24)["released"] == 24
 
 

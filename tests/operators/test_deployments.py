@@ -30,7 +30,7 @@ def shared(
     found = PrivacyLedger(ledger_url)
     open_bound(found, "visits", epsilon="2", table=TABLE, output=tmp_path / "releases")
     monkeypatch.setattr(
-        "dp_operators.operators.release.make_runner",
+        "dp_operators.operators.application.make_runner",
         lambda *_, **__: LocalRunner(
             command=(sys.executable, "-m", "tests.support.fake_application"), private_dir=tmp_path / "private"
         ),

@@ -43,7 +43,7 @@ def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     runner = LocalRunner(
         command=(sys.executable, "-m", "tests.support.fake_application"), private_dir=private, grace=5.0
     )
-    monkeypatch.setattr("dp_operators.operators.release.make_runner", lambda *_, **__: runner)
+    monkeypatch.setattr("dp_operators.operators.application.make_runner", lambda *_, **__: runner)
     monkeypatch.setattr("dp_operators.release_check.check_release", lambda release, read: None)
     return private
 

@@ -171,7 +171,7 @@ def test_operator_of_a_cleared_task_finds_its_release(
     from dp_operators.operators.release import ReleaseDiagnosticsOperator
 
     connect("privacy_ledger_default", conn_type="privacy_ledger", extra={"path": upgraded_url[len("sqlite:///") :]})
-    monkeypatch.setattr("dp_operators.operators.release.make_runner", lambda *_, **__: NoRunner())
+    monkeypatch.setattr("dp_operators.operators.application.make_runner", lambda *_, **__: NoRunner())
     at = dt.datetime.fromisoformat(RUN)
     for task, fields in COMMITTED.items():
         given = {**fields, "epsilon": fields["budget"]["epsilon"], "delta": fields["budget"].get("delta", "0")}

@@ -18,11 +18,10 @@ from spark_jobs.application.streams.follow import Take
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.layout import ApplicationStage
 from spark_jobs.contract.stream_request import StreamRequest
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _OWNERS_FOLDER = 0o700
 
@@ -96,23 +95,17 @@ def spark_micro_batches(
     Raises:
         InvalidRequest: the table, its schema or the filter does not fit the request; no row was read.
     """
-    from spark_jobs.application.session import open_session
+    from spark_jobs.application.session import reading
     from spark_jobs.application.streams.counting import prepare_steps
-    from spark_jobs.checks.input import warm_up
     from spark_jobs.tables.source import read_arrivals
 
     place = Place.of_folder(checkpoint, what="checkpoint")
     if place.local is not None:
         # it names files, whose names others may not know
         Path(place.local).mkdir(mode=_OWNERS_FOLDER, parents=True, exist_ok=True)
-    announcer.stage(ApplicationStage.STARTING)
-    warm_up()
-    spark = open_session(master)
-    try:
-        announcer.stage(ApplicationStage.READING)
-        failpoint("before_read")
-        rows = prepare_steps(spark, request, read_arrivals(spark, request.table))
-        failpoint("after_read")
+
+    def prepare(spark: SparkSession) -> DataFrame:
+        return prepare_steps(spark, request, read_arrivals(spark, request.table))
+
+    with reading(prepare, master=master, announcer=announcer) as rows:
         yield SparkMicroBatches(rows, request, place.path)
-    finally:
-        spark.stop()

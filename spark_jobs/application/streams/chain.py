@@ -12,6 +12,7 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from spark_jobs.application.charged import require_charged
 from spark_jobs.application.draft import versions
 from spark_jobs.application.refusal_guard import RecordingNoise, forbid_refusal
 from spark_jobs.application.streams.advance import advance, spendings, start_state
@@ -100,7 +101,7 @@ class ObjectChain:
         Raises:
             InvalidRequest: the request is not the one that was charged, or cannot be released.
         """
-        _require_charged(request, task)
+        require_charged(request, task.seal, document_sha256=task.document_sha256, command="dp-budget stream")
         preflight(request)
         layout = StreamLayout.of(output, task.key, task.seal.charge_id)
         return cls(request=request, task=task, store=store, layout=layout, keys=keys, noise=RecordingNoise(noise))
@@ -193,16 +194,3 @@ class ObjectChain:
         return StreamSegment.close(
             place, state=kept, release=pack_files(facts, files), keys=self.keys, seal=task.seal
         ).content
-
-
-def _require_charged(request: StreamRequest, task: StreamTask) -> None:
-    if request.sha256 != task.document_sha256 or request.charged_sha256 != task.seal.request_sha256:
-        raise InvalidRequest(
-            "request", requirement="must be the one that was charged, and the store holds another",
-            remedy="find out who wrote it, or install the same version of this package on both sides",
-        )  # fmt: skip
-    if not request.table.is_bound:
-        raise InvalidRequest(
-            "table", requirement="must have its account's terms in a charged run",
-            remedy="leave charged runs to `dp-budget stream` or the operator",
-        )  # fmt: skip

@@ -5,6 +5,7 @@ another, each with the hash of the one before.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ApplicationStage
 from spark_jobs.contract.stream_request import StreamRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 Counter = Callable[[StreamRequest, int, int, Announcer], Int64Array]
 """Counts the steps from a first one to one that is excluded; an array of shape (steps, states)."""
@@ -43,25 +47,18 @@ def count_with_spark(master: str | None) -> Counter:
     """A counter that opens a Spark session, counts in one job, and closes it."""
 
     def count(request: StreamRequest, first: int, until: int, announcer: Announcer) -> Int64Array:
-        from spark_jobs.application.session import open_session
+        from spark_jobs.application.session import reading
         from spark_jobs.application.streams.counting import count_steps, prepare_steps
-        from spark_jobs.checks.input import warm_up
         from spark_jobs.tables.source import read_table
 
-        announcer.stage(ApplicationStage.STARTING)
-        warm_up()
-        spark = open_session(master)
-        try:
-            announcer.stage(ApplicationStage.READING)
-            failpoint("before_read")
-            rows = prepare_steps(spark, request, read_table(spark, request.table))
-            failpoint("after_read")
+        def prepare(spark: SparkSession) -> DataFrame:
+            return prepare_steps(spark, request, read_table(spark, request.table))
+
+        with reading(prepare, master=master, announcer=announcer) as rows:
             announcer.stage(ApplicationStage.COUNTING)
             failpoint("before_count")
             counts = count_steps(rows, request, first=first, steps=until - first).counts
             failpoint("after_count")
-        finally:
-            spark.stop()
         return np.asarray(counts, dtype=np.int64)
 
     return count

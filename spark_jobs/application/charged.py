@@ -1,0 +1,31 @@
+"""What a charged run requires of the request in its store."""
+
+from __future__ import annotations
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.store.sealing import Seal
+from spark_jobs.contract.table_request import TableRequest
+
+
+def require_charged(request: TableRequest, seal: Seal, *, document_sha256: str, command: str) -> None:
+    """Refuse a request that is not the one the ledger charged.
+
+    Args:
+        request: the request in the store.
+        seal: the committer's seal, with the hash that the charge is tied to.
+        document_sha256: hash of the document that the committer wrote.
+        command: what makes such runs, for the message.
+
+    Raises:
+        InvalidRequest: a hash differs, or the request lacks its account's terms.
+    """
+    if request.sha256 != document_sha256 or request.charged_sha256 != seal.request_sha256:
+        raise InvalidRequest(
+            "request", requirement="must be the one that was charged, and the store holds another",
+            remedy="find out who wrote it, or install the same version of this package on both sides",
+        )  # fmt: skip
+    if not request.table.is_bound:
+        raise InvalidRequest(
+            "table", requirement="must have its account's terms in a charged run",
+            remedy=f"leave charged runs to `{command}` or the operator",
+        )  # fmt: skip
