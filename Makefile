@@ -80,7 +80,7 @@ bench-honesty: $(STAMP) ## coverage of every interval and regret of every automa
 images: ## both images of docker/Dockerfile, on bases made from Debian's packages (as root, with buildah and debootstrap)
 	docker/build-images $(IMAGES)
 
-docs: $(STAMP) ## the documentation site, into site/
+docs: $(STAMP) ## the documentation site, into site/VERSION/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(STAMP) ## format, lint, types, import contracts

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,9 +51,13 @@ class LiveApiServer:
 
 @contextmanager
 def live_api_server(
-    folder: Path, *, roles: Mapping[str, str], environment: Mapping[str, str]
+    folder: Path,
+    *,
+    roles: Mapping[str, str],
+    environment: Mapping[str, str],
+    prepare: Callable[[dict[str, str]], None] = lambda env: None,
 ) -> Iterator[LiveApiServer]:
-    """Start it, with users by their role; it ends with the context."""
+    """Start it, with users by their role, once ``prepare`` was called with its variables; it ends with the context."""
     home, port = folder / "airflow", _free_port()
     home.mkdir()
     url, users = f"http://127.0.0.1:{port}", {user: f"password of {user}" for user in roles}
@@ -76,6 +80,7 @@ def live_api_server(
     }
     airflow = [sys.executable, "-m", "airflow"]
     subprocess.run([*airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=PATIENCE)
+    prepare(env)
     with (home / "api-server.out").open("wb") as out:
         command = [*airflow, "api-server", "--workers", "1"]
         server = subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
