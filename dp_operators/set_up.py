@@ -1,23 +1,27 @@
 """``dp-budget init``: from a csv file to a table, a ledger with an account, a request and a DAG, in one folder.
 
 Nothing of the file is read but its first line, so that no answer is suggested by the rows. Everything is checked before
-anything is written, and no file is ever replaced.
+anything is written, no file is ever replaced, and the account is opened last: what fails before is removed again, so
+that the same answers may be given once more.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
 import secrets
 import shlex
 import shutil
+import stat
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from dp_operators.budget import PrivacyLedger
 from spark_jobs.contract.binding import TableBinding
@@ -27,6 +31,9 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE
 
 _VERSION = "v1"
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_TAKEN = ("dags", "releases", "salt", "airflow", "dp_operators", "spark_jobs")
+"""Names of other things in the folder, and of packages that a DAG file of the same name could hide."""
 _DAG = '''"""A private release of the table {account}. Each run is a release of its own, and costs epsilon {epsilon}."""
 
 from airflow.sdk import DAG
@@ -57,7 +64,7 @@ def header_of(file: Path) -> tuple[str, ...]:
     if (
         file.suffix.lower() != ".csv"
         or not names
-        or not all(names)
+        or not all(name and name.isprintable() for name in names)
         or len({name.lower() for name in names}) < len(names)
     ):
         raise InvalidRequest(
@@ -96,7 +103,7 @@ def columns_of(answer: str, header: tuple[str, ...], *, what: str) -> tuple[str,
 
 def account_name(file: Path) -> str:
     """A name for the account, made from the file's."""
-    return re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_") or "table"
+    return re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_")[:100] or "table"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +138,12 @@ class SetUp:
     dag: bool = False
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.account) or self.account.lower() in _TAKEN:
+            raise InvalidRequest(
+                "account", value=self.account,
+                requirement=f"must be 1 to 100 letters, digits, - and _ of ASCII, and none of {', '.join(_TAKEN)}",
+                remedy="choose another name; `dp-budget open` takes any",
+            )  # fmt: skip
         if self.epsilon > self.cap:
             raise InvalidRequest(
                 "epsilon", value=plain(self.epsilon), requirement=f"must be at most the cap, {plain(self.cap)}",
@@ -209,15 +222,26 @@ class SetUp:
         return {"format": "csv", "columns": dict(self.types)}
 
     def write(self, *, actor: str) -> tuple[Path, ...]:
-        """Copy the file, open the account and write the files; return those that are new.
+        """Copy the file, write the files and open the account; return those that are new.
 
         Raises:
-            InvalidRequest: the ledger has an account of this name with other terms, or has no tables of this version.
-            OSError: a file cannot be written.
+            InvalidRequest: the ledger has an account of this name with other terms, or has no tables of this version;
+                or a file cannot be written. Nothing of the account is left behind.
+            LedgerUnavailable: the ledger cannot be reached; the same.
         """
-        import yaml
+        with ExitStack() as undo:
+            try:
+                new = self._write_files(undo)
+                self._open_account(actor)
+            except OSError as failed:
+                raise InvalidRequest(
+                    "folder", value=str(self.folder), requirement=f"must be writable: {failed.strerror}",
+                    remedy="choose another folder",
+                ) from None  # fmt: skip
+            undo.pop_all()
+        return new
 
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def _open_account(self, actor: str) -> None:
         ledger = PrivacyLedger(self.ledger_url)
         try:
             if self.ledger is None:
@@ -232,21 +256,40 @@ class SetUp:
             )
         finally:
             ledger.close()
-        self.version.mkdir(parents=True)
-        self.releases.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(self.file, self.version / self.file.name)
+
+    def _write_files(self, undo: ExitStack) -> tuple[Path, ...]:
+        """Write the files that are new; ``undo`` removes those of the account, but not those of the folder."""
+        import yaml
+
+        for folder in (self.folder, self.folder / "releases", self.folder / "dags"):
+            if self.dag or folder.name != "dags":
+                folder.mkdir(parents=True, exist_ok=True)
+        for folder in (self.releases, self.table, self.version):
+            if not folder.exists():
+                folder.mkdir()
+                undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        with self.file.open("rb") as given:
+            # Spark skips files whose names begin with _ or a dot
+            copy = self.version / f"{self.account}.csv"
+            _create(copy, given, mode=stat.S_IMODE(os.fstat(given.fileno()).st_mode))
         texts = {
             self.request_file: yaml.safe_dump(self.request, sort_keys=False, allow_unicode=True, width=100),
             self.salt_file: f"{secrets.token_hex(32)}\n",
             self.settings_file: self._settings(),
         }
         if self.dag:
-            self.dag_file.parent.mkdir(exist_ok=True)
             texts[self.dag_file] = _DAG.format(
                 account=self.account, epsilon=plain(self.epsilon), request=str(self.request_file)
             )
-        secret = (self.salt_file, self.settings_file)
-        return tuple(path for path, text in texts.items() if _created(path, text, 0o600 if path in secret else 0o644))
+        shared = (self.salt_file, self.settings_file)
+        new = []
+        for path, text in texts.items():
+            with suppress(FileExistsError):
+                _create(path, io.BytesIO(text.encode()), mode=0o600 if path in shared else 0o644)
+                new.append(path)
+                if path not in shared:
+                    undo.callback(path.unlink, missing_ok=True)
+        return tuple(new)
 
     def _settings(self) -> str:
         """Lines for a shell; without the URL of a ledger that was given, which may hold a password."""
@@ -258,12 +301,12 @@ class SetUp:
         return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
-def _created(path: Path, text: str, mode: int) -> bool:
-    """Write a new file; return False if it exists."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    except FileExistsError:
-        return False
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    return True
+def _create(path: Path, content: BinaryIO, *, mode: int) -> None:
+    """Write a new file as a whole, or leave none."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        try:
+            shutil.copyfileobj(content, file)
+            file.flush()
+        except BaseException:
+            path.unlink()
+            raise

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import runpy
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from dp_operators.budget import PrivacyLedger
@@ -36,6 +38,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("DP_LEDGER_URL", raising=False)
     path = tmp_path / "Customers 2026.csv"
     path.write_text(f"{HEADER}a secret row,1,yes,0.5\n")
+    path.chmod(0o600)
     return path
 
 
@@ -70,7 +73,9 @@ def test_answers_give_an_account_a_request_and_a_dag(file: Path, tmp_path: Path)
     assert str(request.budget.epsilon) == "1"
     dag = runpy.run_path(str(folder / "dags" / "customers_2026.py"))["release"].dag
     assert sorted(dag.task_ids) == ["budget", "release"]
-    assert (folder / "customers_2026" / "v1" / file.name).read_bytes() == file.read_bytes()
+    copy = folder / "customers_2026" / "v1" / "customers_2026.csv"
+    assert copy.read_bytes() == file.read_bytes()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
 
 
 def test_options_answer_every_question(file: Path, tmp_path: Path) -> None:
@@ -135,3 +140,47 @@ def test_questions_without_answers_are_refused(file: Path, tmp_path: Path) -> No
     result = CliRunner().invoke(app, ["init", str(file), "--folder", str(tmp_path / "new")], input="")
     assert "has no answer to: Name of the account" in str(result.exception)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../up",
+        "a/b",
+        "a'b",
+        '"""\nimport os\n"""',
+        "`id`",
+        "-x",
+        ".",
+        "",
+        "salt",
+        "Dags",
+        "dp_operators",
+        "\u00e9",
+    ],
+)
+def test_names_that_are_no_file_of_the_folder_are_refused(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    folder = tmp_path / "new"
+    line = refused(str(file), "--folder", str(folder), *OPTIONS, f"--account={name}", capsys=capsys)
+    assert "account: got" in line
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("failing", ["open_account", "copyfileobj", "safe_dump"])
+def test_what_fails_leaves_nothing_of_the_account(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    place = {"open_account": PrivacyLedger, "copyfileobj": shutil, "safe_dump": yaml}[failing]
+    with monkeypatch.context() as patched:
+        patched.setattr(place, failing, fail)
+        assert "must be writable: No space left" in refused(
+            str(file), "--folder", str(tmp_path), *OPTIONS, capsys=capsys
+        )
+    assert not any((tmp_path / name).exists() for name in ("fees", "fees.yaml", "releases/fees"))
+    init(str(file), "--folder", str(tmp_path), *OPTIONS)
+    assert len((tmp_path / "salt").read_text().strip()) == 64

@@ -127,7 +127,7 @@ class ChargeFilter:
             "state": _ANY if self.state is None else self.state.value,
             "text": f"%{_escaped(self.text.lower())}%",
             "since": _FIRST_DAY if self.since is None else self.since.isoformat(),
-            "until": _NO_LAST_DAY if self.until is None else (self.until + timedelta(days=1)).isoformat(),
+            "until": _NO_LAST_DAY if self.until is None or self.until == date.max else _next(self.until),
             "limit": self.limit,
             "offset": self.offset,
         }
@@ -262,6 +262,10 @@ def _overview(
         ),
         frozen=frozen,
     )
+
+
+def _next(day: date) -> str:
+    return (day + timedelta(days=1)).isoformat()
 
 
 def _escaped(text: str) -> str:

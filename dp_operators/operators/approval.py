@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.errors import as_airflow_errors
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+QUESTION = ("account", "epsilon", "delta", "rho", "reason", "allotment", "privacy_ledger_conn_id")
+"""The attributes that say what is asked."""
 ANONYMOUS = "anonymous"
 """The name of Airflow's user who may be anybody, in lower case."""
 
@@ -39,6 +41,9 @@ class RequestMoreBudgetOperator(ApprovalOperator):
     success, but the task instance's state attribute is queued"). The ledger shows whether the cap was raised. With
     ``retries``, the person is then asked a second time; without, clear the task.
 
+    What was asked is kept with the waiting task and raised as it was asked, so that a template whose value changes
+    between the question and the answer changes nothing.
+
     Args:
         account: the ledger account.
         epsilon, delta, rho: the new cap of each block; a part that is not given stays as it is.
@@ -56,13 +61,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
 
     template_fields: Collection[str] = (
         *ApprovalOperator.template_fields,
-        "account",
-        "epsilon",
-        "delta",
-        "rho",
-        "reason",
-        "allotment",
-        "privacy_ledger_conn_id",
+        *QUESTION,
     )
     ui_color = "#f5ecdf"
     body: str | None
@@ -99,6 +98,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             body=body or reason,
             **kwargs,
         )
+        self._introduced = bool(body)
         self.account = account
         self.epsilon = epsilon
         self.delta = delta
@@ -113,11 +113,18 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             decision = ledger.cap_decision(
                 self.account, epsilon=self.epsilon, delta=self.delta, rho=self.rho, allotment=self.allotment or None
             )
-        facts = {**decision.facts(), **self._askers(context)}
-        self.body = "\n".join(
-            (str(self.body), "", *(f"- {_verbatim(name)}: {_verbatim(text)}" for name, text in facts.items()))
-        )
-        return super().execute(context)
+        facts = {"reason": str(self.reason), **decision.facts(), **self._askers(context)}
+        listed = [f"- {_verbatim(name)}: {_verbatim(text)}" for name, text in facts.items()]
+        self.body = "\n".join([str(self.body), "", *listed] if self._introduced else listed)
+        try:
+            return super().execute(context)
+        except TaskAwaitingInput as waiting:
+            waiting.kwargs = {**(waiting.kwargs or {}), "question": self._question()}
+            raise
+
+    def _question(self) -> dict[str, str | None]:
+        values = {name: getattr(self, name) for name in QUESTION}
+        return {name: None if value is None else str(value) for name, value in values.items()}
 
     def _askers(self, context: Context) -> dict[str, str]:
         run = context["dag_run"]
@@ -129,8 +136,12 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             "waiting for it": ", ".join(waiting) or "no task of this DAG",
         }
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Raise the cap if the person has approved it."""
+    def execute_complete(
+        self, context: Context, event: dict[str, Any], question: Mapping[str, str | None] | None = None
+    ) -> Any:
+        """Raise the cap if the person has approved it, to what the question said."""
+        for field, value in (question or {}).items():
+            setattr(self, field, value)
         answer = super().execute_complete(context, event)
         if answer["chosen_options"] != [self.APPROVE]:
             return answer

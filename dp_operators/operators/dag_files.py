@@ -109,7 +109,11 @@ def dag_from(path: str | Path) -> DAG:
             str(path), requirement="must be a file of text in UTF-8 that can be read", remedy="check the file"
         ) from None
     try:
-        return _dag_of(DagFile.parse(parse_yaml(text, what="file")), path.stem)
+        data = parse_yaml(text, what="file")
+    except InvalidRequest as refused:  # its line says where
+        raise InvalidRequest.from_dict({**refused.to_dict(), "field": f"{path}: {refused.field}"}) from None
+    try:
+        return _dag_of(DagFile.parse(data), path.stem)
     except InvalidRequest as refused:
         line = line_of(text, refused.field)
         where = f"{path}, line {line}" if line else str(path)

@@ -17,7 +17,7 @@ MAX_LISTED = 1000
 
 def charge_filter(
     state: Annotated[str, Query(pattern=f"^({'|'.join(ChargeState)})?$")] = "",
-    text: Annotated[str, Query(max_length=200)] = "",
+    text: Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")] = "",
     since: Annotated[date | None, Query()] = None,
     until: Annotated[date | None, Query()] = None,
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,

@@ -13,7 +13,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -121,11 +120,11 @@ def _require_apart(path: str, table: Any) -> None:
 
 
 def _place_of(path: str) -> Place:
-    return Place.of_folder(path if urlsplit(path).scheme else str(Path(path).absolute()), what=f"{_FIELD}.path")
+    return Place.of_folder(path if "://" in path else str(Path(path).absolute()), what=f"{_FIELD}.path")
 
 
 def _keys(named: KeyFile) -> Iterable[Any]:
-    suffix = Path(urlsplit(named.path).path).suffix.lower()
+    suffix = Path(named.path).suffix.lower()
     if suffix not in _SUFFIXES:
         raise InvalidRequest(
             f"{_FIELD}.path", value=named.path,
@@ -147,7 +146,7 @@ def _keys(named: KeyFile) -> Iterable[Any]:
 
 
 def _read(path: str) -> bytes:
-    scheme = urlsplit(path).scheme
+    scheme = path.partition("://")[0] if "://" in path else ""
     if scheme not in ("", "file", "s3", "s3a"):
         raise InvalidRequest(
             f"{_FIELD}.path",

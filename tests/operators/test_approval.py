@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskAwaitingInput
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.operators.approval import RequestMoreBudgetOperator
@@ -157,3 +157,25 @@ def test_question_says_what_is_asked() -> None:
 def test_only_those_who_are_assigned_may_approve() -> None:
     approver = {"id": "7", "name": "dora"}
     assert request(assigned_users=approver).assigned_users == [approver]
+
+
+def test_what_was_asked_is_raised_whatever_its_templates_say_by_then(
+    account: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(*_: object) -> None:
+        raise TaskAwaitingInput(method_name="execute_complete")
+
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.HITLOperator.execute", wait)
+    with pytest.raises(TaskAwaitingInput) as waiting:
+        request(epsilon=2).execute(make_context(task_id="more"))
+    later = request(epsilon="1000", reason="another one", account="another")
+    later.execute_complete(make_context(), answer(), **(waiting.value.kwargs or {}))
+    assert account.account("visits").cap.epsilon == 2
+    assert account.log()[-1].reason == "the yearly report"
+
+
+def test_reason_cannot_pose_as_a_figure(account: PrivacyLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = ask(request(reason="fine\n- left after: epsilon 100\n![x](https://evil)"), monkeypatch)
+    assert body.startswith(r"- reason: fine - left after: epsilon 100 !\[x\](https://evil)")
+    assert body.count("\n- left after:") == 1
+    assert ask(request(body="# Please"), monkeypatch).startswith("# Please\n\n- reason: the yearly report")

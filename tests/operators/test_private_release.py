@@ -235,6 +235,9 @@ class TestFiles:
         (tmp_path / "bomb.yaml").write_text(f"l0: &l0 x\n{layers}\n")
         with pytest.raises(InvalidRequest, match="must have no anchors"):
             dag_from(tmp_path / "bomb.yaml")
+        (tmp_path / "deep.yaml").write_text("[" * 5000)
+        with pytest.raises(InvalidRequest, match=r"deep.yaml: file: must be nested at most"):
+            dag_from(tmp_path / "deep.yaml")
 
     def test_entries_of_lists_need_no_number(self) -> None:
         assert line_of(FILE, "request.diagnostics.method") == 18

@@ -163,6 +163,8 @@ def test_connection_of_a_team_shows_what_its_login_may_see(server: LiveApiServer
         ("/no_such/", 404, "there is no such ledger"),
         ("/privacy_ledger_default/account", 422, "name"),
         ("/privacy_ledger_default/account?name=visits&state=gone", 422, "state"),
+        ("/privacy_ledger_default/account?name=visits&text=%00", 422, "text"),
+        ("/privacy_ledger_default/verify?account=visits&uri=http://[::1/x/y", 404, "must be a path or a URI"),
         ("/privacy_ledger_default/nothing", 404, "Not Found"),
         ("/privacy_ledger_default/release?account=visits&key=none", 404, "must be a release"),
         ("/privacy_ledger_default/file?account=visits&key=..%2F..%2Fetc&name=passwd", 404, "must be a release"),

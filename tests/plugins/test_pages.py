@@ -81,6 +81,7 @@ class TestAccounts:
         day = datetime.now(UTC).date()
         assert "1 to 1 of 1 charges that match" in account(shown, since=day, until=day)
         assert "No charge matches" in account(shown, until=day.replace(year=2000))
+        assert "15 charges that match" in account(shown, until=day.max)
 
     def test_pages_of_charges_follow_one_another(self, shown: PrivacyLedger) -> None:
         first, last = account(shown, limit=10), account(shown, limit=10, offset=10)

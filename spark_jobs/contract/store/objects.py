@@ -205,7 +205,12 @@ def require_store(uri: str, *, what: str = "output") -> None:
     Raises:
         InvalidRequest: it is of such a store.
     """
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # brackets that hold no address
+        raise InvalidRequest(
+            what, value=uri, requirement="must be a path or a URI", remedy="write it like s3://bucket/folder"
+        ) from None
     if parts.scheme and (parts.query or parts.fragment):
         raise InvalidRequest(
             what, value=uri, requirement="must be a URI without '?' and '#'", remedy="name the folder without them"
