@@ -61,7 +61,7 @@ class LoggedBatches:
     states: int
 
     def read(self, take: Take) -> str:
-        for name in ("offsets", "commits"):
+        for name in ("offsets", "commits", "sources/0"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         metadata = self.folder / "metadata"
         if not metadata.exists():
@@ -72,16 +72,20 @@ class LoggedBatches:
         if last >= 0 and not (self.folder / "commits" / str(last)).exists() and not self._give(take, identity, last):
             return identity
         hours = (self.clock.now() - self.began) / HOUR
-        seen = set() if last < 0 else set(json.loads((self.folder / "offsets" / str(last)).read_text())["seen"])
+        seen = set() if last < 0 else set(self._plan(last)["seen"])
         new = [place for place, row in enumerate(self.rows) if row.arrives <= hours and place not in seen]
         if new:
             plan = {"rows": new, "seen": sorted({*seen, *new})}
-            (self.folder / "offsets" / str(last + 1)).write_text(json.dumps(plan))
+            (self.folder / "sources" / "0" / str(last + 1)).write_text(json.dumps(plan))
+            (self.folder / "offsets" / str(last + 1)).write_text(f'v1\n{{}}\n{{"logOffset":{last + 1}}}')
             self._give(take, identity, last + 1)
         return identity
 
+    def _plan(self, batch: int) -> Any:
+        return json.loads((self.folder / "sources" / "0" / str(batch)).read_text())
+
     def _give(self, take: Take, identity: str, batch: int) -> bool:
-        places = json.loads((self.folder / "offsets" / str(batch)).read_text())["rows"]
+        places = self._plan(batch)["rows"]
 
         def count(first: int, steps: int) -> Int64Array:
             counts = np.zeros((steps, self.states), dtype=np.int64)

@@ -197,15 +197,18 @@ def _require_checkpoint(checkpoint: str, kept: OpenCounts) -> None:
     """Refuse a checkpoint that does not go on from the micro-batches that were counted.
 
     Raises:
-        InvalidRequest: it is that of another query, or lacks the last micro-batch, because it was lost or rolled back:
-            its rows would be read and counted twice.
+        InvalidRequest: it is that of another query, or lacks the last micro-batch or the list of its files, because it
+            was lost or rolled back: its rows would be read and counted twice.
     """
     if kept.batch < 0:
         return
-    store, identity = open_store(checkpoint, what="checkpoint"), None
-    with suppress(ValueError, KeyError, TypeError):
+    store, identity, last = open_store(checkpoint, what="checkpoint"), None, None
+    with suppress(ValueError, KeyError, TypeError, IndexError):
         identity = json.loads(store.read(f"{checkpoint}/metadata") or b"")["id"]
-    if identity != kept.source or store.read(f"{checkpoint}/offsets/{kept.batch}") is None:
+        last = json.loads((store.read(f"{checkpoint}/offsets/{kept.batch}") or b"").splitlines()[-1])["logOffset"]
+    # a copy that was made while the query ran may lack the list of files of the last micro-batch
+    listed = any(store.read(f"{checkpoint}/sources/0/{last}{form}") is not None for form in ("", ".compact"))
+    if identity != kept.source or not listed:
         raise InvalidRequest(
             "checkpoint", value=checkpoint,
             requirement="must be the one with which this stream is followed, and no older copy of it: rows would be "
