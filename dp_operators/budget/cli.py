@@ -71,6 +71,12 @@ PublicColumns = Annotated[
     list[str] | None,
     typer.Option("--public-column", help="A public column, which a replacement keeps; may be repeated."),
 ]
+AppendOnly = Annotated[
+    bool,
+    typer.Option(
+        "--append-only", help="Versions only gain rows, none is changed or removed: a fact that you answer for."
+    ),
+]
 RowsPerUnit = Annotated[
     int | None, typer.Option(help="The most rows of one unit in the table: a fact that you answer for.", min=1)
 ]
@@ -121,6 +127,7 @@ def open_account(
     version_column: VersionColumns = None,
     version_folders: VersionFolders = None,
     public_column: PublicColumns = None,
+    append_only: AppendOnly = False,
     rows_per_unit: RowsPerUnit = None,
     yes: Yes = False,
     actor: Actor = None,
@@ -137,6 +144,7 @@ def open_account(
         "version_columns": version_column,
         "version_folders": version_folders,
         "public_columns": public_column,
+        "append_only": append_only or None,
         "rows_per_unit": rows_per_unit,
     }
     tables = _tables(table or [], {name: value for name, value in described.items() if value is not None}, yes=yes)

@@ -12,6 +12,7 @@ from dp_operators.budget import reports
 from dp_operators.budget.cli import (
     Actor,
     AnAccount,
+    AppendOnly,
     Columns,
     Form,
     LedgerUrl,
@@ -77,12 +78,13 @@ def bind(
     version_column: VersionColumns = None,
     version_folders: VersionFolders = None,
     public_column: PublicColumns = None,
+    append_only: AppendOnly = False,
     rows_per_unit: RowsPerUnit = None,
     yes: Yes = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Bind the description of a table: columns, types, versions, public columns, rows of a unit; some later.
+    """Bind the description of a table: columns, types, versions, public columns, facts; some later.
 
     A table must be described before it can be charged. What is not given stays as it was bound.
     """
@@ -102,6 +104,7 @@ def bind(
         version_columns=version_column or (),
         version_folders=version_folders,
         public_columns=public_column or (),
+        append_only=append_only,
         rows_per_unit=rows_per_unit,
         before=known.bindings.get(identity),
     )

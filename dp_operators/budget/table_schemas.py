@@ -48,6 +48,7 @@ def binding_of(
     version_columns: Iterable[str] = (),
     version_folders: int | None = None,
     public_columns: Iterable[str] = (),
+    append_only: bool = False,
     rows_per_unit: int | None = None,
     before: Mapping[str, Any] | None = None,
 ) -> TableBinding:
@@ -63,6 +64,7 @@ def binding_of(
         version_columns: the partition columns that make a version.
         version_folders: how many folders deep a version is below the table; 1 by default.
         public_columns: columns that are public, in addition to those of the earlier binding.
+        append_only: whether versions of the table only gain rows, if the administrator knows it.
         rows_per_unit: the most rows of one privacy unit in the table, if the administrator knows it.
         before: the fields of the earlier binding.
 
@@ -92,6 +94,8 @@ def binding_of(
         fields["version"] = version or {"by": "table_version" if fields["format"] == "catalog" else "path_version"}
     fields["public_columns"] = sorted({*fields.get("public_columns", ()), *public_columns})
     declared = {} if rows_per_unit is None else {"rows_per_unit": rows_per_unit}
+    if append_only:
+        fields["append_only"] = True
     return TableBinding.parse({**fields, **declared, "table": table})
 
 
@@ -102,6 +106,8 @@ def binding_lines(binding: TableBinding) -> str:
     for column in binding.columns:
         public = "  public" if column.name in binding.public_columns else ""
         lines.append(f"  {column.name:<{width}}  {column.type}{public}")
+    if binding.append_only:
+        lines.append("  only gains rows, which nothing checks")
     if binding.rows_per_unit is not None:
         lines.append(f"  at most {binding.rows_per_unit:,} rows of a unit, which nothing checks")
     return "\n".join(lines)

@@ -41,8 +41,9 @@ def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
 
     Raises:
         InvalidRequest: the request names no account, or an output that is not the account's; the account does not
-            exist; the table is bound to no account or to another one, or is a symbolic link; the relation, unit or
-            blocks are not the account's; or a model or function differs from the earlier release that it names.
+            exist; the table is bound to no account or to another one, or is a symbolic link, or is not declared to only
+            gain rows and the request is a stream's; the relation, unit or blocks are not the account's; or a model or
+            function differs from the earlier release that it names.
         LedgerUnavailable: the ledger cannot be reached.
     """
     account = _account_of(request, ledger)
@@ -67,6 +68,13 @@ def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
         )
     if isinstance(request, ReleaseRequest):
         require_as_released(request, ledger)
+    elif not TableBinding.parse(account.bindings[request.table.identity]).append_only:
+        raise InvalidRequest(
+            "table", value=request.table.identity,
+            requirement="must only gain rows, as a fact that the account's administrator declares, for a stream: a row "
+            "that moves from one step to another would be counted in both",
+            remedy=f"have it declared: `dp-budget bind {account.name} --append-only`",
+        )  # fmt: skip
     return account
 
 

@@ -105,16 +105,23 @@ def prepare_arrivals(version: str) -> None:
     if keys and not Path(keys).exists():
         Path(keys).touch(mode=0o600)
         Path(keys).write_text(f"demo:{secrets.token_hex(32)}\n")
-    _open(ARRIVALS_ACCOUNT, ARRIVALS_CAP, ARRIVALS_TABLE_FOLDER, ARRIVALS_OUTPUT, version=version)
+    _open(ARRIVALS_ACCOUNT, ARRIVALS_CAP, ARRIVALS_TABLE_FOLDER, ARRIVALS_OUTPUT, version=version, append_only=True)
 
 
 def _open(
-    account: str, cap: str, table: Path, output: str, *, version: str = VERSION, blocks: str | None = None
+    account: str,
+    cap: str,
+    table: Path,
+    output: str,
+    *,
+    version: str = VERSION,
+    blocks: str | None = None,
+    append_only: bool = False,
 ) -> None:
     from dp_operators.budget.table_schemas import binding_of
     from dp_operators.hooks.ledger import PrivacyLedgerHook
 
     ledger = PrivacyLedgerHook().get_ledger()
     ledger.migrate()
-    binding = binding_of(str(table), schema=table / version)
+    binding = binding_of(str(table), schema=table / version, append_only=append_only)
     ledger.open_account(account, epsilon=cap, tables=[binding], outputs=[output], blocks=blocks, actor="demo")

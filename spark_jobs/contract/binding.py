@@ -7,6 +7,7 @@ twice under one cap.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
@@ -105,6 +106,8 @@ class TableBinding(Frozen):
             public, filters, groups and blocks may read only these.
         rows_per_unit: the most rows of one privacy unit in the table, as a fact that its administrator declares and
             nothing checks; None if it is not known.
+        append_only: whether versions only gain rows: none is changed or removed. A fact of the same kind; a stream,
+            whose steps are counted in many versions, needs it.
     """
 
     table: Annotated[str, Field(min_length=1, max_length=2000)]
@@ -113,6 +116,7 @@ class TableBinding(Frozen):
     version: TableVersion
     public_columns: tuple[ColumnName, ...] = ()
     rows_per_unit: RowsPerUnit = None
+    append_only: Annotated[bool, Field(exclude_if=operator.not_)] = False
 
     @field_validator("table")
     @classmethod
@@ -227,7 +231,7 @@ class TableBinding(Frozen):
             )  # fmt: skip
 
     def require_extends(self, older: TableBinding) -> None:
-        """Reject this binding unless all it does is add columns, public columns or ``rows_per_unit`` to ``older``.
+        """Reject this binding unless all it does is add columns, public columns or declared facts to ``older``.
 
         Raises:
             InvalidRequest: it changes something that was bound, so that a row that was paid for under one type would
@@ -235,12 +239,12 @@ class TableBinding(Frozen):
         """
         kept = [column for column in self.columns if column in older.columns]
         same = (self.table, self.format, self.version) == (older.table, older.format, older.version)
-        same &= older.rows_per_unit in (None, self.rows_per_unit)
+        same &= older.rows_per_unit in (None, self.rows_per_unit) and self.append_only >= older.append_only
         if not same or tuple(kept) != older.columns or not set(older.public_columns) <= set(self.public_columns):
             raise InvalidRequest(
                 "binding", value=self.table,
-                requirement="may only gain columns, public columns and rows of a unit that were not declared, and must "
-                "keep the order of its columns",
+                requirement="may only gain columns, public columns and facts that were not declared, and must keep the "
+                "order of its columns",
                 remedy="leave this binding as it is, and open an account for the new table",
             )  # fmt: skip
 

@@ -74,11 +74,12 @@ def stream_rules(request: StreamRequest) -> tuple[str, ...]:
 def stream_assumptions(request: StreamRequest) -> tuple[str, ...]:
     """What the guarantee takes for granted, one sentence each."""
     table = (
-        "The table only gains rows: a row keeps its time, its state and its unit, and none is removed while the stream "
-        "runs. A row that moves to another step can be counted in both."
+        "The table only gains rows, as the administrator of the account declares and nothing checks: a row keeps its "
+        "time, its state and its unit, and none is removed while the stream runs. A row that moves to another step can "
+        "be counted in both."
         if request.follow is None
-        else "The folder only gains files: each row is in one of them, and no file changes. When a row arrives does "
-        "not depend on the rows of others."
+        else "The folder only gains files, as the administrator of the account declares and nothing checks: each row "
+        "is in one of them, and no file changes. When a row arrives does not depend on the rows of others."
     )
     sentences = [table, "The request is public, including its states."]
     if request.declared_rows is not None:

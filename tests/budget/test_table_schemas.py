@@ -98,7 +98,9 @@ def test_a_file_of_a_binding_is_taken_and_options_add_to_what_was(tmp_path: Path
     again = binding_of("catalog:lake.visits", before=before, public_columns=["id"])
     assert (again.columns, again.version, again.public_columns) == (binding.columns, binding.version, ("id",))
     again.require_extends(binding)
-    declared = binding_of("catalog:lake.visits", before=before, rows_per_unit=12)
+    declared = binding_of("catalog:lake.visits", before=before, rows_per_unit=12, append_only=True)
+    assert "only gains rows, which nothing checks" in binding_lines(declared)
+    assert binding_of("catalog:lake.visits", before=declared.model_dump(mode="json")).append_only
     assert "at most 12 rows of a unit, which nothing checks" in binding_lines(declared)
     assert binding_of("catalog:lake.visits", before=declared.model_dump(mode="json")).rows_per_unit == 12
 

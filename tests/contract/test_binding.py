@@ -146,9 +146,12 @@ def test_a_binding_may_gain_columns_and_public_columns_and_nothing_else() -> Non
     declared = TableBinding.parse({**VISITS, "rows_per_unit": 10})
     declared.require_extends(older)
     assert "rows_per_unit" not in older.model_dump(mode="json"), "ledgers hold it as it was"
-    for after in (older, TableBinding.parse({**VISITS, "rows_per_unit": 11})):
+    growing = TableBinding.parse({**VISITS, "append_only": True})
+    growing.require_extends(older)
+    assert "append_only" not in older.model_dump(mode="json")
+    for before, after in ((declared, older), (declared, {**VISITS, "rows_per_unit": 11}), (growing, older)):
         with pytest.raises(InvalidRequest, match="binding: "):
-            after.require_extends(declared)
+            TableBinding.parse(after).require_extends(before)
     for changes in (
         {"columns": {**VISITS["columns"], "id": "double"}},
         {"columns": {name: VISITS["columns"][name] for name in ("id", "region", "v")}},

@@ -70,7 +70,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ledger = PrivacyLedger(url)
     ledger.migrate()
     columns = {"at": "timestamp_ntz", "ward": "string", "person": "string"}
-    binding = TableBinding.parse({**dict(bound(tmp_path / "lake", columns)), "rows_per_unit": 2})
+    binding = TableBinding.parse({**dict(bound(tmp_path / "lake", columns)), "rows_per_unit": 2, "append_only": True})
     ledger.open_account("visits", epsilon=10**9, tables=[binding], outputs=[str(tmp_path / "out")], unit=UNIT)
     ledger.close()
     monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "a salt of many bytes")

@@ -68,7 +68,15 @@ def test_a_stream_by_the_command_line(tmp_path: Path, monkeypatch: pytest.Monkey
     ledger.migrate()
     unit = {"column": "person", "max_rows": 4}
     open_bound(
-        ledger, "visits", table=table, output=output, epsilon=10**9, unit=unit, blocks="day(at)", unit_stays=True
+        ledger,
+        "visits",
+        table=table,
+        output=output,
+        epsilon=10**9,
+        unit=unit,
+        blocks="day(at)",
+        unit_stays=True,
+        append_only=True,
     )
     ledger.close()
     fields = {

@@ -73,12 +73,22 @@ def test_each_run_may_read_another_snapshot(lab: StreamLab) -> None:
 
 def test_a_stream_goes_on_when_its_account_has_bound_another_column(lab: StreamLab) -> None:
     lab.advance(2)
-    grown = bound(TABLE, {**COLUMNS, "added": "int"})
+    grown = bound(TABLE, {**COLUMNS, "added": "int"}, append_only=True)
     lab.ledger().bind_table("people", grown, actor="dpo", reason="the table has grown")
     assert lab.advance(4).released == 2
     with pytest.raises(ChargeConflict, match="is committed for another request"):
         lab.advance(6, request=type(lab.request).parse({**lab.request.to_dict(), "where": "added > 3"}))
     judge_stream(lab, steps=4)
+
+
+def test_a_table_whose_rows_may_change_has_no_stream(tmp_path: Path) -> None:
+    """A request chooses the time's column and the versions: a row with another time in each would count in each."""
+    lab = StreamLab(tmp_path, append_only=False)
+    with pytest.raises(InvalidRequest, match="table: got 'file:///lake/visits'; must only gain rows, as a fact that"):
+        lab.advance(2)
+    assert lab.ledger().history("people") == ()
+    lab.ledger().bind_table("people", bound(TABLE, append_only=True), actor="dpo", reason="rows are only added")
+    assert lab.advance(2).released == 2
 
 
 @pytest.mark.sampled

@@ -26,6 +26,7 @@ def bound(
     version: Mapping[str, Any] | None = None,
     public: Iterable[str] = (),
     form: str | None = None,
+    append_only: bool = False,
 ) -> TableBinding:
     """A table with its columns: those given, those of its Parquet files where there are some, or ``COLUMNS``."""
     name = str(table)
@@ -33,7 +34,7 @@ def bound(
         folder = Path(name.removeprefix("file://"))
         parts = min(folder.rglob("*.parquet"), default=None) if folder.is_dir() else None
         columns = COLUMNS if parts is None or not _is_parquet(parts) else binding_of(name, schema=parts).types
-    fields = {"table": name, "columns": columns, "public_columns": list(public)}
+    fields = {"table": name, "columns": columns, "public_columns": list(public), "append_only": append_only}
     by_default = "catalog" if name.startswith("catalog:") else "parquet"
     states = {"by": "table_version" if by_default == "catalog" else "path_version"}
     return TableBinding.parse({**fields, "format": form or by_default, "version": version or states})
@@ -53,8 +54,9 @@ def open_bound(
     version: Mapping[str, Any] | None = None,
     public: Iterable[str] = (),
     form: str | None = None,
+    append_only: bool = False,
     **settings: Any,
 ) -> Account:
     """Open an account for one table, bound with its columns, whose releases may go to ``output``."""
-    binding = bound(table, columns, version=version, public=public, form=form)
+    binding = bound(table, columns, version=version, public=public, form=form, append_only=append_only)
     return ledger.open_account(name, tables=[binding], outputs=[str(output)], **settings)

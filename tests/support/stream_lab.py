@@ -135,6 +135,7 @@ class StreamLab:
     changes: dict[str, Any] = field(default_factory=dict)
     url: str = ""
     output: str = ""
+    append_only: bool = True
 
     def __post_init__(self) -> None:
         self.url = self.url or f"sqlite:///{self.folder}/ledger.db"
@@ -148,7 +149,7 @@ class StreamLab:
         ledger.open_account(
             "people",
             epsilon="3",
-            tables=[bound(TABLE)],
+            tables=[bound(TABLE, append_only=self.append_only)],
             outputs=[self.output],
             unit=self.request.unit,
             neighbours=self.request.neighbours,
