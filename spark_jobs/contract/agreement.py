@@ -10,6 +10,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.store.objects import require_store
 from spark_jobs.contract.values import Frozen
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
@@ -38,6 +39,11 @@ class Server(Participant):
     """
 
     folder: Annotated[str, Field(min_length=1, max_length=1000)]
+
+    @model_validator(mode="after")
+    def _in_a_store(self) -> Self:
+        require_store(self.folder, what="folder")
+        return self
 
 
 class Agreement(Frozen):

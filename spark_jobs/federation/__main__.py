@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,7 @@ def _join(given: argparse.Namespace) -> None:
     registration = Registration(agreement=agreement, account=given.account, receipts=given.receipts)
     folder = {FEDERATIONS_VARIABLE: given.folder or os.environ.get(FEDERATIONS_VARIABLE, "")}
     name = Federation(name=given.name).name
+    _require_unregistered(folder, agreement, text)
     _write_new(registered_file(folder, name, "keys"), text, mode=0o600)
     _write_new(registered_file(folder, name, "json"), registration.model_dump_json(indent=2), mode=0o644)
     role = f"server {owner}" if given.account is None else f"silo {owner}, account {given.account},"
@@ -85,6 +86,16 @@ def _join(given: argparse.Namespace) -> None:
         f"silos: {', '.join(member.name for member in agreement.silos)}; "
         f"servers: {', '.join(server.name for server in agreement.servers)}\n"
     )
+
+
+def _require_unregistered(folder: Mapping[str, str], agreement: Agreement, keys: str) -> None:
+    """Reject an agreement that these keys have: whether two accounts' counts are equal would be an exact answer."""
+    for path in sorted(registered_file(folder, "*", "keys").parent.glob("*.keys")):
+        if path.read_text() == keys and Registration.read(folder, path.stem).agreement == agreement:
+            raise InvalidRequest(
+                "agreement", requirement=f"must be registered once, and is as {path.stem}",
+                remedy="use that name, or agree on a new session",
+            )  # fmt: skip
 
 
 def _write_new(path: Path, text: str, *, mode: int) -> None:

@@ -20,22 +20,22 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from spark_jobs.arrays import UInt64Array
 from spark_jobs.federation.additive import Share
 from spark_jobs.federation.agreement import Keys
+from spark_jobs.federation.messages import Header
 
 
-def derived_key(keys: Keys, purpose: str, *, agreement: str, turn: int, vectors: Iterable[Share]) -> bytes:
-    """32 bytes for one purpose in one round of one agreement, and for these vectors.
+def derived_key(keys: Keys, purpose: str, *, header: Header, vectors: Iterable[Share]) -> bytes:
+    """32 bytes for one purpose in one round of one agreement, on the round's terms, and for these vectors.
 
     Args:
         keys: whose secret the bytes depend on.
         purpose: no two uses share one.
-        agreement: its hash.
-        turn: the round.
+        header: of a message of the round; its agreement, round, shape, epsilon and sensitivity count.
         vectors: residues that the bytes depend on.
     """
     digest = hashlib.sha256()
     for vector in vectors:
         digest.update(json.dumps(vector.shape).encode() + vector.astype("<u8").tobytes())
-    bound = json.dumps([purpose, agreement, turn, digest.hexdigest()]).encode()
+    bound = json.dumps([purpose, header.agreement, header.turn, header.terms, digest.hexdigest()]).encode()
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=bound).derive(keys.encryption.private_bytes_raw())
 
 

@@ -110,10 +110,12 @@ class Silo(_Meeting):
             shape=values.shape,
             epsilon=plain(exact_decimal(epsilon)),
             l1_sensitivity=l1_sensitivity,
-            tag=self._derived("tag", turn, values).hex(),
         )
-        masks = DerivedWords(self._derived("masks", turn, values))
-        shares = split(values, servers=len(self.agreement.servers), noise=masks)
+        tag, masks = (
+            derived_key(self.keys, purpose, header=header, vectors=[residues(values)]) for purpose in ("tag", "masks")
+        )
+        header = replace(header, tag=tag.hex())
+        shares = split(values, servers=len(self.agreement.servers), noise=DerivedWords(masks))
         for server, share in zip(self.agreement.servers, shares, strict=True):
             sealed = replace(header, recipient=server.name)
             payload = encrypt(share, recipient=server, context=context(sealed))
@@ -141,9 +143,6 @@ class Silo(_Meeting):
                 self._answer(server, turn, kinds=("end",))
         except MessageRejected as problem:
             raise FederationFailed(str(problem)) from None
-
-    def _derived(self, purpose: str, turn: int, values: Int64Array) -> bytes:
-        return derived_key(self.keys, purpose, agreement=self.agreement.sha256, turn=turn, vectors=[residues(values)])
 
     def _require_same(self, server: Server, header: Header) -> None:
         """Reject an earlier attempt's share of another vector: the shares of two vectors do not fit together."""
@@ -304,19 +303,17 @@ class Summing(_Meeting):
             colluding=self.agreement.colluding,
         )
         receipt, key = (
-            derived_key(self.keys, purpose, agreement=header.agreement, turn=header.turn, vectors=shares)
-            for purpose in ("receipt", "noise")
+            derived_key(self.keys, purpose, header=header, vectors=shares) for purpose in ("receipt", "noise")
         )
         self._require_unsummed(header, receipt)
         return add([*shares, residues(law.draw(header.shape, noise=DerivedWords(key)))])
 
     def _require_unsummed(self, header: Header, receipt: bytes) -> None:
-        """Reject the shares if this server has summed others in this round, whatever has become of that sum."""
+        """Reject the shares if this server has summed others in this round, or on other terms."""
         store = open_store(self.receipts)
         uri = f"{self.receipts.rstrip('/')}/{header.agreement}/{header.turn}"
-        content = receipt + repr(header.terms).encode()
-        store.create(uri, content)
-        if store.read(uri) != content:
+        store.create(uri, receipt)
+        if store.read(uri) != receipt:
             raise MessageRejected(f"round {header.turn} has been summed from other shares; begin a new session")
 
 

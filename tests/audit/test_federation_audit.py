@@ -1,17 +1,25 @@
 """Noise from several contributors, with and without the faults of a federation: exact losses, and published sums."""
 
 import math
+import tempfile
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from spark_jobs.federation import derived, exchange
+from spark_jobs.federation.additive import residues
+from spark_jobs.federation.agreement import Keys
+from spark_jobs.federation.derived import DerivedWords
+from spark_jobs.federation.messages import Header
 from spark_jobs.federation.noise_shares import NoiseShare
 from spark_jobs.federation.ustat import Masked, Servers
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.suites.audit import ADDED, ExactAudit, Fault, SampledAudit
 from tests.support.audit import log_ratio
+from tests.support.federated import SERVERS, SILOS, exchanged, seen_by
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -91,5 +99,102 @@ class TestPublishedSums(SampledAudit):
             way = self.mechanisms[mechanism](noise)
             released = way.noisy_sum(vectors, epsilon=epsilon, l1_sensitivity=1).reshape(count, 2)
             return log_ratio(released, larger, table, 1.0)
+
+        return run, larger, table
+
+
+TABLES = dict(zip(SILOS, (np.array([3, 5]), np.array([0, 2]), np.array([7, 1])), strict=True))
+STRANGER = Keys.generate()
+"""Keys of nobody who takes part."""
+
+
+def sums_with(change):
+    """A patch of the law of the noise that servers between machines add; ``change`` takes and returns its fields."""
+    return lambda monkeypatch: monkeypatch.setattr(exchange, "NoiseShare", lambda **law: NoiseShare(**change(law)))
+
+
+def without_noise(monkeypatch):
+    monkeypatch.setattr(exchange.NoiseShare, "draw", lambda share, shape, *, noise: np.zeros(shape, np.int64))
+
+
+class TestSumsBetweenMachines(SampledAudit):
+    """What one of two servers knows of a person in two silos: the published sum without its own share of the noise."""
+
+    mechanisms = ("sum seen by a colluding server",)
+    relations = (ADDED,)
+    claimed, at_least, quick, thorough = EPSILON, 0.3, 12_000, 40_000
+    faults = {
+        "noise left out": Fault(patch=without_noise),
+        "half the noise": Fault(patch=sums_with(lambda law: {**law, "epsilon": 2 * Decimal(law["epsilon"])})),
+        "silos of one person forgotten": Fault(patch=sums_with(lambda law: {**law, "l1_sensitivity": 1})),
+        "colluding servers counted": Fault(patch=sums_with(lambda law: {**law, "colluding": 0})),
+    }
+
+    def source(self, fault):
+        return None
+
+    def mechanism(self, mechanism, relation, noise):
+        table = sum(TABLES.values())
+        larger = table + np.array([2, 0])
+
+        def run(exact, count):
+            [[more, _]] = [(exact - table) // 2]
+            vectors = {name: np.tile(vector, (count, 1)) for name, vector in TABLES.items()}
+            for name in SILOS[:2]:
+                vectors[name][:, 0] += more
+            with tempfile.TemporaryDirectory() as folder:
+                total, agreement, keys = exchanged(vectors, Path(folder), silos_per_person=2)
+                _, own_noise = seen_by(SERVERS[0], agreement, keys)
+            return log_ratio(total - own_noise.view(np.int64), larger, table, 2.0)
+
+        return run, larger, table
+
+
+def shares_in_the_clear(monkeypatch):
+    def split(vector, *, servers, noise):
+        return (residues(vector), *[np.zeros(vector.shape, np.uint64)] * (servers - 1))
+
+    monkeypatch.setattr(exchange, "split", split)
+
+
+def masks_of_nobody(monkeypatch):
+    original = exchange.derived_key
+    monkeypatch.setattr(exchange, "derived_key", lambda keys, purpose, **more: original(STRANGER, purpose, **more))
+
+
+class TestSharesBetweenMachines(SampledAudit):
+    """A server that guesses a silo's counts, and makes shares of them with keys that it has: no share tells it more."""
+
+    mechanisms = {f"shares seen by server {name}": name for name in SERVERS}
+    relations = (ADDED,)
+    claimed, quick, thorough = 0, 2000, 4000
+    kept = "all"
+    faults = {
+        "shares in the clear": Fault(patch=shares_in_the_clear, mechanisms=["shares seen by server one"]),
+        "masks without a secret": Fault(patch=masks_of_nobody),
+    }
+
+    def source(self, fault):
+        return None
+
+    def mechanism(self, mechanism, relation, noise):
+        server = self.mechanisms[mechanism]
+        table = TABLES["north"]
+        larger = table + np.array([1, 0])
+
+        def run(exact, count):
+            vectors = {name: np.tile(vector, (count, 1)) for name, vector in TABLES.items()}
+            vectors["north"] = np.tile(exact, (count, 1))
+            with tempfile.TemporaryDirectory() as folder:
+                _, agreement, keys = exchanged(vectors, Path(folder))
+                seen, _ = seen_by(server, agreement, keys)
+            guess = np.tile(larger, (count, 1))
+            header = Header(
+                agreement=agreement.sha256, kind="share", turn=0, sender="north", recipient=server,
+                shape=guess.shape, epsilon="1", l1_sensitivity=1,
+            )  # fmt: skip
+            key = derived.derived_key(STRANGER, "masks", header=header, vectors=[residues(guess)])
+            guessed = exchange.split(guess, servers=len(SERVERS), noise=DerivedWords(key))[SERVERS.index(server)]
+            return -np.abs((seen["north"] - guessed).view(np.int64).astype(float)).sum(axis=1)
 
         return run, larger, table

@@ -118,7 +118,7 @@ def test_what_was_not_registered_is_refused_and_nothing_is_charged(lab: Lab, fed
 
 def test_a_federation_is_registered_for_one_account(lab: Lab, federation: Path) -> None:
     lab.open_account("others", "file:///lake/others")
-    join(federation, "others", name="clinics")
+    join(federation, "others", name="clinics", silo="south")
     with pytest.raises(InvalidRequest, match="must be registered for account people, and is for others"):
         lab.release(request=make_request(lab.output, federation="clinics"))
 
@@ -164,15 +164,25 @@ def test_a_draft_that_no_ledger_pays_shares_nothing(lab: Lab, federation: Path) 
     [
         (["join", "AGREEMENT", "--name", "../up", "--account", "a", "--keys", "KEYS"], "name: got '../up'"),
         (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "SERVER"], "must be those of a silo"),
-        (["join", "AGREEMENT", "--name", "hospitals", "--account", "a", "--keys", "KEYS"], "File exists"),
+        (["join", "AGREEMENT", "--name", "hospitals", "--account", "a", "--keys", "OTHERS"], "File exists"),
+        (
+            ["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "KEYS"],
+            "must be registered once",
+        ),
+        (["agree", "REQUEST", "--session", "s", "--silo", "SILO", "--server", "PUBLIC=gs://x"], "folder: got"),
         (["agree", "REQUEST", "--session", "s", "--silo", "AGREEMENT", "--server", "x=y"], "name: is required"),
     ],
 )
 def test_wrong_commands_end_in_one_line(
     lab: Lab, federation: Path, command: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = {"AGREEMENT": "agreement.json", "KEYS": "north.private", "SERVER": "one.private", "REQUEST": "request.json"}
-    assert main([str(federation / files[word]) if word in files else word for word in command]) in (1, 2)
+    files = {
+        "AGREEMENT": "agreement.json", "KEYS": "north.private", "OTHERS": "south.private", "SERVER": "one.private",
+        "REQUEST": "request.json", "SILO": "north.public", "PUBLIC": "one.public",
+    }  # fmt: skip
+    for word, name in files.items():
+        command = [part.replace(word, str(federation / name)) if word in part else part for part in command]
+    assert main(command) in (1, 2)
     told = capsys.readouterr().err
     assert message in told
     assert told.count("\n") == 1
