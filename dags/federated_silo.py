@@ -8,6 +8,7 @@ store. Here the silos are insurance plans, whose person-years of the RAND Health
 from airflow.sdk import DAG, task
 
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
+from dp_operators.sensors.budget import PrivacyBudgetSensor
 from examples.demo import setting
 
 with DAG(
@@ -23,6 +24,14 @@ with DAG(
         """Write this silo's table and open its account, which exist already in production."""
         setting.prepare_silo()
 
+    budget = PrivacyBudgetSensor(
+        task_id="budget",
+        account=setting.SILO_ACCOUNT,
+        epsilon=setting.EPSILON,
+        on_exhausted="fail",
+        release_task_id="release",
+        federation=setting.FEDERATION,
+    )
     release = ReleaseDiagnosticsOperator(
         task_id="release",
         account=setting.SILO_ACCOUNT,
@@ -36,4 +45,4 @@ with DAG(
         runner=setting.RUNNER,
     )
 
-    prepare() >> release
+    prepare() >> budget >> release

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.keys import deployment_name, release_key
+from dp_operators.operators.keys import charged_key
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, plain
 
@@ -36,9 +36,10 @@ class PrivacyBudgetNotifier(BaseNotifier):
         at: the fractions of the cap that cause a notification, each above 0 and at most 1.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
+        federation: the federation that the task names, if it names one; templated.
     """
 
-    template_fields: Sequence[str] = ("account", "privacy_ledger_conn_id", "deployment")
+    template_fields: Sequence[str] = ("account", "privacy_ledger_conn_id", "deployment", "federation")
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class PrivacyBudgetNotifier(BaseNotifier):
         at: Sequence[object] = ("0.8", "1"),
         privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
         deployment: str | None = None,
+        federation: str | None = None,
     ) -> None:
         super().__init__()
         self.account = account
@@ -55,13 +57,16 @@ class PrivacyBudgetNotifier(BaseNotifier):
         self.at = tuple(sorted(_part(value) for value in at))
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
         self.deployment = deployment
+        self.federation = federation
 
     def notify(self, context: Context) -> None:
         """Send a line for each fraction of the cap that the task's release has passed."""
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         with closing(hook.get_ledger()) as ledger:
-            key = release_key(context, deployment=deployment_name(self.deployment, hook))
-            charge = ledger.find_charge(self.account, str(key))
+            key = charged_key(
+                context, hook, account=self.account, federation=self.federation, deployment=self.deployment
+            )
+            charge = ledger.find_charge(self.account, key)
             lines = [] if charge is None else self._passed(ledger, charge)
         for line in lines:
             self.send(line)

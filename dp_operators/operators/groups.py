@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 Notify = Callable[[str], object]
-OF_SENSOR = ("account", "epsilon", "delta", "blocks", "allotment", "privacy_ledger_conn_id", "deployment")
+OF_SENSOR = ("account", "epsilon", "delta", "blocks", "allotment", "privacy_ledger_conn_id", "deployment", "federation")
 """The parameters of the release that its sensor has too."""
 
 
@@ -90,6 +90,7 @@ def release_tasks(
             at=alert_at,
             privacy_ledger_conn_id=connection,
             deployment=release.get("deployment"),
+            federation=release.get("federation"),
         )
     task = operator(**{"task_id": "release", **on_failure, **on_success, **release})
     shared = {name: release[name] for name in OF_SENSOR if release.get(name) is not None}

@@ -66,6 +66,35 @@ def release_key(context: Context, *, deployment: str, task_id: str | None = None
     )
 
 
+def charged_key(
+    context: Context,
+    hook: PrivacyLedgerHook,
+    *,
+    account: str,
+    federation: str | None = None,
+    deployment: str | None = None,
+    task_id: str | None = None,
+) -> str:
+    """The key under which a ledger has the charge of a task's release: a federation's is that of its agreement.
+
+    Args:
+        context: of the task instance.
+        hook: of the ledger.
+        account: the one that pays.
+        federation: the name of the federation in which the task releases, if any.
+        deployment: as for ``deployment_name``.
+        task_id: as for ``release_key``.
+
+    Raises:
+        InvalidRequest: the federation is not registered here for the account.
+    """
+    if not federation:
+        return str(release_key(context, deployment=deployment_name(deployment, hook), task_id=task_id))
+    from dp_operators.releasing.federations import federated_key, registered_agreement
+
+    return federated_key(registered_agreement(federation, account))
+
+
 def deployment_name(given: str | None, hook: PrivacyLedgerHook) -> str:
     """The deployment's name in release keys.
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from spark_jobs.contract.agreement import Agreement
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.federation import Registration
+from spark_jobs.contract.federation import Federation, Registration
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.table_request import TableRequest
 
@@ -26,20 +27,35 @@ def with_federation(request: ReleaseRequest, environ: Mapping[str, str] = os.env
     federation = request.federation
     if federation is None:
         return request
-    registered = Registration.read(environ, federation.name)
-    if registered.account != request.account:
-        raise InvalidRequest(
-            "federation", value=federation.name,
-            requirement=f"must be registered for account {request.account}, and is for {registered.account}",
-            remedy="name that account, or have the federation registered for this one",
-        )  # fmt: skip
-    if federation.agreement not in (None, registered.agreement):
+    agreement = registered_agreement(federation.name, request.account, environ)
+    if federation.agreement not in (None, agreement):
         raise InvalidRequest(
             "federation.agreement", requirement="is what the administrator has registered in a charged request",
             remedy="give the federation's name alone",
         )  # fmt: skip
-    completed = federation.model_copy(update={"agreement": registered.agreement})
+    completed = federation.model_copy(update={"agreement": agreement})
     return request.model_copy(update={"federation": completed})
+
+
+def registered_agreement(name: str, account: str | None, environ: Mapping[str, str] = os.environ) -> Agreement:
+    """The agreement that is registered under a name for an account.
+
+    Raises:
+        InvalidRequest: the federation is not registered, or for another account.
+    """
+    registered = Registration.read(environ, Federation(name=name).name)
+    if registered.account != account:
+        raise InvalidRequest(
+            "federation", value=name,
+            requirement=f"must be registered for account {account}, and is for {registered.account}",
+            remedy="name that account, or have the federation registered for this one",
+        )  # fmt: skip
+    return registered.agreement
+
+
+def federated_key(agreement: Agreement) -> str:
+    """The key of the release that an agreement is for."""
+    return f"federated/{agreement.sha256}"
 
 
 def key_of(request: TableRequest, key: object) -> str:
@@ -47,4 +63,4 @@ def key_of(request: TableRequest, key: object) -> str:
     federation = request.federation if isinstance(request, ReleaseRequest) else None
     if federation is None or federation.agreement is None:
         return str(key)
-    return f"federated/{federation.agreement.sha256}"
+    return federated_key(federation.agreement)

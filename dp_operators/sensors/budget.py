@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.errors import LedgerUnreachable, as_airflow_errors
 from dp_operators.operators.intervals import blocks_of_run
-from dp_operators.operators.keys import deployment_name, release_key
+from dp_operators.operators.keys import charged_key
 from dp_operators.triggers.budget import NEVER, PAYS, REFUSED, UNREACHABLE, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
@@ -60,6 +60,8 @@ class PrivacyBudgetSensor(BaseSensorOperator):
             downstream tasks. A cost above the cap itself always fails, unless it is skipped.
         release_task_id: full id of the release task in the same DAG. If its release has a charge already, the sensor
             passes, so that a cleared run gets the release that it has paid for, whatever budget is left.
+        federation: the federation that the release task names; templated. Its release has one charge in this ledger,
+            whichever task or run asks for it, and the sensor passes if that is there.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
         deferrable: wait in the triggerer, which only reads the ledger, without occupying a worker.
@@ -67,7 +69,8 @@ class PrivacyBudgetSensor(BaseSensorOperator):
     Raises:
         InvalidRequest: on construction: ``on_exhausted`` is unknown, or ``soft_fail``, ``never_fail`` or
             ``silent_fail`` is set; each would hide a failed budget check.
-        AirflowFailException: the account does not exist, or it cannot pay and waiting is not wanted or cannot help.
+        AirflowFailException: the account does not exist, the federation is not registered for it, or it cannot pay and
+            waiting is not wanted or cannot help.
         AirflowSkipException: the account cannot pay, and ``on_exhausted`` is ``skip``.
         AirflowException: the ledger cannot be reached.
     """
@@ -79,6 +82,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         "blocks",
         "allotment",
         "release_task_id",
+        "federation",
         "privacy_ledger_conn_id",
         "deployment",
     )
@@ -94,6 +98,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         allotment: str | None = None,
         on_exhausted: Literal["wait", "fail", "skip"] = "wait",
         release_task_id: str | None = None,
+        federation: str | None = None,
         privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
         deployment: str | None = None,
         deferrable: bool = False,
@@ -108,6 +113,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         self.deferrable = deferrable
         self.on_exhausted = on_exhausted
         self.release_task_id = release_task_id
+        self.federation = federation
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
         self.deployment = deployment
         require_on_exhausted(on_exhausted)
@@ -181,9 +187,11 @@ class PrivacyBudgetSensor(BaseSensorOperator):
         from dp_operators.releasing.affordability import AffordabilityCheck
 
         key = ""
-        if self.release_task_id:
-            deployment = deployment_name(self.deployment, hook)
-            key = str(release_key(context, deployment=deployment, task_id=self.release_task_id))
+        if self.release_task_id or self.federation:
+            key = charged_key(
+                context, hook, account=self.account, federation=self.federation, deployment=self.deployment,
+                task_id=self.release_task_id,
+            )  # fmt: skip
         blocks = (self.blocks,) if isinstance(self.blocks, str) else tuple(self.blocks)
         return AffordabilityCheck(
             account=self.account,

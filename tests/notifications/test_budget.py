@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.notifications.budget import PrivacyBudgetNotifier, used
 from dp_operators.operators.keys import release_key
+from dp_operators.releasing.federations import federated_key
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.federation import FEDERATIONS_VARIABLE, Registration
 from tests.support.airflow import make_context
+from tests.support.federated import prepare
 
 
 def told_after(ledger: PrivacyLedger, *costs: str, **settings: Any) -> list[list[str]]:
@@ -54,6 +58,19 @@ def test_it_changes_nothing_and_says_nothing_of_other_tasks(airflow_ledger: Priv
     PrivacyBudgetNotifier(account="visits", notify=lines.append).notify(make_context())
     assert lines == []
     assert airflow_ledger.head() == head
+
+
+def test_a_federated_release_is_found_by_its_agreement(
+    airflow_ledger: PrivacyLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement, _ = prepare(tmp_path)
+    (tmp_path / "hospitals.json").write_text(Registration(agreement=agreement, account="visits").model_dump_json())
+    monkeypatch.setenv(FEDERATIONS_VARIABLE, str(tmp_path))
+    airflow_ledger.open_account("visits", epsilon="1")
+    airflow_ledger.reserve("visits", release=federated_key(agreement), epsilon="0.9")
+    lines: list[str] = []
+    PrivacyBudgetNotifier(account="visits", notify=lines.append, federation="hospitals").notify(make_context())
+    assert lines == ["account visits is past 80% of its privacy budget: 90% is spent"]
 
 
 def test_line_goes_to_the_log_by_default(airflow_ledger: PrivacyLedger, capfd: pytest.CaptureFixture[str]) -> None:

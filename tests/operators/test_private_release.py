@@ -114,18 +114,19 @@ class TestGroup:
         with DAG("dag", schedule=None) as dag:
             private_release_group(
                 "churn", operator=RocCurveOperator, method="tree", on_exhausted="skip", alert=told.append,
-                sensor={"poke_interval": 5}, **given,
+                sensor={"poke_interval": 5}, federation="hospitals", **given,
             )  # fmt: skip
         budget, release, verify = (dag.task_dict[f"churn.{name}"] for name in ("budget", "release", "verify"))
         assert isinstance(budget, PrivacyBudgetSensor)
         assert isinstance(release, RocCurveOperator)
         assert isinstance(verify, VerifyReleaseOperator)
         assert (budget.release_task_id, budget.on_exhausted, budget.poke_interval) == ("churn.release", "skip", 5)
-        assert (budget.account, budget.epsilon) == ("visits", "1")
+        assert (budget.account, budget.epsilon, budget.federation) == ("visits", "1", "hospitals")
         assert release.upstream_task_ids == {"churn.budget"}
         assert verify.upstream_task_ids == {"churn.release"}
         [warn] = release.on_success_callback  # type: ignore[misc]
         assert isinstance(warn, PrivacyBudgetNotifier)
+        assert warn.federation == "hospitals"
         [fail] = verify.on_failure_callback  # type: ignore[misc]
         fail({"ti": SimpleNamespace(task_id="churn.verify", dag_id="dag", run_id="r1")})
         assert told == ["task churn.verify of DAG dag failed in run r1; its log says why"]

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,9 +27,12 @@ from dp_operators.operators.errors import LedgerUnreachable
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import release_key
 from dp_operators.releasing.affordability import Affordability
+from dp_operators.releasing.federations import federated_key
 from dp_operators.sensors.budget import PrivacyBudgetSensor
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.federation import FEDERATIONS_VARIABLE, Registration
 from tests.support.airflow import make_context
+from tests.support.federated import prepare
 
 Connect = Callable[..., None]
 
@@ -183,6 +187,56 @@ class TestRepeated:
     def test_does_not_pass_for_a_charge_that_is_burnt(self, airflow_ledger: PrivacyLedger) -> None:
         airflow_ledger.burn(self.charged(airflow_ledger))
         assert poke(release_task_id="release") is False
+
+
+class TestFederated:
+    """A federated release has its agreement's key: one charge, whichever task or run asks."""
+
+    @pytest.fixture
+    def key(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_ledger: PrivacyLedger) -> str:
+        agreement, _ = prepare(tmp_path)
+        text = Registration(agreement=agreement, account="visits").model_dump_json()
+        (tmp_path / "hospitals.json").write_text(text)
+        monkeypatch.setenv(FEDERATIONS_VARIABLE, str(tmp_path))
+        airflow_ledger.open_account("visits", epsilon="1.5")
+        return federated_key(agreement)
+
+    def test_waits_for_the_budget_and_passes_once_it_is_charged(self, airflow_ledger: PrivacyLedger, key: str) -> None:
+        assert poke(federation="hospitals") is True
+        earlier = airflow_ledger.reserve("visits", release="earlier", epsilon="1")
+        assert poke(federation="hospitals", release_task_id="release") is False
+        airflow_ledger.void(earlier.id)
+        airflow_ledger.reserve("visits", release=key, epsilon="1")
+        assert poke(federation="hospitals") is True
+        assert poke(federation="hospitals", release_task_id="release") is True
+        assert poke(release_task_id="release") is False
+        assert airflow_ledger.remaining("visits").epsilon == Decimal("0.5")
+
+    def test_a_burnt_charge_is_not_there(self, airflow_ledger: PrivacyLedger, key: str) -> None:
+        airflow_ledger.burn(airflow_ledger.reserve("visits", release=key, epsilon="1").id)
+        assert poke(federation="hospitals") is False
+
+    def test_the_trigger_asks_for_the_same_key(self, key: str) -> None:
+        fields = sensor(federation="hospitals")._serializable_check(make_context(task_id="budget"))
+        assert fields["key"] == key
+
+    @pytest.mark.parametrize(
+        ("fields", "line"),
+        [
+            ({"federation": "clinics"}, "federation: got 'clinics'; must be one that the administrator"),
+            ({"federation": "../up"}, "name: got '../up'"),
+            (
+                {"federation": "hospitals", "account": "others"},
+                "must be registered for account others",
+            ),
+        ],
+    )
+    def test_one_that_is_not_registered_for_the_account_fails(
+        self, airflow_ledger: PrivacyLedger, key: str, fields: dict[str, str], line: str
+    ) -> None:
+        airflow_ledger.open_account("others", epsilon="1.5")
+        with pytest.raises(AirflowFailException, match=line):
+            poke(**fields)
 
 
 class TestFailsClosed:
