@@ -45,6 +45,8 @@ PAGES = [
 ]
 BLOCKS = [block for page in PAGES for block in code_blocks(page)]
 LANGUAGES = {"bash", "diff", "json", "python", "sql", "text", "yaml"}
+FILES = ("--filename", "--values", "--file=docker/kubernetes/database.sql")
+"""Options of programs that are not ours, which name files of ours."""
 FOLLOWED = "docs/contributing/adding-a-diagnostic.md"
 """Its Python is that of files, which ``test_adding_a_diagnostic.py`` makes and runs."""
 ELSEWHERE = "budget_role.py"
@@ -244,6 +246,11 @@ def check_command(command: list[str]) -> None:
         assert all((ROOT / file).is_file() for file in files), command
     elif program == "airflow":
         assert arguments[0] in ("connections", "providers"), command
+    elif program in ("kubectl", "helm", "psql"):
+        files = [word.partition("=")[2] or arguments[i + 1] for i, word in enumerate(arguments) if word in FILES]
+        assert all((ROOT / file).is_file() for file in files), command
+    elif program == "pg_restore":
+        assert "--exit-on-error" in arguments, command
     elif program == "pip":
         assert arguments[0] == "install", command
     elif program.startswith(".venv/bin/"):

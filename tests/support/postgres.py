@@ -45,6 +45,16 @@ class PostgresServer:
             found = connection.execute(statement)
             return found.fetchall() if found.description else []
 
+    @property
+    def programs(self) -> str:
+        """The folder of ``psql``, ``pg_dump`` and other clients of the server's own version."""
+        return str(self._server.bin_path)
+
+    def ask_for_passwords(self) -> None:
+        """From the next start on, ask whoever comes over TCP for a password."""
+        rules = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+        (Path(self._server.pgdata) / "pg_hba.conf").write_text(rules)
+
     def stop_hard(self) -> None:
         """Stop as a crash does: without a checkpoint, without asking anybody."""
         self._control("stop", "-m", "immediate")
