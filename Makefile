@@ -63,13 +63,13 @@ verify: $(STAMP) ## the rest of what CI runs: kills, storms, simulations of cove
 	$(BIN)/python -m pytest $(PARALLEL) -m "verify"
 
 audit: $(STAMP) ## the long privacy audits, and their table of results
-	DP_AUDIT=long DP_AUDIT_TABLE=docs/contributing/audit-results.md $(BIN)/python -m pytest -o timeout=7200 tests/audit
+	DP_AUDIT=long DP_AUDIT_TABLE=docs/contributing/audit-results.md $(BIN)/python -m pytest -o timeout=7200 $(or $(FILES),tests/audit)
 
-storm: $(STAMP) ## what soak repeats: the ledger under 32 processes of 500 operations and random kills, ten runs on each database
-	$(BIN)/python -m pytest -m "soak" -o timeout=7200
+storm: $(STAMP) ## what soak repeats: storms on the ledger, kills of streams and of federated releases; FILES=... for some
+	$(BIN)/python -m pytest -m "soak" -o timeout=7200 $(FILES)
 
-soak: $(STAMP) ## hours: storm, audit, images, the tests under each Python; results go to docs/contributing/soak-results.md
-	$(BIN)/python -m tests.soak
+soak: $(STAMP) ## hours, in parts: storm, audit, images, each Python; PARTS=... for some; results go to docs/contributing/soak-results.md
+	$(BIN)/python -m tests.soak $(PARTS)
 
 bench: $(STAMP) ## speed and accuracy benchmarks
 	$(BIN)/python -m benchmarks

@@ -217,9 +217,10 @@ def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
 
 
 def fraction_spent(limits: Limits, spent: Budget) -> Decimal:
-    """The fraction of the limits that is spent, by the amount that is exhausted first.
+    """The fraction of the limits that is spent.
 
-    Where either of two sums may fit, the smaller fraction counts.
+    Of an account with limits on epsilon and on rho, charges need to fit only one of the two, so the smaller fraction
+    counts; delta is a limit of its own, so the larger of that fraction and delta's is the result.
     """
     ways = [
         amount / limit

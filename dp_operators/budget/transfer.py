@@ -76,7 +76,12 @@ def move(source: PrivacyLedger, target: PrivacyLedger, *, actor: str) -> Head:
     _database(target).alone(lambda connection: _write(connection, contents, target.name))
     target.thaw(actor=actor, reason=f"moved from {source.name}"[:500])
     if not target.verify():
-        raise InvalidRequest("to", value=target.name, requirement="is not sound", remedy="drop it and move again")
+        raise InvalidRequest(
+            "to",
+            value=target.name,
+            requirement="must verify after the copy, and does not",
+            remedy="drop it and move again",
+        )
     return target.head()
 
 

@@ -25,7 +25,7 @@ class RowSummation(Protocol):
         ...
 
     def key(self, statistic: Any, *inputs: Column) -> Column:
-        """The vector of a row, or its packed key; null for a row that does not count."""
+        """A column that holds each row's vector, or its packed key; null for a row that does not count."""
         ...
 
     def sums(self, statistic: Any, rows: DataFrame, key: str) -> Any:

@@ -206,7 +206,7 @@ def always_rises(*names: str) -> ResultCheck:
 
 
 def counts_up(*names: str) -> ResultCheck:
-    """Every number is the previous one, or one more."""
+    """Every number equals the one before it, or exceeds it by 1."""
     return _steps(names, "goes up by 0 or 1 at a time", lambda right, left: right - left in (0, 1))
 
 

@@ -78,7 +78,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 
 
 def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The names of the fields of the part of ``model`` that an error's location leads to."""
+    """The field names of the part of ``model`` at ``path``, the location of an error."""
     parts: list[type[BaseModel]] = [model]
     for name in path:
         inner = [

@@ -253,7 +253,7 @@ def test_values_are_read_as_rows_are_counted():
         ({"epsilon": 0}, "epsilon: got '0'; must be above 0"),
         (
             {"find_bounds": "linear"},
-            "find_bounds: got 'linear'; must be linear or log, with counts on a logarithmic grid",
+            "find_bounds: got 'linear'; must be linear or log, for counts that were made on a logarithmic grid",
         ),
         ({"size_public": True}, "size_public: got True; needs neighbours replace_one"),
     ],

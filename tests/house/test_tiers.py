@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark.expression import Expression
 
-from tests.soak import Part, page, parts, row_of
+from tests.soak import Part, due, page, parts, row_of, rows_of
 from tests.support.repository import ROOT
 from tests.support.tiers import COLLECTED, ENGINES, group_of, rank
 
@@ -156,6 +156,9 @@ def test_engines_come_first_and_share_a_process() -> None:
     assert group_of(plain) == "tests/contract/test_layout.py"
 
 
+IMAGES, VERSION = parts(has=lambda name: True, user=0)[-4:-2]
+
+
 def soaked(part: Part, code: int, output: str) -> tuple[str, ...]:
     return row_of(part, lambda _: (code, output), dt.date(2026, 11, 22), "abc")
 
@@ -173,30 +176,34 @@ def test_soak_says_how_each_part_ended() -> None:
     assert soaked(images, 0, "never run")[2] == "not run: no buildah"
 
 
-def test_soak_replaces_the_row_of_its_part_and_keeps_the_others() -> None:
-    rows = {name: (name, "`x`", "done", "1", "2026-11-22", "abc", "here") for name in ("repetitions", "images")}
-    first = page(rows)
-    second = page({"images": ("images", "`x`", "failed with 2", "1", "2026-11-23", "abd", "there")}, first)
-    assert "| repetitions | `x` | done | 1 | 2026-11-22 | abc | here |" in second
-    assert "failed with 2" in second
-    assert second.count("| images |") == 1
-    assert page({}, second) == second
+def test_soak_goes_on_where_it_was() -> None:
+    done, failed = (soaked(part, code, "")[:6] for part, code in ((IMAGES, 0), (VERSION, 2)))
+    rows = {row[0]: (*row, "here") for row in (done, failed)}
+    whole = page(rows)
+    assert page({}, whole) == whole
+    assert rows_of(whole)["images"] == rows["images"]
+    left = [part.name for part in due([], whole, "abc".__eq__)]
+    assert "images" not in left
+    assert "Python 3.11" in left
+    assert "repetitions: storm" in left
+    # another commit begins anew, and a part that is named is run again
+    assert "images" in [part.name for part in due([], whole, "abd".__eq__)]
+    assert due(["images"], whole, "abc".__eq__) == [IMAGES]
+    again = page({"images": (*soaked(IMAGES, 2, ""), "there")}, whole)
+    assert "failed with 2" in " ".join(rows_of(again)["images"])
+    assert again.count("| images |") == 1
 
 
 def test_soak_has_every_part_and_says_what_a_machine_lacks() -> None:
-    bare = parts(find=lambda name: None, user=1000)
-    assert [part.name for part in bare] == [
-        "repetitions",
-        "long audits",
-        "images",
-        "Python 3.11",
-        "Python 3.12",
-        "Python 3.13",
-    ]
+    bare = parts(has=lambda name: False, user=1000)
+    names = [part.name for part in bare]
+    assert {"repetitions: storm", "repetitions: stream kills", "long audit: counts"} <= {*names}
+    assert names[-4:] == ["images", "Python 3.11", "Python 3.12", "Python 3.13"]
     assert {part.name: part.missing for part in bare}["images"] == "buildah, debootstrap, root"
-    assert not any(part.missing for part in parts(find=lambda name: name, user=0))
+    assert not any(part.missing for part in parts(has=lambda name: True, user=0))
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert {part.command[-1] for part in bare} <= set(targets)
+    assert all({*targets} & {*part.command} for part in bare)
+    assert all((ROOT / word.removeprefix("FILES=")).is_file() for part in bare for word in part.command if "=t" in word)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def segment_files(
 
 
 def steps_columns(request: StreamRequest, releases: StepReleases) -> dict[str, Column]:
-    """The released values, one row for each step and name."""
+    """The released values, one row for each state of each step."""
     count, names = releases.noisy.shape
     empty = np.full(releases.noisy.shape, np.nan)
     begins = np.datetime64(request.start.removesuffix("Z"), "us") + (

@@ -65,7 +65,8 @@ def private_cuts(
     """
     if grid.scale != LOG or scale not in (LINEAR, LOG):
         raise InvalidRequest(
-            "find_bounds", value=scale, requirement="must be linear or log, with counts on a logarithmic grid",
+            "find_bounds", value=scale,
+            requirement="must be linear or log, for counts that were made on a logarithmic grid",
             remedy="count the values with scale='log' between very wide bounds",
         )  # fmt: skip
     cost = meter.spend_share(SIZE_SHARE, label="number of rows")

@@ -134,7 +134,7 @@ def box(bounds: Bounds, bins: int) -> Box:
 
 
 def _cell(size: float) -> float:
-    """Width of the finest cells that reach to ``size`` units."""
+    """The width of a cell on the finest grid that covers values up to ``size``; both in units."""
     doublings = max(0, math.frexp(size)[1] - (math.frexp(size)[0] == 0.5)) if size > 0 else 0
     return 2.0**doublings / _RESOLUTION
 

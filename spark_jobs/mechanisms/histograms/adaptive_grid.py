@@ -65,7 +65,9 @@ class BlockParts:
 def adaptive_grid(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """Blocks, then parts of blocks by their noisy counts; epsilon-DP for the meter's remaining epsilon.
+    """Noisy counts of blocks, then of their parts, more of them where more was counted.
+
+    Epsilon-DP for what the meter has left.
 
     Sensitivity, cost and proof: see the module.
     """

@@ -50,7 +50,7 @@ THRESHOLD = 0.35
 def ahp(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """Clusters of cells by noisy counts, then a noisy total of each; epsilon-DP for the meter's remaining epsilon.
+    """Cells clustered by noisy counts, with a noisy total for each cluster; epsilon-DP for what the meter has left.
 
     Sensitivity and proof: see the module. Cost: a share of the budget for the clusters, the rest for their totals.
     """
@@ -90,10 +90,15 @@ def cluster_cells(noisy: Int64Array, *, threshold: float, variance: float) -> ND
 
 
 def best_cuts(values: FloatArray, repeats: NDArray[np.intp], variance: float) -> list[int]:
-    """The starts of the clusters of smallest cost, for ascending values that occur in ``repeats`` cells each.
+    """Where clusters of consecutive values begin if the sum of their costs is to be smallest.
 
-    Dynamic programming over the end of the last cluster. The queue holds, from left to right, the starts of a last
-    cluster that are best for some later end, each with the first end for which it is best.
+    Dynamic programming over the end of the last cluster. Each entry of the queue is a start of the last cluster, and
+    the first end from which on that start is the best one; later entries are for later ends.
+
+    Args:
+        values: ascending.
+        repeats: the number of cells that have each value.
+        variance: of the noise of a cluster's total.
     """
     cost = _cluster_cost(values, repeats, variance)
     size = values.size

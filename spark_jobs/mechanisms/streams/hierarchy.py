@@ -127,7 +127,7 @@ class HierarchyShape:
 
     @property
     def cuts(self) -> NDArray[np.intp]:
-        """The index of the first node of each level but the first, among all nodes."""
+        """Where each level but the first begins in the array of all nodes."""
         starts: NDArray[np.intp] = np.cumsum(self.sizes)[:-1]
         return starts
 

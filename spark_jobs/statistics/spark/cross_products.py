@@ -81,7 +81,11 @@ def sums_of_rows(df: DataFrame, row: str, design: Design) -> Int64Array:
 
 
 def table_rows(df: DataFrame, *, design: Design, label: str = "") -> tuple[DataFrame, str]:
-    """The rows of a table with a column for each feature, level and outcome of the design, and their column's name."""
+    """The rows of a table as vectors: a number for each feature, level and outcome of the design.
+
+    Returns:
+        A table with one column of vectors, and that column's name.
+    """
     terms = [number(_literally(df, feature.name), feature) for feature in design.features]
     for column in design.categorical:
         values = level_column(df, _quoted(column.column), column.column)
