@@ -29,7 +29,7 @@ POSITIVES = (100, 300, 1000, 3000)
 SIGNALS = (0.62, 0.80, 0.93)
 EPSILONS = ("0.5", "1", "2", "4")
 ROWS = (12_000, 80_000)
-_REFERENCE, _HALVINGS, _FURTHEST = 20_000, 25, 12.0
+_REFERENCE, _POPULATION, _HALVINGS, _FURTHEST = 20_000, 200_000, 25, 12.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,11 +64,14 @@ def drawn_table(random: np.random.Generator, *, positives: int, auc: float, shap
         low, high = (apart, high) if reached < auc else (low, apart)
     classes = latent(rows - positives), apart + wider * latent(positives)
     scores = np.concatenate([observed(places, random.random(places.size)) for places in classes])
+    epsilon = str(random.choice(EPSILONS))
+    # many more rows than a table has positives, so that the error of this area is small beside the table's
+    population = latent(_POPULATION), apart + wider * latent(_POPULATION)
     return ScoreTable(
         shape=shape,
         counts=ScoreCounts.from_arrays(np.arange(rows) >= rows - positives, expit(centre + width * scores)),
-        epsilon=str(random.choice(EPSILONS)),
-        population_auc=reached,
+        epsilon=epsilon,
+        population_auc=_area(*(observed(places, random.random(_POPULATION)) for places in population)),
     )
 
 
@@ -92,6 +95,6 @@ def _shape(
 
 
 def _area(negatives: FloatArray, positives: FloatArray) -> float:
-    ordered = np.sort(negatives)
+    ordered, positives = np.sort(negatives), np.sort(positives)  # a sorted search reads memory in order
     sides = (np.searchsorted(ordered, positives, side=side) for side in ("left", "right"))
     return float(sum(below.mean() for below in sides) / (2 * ordered.size))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -29,7 +30,7 @@ from spark_jobs.diagnostics import logistic_fit
 from spark_jobs.diagnostics._fits import intervals
 from spark_jobs.diagnostics.logistic_fit import passes
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics.cross_products import LATTICE
+from spark_jobs.statistics.cross_products import LATTICE, CrossProductCells, CrossProducts
 from spark_jobs.statistics.labelled_rows import Bounded, LabelledRowCells, LabelledRows, Levels
 
 EPSILONS = (0.5, 2.0, 10.0, 100.0, 1e6)
@@ -38,9 +39,12 @@ LARGEST_ERROR = 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of the law, its coefficients, and the maximum likelihood fit of its rows, intercepts first."""
+    """A table of the law, its coefficients, and the maximum likelihood fit of its rows, intercepts first.
 
-    rows: LabelledRows
+    ``labels`` are the outcomes of a table for linear fits, which ``likeliest`` fits by least squares.
+    """
+
+    rows: LabelledRows | CrossProducts
     matrix: FloatArray
     labels: FloatArray
     truth: FloatArray
@@ -63,7 +67,8 @@ def drawn_table(seed: int) -> Table:
     raise RuntimeError("the law gives no table")
 
 
-def _attempt(random: np.random.Generator) -> Table | None:
+def _design(random: np.random.Generator) -> tuple[dict[str, FloatArray], FloatArray, tuple[Any, ...], FloatArray]:
+    """Columns of the law; with a column of ones first, as a matrix; their bounds and levels; and slopes for them."""
     count = int(np.exp(random.uniform(np.log(2000), np.log(30_000))))
     numbers, factors = int(random.integers(1, 9)), [int(k) for k in random.integers(2, 6, random.integers(0, 3))]
     mixing = np.eye(numbers) + random.normal(size=(numbers, numbers)) * random.uniform()
@@ -88,20 +93,53 @@ def _attempt(random: np.random.Generator) -> Table | None:
     matrix = np.stack(parts, axis=1)
     slopes = random.normal(size=matrix.shape[1] - 1) / np.maximum(matrix[:, 1:].std(axis=0), 0.05)
     slopes *= random.uniform(0.2, 2.2) / max((matrix[:, 1:] @ slopes).std(), 1e-9)
+    return columns, matrix, (features, tuple(categorical)), slopes
+
+
+def _attempt(random: np.random.Generator) -> Table | None:
+    columns, matrix, (features, categorical), slopes = _design(random)
     line, rate = matrix[:, 1:] @ slopes, np.exp(random.uniform(np.log(0.03), np.log(0.5)))
     start = brentq(lambda level: expit(line + level).mean() - rate, -60, 60)
-    labels = (random.random(count) < expit(line + start)).astype(float)
+    labels = (random.random(line.size) < expit(line + start)).astype(float)
     try:
         fit = sm.Logit(labels, matrix).fit(disp=0, maxiter=60, warn_convergence=False)
     except Exception:
         return None
     if not np.isfinite(fit.bse).all() or fit.bse.max() > LARGEST_ERROR or not fit.mle_retvals["converged"]:
         return None
-    design = LabelledRowCells(features=features, categorical=tuple(categorical))
+    design = LabelledRowCells(features=features, categorical=categorical)
     return Table(
         rows=LabelledRows.from_arrays(columns, labels, design=design),
         matrix=matrix,
         labels=labels,
+        truth=np.array([start, *slopes]),
+        likeliest=fit.params,
+        errors=fit.bse,
+    )
+
+
+def drawn_linear(random: np.random.Generator) -> Table:
+    """A table with the same columns whose outcome is linear in them, and lies in bounds that it fills by 20 to 80%.
+
+    Errors have a standard deviation of 1; they are normal, skewed (gamma) or heavy-tailed (Student's t, 5 degrees).
+    """
+    columns, matrix, (features, categorical), slopes = _design(random)
+    shape, rows = random.choice(["normal", "skewed", "t"]), len(matrix)
+    errors = {
+        "skewed": lambda: random.gamma(2.0, size=rows) / np.sqrt(2) - np.sqrt(2),
+        "t": lambda: random.standard_t(5, rows) / np.sqrt(5 / 3),
+    }.get(str(shape), lambda: random.standard_normal(rows))()
+    start = random.normal()
+    outcome = start + matrix[:, 1:] @ slopes + errors
+    low, high = float(outcome.min()), float(outcome.max())
+    middle, reach = (low + high) / 2, (high - low) / (2 * random.uniform(0.2, 0.8))
+    bounds = Bounded(name="y", lower=round(middle - reach, 2), upper=round(middle + reach, 2))
+    design = CrossProductCells(features=features, categorical=categorical, outcome=bounds)
+    fit = sm.OLS(outcome, matrix).fit()
+    return Table(
+        rows=CrossProducts.from_arrays(columns, outcome, design=design),
+        matrix=matrix,
+        labels=outcome,
         truth=np.array([start, *slopes]),
         likeliest=fit.params,
         errors=fit.bse,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from benchmarks import honesty
-from benchmarks.honesty import KINDS, Shown, coverage, coverage_report
+from benchmarks._cells import Run, released
+from benchmarks.honesty import CHOICES, KINDS, Shown, coverage, coverage_report, one_release, regret_report
 
 
 def shown(scale, count=400):
@@ -24,9 +26,9 @@ def test_intervals_too_narrow_or_too_wide_miss_the_target(scale, met):
 
 def test_what_is_undefined_is_stated_and_not_counted():
     row, target = coverage("kind", "cell", [*shown(1.0, 300), *[None] * 100])
-    assert row[4] == "25%"
+    assert row[5] == "25%"
     assert target.met
-    assert coverage("kind", "cell", [None] * 9)[0][2:] == ["", "0.000-1.000", "100%", "any"]
+    assert coverage("kind", "cell", [None] * 9)[0][2:] == ["", "0.000-1.000", "yes", "100%", "any"]
 
 
 def test_an_interval_of_width_0_holds_its_own_value_alone():
@@ -35,11 +37,56 @@ def test_an_interval_of_width_0_holds_its_own_value_alone():
     assert Shown(value=1.0, low=1.0, high=1.0, exact=2.0).factor > 1e6
 
 
+def made_up(part, size, random):
+    """A release of no table, for the tests of cells."""
+    return {"one": [float(random.random()), size], "part": part}
+
+
+def run_of(file, releases):
+    return Run(work=made_up, releases=releases, seed=1, processes=1, file=file)
+
+
+def test_a_run_that_was_interrupted_goes_on_and_ends_as_if_it_had_not_been(tmp_path):
+    cells = [("first", 100.0), ("second", 100.0)]
+    whole = released(run_of(tmp_path / "whole", 23), cells, resume=False)
+    released(run_of(tmp_path / "part", 4), cells, resume=False)
+    file = tmp_path / "part"
+    file.write_text(file.read_text() + '{"part": "first", "ce')  # the last line was cut short
+    assert released(run_of(file, 23), cells, resume=True) == whole
+    assert len(whole["first", 100.0]) == 23
+    assert len({str(one) for drawn in whole.values() for one in drawn}) == 46  # each has a seed of its own
+
+
+def test_one_part_is_run_anew_without_losing_the_others(tmp_path):
+    file, cells = tmp_path / "lines", [("first", 1.0), ("second", 1.0)]
+    released(run_of(file, 2), cells, resume=False)
+    released(run_of(file, 3), cells[:1], resume=False)
+    assert len(file.read_text().splitlines()) == 5
+
+
+@pytest.mark.parametrize(("part", "names"), [("values", 4), ("matrices", 5), ("linear-fits", 3)])
+def test_a_release_shows_intervals_that_can_be_kept(part, names):
+    shown = one_release(part, float(KINDS[part][1][-1]), np.random.default_rng(1))
+    assert len(shown) == names
+    assert json.loads(json.dumps(shown)) == {name: one if one is None else list(one) for name, one in shown.items()}
+
+
 @pytest.mark.verify
 @pytest.mark.slow
-def test_every_kind_of_table_is_released_and_reported(monkeypatch):
-    monkeypatch.setattr(honesty, "KINDS", {kind: (run, cells[1:2], unit) for kind, (run, cells, unit) in KINDS.items()})
-    report = coverage_report(tuple(KINDS), 2, 1)
-    assert len({row[0] for row in report.rows}) == len(report.rows) == 14
+def test_every_kind_of_table_is_released_and_reported():
+    found = {
+        (part, cells[1]): [one_release(part, float(cells[1]), np.random.default_rng([1, number])) for number in (0, 1)]
+        for part, (_, cells, _) in KINDS.items()
+    }
+    report = coverage_report(found)
+    assert len({row[0] for row in report.rows}) == len(report.rows) == 36
     assert not report.targets  # so few releases judge nothing
-    assert {row[1].split()[0] for row in report.rows} == {"300", "1,000"}
+
+
+@pytest.mark.verify
+@pytest.mark.slow
+def test_every_automatic_choice_is_compared_with_the_best():
+    found = {(choice, 0.0): [one_release(choice, 0.0, np.random.default_rng(3))] for choice in CHOICES}
+    rows = regret_report(found).rows
+    assert len(rows) == 7
+    assert all(float(row[1]) >= 0.9 for row in rows)

@@ -1,0 +1,176 @@
+"""One release of a table of numbers, and the intervals that it shows: distributions, lines, residuals, fits.
+
+Each function draws a table with a stated number of rows times epsilon, and releases it. Where a release has several
+intervals of a kind, one is chosen at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from benchmarks._choice_law import drawn_line, drawn_points
+from benchmarks._residual_models import drawn_model
+from benchmarks._shown import LEVEL, Intervals, Shown, noise_of, shown_at, shown_of, worst_of
+from benchmarks.logistic_law import drawn_linear, drawn_table
+from benchmarks.residual_plot import exact_figures
+from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics import ecdf, linear_fit, linear_regression, logistic_fit, quantile, residual_plot
+from spark_jobs.diagnostics.residual_plot.effects import EFFECTS, effect_sizes
+from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
+from spark_jobs.diagnostics.residual_plot.summary import pools_of
+from spark_jobs.statistics import PointCounts, ResidualCounts, ValueCounts
+from spark_jobs.statistics.value_grid import ValueGrid
+
+MANY_GROUPS = 20
+QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+WIDE: Mapping[str, Any] = {"lower": -(2.0**44), "upper": 2.0**44, "scale": "log", "unit": 2.0**-20, "cells": 2**18}
+UNIT = 0.01
+POPULATION = 400_000
+"""Rows that stand for the population of residuals."""
+
+
+def of_values(random: np.random.Generator, signal: float) -> Intervals:
+    """A distribution function on public bounds, and one quantile."""
+    table = drawn_line(random, signal=signal)
+    statistic = ValueCounts(counts=table.counts, grid=ValueGrid(lower=0, upper=1, cells=table.counts.size))
+    terms: dict[str, Any] = {"epsilon": table.epsilon, "confidence": LEVEL}
+    whole = ecdf.release(statistic, quantiles=QUANTILES, noise=noise_of(random), **terms)
+    exact = np.cumsum(table.counts) / table.counts.sum()
+    level = float(random.choice(QUANTILES))
+    place = float(statistic.grid.edges[np.searchsorted(exact, level - 1e-12)])
+    cell = int(random.integers(exact.size - 1))
+    shown: Intervals = dict.fromkeys(("ecdf: a fraction", "ecdf: all fractions", "ecdf: a quantile", "quantile"))
+    if whole.status == "ok":
+        shown["ecdf: a fraction"] = shown_at(cell, (whole.cdf, whole.lower, whole.upper), exact)
+        band = (whole.cdf[:-1], whole.lower_everywhere[:-1], whole.upper_everywhere[:-1])
+        shown["ecdf: all fractions"] = worst_of(band, exact[:-1])
+        shown["ecdf: a quantile"] = _quantile(whole, level, place)
+    one = quantile.release(statistic, level=level, noise=noise_of(random), **terms)
+    shown["quantile"] = shown_of(one.value, one.interval, place)
+    return shown
+
+
+def of_values_without_bounds(random: np.random.Generator, signal: float) -> Intervals:
+    """A quantile of a distribution function whose bounds are found privately."""
+    epsilon = float(random.choice([0.1, 1.0]))
+    points = drawn_points(random, groups=1, signal=signal)
+    values = random.choice(points.y, int(signal / epsilon)) * 10 ** random.uniform(-2, 6) + random.normal(0, 100)
+    statistic = ValueCounts.from_arrays(values, **WIDE)
+    spacing = str(random.choice(["linear", "log"]))
+    noise = noise_of(random)
+    whole = ecdf.release(
+        statistic, epsilon=epsilon, find_bounds=spacing, quantiles=QUANTILES, confidence=LEVEL, noise=noise
+    )
+    if whole.status != "ok":
+        return {"ecdf: a quantile, bounds found": None}
+    level = float(random.choice(QUANTILES))
+    exact = np.cumsum(statistic.counts) / statistic.total
+    place = float(statistic.grid.edges[np.searchsorted(exact, level - 1e-12)])
+    if whole.bounds[0] <= place < whole.bounds[1]:  # values are rounded down to the cells between the bounds
+        place = float(whole.values[np.searchsorted(whole.values, place, side="right") - 1])
+    return {"ecdf: a quantile, bounds found": _quantile(whole, level, place)}
+
+
+def of_points(random: np.random.Generator, signal: float) -> Intervals:
+    """A height of the line through one group, and through one of many."""
+    shown: Intervals = {}
+    for groups in (1, MANY_GROUPS):
+        name = f"linear_regression: a height, {groups} groups" if groups > 1 else "linear_regression: a height"
+        table = drawn_points(random, groups=groups, signal=signal)
+        keys = None if groups == 1 else [str(group) for group in range(groups)]
+        labels = None if groups == 1 else table.group.astype(str)
+        points = PointCounts.from_arrays(table.x, table.y, groups=labels, keys=keys, lower=0, upper=1)
+        noise = noise_of(random)
+        fit = linear_regression.release(
+            points, epsilon=table.epsilon, method="noisy_moments", confidence=LEVEL, noise=noise
+        )
+        at = int(random.integers(groups)), int(random.integers(2))
+        ends = (fit.predictions, fit.predictions_lower, fit.predictions_upper)
+        value, low, high = (float(one[at]) for one in ends)
+        exact = linear_regression.release(points, epsilon=1e11, method="noisy_moments", noise=noise).predictions
+        shown[name] = Shown(value=value, low=low, high=high, exact=float(exact[at]))
+    return shown
+
+
+def of_residuals(random: np.random.Generator, signal: float) -> Intervals:
+    """Trend, spread, quantiles and effects of a residual plot."""
+    epsilon = float(random.choice([0.5, 1.0, 2.0]))
+    model = drawn_model(random)
+    statistic = ResidualCounts.from_arrays(*model(int(signal / epsilon), random), unit=UNIT)
+    noise = noise_of(random)
+    draw = residual_plot.measure(statistic, epsilon=epsilon, confidence=LEVEL, noise=noise)
+    seed = int(random.integers(2**62))
+    plot = residual_plot.summarise(draw, seed=seed)
+    along = {"residual_plot: a mean": "trend", "residual_plot: a spread": "spread", "residual_plot: a quantile": "qq"}
+    shown: Intervals = dict.fromkeys((*along, *(f"residual_plot: {name}, population" for name in EFFECTS)))
+    if plot.status != "ok":
+        return shown
+    for (name, field), exact in zip(along.items(), exact_figures(draw, statistic, seed=seed), strict=True):
+        value = plot.qq_residual if field == "qq" else getattr(plot, field)
+        ends = (value, getattr(plot, f"{field}_lower"), getattr(plot, f"{field}_upper"))
+        shown[name] = shown_at(int(random.integers(value.size)), ends, exact * draw.unit)
+    population = ResidualCounts.from_arrays(*model(POPULATION, random), unit=UNIT)
+    for name, true in zip(EFFECTS, population_effects(draw, population), strict=True):
+        shown[f"residual_plot: {name}, population"] = shown_of(
+            getattr(plot, name), getattr(plot, f"{name}_interval"), float(true)
+        )
+    return shown
+
+
+def population_effects(draw: ResidualDraw, population: ResidualCounts) -> FloatArray:
+    """The effect sizes of a population in the box and the pools of a draw, in the order of ``EFFECTS``."""
+    starts = pools_of(draw)[0]
+    own = np.maximum(draw.cells[1:-1].sum(axis=1), 1e-9)
+    middles = (draw.box.fitted[1:] + draw.box.fitted[:-1]) / 2
+    at = np.add.reduceat(own * middles, starts) / np.add.reduceat(own, starts)
+    pooled, cells = (
+        np.add.reduceat(table[1:-1], starts, axis=0)
+        for table in (draw.cells, draw.box.counts(population).astype(np.float64))
+    )
+    sizes = effect_sizes(cells, at, pooled.sum(axis=-1), draw.box.residual)
+    return np.append(sizes[:3] * [draw.unit, 1, draw.unit], np.exp(sizes[3]))
+
+
+def of_linear_fits(random: np.random.Generator, signal: float) -> Intervals:
+    """A coefficient of a linear fit of several variables, and R^2."""
+    table = drawn_linear(random)
+    epsilon = signal / table.labels.size
+    released = linear_fit.release(table.rows, epsilon=epsilon, confidence=LEVEL, noise=noise_of(random))
+    names = ("linear_fit: a slope", "linear_fit: a slope, population", "linear_fit: R2")
+    shown: Intervals = dict.fromkeys(names)
+    if released.status == "ok":
+        shown |= _slopes(names, released, table, random)
+        low, high = released.fit["r_squared_lower"], released.fit["r_squared_upper"]
+        fitted = table.matrix @ table.likeliest
+        exact = 1 - float(((table.labels - fitted) ** 2).mean() / table.labels.var())
+        if np.isfinite(low):
+            shown[names[2]] = Shown(value=released.fit["r_squared"], low=low, high=high, exact=exact)
+    return shown
+
+
+def of_logistic_fits(random: np.random.Generator, signal: float) -> Intervals:
+    """A coefficient of a logistic fit."""
+    table = drawn_table(int(random.integers(2**31)))
+    epsilon = signal / table.labels.size
+    released = logistic_fit.release(table.rows, epsilon=epsilon, confidence=LEVEL, noise=noise_of(random))
+    names = ("logistic_fit: a slope", "logistic_fit: a slope, population")
+    shown: Intervals = dict.fromkeys(names)
+    return shown | _slopes(names, released, table, random) if released.status == "ok" else shown
+
+
+def _slopes(names: tuple[str, ...], released: Any, table: Any, random: np.random.Generator) -> Intervals:
+    place = int(random.integers(1, released.coefficients.size))
+    noise = (released.coefficients, released.lower, released.upper)
+    population = (released.coefficients, released.lower_population, released.upper_population)
+    return {
+        names[0]: shown_at(place, noise, table.likeliest),
+        names[1]: shown_at(place, population, table.truth),
+    }
+
+
+def _quantile(whole: ecdf.Ecdf, level: float, exact: float) -> Shown:
+    low, high = (float(end) for end in whole.quantile_interval(level))
+    return Shown(value=float(whole.quantile(level)), low=low, high=high, exact=exact)

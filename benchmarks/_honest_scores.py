@@ -1,0 +1,169 @@
+"""One release of a table of scores, and the intervals that it shows: areas, groups of scores, matrices, comparisons.
+
+Each function draws a table with a stated number of positives (or of rows of the smaller class times epsilon), and
+releases it. Where a release has several intervals of a kind, one is chosen at random.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks._score_law import POSITIVES, SHAPES, SIGNALS, ScoreTable, drawn_table
+from benchmarks._shown import LEVEL, Intervals, Shown, noise_of, shown_at, shown_of
+from benchmarks.auc_accuracy import exact_figures
+from benchmarks.roc_comparison import GAP, drawn
+from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics import (
+    auc,
+    average_precision,
+    binned_residuals,
+    binormal_roc,
+    calibration,
+    confusion_matrix,
+    roc_comparison,
+    roc_curve,
+)
+from spark_jobs.diagnostics.confusion_matrix.result import RATES
+from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
+from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
+from tests.support.paired_scores import delong
+
+AREA_METHODS = ("auto", "polynomial", "cauchy", "counts")
+PRECISION_METHODS = (*AREA_METHODS, "weighted_counts")
+CHOICE_RELEASES = 12
+
+
+def _table(random: np.random.Generator, positives: float) -> tuple[ScoreTable, dict[str, Any]]:
+    shape, signal = str(random.choice(SHAPES)), float(random.choice(SIGNALS))
+    table = drawn_table(random, positives=int(positives), auc=signal, shape=shape)
+    return table, {"epsilon": table.epsilon, "confidence": LEVEL}
+
+
+def of_areas(random: np.random.Generator, positives: float) -> Intervals:
+    """The areas under both curves."""
+    table, terms = _table(random, positives)
+    statistic = table.counts
+    curve = roc_curve.release(statistic, noise=noise_of(random), **terms)
+    single = auc.release(statistic, noise=noise_of(random), **terms)
+    binormal = binormal_roc.release(statistic, noise=noise_of(random), **terms)
+    precision = average_precision.release(statistic, noise=noise_of(random), **terms)
+    exact, exact_precision = _exact(statistic)
+    return {
+        "roc_curve: AUC": shown_of(curve.auc, curve.auc_interval, exact),
+        "roc_curve: AUC, population": shown_of(curve.auc, curve.auc_population_interval, table.population_auc),
+        "auc": shown_of(single.value, single.interval, exact),
+        "auc, population": shown_of(single.value, single.population_interval, table.population_auc),
+        "binormal_roc: AUC": shown_of(binormal.auc, binormal.auc_interval, exact),
+        "average_precision": shown_of(precision.value, precision.interval, exact_precision),
+    }
+
+
+def _exact(statistic: ScoreCounts) -> tuple[float, float]:
+    """The exact AUC and average precision."""
+    area = float(auc_fraction(statistic.negatives, statistic.positives))
+    return area, float(exact_figures(statistic)[1])
+
+
+def of_groups(random: np.random.Generator, positives: float) -> Intervals:
+    """Binned residuals, and calibration with its error and the Hosmer-Lemeshow statistic."""
+    table, terms = _table(random, positives)
+    statistic = table.counts
+    names = (
+        "binned_residuals: a residual", "calibration: an observed share", "calibration: error",
+        "calibration: Hosmer-Lemeshow",
+    )  # fmt: skip
+    shown: Intervals = dict.fromkeys(names)
+    bins = binned_residuals.release(statistic, noise=noise_of(random), **terms)
+    if bins.status == "ok":
+        first, rows, of_class, scores, _ = _exact_pools(statistic, bins.pool, bins.lower)
+        one = int(random.choice(np.flatnonzero(rows)))
+        ends = (bins.residual[first], bins.residual_lower[first], bins.residual_upper[first])
+        shown[names[0]] = shown_at(one, ends, (of_class - scores) / np.maximum(rows, 1))
+    groups = calibration.release(statistic, noise=noise_of(random), **terms)
+    if groups.status == "ok":
+        first, rows, of_class, scores, variance = _exact_pools(statistic, groups.pool, groups.lower)
+        one = int(random.choice(np.flatnonzero(rows)))
+        ends = (groups.observed[first], groups.observed_lower[first], groups.observed_upper[first])
+        shown[names[1]] = shown_at(one, ends, of_class / np.maximum(rows, 1))
+        error = float(np.abs(of_class - scores).sum() / rows.sum())
+        shown[names[2]] = shown_of(groups.ece, groups.ece_interval, error)
+        chi_squared = float(((of_class - scores) ** 2 / np.maximum(variance, 1e-9)).sum())
+        shown[names[3]] = shown_of(groups.statistic, groups.statistic_interval, chi_squared)
+    return shown
+
+
+def _exact_pools(statistic: ScoreCounts, pool: Any, lower: FloatArray) -> tuple[Any, *tuple[FloatArray, ...]]:
+    """The first bin of each pool, and its exact rows, positives, sum of scores, and variance if calibrated."""
+    first = np.flatnonzero(np.diff(pool, prepend=-1))
+    starts = np.rint(lower[first] * statistic.cells).astype(np.int64)
+    every = statistic.negatives + statistic.positives
+    middles = (np.arange(statistic.cells) + 0.5) / statistic.cells
+    rows, positives, scores = (
+        np.add.reduceat(one, starts).astype(np.float64) for one in (every, statistic.positives, every * middles)
+    )
+    return first, rows, positives, scores, scores * (1 - scores / np.maximum(rows, 1))
+
+
+def of_matrices(random: np.random.Generator, positives: float) -> Intervals:
+    """The rates at a threshold that a random share of the rows exceeds."""
+    table, terms = _table(random, positives)
+    statistic = table.counts
+    every = np.cumsum(statistic.negatives + statistic.positives)
+    share = float(np.exp(random.uniform(np.log(0.005), np.log(0.7))))
+    cut = int(np.searchsorted(every, (1 - share) * every[-1]))
+    threshold = min(max(cut, 1), statistic.cells - 1) / statistic.cells
+    matrix = confusion_matrix.release(statistic, thresholds=[threshold], noise=noise_of(random), **terms)
+    cut = round(float(matrix.thresholds[0]) * statistic.cells)
+    tp, fp = float(statistic.positives[cut:].sum()), float(statistic.negatives[cut:].sum())
+    fn, tn = float(statistic.positives[:cut].sum()), float(statistic.negatives[:cut].sum())
+    exact = {
+        "accuracy": (tp + tn) / (tp + fp + fn + tn),
+        "precision": tp / max(tp + fp, 1),
+        "recall": tp / (tp + fn),
+        "specificity": tn / (tn + fp),
+        "f1": 2 * tp / max(2 * tp + fp + fn, 1),
+    }
+    shown: Intervals = {}
+    for rate in RATES:
+        value, low, high = (float(of[rate][0]) for of in (matrix.rates, matrix.lower, matrix.upper))
+        known = np.isfinite(value)
+        shown[f"confusion_matrix: {rate}"] = (
+            Shown(value=value, low=low, high=high, exact=exact[rate]) if known else None
+        )
+    return shown
+
+
+def of_comparisons(random: np.random.Generator, signal: float) -> Intervals:
+    """The difference of the AUCs of two models, which are equally good in the population, or not."""
+    gap = float(random.choice([0.0, GAP]))
+    rows, _, _ = drawn(random, gap)
+    positives = int(rows[0].sum())
+    smaller = max(min(positives, rows[0].size - positives), 1)
+    noise = noise_of(random)
+    outcome = roc_comparison.release(
+        PairedScoreCounts.from_arrays(*rows), epsilon=signal / smaller, confidence=LEVEL, noise=noise
+    )
+    value, exact = outcome.auc_difference, delong(*rows)[0]
+    return {
+        "roc_comparison: difference": shown_of(value, outcome.auc_interval, exact),
+        "roc_comparison: difference, population": shown_of(value, outcome.auc_interval_population, gap),
+    }
+
+
+def area_choices(random: np.random.Generator) -> dict[str, Any]:
+    """The mean absolute errors of every method for an AUC and an average precision, on one table."""
+    table, _ = _table(random, float(random.choice(POSITIVES)))
+    figures = ("AUC", auc, AREA_METHODS), ("average precision", average_precision, PRECISION_METHODS)
+    errors: dict[str, Any] = {}
+    for (name, kind, methods), exact in zip(figures, _exact(table.counts), strict=True):
+        errors[name] = {}
+        for method in methods:
+            drawn = [
+                kind.release(table.counts, epsilon=table.epsilon, method=method, noise=noise_of(random)).value
+                for _ in range(CHOICE_RELEASES)
+            ]
+            # a figure that is not released is as wrong as one drawn at random
+            errors[name][method] = float(np.mean([0.5 if one is None else abs(one - exact) for one in drawn]))
+    return errors

@@ -1,0 +1,77 @@
+"""Released figures beside exact ones: whether an interval holds, and by how much it could be narrower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.mechanisms.noise import SeededNoise
+
+LEVEL = 0.9
+SLACK = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A released figure with its interval, and the exact figure.
+
+    Attributes:
+        value, low, high: released.
+        exact: what the interval is for.
+    """
+
+    value: float
+    low: float
+    high: float
+    exact: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval holds the exact figure."""
+        return self.low - SLACK <= self.exact <= self.high + SLACK
+
+    @property
+    def factor(self) -> float:
+        """The smallest factor by which the interval can be scaled about the figure and still hold."""
+        off = self.exact - self.value
+        reach = self.high - self.value if off > 0 else self.value - self.low
+        return 0.0 if abs(off) <= SLACK else abs(off) / max(reach, 1e-12)
+
+
+Intervals = dict[str, Shown | None]
+"""Kind of interval -> what a release shows of it; None if undefined."""
+Kind = Callable[[np.random.Generator, float], Intervals]
+"""Draws a table of a cell of the law, and releases it."""
+Ends = tuple[FloatArray, FloatArray, FloatArray]
+"""Values, and the lower and upper ends of their intervals."""
+
+
+def shown_at(place: int, ends: Ends, exact: FloatArray) -> Shown:
+    """One figure of several."""
+    value, low, high = (float(one[place]) for one in ends)
+    return Shown(value=value, low=low, high=high, exact=float(exact[place]))
+
+
+def worst_of(ends: Ends, exact: FloatArray) -> Shown:
+    """The figure of a simultaneous band that is hardest to hold."""
+    value, low, high = (np.asarray(one) for one in ends)
+    off = exact - value
+    reach = np.where(off > 0, high - value, value - low)
+    factor = np.where(np.abs(off) <= SLACK, 0.0, np.abs(off) / np.maximum(reach, 1e-12))
+    held = (low - SLACK <= exact) & (exact <= high + SLACK)
+    return shown_at(int(np.lexsort((factor, ~held))[-1]), (value, low, high), exact)
+
+
+def shown_of(value: float | None, interval: Sequence[float] | None, exact: float) -> Shown | None:
+    """A figure that may be undefined."""
+    if value is None or interval is None:
+        return None
+    return Shown(value=value, low=interval[0], high=interval[1], exact=exact)
+
+
+def noise_of(random: np.random.Generator) -> SeededNoise:
+    """The noise of a release, whose seed comes from ``random``."""
+    return SeededNoise(int(random.integers(2**62)))
