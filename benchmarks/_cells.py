@@ -60,23 +60,23 @@ def released(run: Run, cells: Sequence[Cell], *, resume: bool) -> dict[Cell, lis
         kept = [line for line in kept if (line["part"], line["cell"]) not in set(cells)]
         run.file.parent.mkdir(parents=True, exist_ok=True)
         run.file.write_text("".join(json.dumps(line) + "\n" for line in kept))
-    found: dict[Cell, dict[int, dict[str, Any]]] = defaultdict(dict)
+    by_cell: dict[Cell, dict[int, dict[str, Any]]] = defaultdict(dict)
     for line in kept:
         if line["seed"] == run.seed:
-            found[line["part"], line["cell"]][line["number"]] = line["shown"]
+            by_cell[line["part"], line["cell"]][line["number"]] = line["shown"]
     jobs = []
     for cell in cells:
-        missing = [number for number in range(run.releases) if number not in found[cell]]
+        missing = [number for number in range(run.releases) if number not in by_cell[cell]]
         jobs += [(cell, missing[start : start + AT_ONCE]) for start in range(0, len(missing), AT_ONCE)]
-    for lines in _made(run, jobs):
+    for lines in _lines_of_jobs(run, jobs):
         with run.file.open("a") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
         for line in lines:
-            found[line["part"], line["cell"]][line["number"]] = line["shown"]
-    return {cell: [found[cell][number] for number in range(run.releases)] for cell in cells}
+            by_cell[line["part"], line["cell"]][line["number"]] = line["shown"]
+    return {cell: [by_cell[cell][number] for number in range(run.releases)] for cell in cells}
 
 
-def _made(run: Run, jobs: Sequence[tuple[Cell, list[int]]]) -> Iterator[list[dict[str, Any]]]:
+def _lines_of_jobs(run: Run, jobs: Sequence[tuple[Cell, list[int]]]) -> Iterator[list[dict[str, Any]]]:
     """The lines of each job, in the order in which jobs end."""
     if run.processes == 1:
         yield from (_job(run.work, run.seed, *job) for job in jobs)

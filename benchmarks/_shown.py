@@ -61,8 +61,8 @@ def worst_of(ends: Ends, exact: FloatArray) -> Shown:
     off = exact - value
     reach = np.where(off > 0, high - value, value - low)
     factor = np.where(np.abs(off) <= SLACK, 0.0, np.abs(off) / np.maximum(reach, 1e-12))
-    held = (low - SLACK <= exact) & (exact <= high + SLACK)
-    return shown_at(int(np.lexsort((factor, ~held))[-1]), (value, low, high), exact)
+    inside = (low - SLACK <= exact) & (exact <= high + SLACK)
+    return shown_at(int(np.lexsort((factor, ~inside))[-1]), (value, low, high), exact)
 
 
 def shown_of(value: float | None, interval: Sequence[float] | None, exact: float) -> Shown | None:

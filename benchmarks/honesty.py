@@ -111,11 +111,11 @@ def coverage(name: str, cell: str, shown: Sequence[Shown | None]) -> tuple[list[
     return row, target
 
 
-def coverage_report(found: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Report:
+def coverage_report(drawn_by_cell: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Report:
     """Coverage in every cell of the law."""
     rows, targets = [], []
-    releases = min(len(drawn) for drawn in found.values())
-    for (part, cell), drawn in found.items():
+    releases = min(len(drawn) for drawn in drawn_by_cell.values())
+    for (part, cell), drawn in drawn_by_cell.items():
         for name in drawn[0]:
             every = [None if one[name] is None else _decoded(one[name]) for one in drawn]
             row, target = coverage(name, f"{cell:,} {KINDS[part][2]}", every)
@@ -137,10 +137,10 @@ def _decoded(fields: Sequence[float]) -> Shown:
     return Shown(value=value, low=low, high=high, exact=exact)
 
 
-def regret_report(found: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Report:
+def regret_report(drawn_by_cell: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Report:
     """The regret of every automatic choice."""
-    rows, targets, tables = [], [], min(len(drawn) for drawn in found.values())
-    for drawn in found.values():
+    rows, targets, tables = [], [], min(len(drawn) for drawn in drawn_by_cell.values())
+    for drawn in drawn_by_cell.values():
         for name in drawn[0]:
             [row] = [row for row in summary([one[name] for one in drawn]) if row[0] == "`auto`"]
             rows.append([name, *row[1:]])
