@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,11 +21,12 @@ Style = tuple[str, str, str]
 Styles = dict[str, Style]
 
 
-def panels(count: int, *, scales: Sequence[str] = ()) -> tuple[Figure, list[Axes]]:
-    """Panels in a row with logarithmic axes; with ``scales``, each has a vertical axis of its own, of that scale."""
-    figure = Figure(figsize=(3.1 * count if count > 1 else 5.5, 3.9), facecolor="white", layout="constrained")
-    shown = list(figure.subplots(1, count, squeeze=False, sharey=count > 1 and not scales)[0])
-    for axes, scale in zip(shown, scales or ("log",) * count, strict=True):
+def panels(count: int, *, rows: int = 1, scales: Sequence[str] = ()) -> tuple[Figure, list[Axes]]:
+    """Panels in rows of ``count``, with logarithmic axes; with ``scales``, each has a vertical axis of its own."""
+    size = (3.1 * count if count > 1 else 5.5, 3.9 if rows == 1 else 2.6 * rows + 0.8)
+    figure = Figure(figsize=size, facecolor="white", layout="constrained")
+    shown = list(figure.subplots(rows, count, squeeze=False, sharey=count > 1 and not scales).ravel())
+    for axes, scale in zip(shown, scales or ("log",) * count * rows, strict=True):
         axes.set_xscale("log")
         axes.set_yscale(scale)
         for axis in (axes.xaxis, axes.yaxis):
@@ -52,9 +54,12 @@ def line(axes: Axes, style: Style, label: str, at: FloatArray, errors: Sequence[
         linewidth=1.6,
         markersize=4,
     )
-    axes.fill_between(
-        at, np.maximum(means - widths, means / 10), means + widths, color=light(colour), alpha=0.15, linewidth=0
-    )
+    if not dashes:
+        axes.errorbar(at, means, widths, fmt="none", ecolor=light(colour), linewidth=1)
+    elif (widths > 0.02 * np.abs(means)).any():  # narrower ones cannot be seen
+        axes.fill_between(
+            at, np.maximum(means - widths, means / 10), means + widths, color=light(colour), alpha=0.15, linewidth=0
+        )
 
 
 def points(axes: Axes, style: Style, label: str, at: Sequence[float], values: Sequence[float]) -> None:
@@ -70,4 +75,6 @@ def finish(figure: Figure, labelled: Sequence[Axes], path: Path) -> None:
             legend.setdefault(label, handle)
     figure.legend(list(legend.values()), list(legend), loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(figures.svg_bytes(figure, title=path.stem, description=path.stem.replace("-", " ")))
+    drawn = figures.svg_bytes(figure, title=path.stem, description=path.stem.replace("-", " "))
+    # a hundredth of a point cannot be seen, and the digits behind it are half of the file
+    path.write_bytes(re.sub(rb"(\d\.\d\d)\d+", rb"\1", drawn))

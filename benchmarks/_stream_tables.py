@@ -8,11 +8,13 @@ its own phase of the day.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.harness import progress
 from spark_jobs.arrays import Int64Array
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 
@@ -20,6 +22,37 @@ FOLDER = Path(__file__).parents[2] / "shared" / "data"
 MISSING = "SKIPPED: the real streams are not beside the repository; figures are those of simulated streams alone"
 STATES, STEPS, EVENTS = 128, 20_000, 646_254
 DAY = 288
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stream:
+    """A stream of counts.
+
+    Attributes:
+        counts: of each step, shape (n,).
+        day: the number of steps of a day.
+    """
+
+    counts: Int64Array
+    day: int
+
+
+def real_streams(steps: int) -> dict[str, Stream]:
+    """The first steps of every real stream; empty where a file is missing."""
+    taxis = FOLDER / "nab_nyc_taxi_30min.csv.gz"
+    wifi, trips, tweets = buildings(), stations(5), companies()
+    if wifi is None or trips is None or tweets is None or not taxis.is_file():
+        progress(MISSING)
+        return {}
+    by_station = trips[0]
+    counts = {
+        "devices": wifi[:, 0],
+        "trips": by_station.sum(axis=1),
+        "trips, one station": by_station[:, by_station.sum(axis=0).argmax()],
+        "tweets": tweets[:, 0],
+    }
+    streams = {name: Stream(counts=values[:steps], day=DAY) for name, values in counts.items()}
+    return {**streams, "taxis": Stream(counts=pd.read_csv(taxis)["value"].to_numpy(np.int64)[:steps], day=48)}
 
 
 def simulated_states(steps: int = STEPS, *, seed: int = 5) -> Int64Array:
@@ -40,6 +73,17 @@ def buildings() -> Int64Array | None:
         return None
     table = pd.read_csv(file).filter(like="building_").fillna(0)
     return np.rint(table.to_numpy()).astype(np.int64)
+
+
+def companies() -> Int64Array | None:
+    """Tweets about ten companies, every five minutes, shape (n, 10); None if the file is missing."""
+    file = FOLDER / "nab_twitter_5min.csv.gz"
+    if not file.is_file():
+        return None
+    posts = pd.read_csv(file)
+    columns = [values.to_numpy(np.int64) for _, values in posts.groupby("ticker", sort=True)["value"]]
+    shortest = min(column.size for column in columns)
+    return np.stack([column[:shortest] for column in columns], axis=1)
 
 
 def stations(minutes: int) -> tuple[Int64Array, Hierarchy] | None:

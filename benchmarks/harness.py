@@ -20,6 +20,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import t as student
+
 MIN_REPETITIONS = 5
 
 
@@ -130,6 +134,19 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in table
     ]
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def mean_and_half(values: ArrayLike) -> tuple[float, float]:
+    """The mean of repetitions and half of its 95% interval of Student's t; 0 of a single one."""
+    runs = np.asarray(values, dtype=np.float64)
+    spread = float(runs.std(ddof=1) / np.sqrt(runs.size)) if runs.size > 1 else 0.0
+    return float(runs.mean()), float(student.ppf(0.975, max(runs.size - 1, 1))) * spread
+
+
+def mean_interval(values: ArrayLike) -> str:
+    """``mean_and_half`` as text."""
+    mean, half = mean_and_half(values)
+    return f"{mean:.4g} ± {half:.2g}"
 
 
 def describe_machine() -> dict[str, object]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks._stream_tables import MISSING, buildings, stations
+from benchmarks._stream_tables import real_streams
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
@@ -24,7 +24,7 @@ from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusState, dr
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 STEPS = 200_000
-AIM = 200_000
+AIM = 1_000_000
 REPETITIONS = 3
 EPSILONS = ("1", "0.1", "0.01")
 
@@ -40,20 +40,6 @@ def streams(steps: int) -> dict[str, Int64Array]:
         "changing": random.poisson(rates),
         "bursts": np.where(burst, random.poisson(500, steps), 0),
         "all different": random.integers(0, 10**6, steps),
-    }
-
-
-def real_streams(steps: int) -> dict[str, Int64Array]:
-    """Counts of real streams; empty where they are missing."""
-    wifi, trips = buildings(), stations(5)
-    if wifi is None or trips is None:
-        progress(MISSING)
-        return {}
-    busiest = trips[0].sum(axis=0).argmax()
-    return {
-        "devices in a building": wifi[:steps, 0],
-        "trips, all stations": trips[0].sum(axis=1)[:steps],
-        "trips, the busiest": trips[0][:steps, busiest],
     }
 
 
@@ -78,7 +64,8 @@ def main(argv: list[str] | None = None) -> int:
     rows: list[list[str]] = []
     figures: dict[str, object] = {}
     slowest, worst = float("inf"), 0.0
-    for name, counts in {**streams(steps), **real_streams(steps)}.items():
+    real = {name: stream.counts for name, stream in real_streams(steps).items()}
+    for name, counts in {**streams(steps), **real}.items():
         for epsilon in EPSILONS:
             progress(f"{name}, epsilon {epsilon}")
             rates: list[float] = []
@@ -111,13 +98,13 @@ def main(argv: list[str] | None = None) -> int:
     aim = Target(
         what="CountStream.release: steps a second of processor time, noise drawn beforehand, the slowest stream",
         target=f">= {AIM:,}",
-        seen=f"{slowest:,.0f}",
+        outcome=f"{slowest:,.0f}",
         met=slowest >= AIM,
     )
     never_worse = Target(
         what="error of the filter over that of plain noise, the worst",
         target="<= 1.10",
-        seen=f"{worst:.2f}",
+        outcome=f"{worst:.2f}",
         met=worst <= 1.10,
     )
     report = Report(

@@ -25,7 +25,7 @@ from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape, HierarchyState, release_hierarchy
-from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, filter_steps
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, filter_streams
 from spark_jobs.mechanisms.streams.pegasus import (
     MAX_COUNT,
     PegasusNoise,
@@ -159,15 +159,11 @@ def _filtered(
 ) -> tuple[LocalLevelCounts, StepReleases]:
     drawn = noise.laplace(exact.ravel(), epsilon=shape.counting, l1_sensitivity=rows_changed(shape.neighbours))
     noisy = drawn.reshape(exact.shape)
-    estimates, lower, upper = (np.empty(exact.shape) for _ in range(3))
-    after = []
-    for place, before in enumerate(state.streams):
-        following, steps = filter_steps(before, noisy[:, place], shape=shape)
-        estimates[:, place], lower[:, place], upper[:, place] = steps.estimates, steps.lower, steps.upper
-        after.append(following)
+    after, steps = filter_streams(state.streams, noisy, shape=shape)
     measured = np.ones(exact.shape, dtype=np.bool_)
-    releases = StepReleases(first=0, noisy=noisy, estimates=estimates, lower=lower, upper=upper, measured=measured)
-    return LocalLevelCounts(streams=tuple(after)), releases
+    ends = {"estimates": steps.estimates, "lower": steps.lower, "upper": steps.upper}
+    releases = StepReleases(first=0, noisy=noisy, measured=measured, **ends)
+    return LocalLevelCounts(streams=after), releases
 
 
 def _grouped(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spark_jobs.mechanisms.streams.local_level import LocalLevelState as LocalLevelState
     from spark_jobs.mechanisms.streams.local_level import LocalLevelSteps as LocalLevelSteps
     from spark_jobs.mechanisms.streams.local_level import filter_steps as filter_steps
+    from spark_jobs.mechanisms.streams.local_level import filter_streams as filter_streams
     from spark_jobs.mechanisms.streams.local_level import release_filtered_steps as release_filtered_steps
     from spark_jobs.mechanisms.streams.pegasus import PegasusNoise as PegasusNoise
     from spark_jobs.mechanisms.streams.pegasus import PegasusShape as PegasusShape
@@ -31,7 +32,8 @@ else:
         __name__,
         {
             "hierarchy": "HierarchyNoise HierarchyShape HierarchyState HierarchySteps release_hierarchy",
-            "local_level": "LocalLevelShape LocalLevelState LocalLevelSteps filter_steps release_filtered_steps",
+            "local_level": "LocalLevelShape LocalLevelState LocalLevelSteps filter_steps filter_streams "
+            "release_filtered_steps",
             "pegasus": "PegasusNoise PegasusShape PegasusState PegasusSteps release_steps",
             "smoothing": "Smoother smooth",
             "windows": "jumps low_signals monitor window_sums",

@@ -19,9 +19,10 @@ Bands: an estimate is ``m + K (y - m)`` for the prediction m with error variance
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -36,6 +37,10 @@ from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, require_epsilon, re
 
 MEMORY = 500
 """Steps over which mean squares are taken: a running mean first, exponential from there on."""
+_Kept = tuple[FloatArray, FloatArray, FloatArray]
+_Traces = tuple[tuple[list[Any], ...], tuple[Any, Any, Any]]
+_NO_NOISE = 1e-300
+"""The variance of the noise where it is 0 as a float."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,122 +160,226 @@ def filter_steps(
     state: LocalLevelState, noisy: Int64Array, *, shape: LocalLevelShape
 ) -> tuple[LocalLevelState, LocalLevelSteps]:
     """``release_filtered_steps`` after its noise: free, and the same for any division of a stream into calls."""
-    after, (centres, variances, gains) = _filtered(state, noisy.tolist(), shape.variance, int(shape.season))
+    (after,), steps = filter_streams((state,), noisy[:, None], shape=shape)
+    estimates, lower, upper = (ends[:, 0] for ends in (steps.estimates, steps.lower, steps.upper))
+    return after, LocalLevelSteps(first=steps.first, noisy=noisy, estimates=estimates, lower=lower, upper=upper)
+
+
+def filter_streams(
+    states: Sequence[LocalLevelState], noisy: Int64Array, *, shape: LocalLevelShape
+) -> tuple[tuple[LocalLevelState, ...], LocalLevelSteps]:
+    """``filter_steps`` of several streams in one pass over the steps; all arrays have shape (n, streams).
+
+    Args:
+        states: of each stream, all after the same number of steps.
+        noisy: noisy counts, shape (n, streams).
+        shape: the public facts of all streams.
+
+    Raises:
+        ValueError: there is not one state for each stream, or they are not all after the same step.
+    """
+    first = states[0].step if states else 0
+    if noisy.shape != (len(noisy), len(states)) or any(state.step != first for state in states):
+        raise ValueError(f"noisy: got shape {noisy.shape}; must have a column for each state, all after one step")
+    centres, variances, gains = (np.zeros(noisy.shape) for _ in range(3))
+    after = tuple(states)
+    if noisy.size:
+        v, counts = max(shape.variance, _NO_NOISE), noisy.astype(np.float64)
+        filters = _Filters(states)
+        predictions, ahead, gains = filters.take(counts, v)
+        if shape.season:
+            filters.take_seasons(counts, predictions, ahead, gains, v, int(shape.season))
+        after = filters.states(first + len(noisy))
+        centres = predictions + gains * (counts - predictions)
+        variances = (1.0 - gains) ** 2 * ahead + gains * gains * v
     half = float(ndtri((1 + shape.confidence) / 2)) * np.sqrt(variances)
     # a count is a whole number, which shows where an estimate rests mostly on the step's own noisy count
     estimates = np.maximum(np.where(gains > 0.5, np.rint(centres), centres), 0.0)
-    steps = LocalLevelSteps(
-        first=state.step,
+    return after, LocalLevelSteps(
+        first=first,
         noisy=noisy,
         estimates=estimates,
         lower=np.minimum(np.maximum(centres - half, 0.0), estimates),
         upper=np.maximum(np.maximum(centres, 0.0) + half, estimates),
     )
-    return after, steps
 
 
-def _filtered(state: LocalLevelState, noisy: list[int], v: float, season: int) -> tuple[LocalLevelState, FloatArray]:
-    """The state after these steps; and of each its estimate, error variance and gain, shape (3, n).
+class _Filters:
+    """The filters of several streams, over steps and over seasons; ``v`` is the variance of the noise.
 
-    ``v`` is the variance of the noise.
+    What is kept has shape (values, streams), or (places, streams) for ``levels`` and ``counts`` of the season.
     """
-    step, level, count = state.step, state.level, state.count
-    changes, innovations, spread = state.recent.changes, state.recent.innovations, state.recent.spread
-    seasons = _Seasons(state, v, season)
-    centres, variances, gains = [], [], []
-    for y in noisy:
-        error, gain, ahead = y - level, 1.0, v
-        if step:
-            weight = 1.0 / min(step, MEMORY)
-            changes += weight * ((y - count) ** 2 - changes)
-            innovations += weight * (error * error - innovations)
-            # where the level lags behind, its innovations show it
-            spread = max(spread + max(0.0, changes - 2.0 * v), innovations - v - _standard_error(v, step))
-            gain = _gain(spread, v)
-            ahead = _error_variance(innovations, v, step)
-        spread = (1.0 - gain) * spread if step else v
-        centre, variance = level + gain * error, (1.0 - gain) ** 2 * ahead + gain * gain * v
-        by_both = None
-        if season:
-            by_both = seasons.take(step, y, level, ahead)
-        level, count = centre, float(y)
-        centre, variance, gain = by_both or (centre, variance, gain)
-        centres.append(centre)
-        variances.append(variance)
-        gains.append(gain)
-        step += 1
-    after = LocalLevelState(
-        step=step,
-        level=level,
-        count=count,
-        recent=FilterMoments(changes=changes, innovations=innovations, spread=spread),
-        levels=tuple(seasons.levels),
-        counts=tuple(seasons.counts),
-        seasonal=seasons.moments,
-        combined=seasons.combined,
-    )
-    return after, np.array([centres, variances, gains], dtype=np.float64)
 
+    def __init__(self, states: Sequence[LocalLevelState]) -> None:
+        self.step = states[0].step
+        self.recent = np.array([(one.level, one.count, *vars(one.recent).values()) for one in states]).T
+        self.seasonal = np.array([(*vars(one.seasonal).values(), one.combined) for one in states]).T
+        self.levels = np.array([one.levels for one in states], dtype=np.float64).T
+        self.counts = np.array([one.counts for one in states], dtype=np.float64).T
 
-class _Seasons:
-    """The filter over seasons, and the estimates that combine its predictions with those of the filter over steps."""
+    def states(self, step: int) -> tuple[LocalLevelState, ...]:
+        """The states of the streams after that many steps."""
+        kept = (self.recent, self.seasonal, self.levels, self.counts)
+        return tuple(
+            LocalLevelState(
+                step=step,
+                level=recent[0],
+                count=recent[1],
+                recent=FilterMoments(changes=recent[2], innovations=recent[3], spread=recent[4]),
+                levels=tuple(levels),
+                counts=tuple(counts),
+                seasonal=FilterMoments(changes=seasonal[0], innovations=seasonal[1], spread=seasonal[2]),
+                combined=seasonal[3],
+            )
+            for recent, seasonal, levels, counts in zip(*(values.T.tolist() for values in kept), strict=True)
+        )
 
-    def __init__(self, state: LocalLevelState, v: float, season: int) -> None:
-        self.v, self.season = v, season
-        self.levels, self.counts = list(state.levels), list(state.counts)
-        self.changes, self.innovations = state.seasonal.changes, state.seasonal.innovations
-        self.spread, self.combined = state.seasonal.spread, state.combined
+    def take(self, counts: FloatArray, v: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Predictions from the steps before, their error variances, and the gains; each of shape (n, streams)."""
+        predictions, innovations, gains = counts.copy(), np.zeros(counts.shape), np.ones(counts.shape)
+        start = 0 if self.step else 1  # nothing predicts the first count
+        level, before, changes, squares, spread = self.recent
+        if start:
+            level, before, spread = counts[0], counts[0], np.full(counts.shape[1], v)
+        rest = counts[start:]
+        numbers = np.arange(self.step + start, self.step + len(counts))
+        differences = np.diff(counts if start else np.concatenate([before[None], counts]), axis=0)
+        changes_of = _running(differences**2, changes, numbers)
+        bounds = v + _standard_error(v, numbers)
+        traces = _levels(rest, _above(changes_of, 2 * v), _weights(numbers), bounds, (level, squares, spread), v)
+        predictions[start:], innovations[start:], gains[start:], (level, squares, spread) = traces
+        self.recent = np.stack([level, counts[-1], changes_of[-1] if len(rest) else changes, squares, spread])
+        ahead = np.full(counts.shape, v)
+        ahead[start:] = _error_variances(innovations[start:], v, numbers)
+        return predictions, ahead, gains
 
-    @property
-    def moments(self) -> FilterMoments:
-        """The estimates of this filter from the counts so far."""
-        return FilterMoments(changes=self.changes, innovations=self.innovations, spread=self.spread)
+    def take_seasons(
+        self, counts: FloatArray, predictions: FloatArray, ahead: FloatArray, gains: FloatArray, v: float, season: int
+    ) -> None:
+        """Replace predictions, error variances and gains by those that use the season before, from the second on."""
+        first = min(max(season - self.step, 0), len(counts))
+        if first:
+            self.levels = np.concatenate([self.levels, counts[:first]])
+            self.counts = np.concatenate([self.counts, counts[:first]])
+            self.seasonal[2] = v
+        while first < len(counts):
+            place = (self.step + first) % season
+            now = slice(first, min(first + season - place, len(counts)))
+            replaced = self._take_places(counts[now], place, predictions[now], ahead[now], v, self.step + first, season)
+            predictions[now], ahead[now], gains[now] = replaced
+            first = now.stop
 
-    def take(self, step: int, y: int, prediction: float, ahead: float) -> tuple[float, float, float] | None:
-        """Estimate, error variance and gain of a step by both predictions; None in the first season.
-
-        Args:
-            step: counted from 0.
-            y: its noisy count.
-            prediction: by the filter over steps.
-            ahead: error variance of that.
-        """
-        if step < self.season:
-            self.levels.append(float(y))
-            self.counts.append(float(y))
-            self.spread = self.v
-            return None
-        v, place, counted = self.v, step % self.season, step - self.season + 1
-        own, weight = self.levels[place], 1.0 / min(counted, MEMORY)
+    def _take_places(
+        self, counts: FloatArray, place: int, recent: FloatArray, ahead: FloatArray, v: float, step: int, season: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Predictions, error variances and gains of steps of one season, from ``place`` on."""
+        changes, innovations, spread, combined = self.seasonal
+        places, numbers = slice(place, place + len(counts)), np.arange(step, step + len(counts)) - season + 1
+        own, before = self.levels[places].copy(), self.counts[places]
         if place == 0:  # the places of a season share their gain
-            self.spread += max(0.0, self.changes - 2.0 * v)
-        gain = _gain(self.spread, v)
-        if place == self.season - 1:
-            self.spread *= 1.0 - gain
-        self.changes += weight * ((y - self.counts[place]) ** 2 - self.changes)
-        self.innovations += weight * ((y - own) ** 2 - self.innovations)
-        own_ahead = _error_variance(self.innovations, v, counted)
-        share = _gain(ahead, own_ahead)
-        both = prediction + share * (own - prediction)
-        self.combined += weight * ((y - both) ** 2 - self.combined)
-        both_ahead = _error_variance(self.combined, v, counted)
-        both_gain = _gain(both_ahead, v)
-        self.levels[place] = own + gain * (y - own)
-        self.counts[place] = float(y)
-        variance = (1.0 - both_gain) ** 2 * both_ahead + both_gain**2 * v
-        return both + both_gain * (y - both), variance, both_gain
+            spread = spread + _above(changes, 2 * v)
+        gain = spread / (spread + v)
+        changes = _running((counts - before) ** 2, changes, numbers)[-1]
+        squares = _running((counts - own) ** 2, innovations, numbers)
+        own_ahead = _error_variances(squares, v, numbers)
+        both = recent + ahead / (ahead + own_ahead) * (own - recent)
+        both_squares = _running((counts - both) ** 2, combined, numbers)
+        both_ahead = _error_variances(both_squares, v, numbers)
+        self.levels[places], self.counts[places] = own + gain * (counts - own), counts
+        if places.stop == season:
+            spread = spread - gain * spread
+        self.seasonal = np.stack([changes, squares[-1], spread, both_squares[-1]])
+        return both, both_ahead, both_ahead / (both_ahead + v)
 
 
-def _gain(spread: float, v: float) -> float:
-    """The weight of a count with variance ``v`` beside a prediction with variance ``spread``."""
-    return spread / (spread + v) if spread or v else 1.0
+def _levels(
+    counts: FloatArray, growth: FloatArray, weights: FloatArray, bounds: FloatArray, kept: _Kept, v: float
+) -> tuple[FloatArray, FloatArray, FloatArray, _Kept]:
+    """Predictions, mean squares of innovations, and gains, shape (n, streams), and the last values of ``kept``.
+
+    Args:
+        counts: noisy counts, shape (n, streams).
+        growth: of the model's variance at each step, of the same shape.
+        weights: of the innovation of each step, shape (n,).
+        bounds: what the noise explains of the mean square of innovations at each step, shape (n,).
+        kept: level, mean square of innovations and variance by the model, after the step before.
+        v: variance of the noise.
+    """
+    if counts.shape[1] == 1:
+        columns = counts[:, 0].tolist(), growth[:, 0].tolist(), weights.tolist(), bounds.tolist()
+        level, squares, spread = (float(one[0]) for one in kept)
+        traces, last = _levels_of_one(zip(*columns, strict=True), level, squares, spread, v)
+    else:
+        rows = zip(counts, growth, weights.tolist(), bounds.tolist(), strict=True)
+        traces, last = _levels_of_many(rows, *kept, v)
+    predictions, innovations, gains = (np.array(values, dtype=np.float64).reshape(counts.shape) for values in traces)
+    after = (np.atleast_1d(last[0]), np.atleast_1d(last[1]), np.atleast_1d(last[2]))
+    return predictions, innovations, gains, after
 
 
-def _error_variance(innovations: float, v: float, steps: int) -> float:
-    """Of a prediction, from the mean square of its innovations over that many steps."""
-    return max(innovations - v, 0.0) + 0.5 * _standard_error(v, steps)
+def _levels_of_one(rows: Iterable[tuple[float, ...]], level: float, squares: float, spread: float, v: float) -> _Traces:
+    """``_levels`` of one stream, a million steps a second; the same arithmetic as in ``_levels_of_many``."""
+    predictions, innovations, gains = [], [], []
+    for y, grown, weight, bound in rows:
+        error = y - level
+        squares += weight * (error * error - squares)
+        spread += grown
+        lagging = squares - bound
+        if lagging > spread:  # max() takes twice as long
+            spread = lagging
+        gain = spread / (spread + v)
+        predictions.append(level)
+        innovations.append(squares)
+        gains.append(gain)
+        spread -= gain * spread
+        level += gain * error
+    return (predictions, innovations, gains), (level, squares, spread)
 
 
-def _standard_error(v: float, steps: int) -> float:
+def _levels_of_many(
+    rows: Iterable[Any], level: FloatArray, squares: FloatArray, spread: FloatArray, v: float
+) -> _Traces:
+    """``_levels`` of several streams."""
+    predictions, innovations, gains = [], [], []
+    for y, grown, weight, bound in rows:
+        error = y - level
+        squares = squares + weight * (error * error - squares)
+        # where the level lags behind, its innovations show it
+        spread = np.maximum(spread + grown, squares - bound)
+        gain = spread / (spread + v)
+        predictions.append(level)
+        innovations.append(squares)
+        gains.append(gain)
+        spread = spread - gain * spread
+        level = level + gain * error
+    return (predictions, innovations, gains), (level, squares, spread)
+
+
+def _running(values: FloatArray, mean: FloatArray, numbers: Int64Array) -> FloatArray:
+    """The mean after each of the values, shape (n, streams): of all at first, exponential after ``MEMORY`` of them."""
+    single = values.shape[1] == 1
+    last: Any = float(mean[0]) if single else mean
+    means = []
+    for value, weight in zip(values[:, 0].tolist() if single else values, _weights(numbers).tolist(), strict=True):
+        last = last + weight * (value - last)
+        means.append(last)
+    return np.array(means, dtype=np.float64).reshape(values.shape)
+
+
+def _weights(numbers: Int64Array) -> FloatArray:
+    """The weight of each value in a running mean, given its number, counted from 1."""
+    return 1.0 / np.minimum(numbers, MEMORY)
+
+
+def _above(values: FloatArray, bound: float) -> FloatArray:
+    return np.maximum(values - bound, 0.0)
+
+
+def _error_variances(innovations: FloatArray, v: float, numbers: Int64Array) -> FloatArray:
+    """Of predictions, from the mean squares of their innovations, shape (n, streams), after so many steps each."""
+    return _above(innovations, v) + 0.5 * _standard_error(v, numbers)[:, None]
+
+
+def _standard_error(v: float, numbers: Int64Array) -> FloatArray:
     """Of the mean square of Laplace noise, whose kurtosis is 6."""
-    return v * math.sqrt(5.0 / min(steps, MEMORY))
+    return v * np.sqrt(5.0 / np.minimum(numbers, MEMORY))

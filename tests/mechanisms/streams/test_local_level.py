@@ -10,6 +10,7 @@ from spark_jobs.mechanisms.streams.local_level import (
     LocalLevelShape,
     LocalLevelState,
     filter_steps,
+    filter_streams,
     release_filtered_steps,
 )
 
@@ -68,6 +69,27 @@ def test_a_season_is_learnt():
         _, steps = release_filtered_steps(LocalLevelState(), counts, shape=shape, noise=SeededNoise(2))
         errors[season] = np.abs(steps.estimates - counts)[24 * 20 :].mean()
     assert errors[24] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("season", [0, 5])
+def test_streams_side_by_side_are_the_same_as_each_alone(season):
+    noisy = np.random.default_rng(3).integers(-50, 400, (40, 3)) * [1, 10, 0]
+    shape = shape_of("0.1", season=season)
+    before = tuple(filter_steps(LocalLevelState(), column[:7], shape=shape)[0] for column in noisy.T)
+    after, steps = filter_streams(before, noisy[7:], shape=shape)
+    for place, column in enumerate(noisy.T):
+        state, alone = filter_steps(before[place], column[7:], shape=shape)
+        assert after[place] == state
+        for name in ("noisy", "estimates", "lower", "upper"):
+            assert getattr(steps, name)[:, place].tolist() == getattr(alone, name).tolist()
+    assert steps.first == 7
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_streams_without_a_state_or_at_different_steps_are_refused(streams):
+    later = filter_steps(LocalLevelState(), np.array([4]), shape=shape_of(1))[0]
+    with pytest.raises(ValueError, match="after one step"):
+        filter_streams((LocalLevelState(), later), np.zeros((2, streams), dtype=np.int64), shape=shape_of(1))
 
 
 def test_noise_is_for_one_row_or_for_two():
