@@ -16,6 +16,8 @@ IMAGES ?= build/images
 # One process more than processors, up to four: it fills the time in which the others wait for Airflow, Spark and
 # databases. Each file runs in one process; all files that need Spark run in the same one.
 PARALLEL = --numprocesses=$$(($$(nproc 2>/dev/null || echo 2) + 1)) --maxprocesses=4 --dist=loadfile
+# In the inner loop nothing waits, so a process more would only import everything once more.
+INNER = --numprocesses=logical --maxprocesses=4 --dist=loadfile
 # The tests start hundreds of processes; without compiled modules, each would compile everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -56,8 +58,8 @@ test: $(STAMP) ## lint, and every test but those of verify and soak: about ten m
 modules: $(STAMP)
 	@$(BIN)/python -m pytest -p no:xdist --collect-only -qq > /dev/null || true
 
-test-fast: $(STAMP) ## the inner loop: no Spark, no Airflow, no database server, nothing slow
-	$(BIN)/python -m pytest -q $(PARALLEL) -m "not spark and not cluster and not airflow and not postgres and not browser and not slow and not audit and not verify and not soak"
+test-fast: $(STAMP) ## the inner loop: no engine, nothing slow, and at most three cases of a test; about a minute
+	$(BIN)/python -m pytest -q $(INNER) -m "not spark and not cluster and not airflow and not postgres and not browser and not slow and not audit and not verify and not soak"
 
 verify: $(STAMP) ## the rest of what CI runs: kills, storms, simulations of coverage, sampled audits
 	$(BIN)/python -m pytest $(PARALLEL) -m "verify"

@@ -138,15 +138,10 @@ def open_account(
     The options from --schema to --rows-per-unit describe the one table of --table; `dp-budget bind` describes others.
     """
     described = {
-        "schema": schema,
-        "columns": columns,
-        "form": form,
-        "version_columns": version_column,
-        "version_folders": version_folders,
-        "public_columns": public_column,
-        "append_only": append_only or None,
+        "schema": schema, "columns": columns, "form": form, "version_columns": version_column,
+        "version_folders": version_folders, "public_columns": public_column, "append_only": append_only or None,
         "rows_per_unit": rows_per_unit,
-    }
+    }  # fmt: skip
     tables = _tables(table or [], {name: value for name, value in described.items() if value is not None}, yes=yes)
     opened = open_ledger(ledger).open_account(
         account,

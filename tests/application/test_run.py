@@ -128,6 +128,7 @@ def test_account_figures_that_were_swapped_are_refused_before_anything_is_read(a
     assert not Path(attempt.layout.draw).exists()
 
 
+@pytest.mark.slow
 def test_the_reports_figures_are_those_of_the_draw(attempt: Any) -> None:
     attempt()
     before = contents(attempt.layout)["report.html"]

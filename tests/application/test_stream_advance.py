@@ -118,6 +118,7 @@ def test_the_length_of_a_state_does_not_depend_on_the_digits_of_counts(request_:
     assert len(lengths) == 1
 
 
+@pytest.mark.slow
 def test_ten_thousand_states_are_one_draw() -> None:
     request = of_states(tuple(map(str, range(10_000))))
     noise = RecordingNoise(SeededNoise(8))

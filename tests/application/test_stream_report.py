@@ -41,6 +41,7 @@ def page_of(tmp_path, name="states", *, steps=120, parts=3, request=None, noise=
     return (tmp_path / name / "report.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_report_is_one_whole_page_that_loads_nothing(tmp_path, name):
     text = page_of(tmp_path, name, steps=min(120, REQUESTS[name].steps))

@@ -163,6 +163,7 @@ def test_race_for_a_block_that_nobody_has_charged_yet(ledger: PrivacyLedger) -> 
     assert ledger.verification().findings == ()
 
 
+@pytest.mark.slow
 def test_ten_years_of_days_are_charged_at_once_and_given_back(ledger: PrivacyLedger, ledger_url: str) -> None:
     account = ledger.open_account("years", epsilon="1", blocks="day(at)")
     assert account.blocks is not None

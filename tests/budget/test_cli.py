@@ -192,6 +192,7 @@ def test_ledger_may_be_named_on_the_command_line(dp_budget, ledger: PrivacyLedge
     assert "visits" in dp_budget("show", "--ledger", url).out
 
 
+@pytest.mark.slow
 def test_program_ends_with_the_command_s_code(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dp_operators.cli", "show", "--ledger", f"sqlite:///{tmp_path}/none.db"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)

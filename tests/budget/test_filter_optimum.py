@@ -74,6 +74,7 @@ def test_filter_admits_by_squares_as_many_as_it_says() -> None:
     assert count == SQUARES["2", "0.05"] == 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "slack"), CAPS)
 def test_best_adversary_stays_within_the_slack(epsilon: str, slack: str) -> None:
     squares, cap = SQUARES[epsilon, slack], float(epsilon)

@@ -132,6 +132,7 @@ class Books(RuleBasedStateMachine):
         assert self.ledger.verification().findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 def test_ledger_keeps_the_same_books_as_the_model(ledger: PrivacyLedger) -> None:
     machine = type("BooksOfThisLedger", (Books,), {"ledger": ledger})

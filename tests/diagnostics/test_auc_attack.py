@@ -41,6 +41,7 @@ def test_the_attack_succeeds_on_an_exact_area_rounded_or_not(digits: int, least:
     assert success(lambda labels, scores: round(area(labels, scores), digits)) > least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5])
 def test_the_attack_is_a_coin_toss_on_a_private_area(epsilon: float) -> None:
     """No attack is right more often than e^epsilon / (1 + e^epsilon), but for four standard errors of the count."""

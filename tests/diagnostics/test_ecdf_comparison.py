@@ -67,6 +67,7 @@ def test_the_place_of_the_largest_difference_is_where_it_is():
     assert abs(april.cdf[cell] - march.cdf[cell]) == pytest.approx(found.value, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_a_change_is_found_and_none_is_not():
     march = as_released(released(rows=4000))
     same, other = (released(rows=4000, mean=mean, seed=6, compare_with=march) for mean in (3.0, 3.15))

@@ -356,6 +356,7 @@ def test_methods_of_zcdp_spend_what_the_conversion_leaves_and_a_quarter_where_a_
         assert sum(Fraction(cost) for cost, _ in still.asked) <= rho / part
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.tuples(st.integers(0, 2), st.floats(-1, 2), st.floats(-1, 2)), max_size=12),
     cells=st.sampled_from([2, 4, 1024, 2**14]),

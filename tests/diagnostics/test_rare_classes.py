@@ -64,6 +64,7 @@ def test_the_interval_for_the_population_is_wider_by_what_sampling_adds():
     assert two_intervals(0.5, np.zeros(9), sampling=0.03, confidence=0.9).privacy_share < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "options"),
     [(auc, {"method": "counts"}), (auc, {"method": "polynomial"}), (average_precision, {"method": "counts"}),

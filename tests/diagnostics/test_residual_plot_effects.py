@@ -26,6 +26,7 @@ def released(fitted, residuals, epsilon, seed=1):
     return residual_plot.release(counts, epsilon=epsilon, coverage=0.999, noise=SeededNoise(seed))
 
 
+@pytest.mark.slow
 def test_without_noise_they_are_those_of_the_rows():
     fitted, residuals = rows_of(np.random.default_rng(2), 60_000, bow=3.0, slope=0.05, wider=0.5)
     plot = released(fitted, residuals, 1e6)

@@ -14,6 +14,7 @@ from spark_jobs.statistics import ResidualCounts
 from tests.support.residual_plots import TABLES, counted
 
 
+@pytest.mark.slow
 def test_each_fault_is_named_and_a_sound_model_is_left_alone():
     found = {
         name: residual_plot.release(counted(name), epsilon=1, noise=SeededNoise(8))

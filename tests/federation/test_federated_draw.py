@@ -146,6 +146,7 @@ def play(asked: ReleaseRequest, agreement: Agreement, keys: Any, folder: Any) ->
     return {name: run.exception() or run.result() for name, run in runs.items()}
 
 
+@pytest.mark.slow
 def test_silos_publish_the_same_results(tmp_path) -> None:
     made, keys = prepare(tmp_path)
     asked = with_agreement(request(SHARED), made)

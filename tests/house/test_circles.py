@@ -53,6 +53,7 @@ def circle(graph: Mapping[str, Set[str]]) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_through_others() -> None:
     graph = imports(ROOT, product_modules())
     assert len(graph) > 300

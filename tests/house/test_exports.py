@@ -41,6 +41,7 @@ def imported(*packages: str) -> set[str]:
     return set(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split())
 
 
+@pytest.mark.slow
 def test_importing_a_package_imports_nothing_heavy() -> None:
     assert imported(*LAZY) & set(HEAVY) == set()
     assert {"numpy", "scipy"} <= imported("spark_jobs.diagnostics.roc_curve")

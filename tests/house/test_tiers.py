@@ -85,6 +85,7 @@ def test_each_engine_has_its_smoke_test_in_the_first_tier(engine: str, collected
     assert any(engine in markers and selected(selection("test"), markers) for markers in collected.values())
 
 
+@pytest.mark.slow
 def test_no_test_is_in_two_tiers(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "import pytest\n@pytest.mark.soak\n@pytest.mark.verify\ndef test_both():\n    pass\n")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
@@ -206,6 +207,7 @@ def test_soak_has_every_part_and_says_what_a_machine_lacks() -> None:
     assert all((ROOT / word.removeprefix("FILES=")).is_file() for part in bare for word in part.command if "=t" in word)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "outcome"),
     [(["-m", "not slow and not soak"], "no tests ran"), (["-m", "not soak"], "1 error"), (["-m", "slow"], "1 error")],
@@ -214,6 +216,18 @@ def test_soak_has_every_part_and_says_what_a_machine_lacks() -> None:
 def test_the_inner_loop_imports_no_file_that_it_leaves_out(tmp_path: Path, options: list[str], outcome: str) -> None:
     text = "import pytest\npytestmark = [pytest.mark.slow,\n    pytest.mark.audit]\n\nraise ImportError\n"
     assert outcome in run_pytest(tmp_path, text, *options).stdout
+
+
+@pytest.mark.verify
+def test_the_inner_loop_runs_three_cases_of_a_test(tmp_path: Path) -> None:
+    text = (
+        "import pytest, hypothesis\n"
+        "@pytest.mark.parametrize('number', [pytest.param(-1, marks=pytest.mark.verify), *range(10)])\n"
+        "def test_it(number):\n    assert number in (0, 5, 9)\n"
+        "@pytest.mark.parametrize('number', [1, 2])\n"
+        "def test_both(number):\n    assert hypothesis.settings().max_examples == 20\n"
+    )
+    assert "5 passed, 8 deselected" in run_pytest(tmp_path, text, "-m", "not slow and not verify").stdout
 
 
 @pytest.mark.verify

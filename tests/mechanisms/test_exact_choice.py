@@ -53,6 +53,7 @@ def test_points_are_drawn_with_the_chances_of_choose(epsilon):
     assert chisquare(found[likely], chances[likely] * found[likely].sum() / chances[likely].sum()).pvalue > 1e-5
 
 
+@pytest.mark.slow
 def test_rough_weights_decide_how_often_it_tries_and_nothing_else(monkeypatch):
     """With proposals that are far too large for one candidate, what is taken is the same."""
     scores, lengths = np.array([0, -1]), np.array([1, 1])

@@ -92,6 +92,7 @@ def test_averaging_the_two_middle_values_breaks_the_bound() -> None:
     assert bound < 0.325
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [1, 2])
 def test_pairwise_bound_is_the_formula_and_smooth(changes) -> None:
     smoothness, cells = 0.4, 4

@@ -55,6 +55,7 @@ def test_loss_of_any_output_stays_within_epsilon(cutoff: int) -> None:
     assert 0.4 * EPSILON < loss <= EPSILON
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cutoff", [1, 2])
 def test_monotone_queries_may_use_half_the_noise_and_others_may_not(cutoff: int) -> None:
     threshold_scale, query_scale = scales_used(cutoff=cutoff, monotone=True)

@@ -129,6 +129,7 @@ def test_undefined_results_say_so_and_invent_nothing():
     assert {cell for row in section.table.rows for cell in row[1:]} == {"–"}
 
 
+@pytest.mark.slow
 @EVERY_KIND
 def test_releases_meet_their_contract_and_broken_ones_do_not(kind):
     for rows in (0, 4000):

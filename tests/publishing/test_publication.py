@@ -69,6 +69,7 @@ def test_data_file_round_trips(published):
     assert metadata[b"status"] == b"CHARGED"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("curve", [made.undefined_curve(), made.broken_curve()], ids=["undefined", "broken"])
 def test_undefined_result_has_the_shape_of_any_other(published, curve):
     release, files = published

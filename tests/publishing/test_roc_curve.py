@@ -16,6 +16,7 @@ def rendering(curve=None):
     return page.render(curve or made.curve(), made.request())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("curve", [made.curve(), made.undefined_curve()], ids=["ok", "undefined"])
 def test_every_text_lies_within_the_picture(curve, alone):

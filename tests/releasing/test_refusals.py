@@ -149,6 +149,7 @@ def test_check_sees_the_manifest_and_every_file(lab):
     assert all(sha256(seen[name]) for name in ("report.html", "data/curve.csv"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [

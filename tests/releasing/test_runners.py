@@ -119,6 +119,7 @@ def test_local_runner_keeps_what_a_failing_application_prints(lab, private, monk
     assert lab.states() == ["reserved"]
 
 
+@pytest.mark.slow
 def test_private_files_are_readable_by_their_owner_alone(lab, private):
     lab.release(runner=LocalRunner(command=FAKE, private_dir=private))
     assert stat.S_IMODE(private.stat().st_mode) == 0o700

@@ -63,6 +63,7 @@ def test_the_hash_of_its_files_is_part_of_the_requests(ledger: PrivacyLedger, tm
     assert with_saved_model(a_request(), ledger) == a_request()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "text"),
     [

@@ -170,6 +170,7 @@ DEATHS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("point", "begun"), DEATHS)
 def test_a_stream_that_dies_anywhere_goes_on_with_the_draw_that_it_has(
     lab: StreamLab, monkeypatch: pytest.MonkeyPatch, point: str, begun: int

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import gc
 import re
+from collections import defaultdict
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
@@ -28,13 +30,25 @@ SHARED = ("cluster", "spark")
 """Those whose files all go to one process, so that the engine is started once."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """In the inner loop, Hypothesis tries fewer examples."""
+    if "slow" in left_out(config):
+        hypothesis.settings.register_profile("inner loop", parent=hypothesis.settings(), max_examples=20)
+        hypothesis.settings.load_profile("inner loop")
+
+
+def left_out(config: pytest.Config) -> set[str]:
+    """The markers whose tests are left out by ``-m "not a and not b"``; the inner loop leaves out ``slow``."""
+    return {*re.findall(r"not (\w+)(?: and |$)", config.getoption("markexpr"))}
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """In the inner loop, import no file of which every test is left out: importing all of them takes half its time."""
-    left_out = re.findall(r"not (\w+)(?: and |$)", config.getoption("markexpr"))
-    if "slow" not in left_out or collection_path.suffix != ".py":
+    without = left_out(config)
+    if "slow" not in without or collection_path.suffix != ".py":
         return None
     marks = re.search(r"^pytestmark = (.*?)^$", collection_path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    return bool(marks and {*left_out} & {*re.findall(r"pytest\.mark\.(\w+)", marks.group(1))}) or None
+    return bool(marks and without & {*re.findall(r"pytest\.mark\.(\w+)", marks.group(1))}) or None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -62,6 +76,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if markers.issuperset(TIERS):
             raise pytest.UsageError(f"{test} is marked both verify and soak; it can be in one tier alone")
     items.sort(key=lambda item: rank(item.nodeid))
+    if "slow" in left_out(config):
+        cases = _cases_of_the_inner_loop(items, left_out(config))
+        config.hook.pytest_deselected(items=[item for item in items if item not in cases])
+        items[:] = [item for item in items if item in cases]
+
+
+def _cases_of_the_inner_loop(items: list[pytest.Item], without: set[str]) -> set[pytest.Item]:
+    """At most three cases of each test: the first, one in the middle and the last."""
+    tests = defaultdict(list)
+    for item in items:
+        if not without.intersection(mark.name for mark in item.iter_markers()):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    places = ((cases, {0, len(cases) // 2, len(cases) - 1}) for cases in tests.values())
+    return {cases[place] for cases, chosen in places for place in chosen}
 
 
 def _keep_one_of_each_sample(items: list[pytest.Item]) -> None:

@@ -168,6 +168,7 @@ def test_a_large_grid_is_worth_a_hierarchy_and_a_small_one_is_not():
     assert best_squares(256, 256)[1] > 1
 
 
+@pytest.mark.slow
 def test_estimates_have_the_variance_that_is_computed():
     hierarchy = Hierarchy.line(9, branching=3)
     epsilons = (Decimal("0.4"), Decimal("0.3"), Decimal("0.3"))
