@@ -214,7 +214,9 @@ def account_json(
     kind = kind or ("approximate" if account.composition == APPROXIMATE else "pure")
     left = ledger.remaining_by_block(account.name, kind=kind)
     fixed = {block: ledger.non_adaptive_bound(account.name, block) for block in left} if tight else None
-    return reports.account_json(account, ledger.history(account.name), left, ledger.sub_budgets(account.name), fixed)
+    return reports.account_json(
+        account, ledger.spent_by_state(account.name), left, ledger.sub_budgets(account.name), fixed
+    )
 
 
 def _opened(opened: Account) -> str:

@@ -30,7 +30,7 @@ in the direction that admits less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
@@ -176,6 +176,16 @@ def added(spent: Budget, cost: Budget) -> Budget:
     """The sum after ``cost`` is added."""
     return exact_budget(
         exact_sum(spent.epsilon, cost.epsilon), exact_sum(spent.delta, cost.delta), _sum(spent.rho, cost.rho)
+    )
+
+
+def total(costs: Sequence[Budget]) -> Budget:
+    """The sum of at least one cost."""
+    rhos = [cost.rho for cost in costs if cost.rho is not None]
+    return exact_budget(
+        exact_sum(*(cost.epsilon for cost in costs)),
+        exact_sum(*(cost.delta for cost in costs)),
+        exact_sum(*rhos) if rhos else None,
     )
 
 

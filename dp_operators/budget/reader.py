@@ -100,9 +100,9 @@ class LedgerReader:
             terms = rows.get_account(connection, name)
             limits = limits_of(terms.composition, terms.cap, terms.slack)
             spent = _in_order(terms, rows.all_spent(connection, name), "")
-            return {block: room(limits, total, kind) for block, total in spent.items()} or {
-                ALL: room(limits, zero_cost(terms.composition), kind)
-            }
+            totals = spent or {ALL: zero_cost(terms.composition)}
+            left = {total: room(limits, total, kind) for total in set(totals.values())}  # many have spent the same
+            return {block: left[total] for block, total in totals.items()}
 
         return self._database.read(work)
 
@@ -298,6 +298,11 @@ class LedgerReader:
             return rows.charges_of(connection, rows.get_account(connection, name).name)
 
         return self._database.read(work)
+
+    def spent_by_state(self, account: str) -> dict[str, dict[ChargeState, Budget]]:
+        """What the charges in each state but ``void`` have spent in each block that was charged."""
+        terms = self.account(account)
+        return self._database.read(lambda connection: rows.spent_by_state(connection, terms))
 
     def overviews(self) -> tuple[AccountOverview, ...]:
         """All accounts, sorted by name, with how their budgets are used up."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from decimal import Decimal
 from typing import Any
 
-from dp_operators.budget.composition import ZCDP, added
+from dp_operators.budget.composition import ZCDP
 from dp_operators.budget.values import ALL, Account, AuditEntry, Charge, ChargeState, Head, SubBudget, exact_budget
 from spark_jobs.contract.privacy import Budget, plain
 
+_COUNTED = tuple(state for state in ChargeState if state is not ChargeState.VOID)
 _FIXED = "if_decided_beforehand"
 _FIXED_NOTE = """
 if decided beforehand: the cost of all charges together if they and their amounts had been fixed before the first
@@ -22,34 +22,23 @@ answer. For charges that were chosen after earlier answers only the account's ow
 """
 
 
-def by_state(charges: Iterable[Charge]) -> dict[ChargeState, Budget]:
-    """The sum of the charges in each state."""
-    sums: dict[ChargeState, Budget] = {}
-    for charge in charges:
-        before = sums.get(charge.state)
-        sums[charge.state] = charge.cost if before is None else added(before, charge.cost)
-    return {state: sums.get(state, exact_budget(Decimal(0))) for state in ChargeState}
-
-
 def account_json(
     account: Account,
-    charges: Sequence[Charge],
+    spent: Mapping[str, Mapping[ChargeState, Budget]],
     remaining: Mapping[str, Budget],
     sub_budgets: Sequence[SubBudget] = (),
     fixed: Mapping[str, Budget | None] | None = None,
 ) -> dict[str, Any]:
     """An account in plain JSON types, with what is spent and left in each block that was charged.
 
-    ``fixed`` is each block's non-adaptive bound, if it is to be reported.
+    ``spent`` is the sum of the charges in each state, for each block that has any; ``fixed`` is each block's
+    non-adaptive bound, if it is to be reported.
     """
     blocks: dict[str, dict[str, Any]] = {}
-    paid: defaultdict[str, list[Charge]] = defaultdict(list)
-    for charge in charges:
-        for block in account.paying(charge.blocks):
-            paid[block].append(charge)
+    nothing = exact_budget(Decimal(0))
     for block, left in remaining.items():
-        sums = by_state(paid[block])
-        spending = {state.value: amounts_json(sums[state]) for state in ChargeState if state is not ChargeState.VOID}
+        sums = spent.get(block, {})
+        spending = {state.value: amounts_json(sums.get(state, nothing)) for state in _COUNTED}
         blocks[block] = {**spending, "remaining": amounts_json(left)}
         if fixed is not None:
             bound = fixed[block]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, func, literal_column, or_, select
 
-from dp_operators.budget.mapping import account_of, budget_of, charge_of, key_list_of, sub_budget_of
+from dp_operators.budget.audit import canonical
+from dp_operators.budget.composition import total
+from dp_operators.budget.mapping import account_of, blocks_of, budget_of, charge_of, key_list_of, sub_budget_of
 from dp_operators.budget.queries import Query, fetch
 from dp_operators.budget.schema import (
     account_tables,
@@ -71,6 +75,14 @@ _FROZEN = Query(lambda _: select(audit_head.c.frozen))
 _CHARGE = Query(lambda _: _charges.add_columns(_frozen).where(charges.c.id == bindparam("charge")))
 _LATEST = Query(lambda _: _charges.where(_latest))
 _HISTORY = Query(lambda _: _charges.where(charges.c.account == bindparam("account")).order_by(charges.c.entry))
+_paid = (charges.c.state, charges.c.blocks, charges.c.epsilon, charges.c.delta, charges.c.rho)
+_BY_STATE = Query(
+    lambda _: (
+        select(*_paid, func.count().label("number"))
+        .where(charges.c.account == bindparam("account"), charges.c.state != bindparam("void"))
+        .group_by(*_paid)
+    )
+)
 _RESERVED = Query(
     lambda _: _charges.where(
         charges.c.state == literal_column(f"'{ChargeState.RESERVED.value}'"), charges.c.renewed_at < bindparam("before")
@@ -218,6 +230,25 @@ def spent_in(connection: Connection, account: str, blocks: Iterable[str], allotm
 def all_spent(connection: Connection, account: str) -> Spent:
     """What the account and its sub-budgets have spent in every block that was ever charged."""
     return _spent(fetch(connection, _ALL_SPENT, {"account": account}))
+
+
+def spent_by_state(connection: Connection, account: Account) -> dict[str, dict[ChargeState, Budget]]:
+    """What the charges in each state but ``void`` have spent in each block that they pay from, as exact sums."""
+    expression = None if account.blocks is None else canonical(account.blocks.model_dump(mode="json"))
+    paid: defaultdict[str, list[Any]] = defaultdict(list)
+    for row in fetch(connection, _BY_STATE, {"account": account.name, "void": ChargeState.VOID.value}):
+        cost = (row.number, row.charges_epsilon, row.charges_delta, row.charges_rho)
+        for block in account.paying(blocks_of(expression, row.charges_blocks)):
+            paid[block].append((row.charges_state, *cost))
+    sums = cache(_sums_by_state)  # many blocks have paid the same
+    return {block: sums(tuple(sorted(costs, key=repr))) for block, costs in paid.items()}
+
+
+def _sums_by_state(costs: tuple[tuple[str, int, str, str, str | None], ...]) -> dict[ChargeState, Budget]:
+    spent: defaultdict[ChargeState, list[Budget]] = defaultdict(list)
+    for state, number, *cost in costs:
+        spent[ChargeState(state)] += [budget_of(*cost)] * number
+    return {state: total(budgets) for state, budgets in spent.items()}
 
 
 def frozen(connection: Connection) -> str:
