@@ -42,6 +42,16 @@ def page_permission() -> str | None:
     return conf.get(SECTION, "page_permission", fallback=None) or None
 
 
+def salt_conn_id() -> str | None:
+    """The connection whose password is the salt; None if the worker's environment has it."""
+    return conf.get(SECTION, "salt_conn_id", fallback=None) or None
+
+
+def stream_keys_conn_id() -> str | None:
+    """The connection whose password holds the keys of streams; None if the worker's environment has them."""
+    return conf.get(SECTION, "stream_keys_conn_id", fallback=None) or None
+
+
 def lineage_namespace() -> str:
     """The OpenLineage namespace of catalog tables, which have no store of their own."""
     return str(conf.get(SECTION, "lineage_namespace", fallback=None) or "spark_catalog")

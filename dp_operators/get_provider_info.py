@@ -49,6 +49,23 @@ OPTIONS = {
         "example": "Privacy budget",
         "default": None,
     },
+    "salt_conn_id": {
+        "description": "Connection whose password is the salt that decides which rows of a unit are used, for drivers "
+        "on the worker's machine; Airflow's secrets backends may hold it. Without it, the worker's environment names "
+        "a file. A driver on a cluster reads a secret that the cluster mounts.",
+        "version_added": "0.2.0",
+        "type": "string",
+        "example": "privacy_salt",
+        "default": None,
+    },
+    "stream_keys_conn_id": {
+        "description": "Connection whose password holds the keys of streams, for drivers on the worker's machine: "
+        "NAME:HEX, separated by spaces, the newest first.",
+        "version_added": "0.2.0",
+        "type": "string",
+        "example": "privacy_stream_keys",
+        "default": None,
+    },
     "lineage_namespace": {
         "description": "OpenLineage namespace of catalog tables; other tables have that of their store.",
         "version_added": "0.2.0",
@@ -59,6 +76,15 @@ OPTIONS = {
 }
 """The options of the section ``[privacy_diagnostics]``, which ``dp_operators.configuration`` reads."""
 
+
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+"""What libpq's ``sslmode`` may be."""
+TLS_FILES = (
+    ("sslrootcert", "TLS authority", "the certificates of the authorities that may vouch for the server"),
+    ("sslcert", "TLS client certificate", "this client's certificate"),
+    ("sslkey", "TLS client key", "the key of this client's certificate"),
+)
+"""Files that libpq reads: their extras in a connection, their labels, and what they hold."""
 
 TRIGGERS = ["dp_operators.triggers.application", "dp_operators.triggers.budget"]
 
@@ -100,6 +126,19 @@ def get_provider_info() -> dict[str, Any]:
                         "label": "Database URL",
                         "description": "SQLAlchemy URL of the ledger; instead of a host or a file.",
                         "schema": {"type": ["string", "null"], "format": "password"},
+                    },
+                    "sslmode": {
+                        "label": "TLS mode",
+                        "description": "For a host: verify-full checks the server's certificate and its name.",
+                        "schema": {"type": ["string", "null"], "enum": [None, *SSL_MODES]},
+                    },
+                    **{
+                        name: {
+                            "label": label,
+                            "description": f"Full path of a PEM file with {what}, for every process of Airflow.",
+                            "schema": {"type": ["string", "null"]},
+                        }
+                        for name, label, what in TLS_FILES
                     },
                     "deployment": {
                         "label": "Deployment",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
+from dp_operators.get_provider_info import SSL_MODES, TLS_FILES
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -17,13 +19,18 @@ if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger
 
 
+TLS = ("sslmode", *(name for name, *_ in TLS_FILES))
+"""The extras of a connection that are parameters of libpq."""
+
+
 class PrivacyLedgerHook(BaseHook):
     """Opens the privacy ledger of a connection of type ``privacy_ledger``.
 
     The connection names the ledger's own database, never Airflow's metadata database, in one of three ways: host, port,
     schema, login and password of a PostgreSQL server; the extra ``path``, the absolute path of a SQLite file; or the
-    extra ``url``, a SQLAlchemy URL of either kind. The extra ``deployment`` identifies this Airflow deployment in
-    release keys, for ledgers that several deployments share.
+    extra ``url``, a SQLAlchemy URL of either kind. For a host, the extras ``sslmode``, ``sslrootcert``, ``sslcert`` and
+    ``sslkey`` are those of libpq; a URL has them in its query. The extra ``deployment`` identifies this Airflow
+    deployment in release keys, for ledgers that several deployments share.
 
     Args:
         privacy_ledger_conn_id: the id of the connection.
@@ -103,6 +110,13 @@ def ledger_url(connection: Connection) -> str:
             requirement="must name the ledger by exactly one of host, path and url",
             remedy="set the PostgreSQL host, or one of the extras path and url",
         )
+    if "host" not in given and _given(**{name: extra.get(name) for name in TLS}):
+        raise InvalidRequest(
+            what,
+            value=", ".join(name for name in TLS if extra.get(name)),
+            requirement="is for a ledger that is named by its host",
+            remedy="put it into the URL's query, or name the host",
+        )
     if "path" in given:
         if not Path(str(given["path"])).is_absolute():
             raise InvalidRequest(
@@ -122,6 +136,7 @@ def ledger_url(connection: Connection) -> str:
             port=connection.port,
             database=connection.schema,
         )
+        url = url.update_query_dict(_tls(extra, what))
     else:
         try:
             url = make_url(str(given["url"]))
@@ -133,6 +148,33 @@ def ledger_url(connection: Connection) -> str:
     for secret in passwords_in(url):
         mask_secret(secret)
     return url.render_as_string(hide_password=False)
+
+
+def _tls(extra: Mapping[str, Any], what: str) -> dict[str, str]:
+    """The TLS settings among the extras; a misspelt one is refused, because without it nothing might be encrypted."""
+    unknown = [name for name in extra if name.startswith("ssl") and name not in TLS]
+    if unknown:
+        raise InvalidRequest(
+            what, value=unknown[0], requirement=f"must be one of {', '.join(TLS)}", remedy="correct the extra's name"
+        )
+    tls = {name: str(value) for name, value in _given(**{name: extra.get(name) for name in TLS}).items()}
+    mode = tls.get("sslmode", "prefer")
+    if mode not in SSL_MODES:
+        raise InvalidRequest(
+            what,
+            value=f"sslmode {mode}",
+            requirement=f"must be one of {', '.join(SSL_MODES)}",
+            remedy="verify-full checks the server's certificate and name",
+        )
+    for name in TLS[1:]:
+        if not Path(tls.get(name, "/")).is_absolute() and (name, tls[name]) != ("sslrootcert", "system"):
+            raise InvalidRequest(
+                what,
+                value=f"{name} {tls[name]}",
+                requirement="must be an absolute path",
+                remedy="give the full path of a file that workers, triggerer and API server can read",
+            )
+    return tls
 
 
 def _require_type(connection: Connection, what: str) -> None:

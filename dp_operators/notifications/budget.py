@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
+from asgiref.sync import sync_to_async
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.keys import charged_key
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from spark_jobs.contract.privacy import Budget
 
 Notify = Callable[[str], object]
-"""Receives one line of text and delivers it."""
+"""Receives one line of text and delivers it; what it returns is awaited if it can be."""
 
 
 class PrivacyBudgetNotifier(BaseNotifier):
@@ -30,9 +33,13 @@ class PrivacyBudgetNotifier(BaseNotifier):
     The release that passes a fraction sends one line for it; releases that pass it at the same time may each send one.
     The line gives the fraction and what is spent by now, from the ledger's own figures. The ledger is only read.
 
+    As the callback of a deadline alert it runs in the triggerer, without a task: it then sends one line for each block
+    that is past a fraction at that time.
+
     Args:
         account: the ledger account; templated.
-        notify: takes the line, e.g. a function that sends a mail; by default the line is logged as a warning.
+        notify: takes the line, e.g. a function that sends a mail, and may be asynchronous; by default the line is
+            logged as a warning.
         at: the fractions of the cap that cause a notification, each above 0 and at most 1.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
@@ -61,15 +68,38 @@ class PrivacyBudgetNotifier(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         """Send a line for each fraction of the cap that the task's release has passed."""
+        for line in self._lines(context):
+            sent = self.send(line)
+            if inspect.isawaitable(sent):
+                asyncio.run(_awaited(sent))
+
+    async def async_notify(self, context: Context) -> None:
+        """Send the same lines from the triggerer, where deadlines are watched, without holding up its loop."""
+        for line in await sync_to_async(self._lines)(context):
+            sent = await asyncio.to_thread(self.send, line)
+            if inspect.isawaitable(sent):
+                await sent
+
+    def _lines(self, context: Context) -> list[str]:
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         with closing(hook.get_ledger()) as ledger:
+            if "ti" not in context:
+                return self._past_by_now(ledger)
             key = charged_key(
                 context, hook, account=self.account, federation=self.federation, deployment=self.deployment
             )
             charge = ledger.find_charge(self.account, key)
-            lines = [] if charge is None else self._passed(ledger, charge)
-        for line in lines:
-            self.send(line)
+            return [] if charge is None else self._passed(ledger, charge)
+
+    def _past_by_now(self, ledger: LedgerReader) -> list[str]:
+        """One line for each block that is past a fraction, with the highest one."""
+        account = ledger.account(self.account)
+        shares = {block: used(account, spent) for block, spent in ledger.blocks(account.name).items()}
+        return [
+            _line(account, block, max(part for part in self.at if part <= share), share)
+            for block, share in shares.items()
+            if share >= self.at[0]
+        ]
 
     def _passed(self, ledger: LedgerReader, charge: Charge) -> list[str]:
         from dp_operators.budget.composition import subtracted
@@ -82,10 +112,7 @@ class PrivacyBudgetNotifier(BaseNotifier):
             before = used(account, subtracted(spent[block], charge.cost))
             for part in self.at:
                 if before < part <= after:
-                    where = f"account {account.name}" if block == "all" else f"block {block} of account {account.name}"
-                    lines.append(
-                        f"{where} is past {plain(100 * part)}% of its privacy budget: {percent(after)} is spent"
-                    )
+                    lines.append(_line(account, block, part, after))
         return lines
 
     def _warn(self, line: str) -> None:
@@ -105,6 +132,15 @@ def used(account: Account, spent: Budget) -> Decimal:
 def percent(part: Decimal) -> str:
     """A fraction as a percentage with one decimal, rounded down so that it never exceeds what is spent."""
     return f"{plain((100 * part).quantize(Decimal('0.1'), rounding=ROUND_DOWN))}%"
+
+
+def _line(account: Account, block: str, part: Decimal, share: Decimal) -> str:
+    where = f"account {account.name}" if block == "all" else f"block {block} of account {account.name}"
+    return f"{where} is past {plain(100 * part)}% of its privacy budget: {percent(share)} is spent"
+
+
+async def _awaited(sent: Awaitable[object]) -> None:
+    await sent
 
 
 def _part(value: Any) -> Decimal:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
+from dp_operators.operators.application_secrets import application_secrets
 from dp_operators.operators.outlets import with_release_outlets
 from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.sensors.budget import require_on_exhausted
@@ -95,13 +97,18 @@ class ApplicationOperator(BaseOperator):
         self._ended = True
 
     def _runner(self) -> Backend:
-        return make_runner(
+        from dp_operators.releasing.runners import ProcessRunner
+
+        runner = make_runner(
             self.runner,
             master=self.master,
             spark_conn_id=self.spark_conn_id,
             conf=self.conf,
             private_dir=self.private_dir,
         )
+        if not isinstance(runner, ProcessRunner) or runner.elsewhere:
+            return runner
+        return replace(runner, environment={**runner.environment, **application_secrets()})
 
     def _progress(self, line: str) -> None:
         self.log.info("%s", line)

@@ -16,7 +16,7 @@ from dp_operators.operators.events import StreamEvent
 from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import partition_interval, run_interval
 from dp_operators.operators.keys import deployment_name, release_key
-from dp_operators.operators.metrics import count_event, refusals_counted
+from dp_operators.operators.metrics import count_event, count_stale, refusals_counted
 from dp_operators.operators.outlets import record_event
 from dp_operators.operators.requests import whole_or_fields
 from spark_jobs.contract.errors import InvalidRequest
@@ -184,6 +184,7 @@ class CountStreamOperator(ApplicationOperator):
                 progress=self._progress,
                 waiting=Waiting(stopped=lambda: self._ended),
             )
+            count_stale(str(request.account), ledger)
             return StreamEvent.of(request, advanced, ledger, connection=self.privacy_ledger_conn_id)
 
 

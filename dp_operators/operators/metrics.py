@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow.sdk.observability import stats
@@ -17,9 +18,10 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import undefined_kinds
 
 if TYPE_CHECKING:
+    from dp_operators.budget import LedgerReader
     from dp_operators.operators.events import ReleaseEvent, StreamEvent
 
-RELEASES, SHARE_LEFT = "privacy.releases", "privacy.share_left"
+RELEASES, SHARE_LEFT, STALE = "privacy.releases", "privacy.share_left", "privacy.stale_reservations"
 REFUSALS, UNDEFINED = "privacy.refusals", "privacy.undefined_figures"
 
 
@@ -33,9 +35,13 @@ def count_release(event: ReleaseEvent) -> None:
 def count_event(event: ReleaseEvent | StreamEvent) -> None:
     """Count what was published by one task, and set the gauge of what its account has left."""
     _incr(RELEASES, account=event.account)
-    share = float(event.share_left)
-    stats.gauge(SHARE_LEFT, share, tags={"account": event.account})
-    stats.gauge(f"{SHARE_LEFT}.{_part(event.account)}", share)
+    _gauge(SHARE_LEFT, float(event.share_left), account=event.account)
+
+
+def count_stale(account: str, ledger: LedgerReader) -> None:
+    """Set the gauge of an account's stale reservations: those without a sign of life for a day."""
+    number = sum(charge.account == account for charge in ledger.stale(timedelta(days=1)))
+    _gauge(STALE, number, account=account)
 
 
 @contextmanager
@@ -49,6 +55,11 @@ def refusals_counted() -> Iterator[None]:
     except (InvalidRequest, LedgerUnavailable, ReleaseError) as error:
         _incr(REFUSALS, reason=re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower())
         raise
+
+
+def _gauge(name: str, value: float, *, account: str) -> None:
+    stats.gauge(name, value, tags={"account": account})
+    stats.gauge(f"{name}.{_part(account)}", value)
 
 
 def _incr(name: str, **tag: str) -> None:

@@ -17,7 +17,7 @@ from dp_operators.operators.events import ReleaseEvent
 from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import deployment_name, release_key
-from dp_operators.operators.metrics import count_release, refusals_counted
+from dp_operators.operators.metrics import count_release, count_stale, refusals_counted
 from dp_operators.operators.outlets import record_event, with_release_outlets
 from dp_operators.operators.requests import checked_fields, given_fields, read_request, whole_or_fields
 from dp_operators.operators.undefined import end_undefined, require_ending
@@ -258,6 +258,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
                 progress=self._progress,
                 waiting=Waiting(here=not self.deferrable, awaited=awaited, stopped=lambda: self._ended),
             )
+            count_stale(str(request.account), ledger)
             return ReleaseEvent.of(request, published, ledger, connection=self.privacy_ledger_conn_id)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:

@@ -84,11 +84,11 @@ def readable_ledgers(user: Any) -> list[str]:
 
 
 def page(make: Callable[[str], str], *, status: int = 200) -> HTMLResponse:
-    """A page, whose only style is its own and which runs no script."""
+    """A page, whose only style and script are its own."""
     nonce = secrets.token_urlsafe(16)
     rules = (
-        f"default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self'; frame-ancestors 'self'; base-uri 'none'; "
-        "form-action 'self'"
+        f"default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; img-src 'self'; "
+        "frame-ancestors 'self'; base-uri 'none'; form-action 'self'"
     )
     return HTMLResponse(make(nonce), status_code=status, headers={**HEADERS, "Content-Security-Policy": rules})
 

@@ -14,6 +14,7 @@ from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.errors import LedgerUnreachable, as_airflow_errors
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import charged_key
+from dp_operators.operators.metrics import count_stale
 from dp_operators.triggers.budget import NEVER, PAYS, REFUSED, UNREACHABLE, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
@@ -172,6 +173,7 @@ class PrivacyBudgetSensor(BaseSensorOperator):
     def _affordability(self, context: Context) -> Affordability:
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         with closing(hook.get_ledger()) as ledger:
+            count_stale(self.account, ledger)
             return self._make_check(context, hook, ledger).run(ledger)
 
     def _serializable_check(self, context: Context) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
@@ -222,6 +224,31 @@ def test_restored_backup_is_behind_its_store_and_is_made_whole(
     lab.release(key="next")
     assert restored.verification().findings == ()
     restored.close()
+
+
+@pytest.mark.airflow
+@pytest.mark.parametrize(
+    ("mode", "authority", "opens"),
+    [("verify-full", "ca", True), ("verify-full", "other", False), ("disable", "ca", False)],
+)
+def test_fields_of_the_connections_form_speak_tls(
+    server: Deployed, owner: PrivacyLedger, mode: str, authority: str, *, opens: bool
+) -> None:
+    from airflow.sdk import Connection
+
+    from dp_operators.hooks.ledger import ledger_url
+
+    extra = json.dumps({"sslmode": mode, "sslrootcert": f"{server.authority}/{authority}.crt", "sslcert": ""})
+    filled_in = {"host": "127.0.0.1", "port": server.port, "schema": "privacy_ledger", "login": "ledger_view"}
+    url = ledger_url(
+        Connection(conn_id="l", conn_type="privacy_ledger", **filled_in, password='view\'s "password"', extra=extra)
+    )
+    with closing(PrivacyLedger(url, patience=1.0)) as ledger:
+        if opens:
+            assert [account.name for account in ledger.accounts()] == ["visits"]
+        else:
+            with pytest.raises(LedgerUnavailable):
+                ledger.accounts()
 
 
 def dump(postgres: PostgresServer, url: str, folder: Path) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.hooks.ledger import PrivacyLedgerHook, ledger_url
@@ -30,6 +31,14 @@ def test_host_is_a_postgresql_server() -> None:
     assert named == "postgresql+psycopg://me:p%40ss%2Fword@db.example:5433/ledger"
 
 
+def test_tls_is_that_of_libpq() -> None:
+    tls = {"sslmode": "verify-full", "sslrootcert": "/tls/ca & co.crt", "sslcert": "", "sslkey": None}
+    named = make_url(url(host="db.example", schema="ledger", login="me", password="secret", extra=tls))
+    assert named.query == {"sslmode": "verify-full", "sslrootcert": "/tls/ca & co.crt"}
+    assert named.password == "secret"
+    assert url(host="db", schema="x", extra={"sslrootcert": "system"}).endswith("?sslrootcert=system")
+
+
 def test_path_is_a_sqlite_file() -> None:
     assert url(extra={"path": "/var/lib/dp/ledger.db"}) == "sqlite:////var/lib/dp/ledger.db"
 
@@ -49,6 +58,19 @@ def test_url_is_taken_as_it_is() -> None:
         ),
         ({"host": "db"}, "must name the database in schema"),
         ({"extra": {"path": "ledger.db"}}, "got 'ledger.db'; must name an absolute path"),
+        (
+            {"host": "db", "schema": "x", "extra": {"sslmod": "require"}},
+            "got 'sslmod'; must be one of sslmode, sslrootcert",
+        ),
+        ({"host": "db", "schema": "x", "extra": {"sslmode": "yes"}}, "got 'sslmode yes'; must be one of disable"),
+        (
+            {"host": "db", "schema": "x", "extra": {"sslkey": "me.key"}},
+            "got 'sslkey me.key'; must be an absolute path",
+        ),
+        (
+            {"extra": {"url": "postgresql://db/x", "sslmode": "require"}},
+            "got 'sslmode'; is for a ledger that is named by its host",
+        ),
         ({"extra": {"url": "not a url with secret"}}, "connection books url: must be a database URL"),
     ],
 )

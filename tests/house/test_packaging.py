@@ -131,7 +131,7 @@ def test_wheel_holds_no_demo(wheel: zipfile.ZipFile) -> None:
     assert [name for name in wheel.namelist() if "demo" in name] == []
     (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
     extras = re.findall(r"^Provides-Extra: (\S+)$", wheel.read(name).decode(), re.MULTILINE)
-    assert sorted(extras) == ["databricks", "java", "kubernetes", "openlineage", "s3"]
+    assert sorted(extras) == ["databricks", "java", "kubernetes", "openlineage", "s3", "spark"]
 
 
 def test_wheel_tells_airflow_of_the_provider(wheel: zipfile.ZipFile) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,34 @@ def test_a_federated_release_is_found_by_its_agreement(
     lines: list[str] = []
     PrivacyBudgetNotifier(account="visits", notify=lines.append, federation="hospitals").notify(make_context())
     assert lines == ["account visits is past 80% of its privacy budget: 90% is spent"]
+
+
+def test_lines_can_be_sent_asynchronously(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", epsilon="1")
+    context, lines = make_context(), []
+    key = str(release_key(context, deployment="airflow"))
+    airflow_ledger.reserve("visits", release=key, epsilon="0.9")
+
+    async def mail(line: str) -> None:
+        await asyncio.sleep(0)
+        lines.append(line)
+
+    for notify in (mail, lines.append):
+        asyncio.run(PrivacyBudgetNotifier(account="visits", notify=notify).async_notify(context))
+    PrivacyBudgetNotifier(account="visits", notify=mail).notify(context)
+    assert lines == ["account visits is past 80% of its privacy budget: 90% is spent"] * 3
+
+
+def test_deadline_without_a_task_says_where_the_account_stands(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", epsilon="1", blocks="day(at)")
+    lines: list[str] = []
+    notifier = PrivacyBudgetNotifier(account="visits", notify=lines.append, at=("0.5", "0.8", "1"))
+    asyncio.run(notifier.async_notify({}))
+    assert lines == []
+    airflow_ledger.reserve("visits", release="a", epsilon="0.9", blocks="2026-11-20")
+    airflow_ledger.reserve("visits", release="b", epsilon="0.1", blocks="2026-11-21")
+    asyncio.run(notifier.async_notify({}))
+    assert lines == ["block 2026-11-20 of account visits is past 80% of its privacy budget: 90% is spent"]
 
 
 def test_line_goes_to_the_log_by_default(airflow_ledger: PrivacyLedger, capfd: pytest.CaptureFixture[str]) -> None:

@@ -120,6 +120,7 @@ class TestEvent:
         assert ("privacy.releases", {"account": "visits"}) in metrics.counted
         assert ("privacy.releases.visits", {}) in metrics.counted
         assert ("privacy.share_left", 0.75, {"account": "visits"}) in metrics.set
+        assert ("privacy.stale_reservations", 0, {"account": "visits"}) in metrics.set
         assert released(RocCurveOperator(**given))[1] == extra  # repeated, it says the same again
 
     def test_asset_of_the_folder_by_another_name_gets_the_event(self, given: dict[str, Any]) -> None:

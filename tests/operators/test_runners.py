@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dp_operators.backends.kubernetes import KubernetesCluster
+from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.operators.runners import make_runner
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner
+from dp_operators.releasing.backends import RunState
 from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
+from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.salt import read_salt
+from spark_jobs.contract.stream_keys import StreamKeys
 
 Connect = Callable[..., None]
 
@@ -111,3 +120,57 @@ def test_options_of_the_other_runner_are_refused(kind: str, fields: dict[str, An
     with pytest.raises(InvalidRequest) as refused:
         make(kind, **fields)
     assert str(refused.value).startswith(line)
+
+
+SALT = "a salt from a vault, long enough"
+
+
+def test_secrets_of_connections_reach_only_a_driver_on_this_machine(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for option in ("SALT_CONN_ID", "STREAM_KEYS_CONN_ID"):
+        monkeypatch.setenv(f"AIRFLOW__PRIVACY_DIAGNOSTICS__{option}", option.lower())
+    connect("salt_conn_id", conn_type="generic", password=SALT)
+    connect("stream_keys_conn_id", conn_type="generic", password=f"k2:{'ab' * 32} k1:{'cd' * 32}")
+    connect("here", conn_type="spark", host="spark://master", port=7077)
+    connect(
+        "there",
+        conn_type="spark",
+        host="yarn",
+        extra={"deploy-mode": "cluster", "yarn_resourcemanager_webapp_address": "rm:8088"},
+    )
+
+    def runner(**fields: Any) -> Any:
+        return ReleaseDiagnosticsOperator(task_id="release", request="/r.json", **fields)._runner()
+
+    for driver in (runner(), runner(runner="spark_submit", spark_conn_id="here")):
+        assert read_salt(driver.inherited()) == SALT.encode()
+        assert list(StreamKeys.read(driver.inherited()).keys) == ["k2", "k1"]
+        assert SALT not in repr(driver)
+    assert SALT not in str(runner(runner="spark_submit", spark_conn_id="there").inherited())
+    # neither the command line nor what is kept of the process has it
+    script = tmp_path / "driver.py"
+    script.write_text("import os, sys; print(*sys.argv, os.environ['DP_DIAGNOSTICS_SALT'])")
+    started = replace(runner(private_dir=str(tmp_path / "private")), command=(sys.executable, str(script)))
+    handle = started.submit(
+        Submission(
+            request_uri="r", request_sha256="", charge_id="c", key="k", output="o", run=1, secret=b"x" * 32,
+        )
+    )  # fmt: skip
+    while started.look(handle) is RunState.RUNNING:
+        time.sleep(0.05)
+    printed = Path(handle.log).read_text()
+    assert printed.count(SALT) == 1
+    assert printed.rstrip().endswith(SALT)
+    assert SALT not in str(handle)
+
+
+@pytest.mark.parametrize("fields", [None, {"conn_type": "generic"}])
+def test_secret_that_is_not_there_is_refused_in_one_line(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str] | None
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PRIVACY_DIAGNOSTICS__SALT_CONN_ID", "salt")
+    if fields:
+        connect("salt", **fields)
+    with pytest.raises(InvalidRequest, match=r"salt_conn_id: got 'salt'; must be a connection whose password"):
+        ReleaseDiagnosticsOperator(task_id="release", request="/r.json")._runner()

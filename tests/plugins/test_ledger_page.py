@@ -18,6 +18,7 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.grants import grants
+from dp_operators.plugins.pages import render
 from tests.support.chromium import PHONE, browse
 from tests.support.ledgers import commit, execute
 from tests.support.live_api_server import LiveApiServer, live_api_server
@@ -288,6 +289,32 @@ def test_release_and_price_are_shown_in_a_browser(server: LiveApiServer, olga: s
         browser.wait_for("Page.loadEventFired", page=page)
         assert page.evaluate("document.querySelector('h2').textContent") == "epsilon 0.5"
         assert page.complaints == []
+
+
+def test_link_to_the_task_leaves_airflows_frame(server: LiveApiServer, olga: str) -> None:
+    """Airflow's sandbox allows no navigation of the page around the frame."""
+    facts = dict.fromkeys(("state", "cost", "counts", "release", "blocks", "at", "actor", "allotment", "published"), "")
+    html = render(
+        "release.html.j2", connection="c", account="a", charge=facts, charge_id="1", ended="",
+        run=f"{PAGE}/", published=None, unread="", nonce="n",
+    )  # fmt: skip
+    with browse() as browser:
+        page = browser.new_page()
+        page.call("Network.setCookie", name="_token", value=olga, url=server.url)
+        page.open(f"{server.url}/api/v2/version")
+        page.evaluate(f"""
+            const frame = document.createElement("iframe");
+            frame.sandbox = "allow-scripts allow-same-origin allow-forms allow-downloads";
+            frame.srcdoc = {json.dumps(html)};
+            document.body.append(frame);
+        """)
+        ready = "document.querySelector('iframe')?.contentDocument?.querySelector('script') != null"
+        end = time.monotonic() + 60
+        while not page.evaluate(ready) and time.monotonic() < end:
+            time.sleep(0.1)
+        page.evaluate("document.querySelector('iframe').contentDocument.querySelector('a[target]').click()")
+        browser.wait_for("Page.loadEventFired", page=page)
+        assert page.evaluate("location.pathname") == f"{PAGE}/"
 
 
 def _account(server: LiveApiServer, token: str) -> str:

@@ -1,0 +1,47 @@
+"""The application's secrets that Airflow's secrets backends hold, for drivers on the worker's machine.
+
+The worker reads them when the task runs, and hands them to the driver in its environment, which Spark's pages do not
+show: they are in no request, command line, Spark setting, trigger or log. A driver on a cluster does not get them,
+because there they would have to travel as Spark settings, which its pages show: the cluster mounts its own.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import mask_secret
+
+from dp_operators import configuration
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.store.layout import SALT_VARIABLE
+from spark_jobs.contract.stream_keys import STREAM_KEYS_VARIABLE
+
+
+def application_secrets() -> dict[str, str]:
+    """The environment variables with the secrets that the configuration names connections for.
+
+    Raises:
+        InvalidRequest: there is no such connection, or it has no password.
+    """
+    named = (
+        (SALT_VARIABLE, "salt_conn_id", configuration.salt_conn_id()),
+        (STREAM_KEYS_VARIABLE, "stream_keys_conn_id", configuration.stream_keys_conn_id()),
+    )
+    return {variable: _password(option, name) for variable, option, name in named if name}
+
+
+def _password(option: str, connection_id: str) -> str:
+    try:
+        password = BaseHook.get_connection(connection_id).password
+    except AirflowNotFoundException:
+        password = None
+    if not password or "\0" in password:
+        raise InvalidRequest(
+            f"[{configuration.SECTION}] {option}",
+            value=connection_id,
+            requirement="must be a connection whose password holds the secret",
+            remedy="create it in the secrets backend, or name a file in the worker's environment instead",
+        )
+    for part in (password, *password.split()):
+        mask_secret(part)
+    return str(password)
