@@ -162,3 +162,14 @@ def test_numbers_are_printed_to_what_they_tell():
     assert score_range(0.1, 0.2, whole=True) == "0.10 to 0.20"
     assert score_range(0.00012, 0.00034, whole=True) == "0.0001 to 0.0003"
     assert score_range(0.1, 0.2, whole=False).endswith("*")
+
+
+@pytest.mark.parametrize(("bend", "times"), [(1.0, (0.5, 1.6)), (1.4, (2.5, 20.0))])
+def test_binned_residuals_lead_with_their_distance_and_that_of_a_calibrated_model(bend, times):
+    headline = rendering("binned_residuals", released("binned_residuals", 20000, bend=bend)).section.headline
+    found = float(headline.value.removesuffix(" points"))
+    calibrated = float(headline.interval.rpartition("about ")[2])
+    assert times[0] < found / calibrated < times[1]
+    end = float(headline.scale[1])
+    assert headline.marks[1] == pytest.approx(found / end, abs=0.06 / end)
+    assert headline.reference[1] == pytest.approx(calibrated / end, abs=0.06 / end)

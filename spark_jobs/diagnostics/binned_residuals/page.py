@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtri
 
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined, p_relation
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, count, decimals, level, p_figure
+from spark_jobs.publishing.formats import ABSENT, count, decimals, level
 from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, known
 from spark_jobs.publishing.theme import light
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIGNIFICANT = 0.05
+_SCALES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 
 def render(result: BinnedResiduals, request: ReleaseRequest) -> Rendering:
@@ -63,7 +65,11 @@ def _signed(value: float) -> str:
 
 
 def _lines(result: BinnedResiduals) -> tuple[str, str]:
-    return _test_line(result), f"released with noise; about {count(result.positives + result.negatives)} rows"
+    distance = f"Mean distance from 0: {_points(_distance(result))}; " if is_defined(result) else ""
+    return (
+        f"{distance}{_test_line(result)}",
+        f"released with noise; about {count(result.positives + result.negatives)} rows",
+    )
 
 
 def _test_line(result: BinnedResiduals) -> str:
@@ -102,6 +108,38 @@ def _description(result: BinnedResiduals) -> str:
     )
 
 
+def _distance(result: BinnedResiduals, *, calibrated: bool = False) -> float:
+    """Mean absolute residual of all rows, in percentage points; or what is to be expected of a calibrated model.
+
+    A zone covers ``confidence`` of a distribution that is close to normal, whose mean absolute value follows.
+    """
+    at = _PAGE.points(result)
+    half = (at.zone_high - at.zone_low) / 2
+    spread = half * np.sqrt(2 / np.pi) / ndtri((1 + result.confidence) / 2)
+    weights = np.maximum(result.rows[np.searchsorted(result.pool, np.unique(result.pool))], 0.0)
+    return 100.0 * float(np.average(spread if calibrated else np.abs(at.y), weights=weights + 1e-9))
+
+
+def _points(value: float) -> str:
+    return f"{decimals(value, 1)} points"
+
+
+def _headline(result: BinnedResiduals) -> Headline:
+    label = "Mean distance from the model"
+    if not is_defined(result):
+        return Headline(label=label, value="undefined", interval=None, scale=("0", "100 points"))
+    found, calibrated = _distance(result), _distance(result, calibrated=True)
+    end = next(scale for scale in _SCALES if scale >= min(100.0, 1.15 * max(found, calibrated)))
+    return Headline(
+        label=label,
+        value=_points(found),
+        interval=f"percentage points; a calibrated model has about {decimals(calibrated, 1)}",
+        scale=("0", f"{end:g}"),
+        marks=(min(found / end, 1.0),) * 3,
+        reference=("calibrated", calibrated / end),
+    )
+
+
 def _section(result: BinnedResiduals) -> Section:
     defined = is_defined(result)
     significant = known(result.p_value) < _SIGNIFICANT
@@ -112,23 +150,18 @@ def _section(result: BinnedResiduals) -> Section:
             "Each point stands for rows with similar scores. Above the line they are positive more often than the "
             "model predicts, below it less often. The whisker is an interval for the point without noise.",
             f"If the model is calibrated, about {level(result.confidence)} of the points lie in the grey zone, without "
-            "a pattern. A slope or a curve in the points suggests that the model lacks a term.",
+            "a pattern. A slope or a curve in the points suggests that the model lacks a term. The mean distance of "
+            "the points from the line counts each as often as it has rows.",
         ),
-        headline=Headline(
-            label="Test of fit (p-value)",
-            value=p_figure(known(result.p_value)) if defined else "undefined",
-            interval=verdict if defined else None,
-            scale=("0", "1"),
-            marks=(known(result.p_value),) * 3 if defined else None,
-            reference=("", _SIGNIFICANT),
-        ),
+        headline=_headline(result),
         measures=(
-            *(
-                Measure(label=label, value=f"p {p_relation(known(p))}" if defined else ABSENT, note=note)
-                for label, p, note in (
-                    ("Trend", result.trend_p_value, "a shift, slope or curve"),
-                    ("Scatter", result.scatter_p_value, "single pools too far from 0"),
-                )
+            Measure(
+                label="Test of fit",
+                value=f"p {p_relation(known(result.p_value))}" if defined else ABSENT,
+                note=f"{verdict}; trend p {p_relation(known(result.trend_p_value))}, scatter p "
+                f"{p_relation(known(result.scatter_p_value))}"
+                if defined
+                else "",
             ),
             *_PAGE.measures(result),
         ),
@@ -140,7 +173,8 @@ def _section(result: BinnedResiduals) -> Section:
         ),
         notes=(
             "The p-value is the probability that the release of a calibrated model shows residuals at least as "
-            "extreme; both its labels and the noise are simulated. The test treats the model as fixed. If the model "
+            "extreme; both its labels and the noise are simulated. Trend is a shift, slope or curve; scatter, single "
+            "pools too far from 0. The test treats the model as fixed. If the model "
             "was fitted to these rows, even privately, the test is conservative.",
         ),
         notice=None
