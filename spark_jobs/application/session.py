@@ -44,6 +44,7 @@ def open_session(master: str | None) -> SparkSession:
 
     Raises:
         InvalidRequest: no usable Java, or the master cannot be reached.
+        PySparkException: Java has ended.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -65,7 +66,9 @@ def open_session(master: str | None) -> SparkSession:
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
-    except PySparkException:
+    except PySparkException as failed:
+        if failed.getCondition() == "JAVA_GATEWAY_EXITED":
+            raise  # Java was killed, or had no memory: no fault of the request, and another attempt may succeed
         raise InvalidRequest(
             "master",
             value=master,

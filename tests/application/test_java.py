@@ -5,8 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
 from spark_jobs.application.java import java_home, java_version
+from spark_jobs.application.session import open_session
 from spark_jobs.contract import InvalidRequest
 
 
@@ -51,3 +54,16 @@ def test_the_wheels_java_serves_where_the_machine_has_none_or_an_old_one(tmp_pat
     assert done.returncode == 0, done.stderr
     assert (java_version(home / "bin" / "java") or 0) >= 17
     assert java_home({"PATH": path}, launcher=tmp_path / "launcher") == home
+
+
+def test_java_that_ended_is_no_fault_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal would end the task for good; what was killed is tried again."""
+    ended = PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    def get(builder: SparkSession.Builder) -> SparkSession:
+        raise ended
+
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", get)
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    with pytest.raises(PySparkRuntimeError):
+        open_session("local[1]")
