@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
+from dp_operators.configuration import default_deferrable
 from dp_operators.operators.application_secrets import application_secrets
-from dp_operators.operators.outlets import with_release_outlets
+from dp_operators.operators.errors import as_airflow_errors
+from dp_operators.operators.exhausted import budget_may_be_exhausted
+from dp_operators.operators.metrics import refusals_counted
+from dp_operators.operators.outlets import record_event, with_release_outlets
 from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.sensors.budget import require_on_exhausted
+from dp_operators.triggers.application import ApplicationTrigger
 
 if TYPE_CHECKING:
-    from dp_operators.releasing import Backend
+    from airflow.sdk import Context
+
+    from dp_operators.releasing import Backend, Waiting
 
 
 class ApplicationOperator(BaseOperator):
@@ -55,6 +62,7 @@ class ApplicationOperator(BaseOperator):
         deployment: str | None,
         allotment: str | None,
         on_exhausted: str | None,
+        deferrable: bool | None,
         **kwargs: Any,
     ) -> None:
         if not self._created_by_mapping:  # Airflow knows the outlets of mapped tasks from `partial`
@@ -77,6 +85,7 @@ class ApplicationOperator(BaseOperator):
         self.deployment = deployment
         self.allotment = allotment
         self.on_exhausted = on_exhausted
+        self.deferrable = default_deferrable() if deferrable is None else deferrable
         self._ended = False
 
     @property
@@ -90,6 +99,46 @@ class ApplicationOperator(BaseOperator):
         Raises:
             InvalidRequest: a constant is wrong for all values of the templates.
         """
+        raise NotImplementedError
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Publish what is due, or return what an earlier attempt of this task has published."""
+        return self._attempt(context, awaited=0)
+
+    def resume(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Go on when the trigger says that the application has ended."""
+        return self._attempt(context, awaited=int((event or {}).get("run", 0)))
+
+    def _attempt(self, context: Context, *, awaited: int) -> dict[str, Any]:
+        from dp_operators.releasing import ApplicationRuns
+
+        try:
+            with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted), refusals_counted():
+                event = self._publish(context, awaited)
+        except ApplicationRuns as running:
+            self.log.info("%s; the triggerer looks at it, and this task goes on when it has ended", running)
+            self.defer(
+                trigger=ApplicationTrigger(
+                    runner=self.runner,
+                    spark_conn_id=self.spark_conn_id,
+                    handle=asdict(running.handle),
+                    run=running.run,
+                ),
+                method_name="resume",
+            )
+        record_event(event, self.outlets, context)
+        return self._published(event, context)
+
+    def _publish(self, context: Context, awaited: int) -> Any:
+        """Publish, and say what was published; ``awaited`` is the number of the run that the task has waited for.
+
+        Raises:
+            ApplicationRuns: the application runs elsewhere, and the task is to wait without its worker.
+        """
+        raise NotImplementedError
+
+    def _published(self, event: Any, context: Context) -> dict[str, Any]:
+        """Count and log what was published, and return what XCom gets."""
         raise NotImplementedError
 
     def on_kill(self) -> None:
@@ -109,6 +158,13 @@ class ApplicationOperator(BaseOperator):
         if not isinstance(runner, ProcessRunner) or runner.elsewhere:
             return runner
         return replace(runner, environment={**runner.environment, **application_secrets()})
+
+    def _waiting(self, runner: Backend, awaited: int) -> Waiting:
+        from dp_operators.releasing import Waiting
+
+        if self.deferrable and not runner.elsewhere:
+            self.log.info("the driver runs on this machine: the task is not deferred, but waits for it in its slot")
+        return Waiting(here=not self.deferrable, awaited=awaited, stopped=lambda: self._ended)
 
     def _progress(self, line: str) -> None:
         self.log.info("%s", line)

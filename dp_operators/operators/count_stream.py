@@ -11,13 +11,10 @@ from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.links.release import AccountLink, ReportLink
 from dp_operators.operators.application import ApplicationOperator
 from dp_operators.operators.constants import is_constant
-from dp_operators.operators.errors import as_airflow_errors
 from dp_operators.operators.events import StreamEvent
-from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import partition_interval, run_interval
 from dp_operators.operators.keys import deployment_name, release_key
-from dp_operators.operators.metrics import count_event, count_stale, refusals_counted
-from dp_operators.operators.outlets import record_event
+from dp_operators.operators.metrics import count_event, count_stale
 from dp_operators.operators.requests import whole_or_fields
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.stream_request import StreamRequest, instant
@@ -69,6 +66,7 @@ class CountStreamOperator(ApplicationOperator):
         privacy_ledger_conn_id, deployment, allotment: as for ``ReleaseDiagnosticsOperator``.
         on_exhausted: what to do if the budget does not suffice for the stream when it is reserved: ``wait``, ``fail``
             or ``skip``; by default, the setting of the upstream ``PrivacyBudgetSensor``, or ``fail``.
+        deferrable: as for ``ReleaseDiagnosticsOperator``.
 
     Raises:
         InvalidRequest: on construction, so that the DAG has an import error: a request of constants alone is invalid.
@@ -115,6 +113,7 @@ class CountStreamOperator(ApplicationOperator):
         deployment: str | None = None,
         allotment: str | None = None,
         on_exhausted: Literal["wait", "fail", "skip"] | None = None,
+        deferrable: bool | None = None,
         **kwargs: Any,
     ) -> None:
         fields = {
@@ -128,7 +127,7 @@ class CountStreamOperator(ApplicationOperator):
         super().__init__(
             request=whole, runner=runner, master=master, spark_conn_id=spark_conn_id, conf=conf,
             private_dir=private_dir, privacy_ledger_conn_id=privacy_ledger_conn_id, deployment=deployment,
-            allotment=allotment, on_exhausted=on_exhausted, **kwargs,
+            allotment=allotment, on_exhausted=on_exhausted, deferrable=deferrable, **kwargs,
         )  # fmt: skip
         self.until = until
         self.stream = stream
@@ -139,11 +138,7 @@ class CountStreamOperator(ApplicationOperator):
         if isinstance(self.request, Mapping) and is_constant(self.request):
             StreamRequest.parse(dict(self.request))
 
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Release the steps that are due."""
-        with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted), refusals_counted():
-            self.released = event = self._advance(context)
-        record_event(event, self.outlets, context)
+    def _published(self, event: StreamEvent, context: Context) -> dict[str, Any]:
         advanced = event.published
         if advanced.released:
             count_event(event)
@@ -155,13 +150,13 @@ class CountStreamOperator(ApplicationOperator):
             self.log.info("released steps %d to %d of %s", advanced.first, last, advanced.uri)
         return advanced.to_dict()
 
-    def _advance(self, context: Context) -> StreamEvent:
-        from dp_operators.releasing import ReleaseKey, Waiting
+    def _publish(self, context: Context, awaited: int) -> StreamEvent:
+        from dp_operators.releasing import ReleaseKey
         from dp_operators.releasing.streams import advance_stream
 
         given = self.request
         request = StreamRequest.from_file(given) if isinstance(given, str) else StreamRequest.parse(dict(given))
-        hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
+        runner, hook = self._runner(), PrivacyLedgerHook(self.privacy_ledger_conn_id)
         task = release_key(context, deployment=deployment_name(self.deployment, hook))
         key = ReleaseKey(
             deployment=task.deployment,
@@ -176,16 +171,17 @@ class CountStreamOperator(ApplicationOperator):
             advanced = advance_stream(
                 request,
                 ledger=ledger,
-                runner=self._runner(),
+                runner=runner,
                 key=key,
                 until=due,
                 allotment=self.allotment or None,
                 actor=f"airflow:{task.dag_id}.{task.task_id}",
                 progress=self._progress,
-                waiting=Waiting(stopped=lambda: self._ended),
+                waiting=self._waiting(runner, awaited),
             )
             count_stale(str(request.account), ledger)
-            return StreamEvent.of(request, advanced, ledger, connection=self.privacy_ledger_conn_id)
+            self.released = StreamEvent.of(request, advanced, ledger, connection=self.privacy_ledger_conn_id)
+        return self.released
 
 
 def due_instant(context: Context, until: str | None) -> dt.datetime:

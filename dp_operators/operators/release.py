@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from dp_operators.configuration import default_deferrable
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.links.release import AccountLink, ReportLink, VerifyLink
 from dp_operators.operators.application import ApplicationOperator
 from dp_operators.operators.constants import check_constants, check_given
 from dp_operators.operators.errors import as_airflow_errors
 from dp_operators.operators.events import ReleaseEvent
-from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import deployment_name, release_key
-from dp_operators.operators.metrics import count_release, count_stale, refusals_counted
-from dp_operators.operators.outlets import record_event, with_release_outlets
+from dp_operators.operators.metrics import count_release, count_stale
+from dp_operators.operators.outlets import with_release_outlets
 from dp_operators.operators.requests import checked_fields, given_fields, read_request, whole_or_fields
 from dp_operators.operators.undefined import end_undefined, require_ending
-from dp_operators.triggers.application import ApplicationTrigger
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
@@ -141,11 +137,10 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         super().__init__(
             request=whole, runner=runner, master=master, spark_conn_id=spark_conn_id, conf=conf,
             private_dir=private_dir, privacy_ledger_conn_id=privacy_ledger_conn_id, deployment=deployment,
-            allotment=allotment, on_exhausted=on_exhausted, **kwargs,
+            allotment=allotment, on_exhausted=on_exhausted, deferrable=deferrable, **kwargs,
         )  # fmt: skip
         self.on_undefined = on_undefined
         self.price_only = dry_run  # `dry_run` is a method of every Airflow task
-        self.deferrable = default_deferrable() if deferrable is None else deferrable
         self.released: ReleaseEvent | None = None
 
     @classmethod
@@ -177,34 +172,9 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
                 return self._price(context)
         return self._attempt(context, awaited=0)
 
-    def resume(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Go on when the trigger says that the application has ended."""
-        return self._attempt(context, awaited=int((event or {}).get("run", 0)))
-
-    def _attempt(self, context: Context, *, awaited: int) -> dict[str, Any]:
-        from dp_operators.releasing import ApplicationRuns
-
-        try:
-            with as_airflow_errors(), budget_may_be_exhausted(self, context, self.on_exhausted), refusals_counted():
-                require_ending(self.on_undefined)
-                self.released = event = self._release(context, awaited)
-        except ApplicationRuns as running:
-            self.log.info("%s; the triggerer looks at it, and this task goes on when it has ended", running)
-            self.defer(
-                trigger=ApplicationTrigger(
-                    runner=self.runner,
-                    spark_conn_id=self.spark_conn_id,
-                    handle=asdict(running.handle),
-                    run=running.run,
-                ),
-                method_name="resume",
-            )
-        return self._ended_with(event, context)
-
-    def _ended_with(self, event: ReleaseEvent, context: Context) -> dict[str, Any]:
+    def _published(self, event: ReleaseEvent, context: Context) -> dict[str, Any]:
         published = event.published
         count_release(event)
-        record_event(event, self.outlets, context)
         if published.adopted:
             self.log.info("this task's release was published before: %s", published.uri)
         returned = {
@@ -234,17 +204,16 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
 
         return ReleaseRequest.parse(with_references(fields, ledger))
 
-    def _release(self, context: Context, awaited: int) -> ReleaseEvent:
+    def _publish(self, context: Context, awaited: int) -> ReleaseEvent:
         from dp_operators.release_check import check_release
-        from dp_operators.releasing import Waiting, release
+        from dp_operators.releasing import release
 
+        require_ending(self.on_undefined)
         fields = checked_fields(self.request)
         runner = self._runner()
         hook = PrivacyLedgerHook(self.privacy_ledger_conn_id)
         key = release_key(context, deployment=deployment_name(self.deployment, hook))
         self.log.info("Releasing %s", key)
-        if self.deferrable and not runner.elsewhere:
-            self.log.info("the driver runs on this machine: the task is not deferred, but waits for it in its slot")
         with closing(hook.get_ledger()) as ledger:
             request = self._with_blocks(self._resolved(fields, ledger), ledger, context)
             published = release(
@@ -256,10 +225,11 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
                 allotment=self.allotment or None,
                 actor=f"airflow:{key.dag_id}.{key.task_id}",
                 progress=self._progress,
-                waiting=Waiting(here=not self.deferrable, awaited=awaited, stopped=lambda: self._ended),
+                waiting=self._waiting(runner, awaited),
             )
             count_stale(str(request.account), ledger)
-            return ReleaseEvent.of(request, published, ledger, connection=self.privacy_ledger_conn_id)
+            self.released = ReleaseEvent.of(request, published, ledger, connection=self.privacy_ledger_conn_id)
+        return self.released
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """What OpenLineage's provider publishes about this release; None without that provider or without a release."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG, CronPartitionTimetable, timezone
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from dp_operators.links.release import AccountLink, ReportLink
 from dp_operators.operators.count_stream import CountStreamOperator, due_instant
 from dp_operators.operators.outlets import release_asset
+from dp_operators.releasing import Handle, RunState, Submission
+from dp_operators.triggers.application import ApplicationTrigger
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import make_context, run_dag, states
 from tests.support.stream_lab import StreamLab, StreamRunner, judge_stream
@@ -143,6 +146,65 @@ class TestRuns:
             run(lab, 0, 24)
         monkeypatch.setattr("dp_operators.operators.application.make_runner", lambda *_, **__: lab.runner())
         assert run(lab, 0, 24)["released"] == 24
+
+
+@dataclass
+class Cluster(StreamRunner):
+    """A cluster whose applications end when ``finish`` is called."""
+
+    waiting: dict[str, Submission] = field(default_factory=dict)
+
+    elsewhere = True
+
+    def submit(self, submission: Submission) -> Handle:
+        self.waiting[str(submission.run)] = submission
+        return Handle(backend="test", id=str(submission.run))
+
+    def look(self, handle: Handle) -> RunState:
+        return RunState.RUNNING if handle.id in self.waiting else RunState.ENDED
+
+    def finish(self) -> None:
+        for number in tuple(self.waiting):
+            self.run(self.waiting.pop(number), lambda line: None)
+
+
+def test_a_run_on_a_cluster_waits_without_a_worker(lab: StreamLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(counts=lab.counts)
+    for module in ("application", "runners"):
+        monkeypatch.setattr(f"dp_operators.operators.{module}.make_runner", lambda *_, **__: cluster)
+    for day in (0, 1):
+        context = make_context(task_id="count", interval=hours(24 * day, 24 * day + 24))
+        task = operator(lab, deferrable=True)
+        with pytest.raises(TaskDeferred) as deferred:
+            task.execute(context)
+        assert isinstance(deferred.value.trigger, ApplicationTrigger)
+        run = deferred.value.trigger.application_run
+        with pytest.raises(TaskDeferred) as again:  # a worker was lost, and the next attempt finds the application
+            task.execute(context)
+        assert again.value.trigger.serialize() == deferred.value.trigger.serialize()
+        assert deferred.value.trigger._look() == RunState.RUNNING
+        cluster.finish()
+        returned = task.resume(context, {"run": run, "state": "ended"})
+        assert (returned["first"], returned["released"]) == (24 * day, 24)
+    assert cluster.runs == [(0, 24), (24, 48)]
+    judge_stream_of(lab, steps=48)
+
+
+def test_an_application_that_leaves_nothing_on_a_cluster_fails_the_task_and_a_retry_submits_another(
+    lab: StreamLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(counts=lab.counts)
+    for module in ("application", "runners"):
+        monkeypatch.setattr(f"dp_operators.operators.{module}.make_runner", lambda *_, **__: cluster)
+    context, task = make_context(task_id="count", interval=hours(0, 24)), operator(lab, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute(context)
+    cluster.waiting.clear()  # killed
+    with pytest.raises(AirflowException, match="ended without the steps that are due"):
+        task.resume(context, {"run": deferred.value.trigger.application_run, "state": "ended"})
+    with pytest.raises(TaskDeferred):
+        task.execute(context)
+    assert len(cluster.waiting) == 1
 
 
 class TestRefusals:
