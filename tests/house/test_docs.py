@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import importlib
 import importlib.util
 import json
@@ -44,7 +45,7 @@ PAGES = [
     if path.suffix == ".md" and (path.parent == ROOT or path.is_relative_to(ROOT / "docs"))
 ]
 BLOCKS = [block for page in PAGES for block in code_blocks(page)]
-LANGUAGES = {"bash", "diff", "json", "python", "sql", "text", "yaml"}
+LANGUAGES = {"bash", "diff", "ini", "json", "python", "sql", "text", "yaml"}
 FILES = ("--filename", "--values", "--file=docker/kubernetes/database.sql")
 """Options of programs that are not ours, which name files of ours."""
 FOLLOWED = "docs/contributing/adding-a-diagnostic.md"
@@ -129,7 +130,10 @@ def parse_documented(data: dict[str, Any]) -> None:
     """Parse a request, or a part of one, as it is shown on a page."""
     from dp_operators.operators.dag_files import DagFile
 
-    if set(data) == {"diagnostics"}:
+    if "apiVersion" in data:
+        [container] = data["spec"]["template"]["spec"]["containers"]
+        check_command(container["command"])
+    elif set(data) == {"diagnostics"}:
         for options in data["diagnostics"]:
             if isinstance(options.get("groups"), dict):
                 assert is_registered(options["groups"])
@@ -218,6 +222,15 @@ def test_commands_exist(block: Block) -> None:
     assert commands
     for command in commands:
         check_command(command)
+
+
+@pytest.mark.parametrize("block", blocks_in("ini"))
+def test_services_run_commands_that_exist(block: Block) -> None:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(block.code)
+    program, *arguments = shlex.split(unit["Service"]["ExecStart"])
+    check_command([Path(program).name, *arguments])
 
 
 def check_command(command: list[str]) -> None:
