@@ -21,17 +21,11 @@ from spark_jobs.application.streams.report import write_report
 from spark_jobs.contract.store.layout import folder_name
 from spark_jobs.contract.store.objects import open_store
 from tests.support.release_lab import Attempt, Outcome, _end_with
-from tests.support.s3_server import S3, s3_server
+from tests.support.s3_server import AWS, S3, s3_server
 from tests.support.stream_lab import KEY, StreamLab, StreamRunner, judge_stream
 
 BUCKET = "/bucket/releases/"
 STEPS = 60
-AWS = {
-    "AWS_ACCESS_KEY_ID": "x",
-    "AWS_SECRET_ACCESS_KEY": "x",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "NO_PROXY": "127.0.0.1",
-}
 
 
 @dataclass

@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ PATIENCE = 180.0
 """Seconds that a step may take on a busy machine."""
 
 PARTS = (("api-server", "--workers", "1"), ("scheduler",), ("dag-processor",), ("triggerer",))
+
+AIRFLOW = (sys.executable, "-m", "airflow")
 
 USER, PASSWORD = "dora", "password of dora"
 """Who may do everything; nobody may approve a budget anonymously."""
@@ -35,12 +37,36 @@ class LiveAirflow:
     Attributes:
         url: of its API server, without a trailing slash.
         home: its ``AIRFLOW_HOME``; DAGs lie in ``dags``, logs in ``logs``.
+        environment: of its processes.
+        processes: its parts by name, each a process group of its own.
         token: of a user who may do everything.
     """
 
     url: str
     home: Path
-    token: str
+    environment: Mapping[str, str] = field(repr=False)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    token: str = field(default="", repr=False)
+
+    def start(self, part: str) -> None:
+        """Start a part; what it prints is added to its file in ``home``."""
+        arguments = next(arguments for arguments in PARTS if arguments[0] == part)
+        with (self.home / f"{part}.out").open("ab") as out:
+            self.processes[part] = subprocess.Popen(
+                [*AIRFLOW, *arguments],
+                env=self.environment,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def kill(self, *parts: str) -> None:
+        """End parts with all that is in their process groups; nothing of theirs is kept, so nobody ends in peace."""
+        for part in parts:
+            with suppress(ProcessLookupError):
+                os.killpg(self.processes[part].pid, signal.SIGKILL)
+        for part in parts:
+            self.processes[part].wait(20)
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """An answer of the public API, version 2."""
@@ -113,22 +139,17 @@ def live_airflow(folder: Path, dags: Mapping[str, str], environment: Mapping[str
         "PYTHONPATH": str(ROOT),  # the example DAGs import examples.demo
         **environment,
     }
-    airflow = [sys.executable, "-m", "airflow"]
-    subprocess.run([*airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=PATIENCE)
-    started = []
+    subprocess.run([*AIRFLOW, "db", "migrate"], env=env, check=True, capture_output=True, timeout=PATIENCE)
+    running = LiveAirflow(url=url, home=home, environment=env)
     try:
-        for part in PARTS:
-            with (home / f"{part[0]}.out").open("wb") as out:
-                command = [*airflow, *part]
-                started.append(
-                    subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
-                )
-            if part[0] == "api-server":
+        for part, *_ in PARTS:
+            running.start(part)
+            if part == "api-server":
                 # a scheduler that starts a task before it can be asked fails that task
-                token = _token(url, home)
-        yield LiveAirflow(url=url, home=home, token=token)
+                running = replace(running, token=_token(url, home))
+        yield running
     finally:
-        _end(started)
+        running.kill(*running.processes)
 
 
 def _token(url: str, home: Path) -> str:
@@ -155,12 +176,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """The processes and all that they started; nothing of theirs is kept, so nobody has to end in peace."""
-    for process in processes:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    for process in processes:
-        process.wait(20)

@@ -10,6 +10,14 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+AWS = {
+    "AWS_ACCESS_KEY_ID": "x",
+    "AWS_SECRET_ACCESS_KEY": "x",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "NO_PROXY": "127.0.0.1",
+}
+"""The variables of a client, besides the address."""
+
 
 class S3(ThreadingHTTPServer):
     """The server, its objects and the headers of each PUT it saw."""
