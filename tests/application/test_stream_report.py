@@ -12,6 +12,7 @@ from spark_jobs.application.streams.report import main, noise_scales, published_
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.objects import LocalStore
 from spark_jobs.diagnostics.count_stream.page import window_of
+from spark_jobs.diagnostics.count_stream.plots import _short
 from spark_jobs.diagnostics.count_stream.summary import band_of_sum
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
 from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape
@@ -51,6 +52,17 @@ def test_a_report_is_one_whole_page_that_loads_nothing(tmp_path, name):
     assert text.rstrip().endswith("</html>")
     assert not re.search(r"""(?:src|href)=["'](?:https?:|//)""", text)
     assert "nan" not in re.sub(r"<svg.*?</svg>|<style>.*?</style>", "", text, flags=re.DOTALL).lower().split()
+
+
+def test_ticks_of_any_size_fit_beside_the_plot():
+    assert [_short(value) for value in (0, 0.5, 12_000, 250_000, 1_500_000, 2e10)] == [
+        "0",
+        "0.5",
+        "12,000",
+        "250k",
+        "1.5M",
+        "20G",
+    ]
 
 
 def test_a_report_depends_on_the_released_steps_and_not_on_how_they_were_divided(tmp_path):

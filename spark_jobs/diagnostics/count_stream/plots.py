@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_RECENT, MAX_SUMS, MAX_SMALL = 240, 400, 120
 """The most steps or windows of each kind of picture."""
-_FRAME = figures.Frame(width=7.2, height=3.7, heading=0.95, small=5.2, box=(0.12, 0.15, 0.855, 0.81))
+_FRAME = figures.Frame(width=7.2, height=3.7, heading=0.95, small=5.2, box=(0.15, 0.15, 0.825, 0.81))
 _SMALL = figures.Frame(width=2.4, height=1.05, heading=0.0, small=2.4, box=(0.01, 0.04, 0.98, 0.9))
 _ROOM = 1.08
 
@@ -148,8 +148,16 @@ def _time_axes(alone: bool, axis: TimeAxis, across: tuple[int, int], top: float,
     figures.set_ticks(axes, (float(across[0]), float(across[1])), (0.0, top * _ROOM))
     places, labels = axis.ticks(*across, limit=7 if alone else 5)
     axes.set_xticks(places, labels)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.yaxis.set_major_formatter(lambda value, _: _short(value))
     return figure, axes
+
+
+def _short(value: float) -> str:
+    """A tick that fits beside the plot: ``12,000``, ``250k``, ``1.5M``."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= max(size, 1e5):
+            return f"{value / size:,.10g}{letter}"
+    return f"{value:,.10g}"
 
 
 def _band(axes: Axes, at: FloatArray, low: FloatArray, high: FloatArray) -> None:
