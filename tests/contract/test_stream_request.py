@@ -75,6 +75,10 @@ def test_states_of_a_group_are_neighbours() -> None:
             {"method": {"kind": "local_level", "season": 25}},
             "method.season: got 25; must not be longer than the",
         ),
+        (
+            {"monitors": [{"kind": "low", "window": 25, "threshold": 5}]},
+            "monitors[0].window: got 25; must be such that the 25 steps that low needs fit into the 24 of the stream",
+        ),
         ({"method": {"kind": "local_level", "max_group": 3}}, "method.local_level.max_group: "),
         (
             {"method": {"kind": "pegasus", "prune_share": "0.1"}},

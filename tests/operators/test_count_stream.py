@@ -101,6 +101,18 @@ class TestRuns:
             assert (again["released"], again["steps"]) == (0, 48)
         assert before == {path: path.read_bytes() for path in Path(lab.output).rglob("*") if path.is_file()}
 
+    def test_a_backfill_of_a_thousand_steps_is_one_task(self, lab: StreamLab, monkeypatch: pytest.MonkeyPatch) -> None:
+        long = StreamLab(lab.folder, {"steps": 1000})
+        runner = long.runner()
+        monkeypatch.setattr("dp_operators.operators.application.make_runner", lambda *_, **__: runner)
+        assert run(long, 999, 1000)["released"] == 1000
+        assert runner.runs == [(0, 1000)]
+        judge_stream_of(long, steps=1000)
+
+    def test_a_run_that_was_skipped_is_made_up_for_by_the_next(self, lab: StreamLab) -> None:
+        run(lab, 0, 12)
+        assert run(lab, 24, 36)["released"] == 24
+
     def test_two_runs_at_once_release_each_step_once(self, lab: StreamLab) -> None:
         with ThreadPoolExecutor(2) as pool:
             both = [pool.submit(run, lab, 0, 24) for _ in range(2)]
