@@ -1,0 +1,126 @@
+"""A real scheduler advances a stream: it catches up by several runs at once, and one day is skipped."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from dp_operators.budget import ChargeState, PrivacyLedger
+from spark_jobs.contract.stream_keys import STREAM_KEYS_FILE_VARIABLE
+from tests.support.accounts import open_bound
+from tests.support.live_airflow import LiveAirflow, live_airflow
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(3600)]
+
+PATIENCE = 1200.0
+DAYS = 3
+TODAY = dt.datetime.now(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+START = TODAY - dt.timedelta(days=DAYS)
+DAGS = """
+import datetime as dt
+
+from airflow.sdk import DAG, task
+
+from dp_operators.operators.count_stream import CountStreamOperator
+
+# what a busy machine ends is tried again
+AGAIN = {"retries": 20, "retry_delay": dt.timedelta(seconds=1)}
+
+with DAG("daily", schedule="@daily", start_date=START, catchup=True, max_active_runs=3, default_args=AGAIN):
+
+    @task.short_circuit
+    def wanted(dag_run=None):
+        return dag_run.run_after.date() != (START + dt.timedelta(days=2)).date()
+
+    wanted() >> CountStreamOperator(task_id="count", request=REQUEST, master="local[1]")
+"""
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[PrivacyLedger]:
+    ledger = PrivacyLedger(f"sqlite:///{tmp_path}/ledger.db")
+    ledger.migrate()
+    lake = tmp_path / "visits"
+    (lake / "v1").mkdir(parents=True)
+    at = pd.date_range(START.replace(tzinfo=None), periods=24 * DAYS * 10, freq="6min").astype("datetime64[us]")
+    pd.DataFrame({"at": at}).to_parquet(lake / "v1" / "part.parquet", index=False)
+    open_bound(ledger, "people", epsilon="1", table=lake, output=tmp_path / "out", append_only=True)
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def airflow(tmp_path: Path, ledger: PrivacyLedger) -> Iterator[LiveAirflow]:
+    connection = {"conn_type": "privacy_ledger", "extra": {"path": str(tmp_path / "ledger.db")}}
+    environment = {
+        "AIRFLOW_CONN_PRIVACY_LEDGER_DEFAULT": json.dumps(connection),
+        "XDG_STATE_HOME": str(tmp_path / "private"),
+        STREAM_KEYS_FILE_VARIABLE: str(tmp_path / "stream.keys"),
+    }
+    (tmp_path / "stream.keys").write_text(f"k1:{'ab' * 32}")
+    fields = {
+        "account": "people",
+        "table": {"path": str(tmp_path / "visits"), "snapshot": {"path_version": "v1"}},
+        "time": "at",
+        "start": START.isoformat(),
+        "step": "1 hour",
+        "steps": 24 * DAYS,
+        "budget": {"epsilon": "1"},
+        "output": str(tmp_path / "out"),
+    }
+    start = f"import datetime as dt\n\nSTART = dt.datetime.fromisoformat({START.isoformat()!r})\n"
+    with live_airflow(tmp_path, {"daily.py": f"{start}REQUEST = {fields!r}\n{DAGS}"}, environment) as running:
+        yield running
+
+
+def runs(airflow: LiveAirflow, dag: str) -> list[dict[str, Any]]:
+    with suppress(HTTPError):
+        return list(airflow.call("GET", f"dags/{dag}/dagRuns")["dag_runs"])
+    return []
+
+
+def ended(airflow: LiveAirflow, dag: str, count: int) -> list[dict[str, Any]]:
+    """So many runs of a DAG, all successful, by the time they were made for."""
+
+    def look() -> list[dict[str, Any]]:
+        found = runs(airflow, dag)
+        done = len(found) >= count and all(run["state"] in ("success", "failed") for run in found)
+        return sorted(found, key=lambda run: str(run["run_after"])) if done else []
+
+    found: list[dict[str, Any]] = airflow.wait(f"{count} runs of {dag} are done", look, patience=PATIENCE)
+    assert {run["state"] for run in found} == {"success"}, [
+        airflow.task_log(dag, run["dag_run_id"], "count") for run in found if run["state"] != "success"
+    ]
+    return found
+
+
+def result(airflow: LiveAirflow, dag: str, run: dict[str, Any]) -> dict[str, Any]:
+    """What the task of a run says of the stream."""
+    path = f"dags/{dag}/dagRuns/{run['dag_run_id']}/taskInstances/count/xcomEntries/return_value"
+    value = airflow.call("GET", path)["value"]
+    return dict(json.loads(value) if isinstance(value, str) else value)
+
+
+def test_a_scheduler_catches_up_by_runs_at_once_and_makes_up_for_a_skipped_one(
+    airflow: LiveAirflow, ledger: PrivacyLedger, tmp_path: Path
+) -> None:
+    days = ended(airflow, "daily", DAYS + 1)
+    states = [airflow.states("daily", run["dag_run_id"])["count"] for run in days]
+    assert states == ["success", "success", "skipped", "success"]
+    results = [result(airflow, "daily", run) for run, state in zip(days, states, strict=True) if state == "success"]
+    assert max(one["steps"] for one in results) == 24 * DAYS
+    [root] = (tmp_path / "out").glob("*-stream-*")
+    files = sorted((root / "steps").glob("*.parquet"))
+    steps = [step for path in files for step in pq.read_table(path)["step"].to_pylist()]
+    assert steps == list(range(24 * DAYS)), "each step once, by one run or another"
+    assert [charge.state for charge in ledger.history("people")] == [ChargeState.COMMITTED]
+    assert ledger.verification().findings == ()
