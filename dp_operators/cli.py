@@ -208,6 +208,27 @@ def release_stale_command(
         typer.echo(f"charge {outcome.charge.id} of release {outcome.charge.release} {became}")
 
 
+@app.command()
+def prune(
+    output: Releases,
+    days: Annotated[float, typer.Option(help="Days since the release was committed.", min=0)],
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove the files; without it, they are only listed.")
+    ] = False,
+    ledger: LedgerUrl = None,
+) -> None:
+    """List the files of old releases, or remove them; the manifest and the draw stay, and a retry makes them again."""
+    from dp_operators.releasing.retention import prune as prune_releases
+
+    with opened_ledger(ledger) as opened:
+        done = prune_releases(absolute_place(output), opened, older_than=timedelta(days=days), remove=remove)
+    for release in done:
+        lines = [f"{release.release}: {release.kept}"] if release.kept else release.files
+        typer.echo("\n".join(lines))
+    number = sum(len(release.files) for release in done)
+    typer.echo(f"{number} files {'were removed' if remove else 'would be removed; remove them with --remove'}")
+
+
 @app.command("burn")
 def burn_charge(
     charge: Annotated[str, typer.Argument(help="The charge's id, from `dp-budget stale`.")],

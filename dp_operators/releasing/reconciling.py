@@ -94,7 +94,8 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
     return Reconciled(restored=tuple(restored), committed=tuple(committed), findings=tuple(findings), steps=steps)
 
 
-def _drafts(store: ObjectStore, output: str) -> Iterator[tuple[str, str]]:
+def drafts_below(store: ObjectStore, output: str) -> Iterator[tuple[str, str]]:
+    """The folder and the charge of each draft in a folder of releases."""
     for name in store.names(output):
         match = _REQUEST.fullmatch(name)
         if match is not None:
@@ -116,7 +117,7 @@ def _in_order(store: ObjectStore, output: str) -> list[tuple[str, str]]:
             visible = _visible(store, root)[1] == charge_id
         return folder, not visible, -_epsilon(store, root, charge_id), charge_id
 
-    return sorted(set(_drafts(store, output)), key=rank)
+    return sorted(set(drafts_below(store, output)), key=rank)
 
 
 def stored_request(content: bytes) -> TableRequest:

@@ -180,6 +180,8 @@ def test_stale_reservations_are_listed_and_given_back(dp_budget, ledger: Privacy
     assert (said[0], "stays reserved: it did not begin in this store" in said[1]) == (0, True)
     assert dp_budget("reconcile", "--output", tmp_path / "releases")[1] == "restored 0 charges, committed 0\n"
     assert "must be a folder that holds release.json" in dp_budget("check-release", tmp_path)[2]
+    pruned = dp_budget("prune", "--output", tmp_path / "releases", "--days", "0", "--remove")
+    assert pruned[:2] == (0, "0 files were removed\n")
 
 
 def test_reservation_whose_store_is_lost_is_burnt(dp_budget, ledger: PrivacyLedger) -> None:

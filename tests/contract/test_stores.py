@@ -237,6 +237,14 @@ def test_s3_names_are_all_objects_below(s3):
     )
 
 
+def test_s3_object_is_removed_once_and_may_be_gone(s3):
+    store = open_store("s3://bucket")
+    assert store.create("s3://bucket/gone/a.svg", b"a")
+    for _ in range(2):
+        store.remove("s3://bucket/gone/a.svg")
+    assert store.read("s3://bucket/gone/a.svg") is None
+
+
 def test_s3_create_sends_if_none_match_and_is_refused_the_second_time(s3):
     store = open_store("s3://bucket/releases")
     assert store.read("s3://bucket/releases/draw.json") is None

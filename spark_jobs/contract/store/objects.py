@@ -52,6 +52,13 @@ class ObjectStore(Protocol):
             OSError: the store failed.
         """
 
+    def remove(self, uri: str) -> None:
+        """Remove an object that can be made again, if it exists; retention alone does so.
+
+        Raises:
+            OSError: the store failed.
+        """
+
     def names(self, uri: str) -> Iterator[str]:
         """The paths, relative to the folder ``uri``, of all objects below it; empty if it does not exist.
 
@@ -102,6 +109,10 @@ class LocalStore:
             return local_path(uri).read_bytes()
         except FileNotFoundError:
             return None
+
+    def remove(self, uri: str) -> None:
+        """Remove the file, if it exists."""
+        local_path(uri).unlink(missing_ok=True)
 
     def names(self, uri: str) -> Iterator[str]:
         """The paths of all files below the folder, relative to it."""
@@ -168,6 +179,11 @@ class ConditionalPutStore:
             prefix = f"{folder.rstrip('/')}/"
             page = self._filesystem.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1)
         return next((str(entry["Key"])[len(prefix) :] for entry in page.get("Contents", ())), None)
+
+    def remove(self, uri: str) -> None:
+        """Remove the object, if it exists."""
+        with contextlib.suppress(FileNotFoundError):
+            self._filesystem.rm_file(uri)
 
     def names(self, uri: str) -> Iterator[str]:
         """The keys below the folder, relative to it."""
