@@ -16,11 +16,13 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy import sparse
 
+from benchmarks._pictures import IMAGES, finish, panels
+from benchmarks._pictures import points as plot
 from benchmarks.harness import Report, Target, alternate, arguments, progress, publish
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
@@ -125,6 +127,17 @@ def timed(run: Callable[[], FloatArray]) -> tuple[float, FloatArray]:
     return time.perf_counter() - started, result
 
 
+def picture(seconds: Mapping[str, Mapping[int, float]]) -> None:
+    """Figure 7 of the paper, with this project's smoothing: seconds by the number of points, a line for each solver."""
+    figure, [axes] = panels(1)
+    styles = (("curve", "o", "-"), ("spent", "s", "-"), ("spent", "^", "--"), ("ink", "v", ":"))
+    for style, (name, times) in zip(styles, seconds.items(), strict=True):
+        plot(axes, style, name, list(times), list(times.values()))
+    axes.set_xlabel("points")
+    axes.set_ylabel("seconds of smoothing in the 2-norm")
+    finish(figure, [axes], IMAGES / "smoothing-time.svg")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Time all of them and print the tables."""
     given = arguments(__doc__.splitlines()[0]).parse_args(argv)
@@ -183,6 +196,14 @@ def main(argv: list[str] | None = None) -> int:
                             met=ratio >= 1000 and apart[peer] <= 1e-6,
                         )
                     )
+    if has_cvxopt and not given.quick:
+        by_solver: dict[str, dict[int, float]] = {"ours": {}, **{peer: {} for peer in LARGEST}}
+        for entry, measured in figures.items():
+            size, rate = entry.split()
+            if rate == "sparse":
+                for solver, seconds in {"ours": measured["ours"], **measured["seconds"]}.items():
+                    by_solver[solver][int(size)] = seconds
+        picture(by_solver)
     heads = ("points, rows", "ours", f"{REDUCED}: time, ratio, apart", PRINTED, "HiGHS", "1-norm", "2-norm")
     report = Report(
         name="ecdf_smoothing", columns=heads, rows=rows, targets=[] if given.quick else targets, figures=figures

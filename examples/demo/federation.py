@@ -70,19 +70,18 @@ class Parties:
             )  # fmt: skip
         (self.path / "agreement.new").rename(self.path / "agreement.json")
 
-    def start(self, party: str, **variables: str) -> subprocess.Popen[bytes]:
-        """Run the DAG of one party in a process, with a log of its own."""
+    def start(self, party: str, *arguments: str, module: str = "examples.demo.run") -> subprocess.Popen[bytes]:
+        """Have a module run the DAG of one party in a process, with a log of its own."""
         home, dag = self.home(party), "federated_server" if party in SERVERS else "federated_silo"
         environment = {
             **home.environment(),
             FEDERATIONS_VARIABLE: str(self._federations(party)),
             "DP_DEMO_FEDERATION": NAME,
             "DP_DEMO_SILO": party,
-            **variables,
         }
         with home.log.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "examples.demo.run", dag],
+                [sys.executable, "-m", module, dag, *arguments],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -26,6 +26,7 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.federation import Federation, Registration
 from spark_jobs.contract.privacy import exact_decimal, plain
+from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.federation.additive import Share, add, reconstruct, residues, split
 from spark_jobs.federation.agreement import Agreement, Keys, Participant, Server, registered_keys, server_of
@@ -158,7 +159,9 @@ class Silo(_Meeting):
             )
 
     def _write(self, server: Server, turn: int, content: bytes) -> None:
+        failpoint("before_share")
         open_store(server.folder).create(_share_uri(server, turn, self.silo), content)
+        failpoint("after_share")
 
     def _sum_of(self, server: Server, header: Header) -> Share:
         answered, payload = self._answer(server, header.turn, kinds=("sum",))
@@ -231,7 +234,10 @@ class Summing(_Meeting):
         for turn in range(_MAX_ROUNDS):
             answer = self._store.read(_sum_uri(self._own, turn))
             if answer is None:
-                self._store.create(_sum_uri(self._own, turn), self._answered(turn))
+                answered = self._answered(turn)
+                failpoint("before_answer")
+                self._store.create(_sum_uri(self._own, turn), answered)
+                failpoint("after_answer")
                 answer = self._store.read(_sum_uri(self._own, turn)) or b""
             header, payload = read(
                 answer,
@@ -312,7 +318,9 @@ class Summing(_Meeting):
         """Reject the shares if this server has summed others in this round, or on other terms."""
         store = open_store(self.receipts)
         uri = f"{self.receipts.rstrip('/')}/{header.agreement}/{header.turn}"
+        failpoint("before_keep_receipt")
         store.create(uri, receipt)
+        failpoint("after_keep_receipt")
         if store.read(uri) != receipt:
             raise MessageRejected(f"round {header.turn} has been summed from other shares; begin a new session")
 

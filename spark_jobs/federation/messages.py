@@ -24,6 +24,8 @@ from pydantic import NonNegativeInt, TypeAdapter
 from spark_jobs.federation.additive import Share
 from spark_jobs.federation.agreement import Agreement, Keys, Participant
 
+VERSION = 2
+"""Of messages, of what is derived from keys, and of the modulus 2^64: participants with another one are refused."""
 _SIGNATURE_BYTES = 64
 _KEY_BYTES = 32
 
@@ -44,6 +46,7 @@ class Header:
         shape: of the vector.
         epsilon, l1_sensitivity: of the noise, as the measurement asks for it.
         tag: of a share, what tells one vector of its silo from another, and nothing about either to anybody else.
+        version: of the protocol.
     """
 
     agreement: str
@@ -55,6 +58,7 @@ class Header:
     epsilon: str = "0"
     l1_sensitivity: NonNegativeInt = 0
     tag: str = ""
+    version: int = VERSION
 
     @property
     def terms(self) -> tuple[tuple[int, ...], str, int]:
@@ -87,8 +91,8 @@ def read(
         header = _HEADER.validate_json(signed[4 : 4 + length], strict=True)
     except (InvalidSignature, ValueError):
         raise MessageRejected(f"a message of {sender.name} has no valid signature of it") from None
-    expected = {"agreement": agreement.sha256, "sender": sender.name, "turn": turn, "recipient": recipient}
-    for name, value in expected.items():
+    place = {"agreement": agreement.sha256, "sender": sender.name, "turn": turn, "recipient": recipient}
+    for name, value in {"version": VERSION, **place}.items():
         if getattr(header, name) != value:
             raise MessageRejected(f"a message of {sender.name} belongs to another {name}")
     if header.kind not in kinds:

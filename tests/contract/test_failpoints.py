@@ -13,6 +13,7 @@ import pytest
 from spark_jobs.contract.store.failpoints import (
     APPLICATION_POINTS,
     FAILPOINTS,
+    FEDERATION_POINTS,
     LEDGER_POINTS,
     PASS_POINTS,
     PROTOCOL_POINTS,
@@ -63,7 +64,7 @@ def test_paused_it_says_so_and_waits_for_the_gate(monkeypatch, tmp_path):
 
 
 def test_names_are_distinct_and_come_before_and_after_each_step():
-    rooms = (*OF_PROTOCOL, *OF_APPLICATION, LEDGER_POINTS)
+    rooms = (*OF_PROTOCOL, *OF_APPLICATION, FEDERATION_POINTS, LEDGER_POINTS)
     assert len(set(FAILPOINTS)) == len(FAILPOINTS) == sum(len(room) for room in rooms)
     assert {name.replace("before_", "after_") for name in FAILPOINTS if name.startswith("before_")} == {
         name for name in FAILPOINTS if name.startswith("after_")
@@ -71,7 +72,12 @@ def test_names_are_distinct_and_come_before_and_after_each_step():
 
 
 @pytest.mark.parametrize(
-    ("rooms", "folder"), [(OF_PROTOCOL, "dp_operators/releasing"), (OF_APPLICATION, "spark_jobs/application")]
+    ("rooms", "folder"),
+    [
+        (OF_PROTOCOL, "dp_operators/releasing"),
+        (OF_APPLICATION, "spark_jobs/application"),
+        ([FEDERATION_POINTS], "spark_jobs/federation"),
+    ],
 )
 def test_every_name_is_called_where_it_belongs_and_no_other(rooms, folder):
     source = "".join(path.read_text() for path in (ROOT / folder).rglob("*.py"))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.store.failpoints import VARIABLE
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.federation.__main__ import main
 from spark_jobs.federation.additive import add
@@ -100,16 +101,17 @@ def test_a_silo_whose_counts_have_changed_is_refused(tmp_path):
 
 def run_role(role, name, folder, *, kill=None):
     command = [sys.executable, str(ROOT / "tests/support/federated.py"), role, name, str(folder)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)} | ({"KILL_AT": kill} if kill else {})
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)} | ({VARIABLE: kill} if kill else {})
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 
 
 ROLES = [*(("silo", name) for name in SILOS), *(("server", name) for name in SERVERS)]
-# a silo creates two objects a round and two at the end, a server two a round and one at the end; four rounds
+# four rounds, and the end: a silo writes two objects in each; a server a receipt in each round, and an answer in each
+TIMES = {"share": 10, "keep_receipt": 4, "answer": 5}
 KILLS = [
-    (role, name, f"{place}:{moment}")
-    for role, name in (ROLES[1], ROLES[4])
-    for place in range(10 if role == "silo" else 9)
+    (*(ROLES[1] if step == "share" else ROLES[4]), f"{moment}_{step}:after:{place}")
+    for step, times in TIMES.items()
+    for place in range(times)
     for moment in ("before", "after")
 ]
 
@@ -217,6 +219,7 @@ def cheating(agreement, keys, /, **changed):
         ({"recipient": "one"}, "a message of west belongs to another recipient"),
         ({"sender": "north"}, "a message of west belongs to another sender"),
         ({"agreement": "1" * 64}, "a message of west belongs to another agreement"),
+        ({"version": 1}, "a message of west belongs to another version"),
         ({"shape": (-2, -3)}, "a message of west has no valid signature of it"),
         ({"shape": (2.0, 3)}, "a message of west has no valid signature of it"),
         ({"l1_sensitivity": "1"}, "a message of west has no valid signature of it"),

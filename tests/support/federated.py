@@ -1,15 +1,11 @@
 """Silos and servers of a federated release: keys, an agreement, and each role as a program of its own.
 
-``python tests/support/federated.py ROLE NAME FOLDER`` plays one role. ``KILL_AT=N:before`` (or ``after``) kills it
-before (or after) it creates its N-th object, counted from 0.
+``python tests/support/federated.py ROLE NAME FOLDER`` plays one role.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
-import signal
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -112,26 +108,5 @@ def seen_by(server: str, agreement: Agreement, keys: Mapping[str, Keys]) -> tupl
     return shares, vector(payload, shape=header.shape, sender=server) - add(list(shares.values()))
 
 
-def kill_at(place: int, when: str) -> None:
-    """Replace exclusive create by one that kills this process."""
-    from spark_jobs.contract.store.objects import LocalStore
-
-    create, calls = LocalStore.create, itertools.count()
-
-    def killing(self: LocalStore, uri: str, content: bytes) -> bool:
-        here = next(calls) == place
-        if here and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        created = create(self, uri, content)
-        if here:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return created
-
-    LocalStore.create = killing
-
-
 if __name__ == "__main__":
-    if wanted := os.environ.get("KILL_AT"):
-        number, moment = wanted.split(":")
-        kill_at(int(number), moment)
     play(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

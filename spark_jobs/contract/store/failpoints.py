@@ -79,22 +79,36 @@ StreamPoint = Literal[
 StreamApplicationPoint = Literal["before_store_steps", "after_store_steps"]
 """Steps of a stream's application, besides those that it has in common with a release's."""
 
+FederationPoint = Literal[
+    "before_share",
+    "after_share",
+    "before_keep_receipt",
+    "after_keep_receipt",
+    "before_answer",
+    "after_answer",
+]
+"""Steps of a federated release: each message of a silo to a server, what a server keeps before it draws, its answer."""
+
 LedgerPoint = Literal["ledger_before_write", "ledger_before_commit", "ledger_after_commit"]
 """Steps of each transaction of ``dp_operators.budget``."""
 
 PROTOCOL_POINTS: tuple[ProtocolPoint, ...] = get_args(ProtocolPoint)
 APPLICATION_POINTS: tuple[ApplicationPoint, ...] = get_args(ApplicationPoint)
+FEDERATION_POINTS: tuple[FederationPoint, ...] = get_args(FederationPoint)
 LEDGER_POINTS: tuple[LedgerPoint, ...] = get_args(LedgerPoint)
 PASS_POINTS: tuple[PassPoint, ...] = get_args(PassPoint)
 STREAM_POINTS: tuple[StreamPoint, ...] = get_args(StreamPoint)
 STREAM_APPLICATION_POINTS: tuple[StreamApplicationPoint, ...] = get_args(StreamApplicationPoint)
-Point = ProtocolPoint | ApplicationPoint | PassPoint | StreamPoint | StreamApplicationPoint | LedgerPoint
+Point = (
+    ProtocolPoint | ApplicationPoint | PassPoint | StreamPoint | StreamApplicationPoint | FederationPoint | LedgerPoint
+)
 FAILPOINTS: tuple[Point, ...] = (
     *PROTOCOL_POINTS,
     *APPLICATION_POINTS,
     *PASS_POINTS,
     *STREAM_POINTS,
     *STREAM_APPLICATION_POINTS,
+    *FEDERATION_POINTS,
     *LEDGER_POINTS,
 )
 
