@@ -128,14 +128,14 @@ def _headline(result: BinnedResiduals) -> Headline:
     label = "Mean distance from the model"
     if not is_defined(result):
         return Headline(label=label, value="undefined", interval=None, scale=("0", "100 points"))
-    found, calibrated = _distance(result), _distance(result, calibrated=True)
-    end = next(scale for scale in _SCALES if scale >= min(100.0, 1.15 * max(found, calibrated)))
+    distance, calibrated = _distance(result), _distance(result, calibrated=True)
+    end = next(scale for scale in _SCALES if scale >= min(100.0, 1.15 * max(distance, calibrated)))
     return Headline(
         label=label,
-        value=_points(found),
+        value=_points(distance),
         interval=f"percentage points; a calibrated model has about {decimals(calibrated, 1)}",
         scale=("0", f"{end:g}"),
-        marks=(min(found / end, 1.0),) * 3,
+        marks=(min(distance / end, 1.0),) * 3,
         reference=("calibrated", calibrated / end),
     )
 
