@@ -91,7 +91,7 @@ def at_0(made: Any) -> Any:
     return made[LabelledRowCells].sums_at(np.zeros(made[LabelledRowCells].design.terms - 1, dtype=np.int64))
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", [pytest.param("true", marks=pytest.mark.verify), "false"])
 def test_rows_are_summed_as_from_arrays_beside_what_is_counted(table: tuple[Any, Path], ansi: str) -> None:
     table[0].conf.set("spark.sql.ansi.enabled", ansi)
     try:

@@ -132,7 +132,7 @@ def test_processes_that_are_killed_finish_with_one_draw_when_they_run_again(tmp_
     assert all(path.read_bytes() == content for path, content in written.items())
 
 
-@pytest.mark.slow
+@pytest.mark.verify
 def test_the_draw_is_that_of_the_pooled_table(tmp_path):
     """The same sums, given to the pooled table's measurement as its noisy vectors, make the same draw."""
     agreement, _ = prepare(tmp_path)

@@ -110,20 +110,6 @@ class NoisyMoments:
             gaussian=True,
         )
 
-    def redrawn(self, copies: int, noise: Noise) -> NoisyMoments:
-        """These sums with fresh noise added once more, for simulations that see only released values.
-
-        Returns:
-            Sums of shape (copies, groups).
-        """
-        lattice = self.steps**2
-        drawn = (
-            _noisy(np.zeros((_count(self.neighbours), copies, self.rows.size), dtype=np.int64), self, noise) / lattice
-        )
-        rows = self.rows + (2 * drawn[4] if len(drawn) == 5 else np.zeros_like(drawn[0]))
-        sums = (own + more for own, more in zip((self.x, self.y, self.xx, self.xy), drawn[:4], strict=True))
-        return _with(self, rows, *sums)
-
 
 def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noise: Noise) -> NoisyMoments:
     """One noisy measurement of the sums of each group; ``epsilon``-DP (see the module's proof).
