@@ -61,12 +61,8 @@ class LiveAirflow:
             )
 
     def kill(self, *parts: str) -> None:
-        """End parts with all that is in their process groups; nothing of theirs is kept, so nobody ends in peace."""
-        for part in parts:
-            with suppress(ProcessLookupError):
-                os.killpg(self.processes[part].pid, signal.SIGKILL)
-        for part in parts:
-            self.processes[part].wait(20)
+        """End parts, with all that is in their process groups."""
+        _end([self.processes[part] for part in parts])
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """An answer of the public API, version 2."""
@@ -176,3 +172,12 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """The processes and all that they started; nothing of theirs is kept, so nobody has to end in peace."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    for process in processes:
+        process.wait(20)
