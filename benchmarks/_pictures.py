@@ -76,5 +76,5 @@ def finish(figure: Figure, labelled: Sequence[Axes], path: Path) -> None:
     figure.legend(list(legend.values()), list(legend), loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn = figures.svg_bytes(figure, title=path.stem, description=path.stem.replace("-", " "))
-    # a hundredth of a point cannot be seen, and the digits behind it are half of the file
-    path.write_bytes(re.sub(rb"(\d\.\d\d)\d+", rb"\1", drawn))
+    # a hundredth of a point cannot be seen, and the digits behind it are half of the file; labels keep theirs
+    path.write_bytes(re.sub(rb"<[^>]*>", lambda tag: re.sub(rb"(\d\.\d\d)\d+", rb"\1", tag[0]), drawn))

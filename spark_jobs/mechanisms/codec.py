@@ -36,20 +36,22 @@ def encode(value: Any, as_type: Any = None) -> Any:
         TypeError: the type is not one of these.
     """
     as_type = type(value) if as_type is None else as_type
-    if value is None:
-        return None
-    origin, arguments = get_origin(as_type), get_args(as_type)
+    if value is None or as_type in _PLAIN:
+        return value
+    origin, arguments = _parts(as_type)
     if _is_union(origin):
         members = _members(as_type)
         if len(members) == 1:
             return encode(value, members[0])
         return {_CLASS: type(value).__name__, _VALUE: encode(value, _member(members, type(value).__name__))}
     if origin is tuple:
+        if arguments[0] in _PLAIN and arguments[-1] is Ellipsis:
+            return list(value)
         kinds = [arguments[0]] * len(value) if arguments[-1] is Ellipsis else arguments
         return [encode(item, kind) for item, kind in zip(value, kinds, strict=True)]
     if _is_array(as_type):
         return _encode_array(value)
-    if origin is Literal or as_type in _PLAIN:
+    if origin is Literal:
         return value
     if not isinstance(as_type, type):
         raise TypeError(f"no encoding of {as_type}")
@@ -74,7 +76,9 @@ def decode(as_type: type[T], data: Any) -> T:
 
 
 def _decode(as_type: Any, data: Any) -> Any:
-    origin, arguments = get_origin(as_type), get_args(as_type)
+    if as_type in _PLAIN:
+        return data
+    origin, arguments = _parts(as_type)
     if _is_union(origin):
         if data is None:
             return None
@@ -83,17 +87,24 @@ def _decode(as_type: Any, data: Any) -> Any:
             return _decode(members[0], data)
         return _decode(_member(members, data[_CLASS]), data[_VALUE])
     if origin is tuple:
+        if arguments[0] in _PLAIN and arguments[-1] is Ellipsis:
+            return tuple(data)
         kinds = [arguments[0]] * len(data) if arguments[-1] is Ellipsis else arguments
         return tuple(_decode(kind, item) for kind, item in zip(kinds, data, strict=True))
     if _is_array(as_type):
         return _decode_array(data, arguments[1])
-    if origin is Literal or as_type in _PLAIN:
+    if origin is Literal:
         return data
     if issubclass(as_type, (Decimal, StrEnum)):
         return as_type(data)
     if issubclass(as_type, Frozen):
         return as_type.parse(data)
     return as_type(**{name: _decode(kind, data[name]) for name, kind in _fields(as_type).items()})
+
+
+@cache
+def _parts(as_type: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(as_type), get_args(as_type)
 
 
 @cache
