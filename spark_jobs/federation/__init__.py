@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from spark_jobs.federation.agreement import Participant as Participant
     from spark_jobs.federation.agreement import Server as Server
     from spark_jobs.federation.comparison import ComparisonKeys as ComparisonKeys
+    from spark_jobs.federation.comparison import PaidComparisons as PaidComparisons
     from spark_jobs.federation.comparison import comparison_keys as comparison_keys
     from spark_jobs.federation.comparison import evaluate as evaluate
     from spark_jobs.federation.exchange import FederationFailed as FederationFailed
@@ -38,7 +39,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "additive": "add reconstruct split",
         "agreement": "Agreement Keys Participant Server",
-        "comparison": "ComparisonKeys comparison_keys evaluate",
+        "comparison": "ComparisonKeys PaidComparisons comparison_keys evaluate",
         "exchange": "FederationFailed Silo Summing draw_hash",
         "masked": "Disclosure Introduction Party Session unmasked_sum",
         "measuring": "LINEAR measure_in_silo measure_together",

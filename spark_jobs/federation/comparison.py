@@ -28,8 +28,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from spark_jobs.arrays import BoolArray, Int64Array, UInt64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.federation.additive import Share
-from spark_jobs.mechanisms.noise import Noise
+from spark_jobs.federation.additive import Share, reconstruct, residues
+from spark_jobs.federation.noise_shares import NoiseShare
+from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 
 MAX_BITS = 40
 _CHUNK = 8192
@@ -152,6 +153,91 @@ def evaluate(keys: ComparisonKeys, points: Int64Array) -> Share:
             sums[place : place + 1] += _evaluate_all(chunk, int(point)).sum(keepdims=True)
     # [x < q] = 1 - [q < x + 1]; server 0 adds the ones
     return -sums if keys.server else np.uint64(keys.size) - sums
+
+
+class PaidComparisons:
+    """Noisy numbers of hidden values below points, of which so many are paid for beforehand; the owners are not needed.
+
+    Neighbours and guarantee: a person's ``values_per_person`` values are replaced by others; how many values there are,
+    both servers see. Each number changes by at most ``values_per_person``, and each server adds the noise of scale
+    ``evaluations * values_per_person / epsilon`` to its share. So one number is ``epsilon / evaluations``-DP against
+    whoever sees it and the secrets of one server, and all are ``epsilon``-DP by sequential composition, wherever the
+    points are chosen from earlier numbers. A point that is asked for again gets the same number.
+
+    Args:
+        keys: of server 0 and of server 1; here both run in one process.
+        epsilon: the cost of all evaluations.
+        evaluations: how many points may be asked for.
+        values_per_person: the most values of one person, in all silos together.
+        noise: source of uniform bits (``SecureNoise`` in production).
+
+    Raises:
+        InvalidRequest: the noise cannot be drawn at this cost, or there are no evaluations.
+    """
+
+    def __init__(
+        self,
+        keys: tuple[ComparisonKeys, ComparisonKeys],
+        *,
+        epsilon: Cost,
+        evaluations: int,
+        values_per_person: int = 1,
+        noise: Noise | None = None,
+    ) -> None:
+        if evaluations < 1:
+            raise InvalidRequest(
+                "evaluations", value=evaluations, requirement="must be at least 1", remedy="say how many are paid for"
+            )
+        self._keys = keys
+        self._left = evaluations
+        self._noise = SecureNoise() if noise is None else noise
+        sensitivity = evaluations * values_per_person
+        self._law = NoiseShare(epsilon=epsilon, l1_sensitivity=sensitivity, contributors=2, colluding=1)
+        self._answers: dict[int, int] = {}
+
+    @property
+    def left(self) -> int:
+        """How many points may still be asked for."""
+        return self._left
+
+    def below(self, point: int) -> int:
+        """About how many hidden values are below a point, from 0 to ``2^bits``.
+
+        Raises:
+            InvalidRequest: the point is out of range, or no evaluation is left.
+        """
+        if point not in self._answers:
+            self._require_left(1)
+            at = np.array([point])
+            shares = [evaluate(own, at) + residues(self._law.draw((1,), noise=self._noise)) for own in self._keys]
+            self._answers[point] = int(reconstruct(shares)[0])
+            self._left -= 1
+        return self._answers[point]
+
+    def quantile(self, share: float) -> int:
+        """About the smallest value with at least this share of the hidden values at or below it, by bisection.
+
+        It asks for as many points as a value has bits, whatever the answers are.
+
+        Raises:
+            InvalidRequest: the share is not between 0 and 1, or too few evaluations are left.
+        """
+        if not 0 <= share <= 1:
+            raise InvalidRequest("share", value=share, requirement="must be from 0 to 1", remedy="name a fraction")
+        bits = self._keys[0].levels - 1
+        self._require_left(bits)
+        wanted, low = share * self._keys[0].size, 0
+        for bit in reversed(range(bits)):
+            if self.below(low + (1 << bit)) < wanted:
+                low += 1 << bit
+        return low
+
+    def _require_left(self, evaluations: int) -> None:
+        if self._left < evaluations:
+            raise InvalidRequest(
+                "evaluations", value=self._left, requirement=f"must be at least {evaluations} that are left",
+                remedy="pay for more of them beforehand",
+            )  # fmt: skip
 
 
 def _evaluate_all(keys: ComparisonKeys, point: int) -> UInt64Array:

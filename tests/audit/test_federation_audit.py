@@ -12,12 +12,13 @@ from scipy import stats
 from spark_jobs.federation import derived, exchange
 from spark_jobs.federation.additive import residues
 from spark_jobs.federation.agreement import Keys
+from spark_jobs.federation.comparison import PaidComparisons, comparison_keys
 from spark_jobs.federation.derived import DerivedWords
 from spark_jobs.federation.messages import Header
 from spark_jobs.federation.noise_shares import NoiseShare
 from spark_jobs.federation.ustat import Masked, Servers
 from spark_jobs.mechanisms.noise import SeededNoise
-from tests.suites.audit import ADDED, ExactAudit, Fault, SampledAudit
+from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.audit import log_ratio
 from tests.support.federated import SERVERS, SILOS, exchanged, seen_by
 
@@ -103,6 +104,51 @@ class TestPublishedSums(SampledAudit):
         return run, larger, table
 
 
+def without_noise(monkeypatch):
+    monkeypatch.setattr(NoiseShare, "draw", lambda share, shape, *, noise: np.zeros(shape, np.int64))
+
+
+class KnownToTheFirst:
+    """Shares of noise, of which the first server's are known, and so left out."""
+
+    def __init__(self, law):
+        self.law, self.calls = law, 0
+
+    def draw(self, shape, *, noise):
+        self.calls += 1
+        return self.law.draw(shape, noise=noise) * (self.calls % 2 == 0)
+
+
+class TestPaidComparisons(SampledAudit):
+    """What one of two servers knows of a value that moves below both points that are paid for."""
+
+    mechanisms = ("comparisons paid for beforehand",)
+    relations = (REPLACED,)
+    claimed, at_least, seed, quick, thorough = EPSILON, 0.2, 5, 3000, 6000
+    kept = ()
+    faults = {
+        "noise left out": Fault(patch=without_noise),
+        "each evaluation at the whole budget": Fault(planted={"evaluations": 1}),
+        "half the noise": Fault(planted={"epsilon": 2 * EPSILON}),
+    }
+
+    def source(self, fault):
+        return SeededNoise(self.seed)
+
+    def mechanism(self, mechanism, relation, noise, *, epsilon=EPSILON, evaluations=2):
+        keys = [comparison_keys(np.array(values), bits=3, noise=SeededNoise(9)) for values in ([7, 1], [0, 1])]
+
+        def run(table, count):
+            released = np.empty((count, 2), dtype=int)
+            for row in released:
+                paid = PaidComparisons(keys[table], epsilon=epsilon, evaluations=evaluations, noise=noise)
+                paid._law, paid._left = KnownToTheFirst(paid._law), 2
+                row[:] = paid.below(2), paid.below(5)
+            return log_ratio(released, np.array([2, 2]), np.array([1, 1]), 2.0)
+
+        return run, 1, 0
+
+
 TABLES = dict(zip(SILOS, (np.array([3, 5]), np.array([0, 2]), np.array([7, 1])), strict=True))
 STRANGER = Keys.generate()
 """Keys of nobody who takes part."""
@@ -111,10 +157,6 @@ STRANGER = Keys.generate()
 def sums_with(change):
     """A patch of the law of the noise that servers between machines add; ``change`` takes and returns its fields."""
     return lambda monkeypatch: monkeypatch.setattr(exchange, "NoiseShare", lambda **law: NoiseShare(**change(law)))
-
-
-def without_noise(monkeypatch):
-    monkeypatch.setattr(exchange.NoiseShare, "draw", lambda share, shape, *, noise: np.zeros(shape, np.int64))
 
 
 class TestSumsBetweenMachines(SampledAudit):

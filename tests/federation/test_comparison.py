@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.federation.comparison import comparison_keys, evaluate
+from spark_jobs.federation.comparison import PaidComparisons, comparison_keys, evaluate
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 
 
@@ -75,3 +75,41 @@ def test_points_out_of_range_are_refused(point):
     keys = comparison_keys(np.arange(2), bits=3, noise=SecureNoise())
     with pytest.raises(InvalidRequest, match="points: must be from 0 to 8"):
         evaluate(keys[0], np.array([point]))
+
+
+AGES = np.array([3, 17, 17, 42, 80, 80, 81, 101])
+
+
+def paid(**given):
+    keys = comparison_keys(AGES, bits=7, noise=SecureNoise())
+    return PaidComparisons(keys, **{"epsilon": 10**6, "evaluations": 20, **given})
+
+
+def test_points_are_answered_as_long_as_they_are_paid_for():
+    comparisons = paid(evaluations=2)
+    assert [comparisons.below(18), comparisons.below(128), comparisons.below(18)] == [3, 8, 3]
+    assert comparisons.left == 0
+    with pytest.raises(InvalidRequest, match="evaluations: got 0; must be at least 1 that are left; pay for more"):
+        comparisons.below(19)
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.125, 0.3, 0.5, 0.75, 1])
+def test_quantiles_are_found_in_a_fixed_number_of_evaluations(share):
+    comparisons = paid()
+    assert comparisons.quantile(share) == (0 if share == 0 else np.quantile(AGES, share, method="inverted_cdf"))
+    assert comparisons.left == 20 - 7
+    with pytest.raises(InvalidRequest, match="evaluations: got 6; must be at least 7"):
+        paid(evaluations=6).quantile(share)
+
+
+def test_a_point_that_is_asked_for_again_has_the_same_noise():
+    comparisons = paid(epsilon="0.01", noise=SeededNoise(1))
+    assert comparisons.below(50) == comparisons.below(50)
+
+
+@pytest.mark.parametrize(("wrong", "message"), [({"evaluations": 0}, "evaluations: got 0"), ({"epsilon": 0}, "eps")])
+def test_what_cannot_be_paid_for_is_refused(wrong, message):
+    with pytest.raises(InvalidRequest, match=message):
+        paid(**wrong)
+    with pytest.raises(InvalidRequest, match="share: got 2; must be from 0 to 1"):
+        paid().quantile(2)
