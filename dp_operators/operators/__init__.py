@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dp_operators.operators.diagnostics.score_figures import AveragePrecisionOperator as AveragePrecisionOperator
     from dp_operators.operators.diagnostics.score_figures import BinormalRocOperator as BinormalRocOperator
     from dp_operators.operators.diagnostics.score_figures import ConfusionMatrixOperator as ConfusionMatrixOperator
+    from dp_operators.operators.diagnostics.score_figures import RankingFiguresOperator as RankingFiguresOperator
     from dp_operators.operators.diagnostics.scores import BinnedResidualsOperator as BinnedResidualsOperator
     from dp_operators.operators.diagnostics.scores import CalibrationOperator as CalibrationOperator
     from dp_operators.operators.diagnostics.scores import RocCurveOperator as RocCurveOperator
@@ -43,7 +44,7 @@ else:
             "diagnostics.linear": "LinearRegressionOperator",
             "diagnostics.residuals": "ResidualPlotOperator",
             "diagnostics.score_figures": "AucOperator AveragePrecisionOperator BinormalRocOperator "
-            "ConfusionMatrixOperator",
+            "ConfusionMatrixOperator RankingFiguresOperator",
             "diagnostics.scores": "BinnedResidualsOperator CalibrationOperator RocCurveOperator",
             "diagnostics.values": "EcdfOperator QuantileOperator",
             "groups": "private_release_group",

@@ -55,6 +55,7 @@ BASE: dict[str, list[dict]] = {
     "average_precision": [{}],
     "binormal_roc": [{}],
     "confusion_matrix": [{}, {"thresholds": (0.25, 0.5, 0.75)}],
+    "ranking_figures": [{"points": 5, "depths": (0.1, 0.5)}],
     "binned_residuals": [{"bins": 4}],
     "calibration": [{"bins": 4}],
     "ecdf": [{}, ECDF, {**ECDF, "bounds": None}, {**ECDF, "reference": REFERENCE}],
@@ -220,7 +221,7 @@ def test_so_it_is_with_little_and_with_much_budget(options, relation, epsilon):
 def test_the_noise_of_a_shared_release_makes_the_same_of_another_table(relation):
     readers = [options.model_validate({"kind": kind, **BASE[kind][-1]}) for kind, options in DIAGNOSTICS.items()]
     sharing = [options for options in readers if options.can_share]
-    assert len(sharing) == 8
+    assert len(sharing) == 9
 
     def run(statistic, noise):
         shared = measure_shared(statistic, diagnostics=sharing, epsilon="1", neighbours=relation, noise=noise)

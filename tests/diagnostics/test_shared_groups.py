@@ -25,6 +25,7 @@ from spark_jobs.diagnostics import (
     binormal_roc,
     calibration,
     confusion_matrix,
+    ranking_figures,
     roc_curve,
 )
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
@@ -39,7 +40,16 @@ from tests.support.sharing import measure_shared, read_as
 
 MODULES = {
     module.DIAGNOSTIC.kind: module
-    for module in (roc_curve, auc, average_precision, binormal_roc, confusion_matrix, calibration, binned_residuals)
+    for module in (
+        roc_curve,
+        auc,
+        average_precision,
+        binormal_roc,
+        confusion_matrix,
+        calibration,
+        binned_residuals,
+        ranking_figures,
+    )
 }
 RNG = np.random.default_rng(17)
 LABELS = RNG.random(2000) < 0.5
@@ -102,7 +112,7 @@ def published_sizes(value: Any, name: str) -> set[float]:
     return set()
 
 
-SEVEN = [
+EIGHT = [
     *(kind for kind in MODULES if kind != "confusion_matrix"),
     {"kind": "confusion_matrix", "thresholds": (0.2, 0.6)},
 ]
@@ -110,14 +120,14 @@ SEVEN = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", ["synthetic", pytest.param("bank", marks=pytest.mark.verify)])
-def test_seven_kinds_say_one_thing(table: str) -> None:
+def test_eight_kinds_say_one_thing(table: str) -> None:
     statistic = STATISTIC
     if table != "synthetic":
         real = real_tables()
         if table not in real:
             pytest.skip(f"SKIPPED: the data of {table} are not here, so nothing is tested on them")
         statistic = ScoreCounts.from_arrays(*real[table])
-    asked = request(diagnostics=SEVEN)
+    asked = request(diagnostics=EIGHT)
     drawn = measure(asked, {ScoreCells(): statistic}, charge_id="c", noise=SeededNoise(2))
     (part,) = drawn.parts
     assert part.cost.epsilon == exact_sum(*(spent.epsilon for spent in part.spendings)) == Decimal(1)

@@ -49,6 +49,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "average_precision": {"method": "weighted_counts"},
     "binormal_roc": {"points": 11},
     "confusion_matrix": {"thresholds": (0.2, 0.5)},
+    "ranking_figures": {"depths": (0.1, 0.5), "false_negative_cost": 5.0},
     "ecdf": {"column": "amount", "bounds": (0, 1000), "scale": "log", "unit": 0.5, "cells": 1024},
     "quantile": {"level": 0.9, "column": "amount", "interval": False},
     "residual_plot": {"outcome": "wage", "unit": 0.01},

@@ -208,6 +208,7 @@ KINDS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "average_precision": _figure("average_precision", "weighted_counts", interval=st.booleans()),
     "binormal_roc": _figure("binormal_roc", points=st.sampled_from([2, 201])),
     "confusion_matrix": _kind("confusion_matrix", thresholds=st.sampled_from([[0.5], [0.0, 0.3, 1.0]])),
+    "ranking_figures": _kind("ranking_figures", depths=st.sampled_from([[0.5], [0.01, 1.0]])),
     "binned_residuals": _grouped("binned_residuals"),
     "calibration": _grouped("calibration"),
     "ecdf": _ECDF,

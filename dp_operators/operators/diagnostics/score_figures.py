@@ -120,3 +120,39 @@ class ConfusionMatrixOperator(DiagnosticOperator):
             "confidence": confidence,
         }
         super().__init__(_options=options, **release)
+
+
+class RankingFiguresOperator(DiagnosticOperator):
+    """Releases one ``ranking_figures``: precision-recall curve, gains and lift, KS, Gini, and the threshold of least
+    cost.
+
+    Args:
+        depths: fractions of all rows, those with the highest scores first, for gains and lift; above 0, at most 1,
+            ascending.
+        points: the number of recalls at which the precision is given: the middles of as many equal parts of [0, 1].
+        false_positive_cost: the cost of a negative row that is predicted positive.
+        false_negative_cost: the cost of a positive row that is predicted negative.
+        confidence: nominal level of intervals and bands.
+        release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
+    """
+
+    kind = "ranking_figures"
+
+    def __init__(
+        self,
+        *,
+        depths: Sequence[float] | Later = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+        points: int | Later = 50,
+        false_positive_cost: float | Later = 1.0,
+        false_negative_cost: float | Later = 1.0,
+        confidence: float | Later = 0.9,
+        **release: Unpack[ReleaseArguments],
+    ) -> None:
+        options = {
+            "depths": depths,
+            "points": points,
+            "false_positive_cost": false_positive_cost,
+            "false_negative_cost": false_negative_cost,
+            "confidence": confidence,
+        }
+        super().__init__(_options=options, **release)

@@ -44,6 +44,8 @@ from spark_jobs.contract.options.score_figures import (
     BinormalRocSettings,
     ConfusionMatrixOptions,
     ConfusionMatrixSettings,
+    RankingFiguresOptions,
+    RankingFiguresSettings,
 )
 from spark_jobs.contract.options.scores import (
     BinnedResidualsOptions,
@@ -100,6 +102,8 @@ __all__ = [
     "PublishedCurve",
     "QuantileOptions",
     "QuantileSettings",
+    "RankingFiguresOptions",
+    "RankingFiguresSettings",
     "ReferenceDistribution",
     "ResidualCells",
     "ResidualPlotOptions",

@@ -74,6 +74,22 @@ class BinormalRocSettings(Settings):
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
 
 
+def in_ascending_order(value: tuple[float, ...], names: str) -> tuple[float, ...]:
+    """These numbers, if each is above the one before; ``names`` says what they are.
+
+    Raises:
+        InvalidRequest: they are not in ascending order.
+    """
+    if any(high <= low for low, high in pairwise(value)):
+        raise InvalidRequest(
+            "",
+            value=list(value),
+            requirement="must be in ascending order",
+            remedy=f"sort the {names} and list each once",
+        )
+    return value
+
+
 class _HasMethod(Protocol):
     @property
     def method(self) -> str: ...
@@ -150,14 +166,7 @@ class ConfusionMatrixSettings(Settings):
     @field_validator("thresholds")
     @classmethod
     def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
-        if any(high <= low for low, high in pairwise(value)):
-            raise InvalidRequest(
-                "",
-                value=list(value),
-                requirement="must be in ascending order",
-                remedy="sort the thresholds and list each once",
-            )
-        return value
+        return in_ascending_order(value, "thresholds")
 
     def cells_on(self, grid: int) -> tuple[int, ...]:
         """The thresholds in cells of a grid: each rounded up, at most the last cell."""
@@ -187,9 +196,70 @@ class ConfusionMatrixOptions(ConfusionMatrixSettings, SharingOptions):
     kind: Literal["confusion_matrix"] = "confusion_matrix"
 
 
+class RankingFiguresSettings(Settings):
+    """How figures of a classifier's ranking are read from a private ROC curve.
+
+    Attributes:
+        depths: fractions of all rows, those with the highest scores first, for gains and lift; above 0, at most 1,
+            ascending.
+        points: the number of recalls at which the precision is given: the middles of as many equal parts of [0, 1].
+        false_positive_cost: the cost of a negative row that is predicted positive.
+        false_negative_cost: the cost of a positive row that is predicted negative.
+        confidence: nominal level of intervals and bands.
+    """
+
+    depths: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1, max_length=100)] = (
+        0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
+    )  # fmt: skip
+    points: Annotated[int, Field(ge=2, le=1000)] = 50
+    false_positive_cost: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    false_negative_cost: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @field_validator("depths")
+    @classmethod
+    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        return in_ascending_order(value, "depths")
+
+
+_SINGLE = ("gini", "ks", "cost")
+_PRECISION = (
+    "precision_lower_everywhere", "precision_lower", "precision", "precision_upper", "precision_upper_everywhere",
+    "precision_population_lower", "precision_population_upper",
+)  # fmt: skip
+_GAINS = tuple(
+    f"{name}{end}" for name in ("gain", "lift") for end in
+    ("_lower", "", "_upper", "_population_lower", "_population_upper")
+)  # fmt: skip
+
+
+class RankingFiguresOptions(RankingFiguresSettings, SharingOptions):
+    """Precision-recall curve, gains and lift, KS, Gini, and the threshold of least cost."""
+
+    figures: ClassVar[tuple[str, ...]] = (
+        *(f"{name}{end}" for name in _SINGLE for end in ("", "_interval", "_population_interval")),
+        "threshold", *_PRECISION, *_GAINS,
+    )  # fmt: skip
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
+        same_length("recall", *_PRECISION),
+        same_length("depths", *_GAINS),
+        within("recall", "depths", "ks", *_PRECISION, *_GAINS[:5]),
+        within("gini", low=-1),
+        finite("threshold", "cost", *_GAINS[5:], low=0),
+        ascending(*_PRECISION[:5], along="recall"),
+        ascending("precision_population_lower", "precision", "precision_population_upper", along="recall"),
+        *(ascending(f"{name}_lower", name, f"{name}_upper") for name in ("gain", "lift")),
+        *(ascending(f"{name}_population_lower", name, f"{name}_population_upper") for name in ("gain", "lift")),
+        *(inside(name, f"{name}{end}") for name in _SINGLE for end in ("_interval", "_population_interval")),
+        finite("positives", "negatives"),
+    )
+    kind: Literal["ranking_figures"] = "ranking_figures"
+
+
 KINDS: tuple[type[Options], ...] = (
     AucOptions,
     AveragePrecisionOptions,
     BinormalRocOptions,
     ConfusionMatrixOptions,
+    RankingFiguresOptions,
 )

@@ -13,9 +13,9 @@ import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.diagnostics._simulation import TwoIntervals, normal, two_intervals
-from spark_jobs.diagnostics.roc_curve.bands import COPIES, COPIES_OF_FULL_GRID, MANY_CELLS, simulated_errors
+from spark_jobs.diagnostics.roc_curve.bands import exact_copies
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
-from spark_jobs.diagnostics.roc_curve.shape import Edges, choose_points, counts_above, read
+from spark_jobs.diagnostics.roc_curve.shape import Edges, choose_points, read
 from spark_jobs.diagnostics.roc_curve.trace import Trace
 from spark_jobs.mechanisms.noise import SeededNoise
 
@@ -40,15 +40,15 @@ def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[f
     """
     curve, noise = traced.edges, SeededNoise(seed)
     value = precision_of_curve(curve, traced.sizes)
-    kept = np.searchsorted(-draw.cuts[::-1], -curve.cuts)
     sizes = zip((curve.fpr, curve.tpr), traced.sizes, strict=True)
     rows = np.stack([np.diff(rates)[::-1] * size for rates, size in sizes])
     cuts = curve.cuts[::-1]
-    changes, copies = influence(rows, cuts), COPIES if curve.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
-    errors = np.zeros(copies)
-    for counts, estimate, change in zip((draw.negatives, draw.positives), rows, changes, strict=True):
-        above = counts_above(counts.counts()) - simulated_errors(counts, draw, copies=copies, noise=noise)
-        errors += (estimate - np.diff(above[:, kept])[:, ::-1]) @ change
+    copies = exact_copies(draw, curve, noise=noise)
+    of_classes = [
+        (estimate - np.diff(above)[:, ::-1]) @ change
+        for above, estimate, change in zip(copies, rows, influence(rows, cuts), strict=True)
+    ]
+    errors = np.sum(of_classes, axis=0)
     errors = errors + _order_stddev(curve, traced.sizes) * normal(noise, errors.shape)
     sampling = math.sqrt(sampling_variance(rows, cuts))
     return value, two_intervals(value, errors, sampling=sampling, confidence=draw.confidence)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics._simulation import TwoIntervals, normal, tree_errors, two_intervals
+from spark_jobs.diagnostics._simulation import WIDEST, TwoIntervals, normal, tree_errors, two_intervals
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import (
@@ -60,11 +60,16 @@ class Bands:
 def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     """Bands by simulation; a deterministic function of released values and the seed.
 
+    They are [0, 1] if the curve is undefined, or the distribution of its error is not public.
+
     Args:
         draw: the draw.
         traced: its curve.
         seed: public seed.
     """
+    if not (traced.defined and draw.noise_is_known):
+        none, all_ = np.zeros(traced.fpr.size), np.ones(traced.fpr.size)
+        return Bands(lower=none, upper=all_, lower_everywhere=none, upper_everywhere=all_, area=WIDEST)
     curve, points = traced.edges, traced.points
     fpr, tpr = read(curve, points, curve.straight)
     noise = SeededNoise(seed)
@@ -99,22 +104,40 @@ def _errors(draw: RocDraw, curve: Edges, points: CurvePoints, *, noise: SeededNo
     Noise taken off the raw counts leaves what the exact counts may be: as raw counts are unbiased, and rates are ratios
     of their sums, quantiles of these copies are Fieller's limits. A copy need not be a curve.
     """
-    copies = COPIES if draw.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
-    kept = np.searchsorted(-draw.cuts[::-1], -curve.cuts)
-    rates = []
-    for counts in (draw.negatives, draw.positives):
-        above = (counts_above(counts.counts()) - simulated_errors(counts, draw, copies=copies, noise=noise))[:, kept]
-        rates.append(above / np.maximum(above[:, -1:], 1.0))
+    rates = [above / np.maximum(above[:, -1:], 1.0) for above in exact_copies(draw, curve, noise=noise)]
     fpr, tpr = rates
     areas = (np.diff(fpr) * (tpr[:, 1:] + tpr[:, :-1]) / 2).sum(axis=1)
     cell = points.cell
     at_points = [rate[:, cell] + points.fraction * (rate[:, cell + 1] - rate[:, cell]) for rate in rates]
     line_fpr, line_tpr = read_straight(curve, points)
-    # the direction across the curve: over three cells, because one may seem empty
-    q, p = (np.convolve(np.diff(rate), np.ones(3), mode="same")[cell] + 1e-12 for rate in (curve.fpr, curve.tpr))
+    q, p = (step[cell] for step in steps_around(curve))
     flat = q / (q + p)
     off = flat * (line_tpr[1:] - at_points[1]) - (1 - flat) * (line_fpr[1:] - at_points[0])
-    return np.concatenate([np.zeros((copies, 1)), off], axis=1), area(curve.fpr, curve.tpr) - areas
+    return np.concatenate([np.zeros((len(off), 1)), off], axis=1), area(curve.fpr, curve.tpr) - areas
+
+
+def exact_copies(draw: RocDraw, curve: Edges, *, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
+    """What the exact ``counts_above`` may be at the edges of ``curve``, negatives first; shape (copies, k)."""
+    copies = COPIES if draw.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
+    kept = np.searchsorted(-draw.cuts[::-1], -curve.cuts)
+    negatives, positives = (
+        (counts_above(counts.counts()) - simulated_errors(counts, draw, copies=copies, noise=noise))[:, kept]
+        for counts in (draw.negatives, draw.positives)
+    )
+    return negatives, positives
+
+
+def steps_around(curve: Edges) -> tuple[FloatArray, FloatArray]:
+    """The direction of the curve in each cell, FPR first: its steps over three cells, because one may seem empty."""
+    fpr, tpr = (np.convolve(np.diff(rate), np.ones(3), mode="same") + 1e-12 for rate in (curve.fpr, curve.tpr))
+    return fpr, tpr
+
+
+def unknown_course(curve: Edges, points: CurvePoints, sizes: tuple[float, float]) -> FloatArray:
+    """Standard deviation of the exact curve across the released one, at each point, through what cells do not show."""
+    bend, _ = _bends(curve, points)
+    below, above, _ = _boxes(curve, points)
+    return np.maximum(np.hypot(_inner_stddev(curve, points, sizes), bend), (below + above) / 2)
 
 
 def simulated_errors(tree: ClassCounts, draw: RocDraw, *, copies: int, noise: SeededNoise) -> FloatArray:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.diagnostics._simulation import DECIMALS, WIDEST, rounded
-from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
+from spark_jobs.diagnostics._simulation import DECIMALS, rounded
+from spark_jobs.diagnostics.roc_curve.bands import bands
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.trace import trace
@@ -23,10 +23,7 @@ def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
         seed: public seed of the simulations behind bands and intervals.
     """
     traced = trace(draw)
-    if traced.defined and draw.noise_is_known:
-        simulated = bands(draw, traced, seed=seed)
-    else:
-        simulated = _widest_bands(traced.fpr.size)
+    simulated = bands(draw, traced, seed=seed)
     (low, high), (lowest, highest) = simulated.area.noise, simulated.area.population
     curve = RocCurve(
         thresholds=np.concatenate([[math.inf], traced.points.cuts / draw.grid]),
@@ -49,8 +46,3 @@ def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
         guarantee=draw.guarantee,
     )
     return publishable("roc_curve", curve)
-
-
-def _widest_bands(size: int) -> Bands:
-    none, all_ = np.zeros(size), np.ones(size)
-    return Bands(lower=none, upper=all_, lower_everywhere=none, upper_everywhere=all_, area=WIDEST)

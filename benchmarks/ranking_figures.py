@@ -1,0 +1,92 @@
+"""Coverage of the intervals and bands of figures of a ranking, on tables drawn at random.
+
+The law of the tables is that of ``_score_law``. Run ``python -m benchmarks.ranking_figures --tables 300``; prints a
+table for each number of positives.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from benchmarks._score_law import POSITIVES, SHAPES, SIGNALS, drawn_table
+from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics import ranking_figures
+from spark_jobs.diagnostics.ranking_figures import RankingFigures
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import ScoreCounts
+
+COVERED = ("gini", "ks", "cost", "gain", "precision", "precision everywhere")
+
+
+def exact_figures(
+    statistic: ScoreCounts, released: RankingFigures, *, recalls: FloatArray | None = None
+) -> dict[str, FloatArray]:
+    """The figures of the exact counts, at the released threshold; tied rows are in random order.
+
+    Args:
+        statistic: the exact counts.
+        released: says at which depths, recalls and threshold.
+        recalls: other recalls for the precision.
+    """
+    false, true = (
+        np.append(0.0, np.cumsum(rows[::-1], dtype=np.float64)) for rows in (statistic.negatives, statistic.positives)
+    )
+    recalls = released.recall if recalls is None else recalls
+    rows, wanted = false + true, recalls * true[-1]
+    rise = np.maximum(np.searchsorted(true, wanted - 1e-9), 1)
+    part = (wanted - true[rise - 1]) / (true[rise] - true[rise - 1])
+    precision = wanted / (wanted + false[rise - 1] + part * (false[rise] - false[rise - 1]))
+    steps = np.append(True, np.diff(rows) > 0)
+    at = round((1 - min(released.threshold or 0.0, 1.0)) * statistic.cells)
+    cost = released.false_positive_cost * false[at] + released.false_negative_cost * (true[-1] - true[at])
+    return {
+        "ks": (true / true[-1] - false / false[-1]).max(),
+        "gini": 2 * np.trapezoid(true / true[-1], false / false[-1]) - 1,
+        "gain": np.interp(released.depths * rows[-1], rows[steps], true[steps]) / true[-1],
+        "precision": precision,
+        "cost": cost / rows[-1],
+    }
+
+
+def coverage_of(seed: int, *, shape: str | None = None) -> dict[str, float] | None:
+    """The share of each figure's intervals that hold for one table; None if the figures are undefined."""
+    random = np.random.default_rng(seed)
+    table = drawn_table(
+        random,
+        positives=int(random.choice(POSITIVES)),
+        auc=float(random.choice(SIGNALS)),
+        shape=shape or str(random.choice(SHAPES)),
+    )
+    positives, negatives = (int(rows.sum()) for rows in (table.counts.positives, table.counts.negatives))
+    result = ranking_figures.release(
+        table.counts, epsilon=table.epsilon, noise=SeededNoise(seed), false_negative_cost=negatives / positives
+    )
+    if result.status != "ok":
+        return None
+    exact, coverage = exact_figures(table.counts, result), {"positives": float(positives)}
+    for name in ("gini", "ks", "cost"):
+        low, high = getattr(result, f"{name}_interval")
+        coverage[name] = float(low <= exact[name] <= high)
+    for name, end in (("gain", ""), ("precision", ""), ("precision", "_everywhere")):
+        low, high = (getattr(result, f"{name}_{side}{end}") for side in ("lower", "upper"))
+        inside = (low <= exact[name] + 1e-9) & (exact[name] - 1e-9 <= high)
+        coverage[name + end.replace("_", " ")] = float(inside.all() if end else inside.mean())
+    return coverage
+
+
+def main() -> None:
+    """Print the coverage for each number of positives."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=300)
+    coverage = [one for seed in range(parser.parse_args().tables) if (one := coverage_of(seed)) is not None]
+    print("positives | tables | " + " | ".join(COVERED))
+    for positives in (*POSITIVES, None):
+        rows = [one for one in coverage if positives in (None, one["positives"])]
+        means = (f"{100 * np.mean([one[name] for one in rows]):.0f}" for name in COVERED)
+        print(f"{positives or 'all'} | {len(rows)} | " + " | ".join(means))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Figures of a ranking, read off a released ROC curve and off copies of what its exact counts may be.
+
+A copy has the raw counts without fresh noise (``roc_curve.bands``); for the population, also without a sampling error
+of each cell, which is Poisson's. Raw counts are unbiased, so quantiles of what the copies say are limits of what the
+exact counts say. Inside a cell each copy departs at random from the released course, by what its counts do not show.
+
+At a fixed recall, or a fixed depth, a copy is read where the line along the released curve through its point has this
+recall or depth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._simulation import normal
+from spark_jobs.diagnostics.roc_curve.bands import exact_copies, steps_around, unknown_course
+from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
+from spark_jobs.diagnostics.roc_curve.shape import CurvePoints, Edges, read, read_straight
+from spark_jobs.diagnostics.roc_curve.trace import Trace
+from spark_jobs.mechanisms.noise import SeededNoise
+
+FINE = 2_048
+"""Places at which the course of a curve inside its cells is followed."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Counts:
+    """Rows of both classes above thresholds, released or of copies; the copies are along the first axis.
+
+    Attributes:
+        false, true: negatives and positives above each threshold; shape (..., k).
+        negatives, positives: sizes of the classes, at least 1; shape (..., 1).
+    """
+
+    false: FloatArray
+    true: FloatArray
+    negatives: FloatArray
+    positives: FloatArray
+
+    @property
+    def rows(self) -> FloatArray:
+        """All rows."""
+        return self.negatives + self.positives
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ranking:
+    """A released curve, and copies of its exact counts at the edges of its cells.
+
+    Attributes:
+        curve: the released curve.
+        sizes: released class sizes, negatives first, at least 1.
+        noise: copies for the same rows, negatives first; each of shape (copies, edges).
+        population: the same for the population.
+        source: sampler with a public seed.
+    """
+
+    curve: Edges
+    sizes: tuple[float, float]
+    noise: tuple[FloatArray, FloatArray]
+    population: tuple[FloatArray, FloatArray]
+    source: SeededNoise
+
+    @classmethod
+    def of(cls, draw: RocDraw, traced: Trace, source: SeededNoise) -> Ranking:
+        """The curve of a draw, with copies; a function of its arguments."""
+        curve, sizes = traced.edges, (max(traced.sizes[0], 1.0), max(traced.sizes[1], 1.0))
+        noise = exact_copies(draw, curve, noise=source)
+        negatives, positives = (
+            above + _sampled(np.diff(rates) * size, len(above), source)
+            for above, rates, size in zip(noise, (curve.fpr, curve.tpr), sizes, strict=True)
+        )
+        return cls(curve=curve, sizes=sizes, noise=noise, population=(negatives, positives), source=source)
+
+    def at_edges(self, copies: tuple[FloatArray, FloatArray] | None = None) -> Counts:
+        """Rows above the edges of the cells: those of the released curve, or of ``copies``."""
+        if copies is None:
+            false, true = self.curve.fpr * self.sizes[0], self.curve.tpr * self.sizes[1]
+        else:
+            false, true = copies
+        sizes = (np.maximum(above[..., -1:], 1.0) for above in (false, true))
+        return Counts(false=false, true=true, negatives=next(sizes), positives=next(sizes))
+
+    def fine(self) -> tuple[FloatArray, Counts]:
+        """Places along the curve, as depths from 0 to 1, and the released counts there."""
+        places = np.unique(np.append(np.linspace(0.0, 1.0, FINE + 1), self.curve.depth))
+        return places, self.released(places)
+
+    def released(self, places: FloatArray) -> Counts:
+        """The released counts at these depths of the curve."""
+        points = self._points(places)
+        fpr, tpr = (rates[1:] for rates in read(self.curve, points, self.curve.straight))
+        sizes = (np.array([size]) for size in self.sizes)
+        negatives, positives = sizes
+        return Counts(false=fpr * negatives, true=tpr * positives, negatives=negatives, positives=positives)
+
+    def copied(self, places: FloatArray, copies: tuple[FloatArray, FloatArray]) -> Counts:
+        """What ``copies`` say at the thresholds of these depths of the released curve."""
+        points, edges = self._points(places), self.at_edges(copies)
+        course = unknown_course(self.curve, points, self.sizes)[1:] * normal(self.source, (len(copies[0]), places.size))
+        arcs, chords = read(self.curve, points, self.curve.straight), read_straight(self.curve, points)
+        false, true = (
+            above[:, points.cell]
+            + points.fraction * (above[:, points.cell + 1] - above[:, points.cell])
+            + size * ((arc - chord)[1:] + side * course)
+            for above, size, arc, chord, side in zip(copies, self.sizes, arcs, chords, (-1.0, 1.0), strict=True)
+        )
+        return Counts(false=false, true=true, negatives=edges.negatives, positives=edges.positives)
+
+    def steps(self, places: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The direction of the curve at these depths, in rows: negatives, positives."""
+        cell = self._points(places).cell
+        false, true = (step[cell] * size for step, size in zip(steps_around(self.curve), self.sizes, strict=True))
+        return false, true
+
+    def _points(self, places: FloatArray) -> CurvePoints:
+        depth = self.curve.depth
+        cell = np.clip(np.searchsorted(depth, places) - 1, 0, depth.size - 2)
+        fraction = np.clip((places - depth[cell]) / np.maximum(np.diff(depth)[cell], 1e-12), 0.0, 1.0)
+        return CurvePoints(cuts=self.curve.cuts[cell + 1], cell=cell, fraction=fraction)
+
+
+def precision_at(counts: Counts, recalls: FloatArray, steps: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """The precision at these recalls, near which the counts are."""
+    wanted = recalls * counts.positives
+    false = counts.false + (wanted - counts.true) / steps[1] * steps[0]
+    return np.asarray(wanted / (wanted + np.clip(false, 0.0, counts.negatives)), dtype=np.float64)
+
+
+def gain_at(counts: Counts, depths: FloatArray, steps: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """The share of all positives among these fractions of all rows, near which the counts are."""
+    further = depths * counts.rows - counts.true - counts.false
+    true = counts.true + further * steps[1] / (steps[0] + steps[1])
+    limit = np.minimum(1.0, depths * counts.rows / counts.positives)
+    return np.asarray(np.clip(true / counts.positives, 0.0, limit), dtype=np.float64)
+
+
+def distance(counts: Counts) -> FloatArray:
+    """TPR - FPR."""
+    return counts.true / counts.positives - counts.false / counts.negatives
+
+
+def mean_cost(counts: Counts, costs: tuple[float, float]) -> FloatArray:
+    """The cost of a row on average, for these costs of a false positive and of a false negative."""
+    cost = (costs[0] * counts.false + costs[1] * (counts.positives - counts.true)) / counts.rows
+    return np.asarray(np.clip(cost, 0.0, max(costs)), dtype=np.float64)
+
+
+def _sampled(rows: FloatArray, copies: int, source: SeededNoise) -> FloatArray:
+    """Sampling errors of the rows above each edge, given the rows of the cells; shape (copies, edges)."""
+    errors = np.sqrt(np.maximum(rows, 0.0)) * normal(source, (copies, rows.size))
+    return np.concatenate([np.zeros((copies, 1)), np.cumsum(errors, axis=1)], axis=1)

@@ -1,0 +1,202 @@
+"""The summary of a draw as released figures of a ranking; deterministic post-processing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.diagnostics._simulation import DECIMALS, TwoIntervals, central_range, rounded
+from spark_jobs.diagnostics.ranking_figures.measurement import RankingDraw
+from spark_jobs.diagnostics.ranking_figures.reading import (
+    Ranking,
+    distance,
+    gain_at,
+    mean_cost,
+    precision_at,
+)
+from spark_jobs.diagnostics.ranking_figures.result import Ends, RankingFigures
+from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
+from spark_jobs.diagnostics.roc_curve.trace import Trace, trace
+from spark_jobs.diagnostics.undefined import publishable
+from spark_jobs.mechanisms.noise import SeededNoise
+
+KS_PLACES = 129
+"""Places along the curve of the simultaneous band whose largest values are the ends of the interval of KS."""
+UNLIKELY = 0.005
+"""Probability of each tail of the ratio of the class sizes in the simultaneous band of the precision."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Band:
+    """Released values, with the ends of their intervals for the noise and for the population; shape (k,)."""
+
+    value: FloatArray
+    noise: tuple[FloatArray, FloatArray]
+    population: tuple[FloatArray, FloatArray]
+
+    @classmethod
+    def of(cls, value: FloatArray, noise: FloatArray, population: FloatArray, confidence: float) -> Band:
+        """Central ranges of copies, extended to the values.
+
+        Args:
+            value: the released values, shape (k,).
+            noise: copies of the exact ones, shape (copies, k).
+            population: copies of those of the population.
+            confidence: nominal level.
+        """
+        ends = [_around(value, *central_range(copies, confidence)) for copies in (noise, population)]
+        return cls(value=rounded(value), noise=ends[0], population=ends[1])
+
+    def named(self, name: str, scale: FloatArray | float = 1.0) -> dict[str, Any]:
+        """Fields of a result."""
+        ends = {f"{name}": self.value, f"{name}_lower": self.noise[0], f"{name}_upper": self.noise[1]}
+        ends |= {f"{name}_population_lower": self.population[0], f"{name}_population_upper": self.population[1]}
+        return {field: rounded(values * scale) for field, values in ends.items()}
+
+    def single(self, name: str) -> dict[str, Any]:
+        """Fields of a result, of the only value."""
+        return {
+            name: float(self.value[0]),
+            f"{name}_interval": _ends(self.noise),
+            f"{name}_population_interval": _ends(self.population),
+        }
+
+
+def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
+    """The result of a draw; a function of the draw and the seed.
+
+    Args:
+        draw: the draw.
+        seed: public seed of the simulations behind bands and intervals.
+    """
+    traced = trace(draw.curve)
+    ranking = Ranking.of(draw.curve, traced, SeededNoise(seed))
+    recall, depths = (np.arange(draw.points) + 0.5) / draw.points, np.array(draw.depths)
+    rates = bands(draw.curve, traced, seed=seed)
+    gains = _gains(ranking, depths, draw.curve.confidence)
+    threshold, cost = _lowest_cost(ranking, draw)
+    figures = RankingFigures(
+        recall=rounded(recall),
+        **_precision(ranking, recall, draw.curve.confidence, _precision_by_rates(ranking, recall, traced, rates)),
+        depths=depths,
+        **gains.named("gain"),
+        **gains.named("lift", 1 / depths),
+        **_gini(traced, rates.area),
+        **_largest_distance(ranking, draw.curve.confidence).single("ks"),
+        threshold=threshold,
+        **cost.single("cost"),
+        false_positive_cost=draw.costs[0],
+        false_negative_cost=draw.costs[1],
+        positives=round(max(traced.sizes[1], 0.0), DECIMALS),
+        negatives=round(max(traced.sizes[0], 0.0), DECIMALS),
+        status=OK if traced.defined else UNDEFINED,
+        confidence=draw.curve.confidence,
+        epsilon=draw.epsilon,
+        neighbours=draw.neighbours,
+        guarantee=draw.guarantee,
+    )
+    return publishable("ranking_figures", figures)
+
+
+def _gini(traced: Trace, area: TwoIntervals) -> dict[str, Any]:
+    low, high = (tuple(round(2 * end - 1, DECIMALS) for end in ends) for ends in (area.noise, area.population))
+    return {"gini": round(2 * traced.auc - 1, DECIMALS), "gini_interval": low, "gini_population_interval": high}
+
+
+def _precision(
+    ranking: Ranking, recall: FloatArray, confidence: float, whole: tuple[FloatArray, FloatArray]
+) -> dict[str, Any]:
+    """The precision at recalls, with its bands.
+
+    Args:
+        ranking: the curve, with copies.
+        recall: the recalls.
+        confidence: nominal level.
+        whole: ends of the precision by the simultaneous band of the ROC curve.
+    """
+    places, fine = ranking.fine()
+    at = np.interp(recall, fine.true / fine.positives, places)
+    steps = ranking.steps(at)
+    noise, population = (
+        precision_at(ranking.copied(at, copies), recall, steps) for copies in (ranking.noise, ranking.population)
+    )
+    band = Band.of(precision_at(ranking.released(at), recall, steps), noise, population, confidence)
+    lowest, highest = np.minimum(whole[0], band.noise[0]), np.maximum(whole[1], band.noise[1])
+    low, high = everywhere(population, confidence)
+    return {
+        "precision": band.value,
+        "precision_lower": band.noise[0],
+        "precision_upper": band.noise[1],
+        "precision_lower_everywhere": rounded(lowest),
+        "precision_upper_everywhere": rounded(highest),
+        "precision_population_lower": rounded(np.clip(low, 0.0, lowest)),
+        "precision_population_upper": rounded(np.clip(high, highest, 1.0)),
+    }
+
+
+def _precision_by_rates(
+    ranking: Ranking, recall: FloatArray, traced: Trace, rates: Bands
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of the precision at recalls, by the simultaneous band of the rates and the sizes of the classes."""
+    sizes = ranking.at_edges(ranking.noise)
+    fewest, largest = np.quantile(sizes.negatives / sizes.positives, [UNLIKELY, 1 - UNLIKELY])
+    furthest = np.interp(recall, rates.lower_everywhere, traced.fpr, right=1.0)
+    nearest = np.interp(recall, rates.upper_everywhere, traced.fpr, left=0.0)
+    return recall / (recall + largest * furthest), recall / (recall + fewest * nearest)
+
+
+def everywhere(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Ends of a band that holds whole copies: at equal distances from their median, in standard deviations.
+
+    Args:
+        copies: shape (copies, k).
+        confidence: nominal level.
+    """
+    middle, spread = np.median(copies, axis=0), np.maximum(copies.std(axis=0), 1e-12)
+    reach = np.quantile((np.abs(copies - middle) / spread).max(axis=1), confidence) * spread
+    return middle - reach, middle + reach
+
+
+def _gains(ranking: Ranking, depths: FloatArray, confidence: float) -> Band:
+    places, fine = ranking.fine()
+    at = np.interp(depths, (fine.true + fine.false) / fine.rows, places)
+    steps = ranking.steps(at)
+    noise, population = (
+        gain_at(ranking.copied(at, copies), depths, steps) for copies in (ranking.noise, ranking.population)
+    )
+    return Band.of(gain_at(ranking.released(at), depths, steps), noise, population, confidence)
+
+
+def _largest_distance(ranking: Ranking, confidence: float) -> Band:
+    released = distance(ranking.fine()[1])
+    value, places = np.array([max(float(released.max()), 0.0)]), np.linspace(0.0, 1.0, KS_PLACES)
+    ends = []
+    for copies in (ranking.noise, ranking.population):
+        band = everywhere(distance(ranking.copied(places, copies)), confidence)
+        low, high = (np.clip([end.max()], 0.0, 1.0) for end in band)
+        ends.append(_around(value, low, high))
+    return Band(value=rounded(value), noise=ends[0], population=ends[1])
+
+
+def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Band]:
+    """The edge of least cost by the released curve, and its cost."""
+    curve, grid = ranking.curve, draw.curve.grid
+    released = mean_cost(ranking.at_edges(), draw.costs)
+    best = int(np.argmin(released))
+    noise, population = (
+        mean_cost(ranking.at_edges(copies), draw.costs)[:, [best]] for copies in (ranking.noise, ranking.population)
+    )
+    cut = float(curve.cuts[best]) if best else grid + 1.0
+    return cut / grid, Band.of(released[[best]], noise, population, draw.curve.confidence)
+
+
+def _around(value: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return rounded(np.minimum(low, value)), rounded(np.maximum(high, value))
+
+
+def _ends(ends: tuple[FloatArray, FloatArray]) -> Ends:
+    return float(ends[0][0]), float(ends[1][0])
