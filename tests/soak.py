@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +51,7 @@ class Part:
     missing: str = ""
 
 
+@cache
 def starts(program: str) -> bool:
     """Whether a program can be started; a version manager may have scripts on the path for what is not installed."""
     path = shutil.which(program)

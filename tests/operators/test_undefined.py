@@ -17,7 +17,7 @@ def task(status: dict[str, str], monkeypatch: pytest.MonkeyPatch, **fields: Any)
     made = ReleaseDiagnosticsOperator(task_id="release", request="/requests/undefined.json", **fields)
     published = SimpleNamespace(uri="/r/1", key="k", cost=Budget(epsilon="1"), status=status, adopted=False)
     event = SimpleNamespace(published=published, account="visits", share_left=Decimal("0.5"))
-    monkeypatch.setattr(made, "_release", lambda context, awaited: event)
+    monkeypatch.setattr(made, "_publish", lambda context, awaited: event)
     return made
 
 
@@ -55,7 +55,7 @@ def test_what_is_defined_ends_well(monkeypatch: pytest.MonkeyPatch, context: Any
 
 
 def test_another_ending_is_refused_before_anything_is_released(monkeypatch: pytest.MonkeyPatch, context: Any) -> None:
-    made = task(UNDEFINED, monkeypatch, on_undefined="ignore")
-    monkeypatch.setattr(made, "_release", lambda context, awaited: pytest.fail("released"))
+    made = ReleaseDiagnosticsOperator(task_id="release", request="/requests/undefined.json", on_undefined="ignore")
+    monkeypatch.setattr("dp_operators.releasing.release", lambda *_, **__: pytest.fail("released"))
     with pytest.raises(AirflowFailException, match="on_undefined: got 'ignore'"):
         made.execute(context)
