@@ -245,7 +245,7 @@ def test_fields_of_the_connections_form_speak_tls(
     )
     with closing(PrivacyLedger(url, patience=1.0)) as ledger:
         if opens:
-            assert [account.name for account in ledger.accounts()] == ["visits"]
+            assert "visits" in {account.name for account in ledger.accounts()}
         else:
             with pytest.raises(LedgerUnavailable):
                 ledger.accounts()
