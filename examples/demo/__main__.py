@@ -26,8 +26,10 @@ from spark_jobs.contract.stream_keys import STREAM_KEYS_FILE_VARIABLE
 if TYPE_CHECKING:
     from dp_operators.budget import Charge
 
-ACTORS = {"budget.py": "sensor", "release.py": "release", "count_stream.py": "stream"}
-"""Files of the provider whose log lines are shown, and by what name."""
+ACTORS = {"sensors.budget": "sensor", "operators.release": "release", "operators.count_stream": "stream"}
+"""Modules of the provider whose tasks' log lines are shown, and by what name."""
+FILES = ("budget.py", "release.py", "count_stream.py", "application.py")
+"""Files of the provider that log for such a task; lines of Airflow's own files are not shown."""
 
 SAYINGS = {
     "what the application prints goes to": "Spark's own output goes to a private file",
@@ -201,14 +203,14 @@ def public_line(line: str) -> tuple[str, str] | None:
     """Who says what in a line of Airflow's JSON log, if it is to be shown."""
     try:
         record = json.loads(line)
-        event, file = str(record["event"]), record.get("filename")
+        event, logger = str(record["event"]), str(record.get("logger"))
     except (ValueError, KeyError, TypeError):
         return None
     if event == "Task failed with exception":
         return "failed", str((record.get("exception") or [{}])[0].get("exc_value", event))
-    if file not in ACTORS or "dp_operators" not in str(record.get("logger")) or HEARTBEAT.search(event):
+    actor = next((name for module, name in ACTORS.items() if f".dp_operators.{module}." in logger), None)
+    if actor is None or record.get("filename") not in FILES or HEARTBEAT.search(event):
         return None
-    actor = ACTORS[file]
     sayings = {**SAYINGS, **STREAM_SAYINGS} if actor == "stream" else SAYINGS
     return actor, next((saying for begin, saying in sayings.items() if event.startswith(begin)), event)
 

@@ -69,19 +69,25 @@ def test_steps_have_a_column_each_up_to_the_largest_band() -> None:
     assert step_lines([0.0], [0.0], [0.0], height=2) == ["│ ", "│•", "└─"]
 
 
-def logged(event: str, **fields: str) -> str:
-    return json.dumps({"event": event, "logger": "airflow.task.operators.dp_operators.x", **fields})
+def logged(event: str, task: str, *, filename: str) -> str:
+    return json.dumps({"event": event, "logger": f"airflow.task.operators.dp_operators.{task}", "filename": filename})
+
+
+RELEASE, STREAM, SENSOR = "operators.release.X", "operators.count_stream.X", "sensors.budget.X"
+COUNTED = "Spark scores the rows and counts them in cells"
 
 
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        (logged("counting", filename="release.py"), ("release", "Spark scores the rows and counts them in cells")),
-        (logged("counting", filename="count_stream.py"), ("stream", "Spark counts the rows of each hour")),
-        (logged(f"x{BLOCKED}no budget", filename="budget.py"), ("sensor", "x is held back: no budget")),
-        (logged("counting ... 10 s", filename="release.py"), None),
-        (logged("Success criteria met. Exiting.", filename="sensor.py"), None),
-        (json.dumps({"event": "counting", "filename": "release.py", "logger": "somebody.else"}), None),
+        (logged("counting", RELEASE, filename="application.py"), ("release", COUNTED)),
+        (logged("counting", STREAM, filename="application.py"), ("stream", "Spark counts the rows of each hour")),
+        (logged("Releasing x", RELEASE, filename="release.py"), ("release", "Releasing x")),
+        (logged(f"x{BLOCKED}no budget", SENSOR, filename="budget.py"), ("sensor", "x is held back: no budget")),
+        (logged("counting ... 10 s", RELEASE, filename="application.py"), None),
+        (logged("Success criteria met. Exiting.", SENSOR, filename="sensor.py"), None),
+        (logged("counting", "operators.other.X", filename="application.py"), None),
+        (json.dumps({"event": "counting", "filename": "application.py", "logger": "somebody.else"}), None),
         (json.dumps({"event": "Task failed with exception", "exception": [{"exc_value": "why"}]}), ("failed", "why")),
         (json.dumps({"event": "Task failed with exception"}), ("failed", "Task failed with exception")),
         ("a line of text", None),
