@@ -42,7 +42,7 @@ def page() -> Iterator[Page]:
 
 
 def wait(page: Page, expression: str) -> object:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240  # a busy machine takes a minute to index the pages
     while not (found := page.evaluate(expression)):
         assert time.monotonic() < end, expression
         time.sleep(0.1)
