@@ -22,7 +22,7 @@ INNER = --numprocesses=logical --maxprocesses=4 --dist=loadfile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo demo-federation test modules test-fast verify audit storm soak bench bench-honesty images docs lint format lock clean
+.PHONY: help env demo demo-federation test modules test-fast verify audit storm soak bench bench-honesty images docs lint format lock wheels clean
 
 help: ## the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-15s %s\n", $$1, $$2}'
@@ -30,17 +30,17 @@ help: ## the targets
 env: $(STAMP) ## the environment, from the lock file
 
 # One make at a time builds it (flock, where there is one); what an interrupted make left behind is built again.
-$(STAMP): requirements.lock setup.cfg pyproject.toml
+$(STAMP): requirements.lock setup.cfg spark_jobs/setup.cfg pyproject.toml
 	@command -v $(PYTHON) > /dev/null || { echo "no $(PYTHON) on the path: install Python 3.11 or newer, or name it with PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo "$$($(PYTHON) -V 2>&1) is too old: 3.11 or newer is needed; name one with PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { echo "$$($(PYTHON) -V) has no venv module: install it (Debian: apt install python3-venv), or name another Python with PYTHON=..." >&2; exit 1; }
 	@set -e; exec 9< Makefile; ! command -v flock > /dev/null || flock 9; \
-	if [ $@ -nt requirements.lock ] && [ $@ -nt setup.cfg ] && [ $@ -nt pyproject.toml ]; then exit; fi; \
+	if [ -z "$$(find $^ -newer $@ 2>&1)" ]; then exit; fi; \
 	echo "setting up $(VENV) with $$($(PYTHON) -V)"; \
 	if [ -e $@ ]; then rm $@; else rm -rf $(VENV); $(PYTHON) -m venv $(VENV); fi; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); \
 	$(UV) pip sync --quiet --require-hashes requirements.lock; \
-	$(UV) pip install --quiet --no-deps --editable .; \
+	$(UV) pip install --quiet --no-deps --editable ./spark_jobs --editable .; \
 	touch $@
 
 demo: $(STAMP) ## real DAGs release a private ROC curve and a stream of hourly counts; the budget blocks the next curve
@@ -96,8 +96,14 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff check --fix .
 
 lock: $(STAMP) ## resolve requirements.lock again
-	$(UV) pip compile --quiet setup.cfg --extra java --extra s3 --group dev \
+	printf '%s\n' './spark_jobs[spark,java,s3,expectations]' '.[accounting]' | $(UV) pip compile --quiet - --group dev \
+		--no-emit-package dp-diagnostics --no-emit-package airflow-provider-dp-diagnostics \
 		--universal --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
+
+wheels: $(STAMP) ## the wheel of the Spark side and that of the Airflow side, into dist/
+	rm -rf build/lib build/spark_jobs  # setuptools would pack what an earlier build left there
+	$(UV) build --quiet --wheel --out-dir dist spark_jobs
+	$(UV) build --quiet --wheel --out-dir dist .
 
 clean: ## remove what these targets made
 	rm -rf $(VENV) .venv-* .demo site build dist *.egg-info

@@ -112,7 +112,7 @@ def _java(machine: Machine) -> Check:
 def _spark(machine: Machine) -> Check:
     home = spark_home(machine.environ)
     if home is None or not (home / "jars").is_dir():
-        return _bad("spark", f"no Spark in {home}", "install pyspark, or set SPARK_HOME")
+        return _bad("spark", f"no Spark in {home}", "install dp-diagnostics[spark], or set SPARK_HOME")
     return _good("spark", f"in {home}, with Hadoop {hadoop_version(home) or 'of unknown version'}")
 
 

@@ -65,7 +65,7 @@ def non_adaptive_epsilon(events: Iterable[MechanismEvent], delta: Decimal) -> De
         delta: at least 1e-10 and below 1.
 
     Raises:
-        InvalidRequest: ``delta`` is out of these bounds.
+        InvalidRequest: ``delta`` is out of these bounds, or the extra ``accounting`` is not installed.
     """
     if not MIN_DELTA <= delta < 1:
         raise InvalidRequest(
@@ -88,9 +88,16 @@ def non_adaptive_epsilon(events: Iterable[MechanismEvent], delta: Decimal) -> De
 
 def _composed(events: tuple[MechanismEvent, ...], delta: float) -> float:
     """The library's upper bound, on a grid that is fine and wide enough; infinite if it has none."""
-    from prv_accountant.composers import Heterogeneous
-    from prv_accountant.discretisers import CellCentred
-    from prv_accountant.domain import Domain
+    try:
+        from prv_accountant.composers import Heterogeneous
+        from prv_accountant.discretisers import CellCentred
+        from prv_accountant.domain import Domain
+    except ImportError:
+        raise InvalidRequest(
+            "non-adaptive bound",
+            requirement="needs the package prv-accountant",
+            remedy="install airflow-provider-dp-diagnostics[accounting]",
+        ) from None
 
     losses = _losses(events)
     count, error = sum(losses.values()), delta / 1000

@@ -8,7 +8,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+from airflow.sdk import exceptions
+from airflow.sdk.exceptions import AirflowFailException
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.errors import as_airflow_errors
@@ -22,6 +23,8 @@ QUESTION = ("account", "epsilon", "delta", "rho", "reason", "allotment", "privac
 """The attributes that say what is asked."""
 ANONYMOUS = "anonymous"
 """The name of Airflow's user who may be anybody, in lower case."""
+WAITING: Any = getattr(exceptions, "TaskAwaitingInput", exceptions.TaskDeferred)
+"""What a task raises that waits for a person; Airflow 3.2 defers it."""
 
 
 class RequestMoreBudgetOperator(ApprovalOperator):
@@ -118,7 +121,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         self.body = "\n".join([str(self.body), "", *listed] if self._introduced else listed)
         try:
             return super().execute(context)
-        except TaskAwaitingInput as waiting:
+        except WAITING as waiting:
             waiting.kwargs = {**(waiting.kwargs or {}), "question": self._question()}
             raise
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import RetryPolicy
-from airflow.sdk.definitions.retry_policy import RetryDecision
+try:
+    from airflow.sdk import RetryPolicy
+    from airflow.sdk.definitions.retry_policy import RetryDecision
+except ImportError:
+    raise ImportError("PrivacyRetryPolicy needs Airflow 3.3 or newer") from None
 
 from dp_operators.operators.errors import LedgerUnreachable
 from spark_jobs.contract.errors import InvalidRequest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Mapping
 
@@ -44,6 +45,26 @@ def check_federation(request: TableRequest, environment: Mapping[str, str]) -> N
     federation = request.federation if isinstance(request, ReleaseRequest) else None
     if federation is not None and federation.agreement is not None:
         silo_of(federation.agreement, registered_keys(environment, federation.name))
+
+
+DRIVER = ("matplotlib", "numpy", "opendp", "scipy")
+"""What a driver imports besides Spark; the Airflow side is installed without it."""
+
+
+def check_driver(*packages: str, field: str = "runner") -> None:
+    """Refuse a driver on this machine if a package that it imports is not installed.
+
+    Raises:
+        InvalidRequest: a package is missing; it names the first one.
+    """
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise InvalidRequest(
+                field,
+                value=f"a machine without {package}",
+                requirement="needs the Spark side with its engine",
+                remedy="install dp-diagnostics[spark] there",
+            )
 
 
 def check_java(environment: Mapping[str, str]) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
+from dp_operators.releasing.environments import DRIVER, check_driver
 from dp_operators.releasing.errors import ReleaseFailed
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.preflight import preflight
@@ -27,11 +28,13 @@ def expected_widths(
         patience: seconds after which the process is ended.
 
     Raises:
-        InvalidRequest: the request would be rejected before the charge, or the statement lacks what it needs.
+        InvalidRequest: the request would be rejected before the charge, or the statement lacks what it needs, or this
+            machine lacks the Spark side.
         ReleaseFailed: the process failed.
     """
     preflight(request)
     table.check(request)
+    check_driver(*DRIVER, field="forecast")
     stated = json.dumps({"request": request.to_dict(), "table": table.model_dump(mode="json")})
     command = [sys.executable, "-m", "spark_jobs.forecast"]
     try:

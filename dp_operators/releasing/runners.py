@@ -12,6 +12,8 @@ from typing import ClassVar
 from dp_operators.releasing.backends import Handle, RunState
 from dp_operators.releasing.connectors import require_connector, spark_defaults, spark_home
 from dp_operators.releasing.environments import (
+    DRIVER,
+    check_driver,
     check_federation,
     check_java,
     check_salt,
@@ -120,6 +122,7 @@ class LocalRunner(ProcessRunner):
         super().check(request)
         if tuple(self.command) == APPLICATION:  # another command has requirements of its own
             environment = self.inherited()
+            check_driver(*DRIVER, "pyspark")
             check_salt(request, environment)
             check_stream_keys(request, environment)
             check_federation(request, environment)

@@ -16,7 +16,7 @@ from typing import ClassVar
 import spark_jobs
 from dp_operators.releasing.backends import Handle, RemoteBackend, RunState
 from dp_operators.releasing.connectors import spark_home
-from dp_operators.releasing.environments import check_federation, check_salt, check_stream_keys
+from dp_operators.releasing.environments import DRIVER, check_driver, check_federation, check_salt, check_stream_keys
 from dp_operators.releasing.processes import private_file
 from dp_operators.releasing.runners import ProcessRunner
 from dp_operators.releasing.submissions import Submission
@@ -111,12 +111,13 @@ class SparkSubmitRunner(SparkSubmit):
     deploy_mode: ClassVar[str] = "client"
 
     def check(self, request: TableRequest) -> None:
-        """Check the salt, besides what all backends behind ``spark-submit`` need.
+        """Check the driver's packages and the salt, besides what all backends behind ``spark-submit`` need.
 
         Raises:
             InvalidRequest: something is missing or cannot be used.
         """
         super().check(request)
+        check_driver(*DRIVER)
         environment = self.inherited()
         check_salt(request, environment)
         check_stream_keys(request, environment)

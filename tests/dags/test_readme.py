@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from configparser import ConfigParser
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,7 +20,7 @@ import pytest
 from dp_operators.budget import ChargeState, PrivacyLedger
 from spark_jobs.contract.release import Release
 from tests.support.code_blocks import code_blocks
-from tests.support.repository import ROOT
+from tests.support.repository import ROOT, setup_cfg
 from tests.support.s3_server import S3, s3_server
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(1800)]
@@ -58,12 +57,10 @@ def store() -> Iterator[S3]:
 
 
 def test_installation_names_extras_that_there_are(blocks: dict[str, str]) -> None:
-    setup = ConfigParser()
-    setup.read(ROOT / "setup.cfg")
     [line] = [line for line in blocks["bash"].splitlines() if line.startswith("pip install")]
     extras = line.partition("[")[2].partition("]")[0].split(",")
-    assert extras == ["s3", "java"]
-    assert set(extras) <= set(setup["options.extras_require"])
+    assert extras == ["spark", "s3", "java"]
+    assert set(extras) <= set(setup_cfg("spark_jobs")["options.extras_require"])
 
 
 def test_commands_and_dag_work_in_order(blocks: dict[str, str], store: S3, tmp_path: Path) -> None:

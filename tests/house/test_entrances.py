@@ -25,7 +25,8 @@ def script(path: Path, text: str) -> Path:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A folder with the Makefile and what it depends on, and no environment."""
-    for name in ("Makefile", "requirements.lock", "setup.cfg", "pyproject.toml"):
+    (tmp_path / "spark_jobs").mkdir()
+    for name in ("Makefile", "requirements.lock", "setup.cfg", "spark_jobs/setup.cfg", "pyproject.toml"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     return tmp_path
 

@@ -1,17 +1,12 @@
-"""setup.cfg, the lock file, and the wheel that is made of them."""
+"""Both setup.cfg, the lock file, and the wheels that are made of them."""
 
 from __future__ import annotations
 
 import configparser
 import importlib.metadata
-import os
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 import zipfile
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -19,6 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests.support.repository import ROOT, lines_of, name_of, setup_cfg, tracked_files
+from tests.support.wheels import AIRFLOW_SIDE, FOLDERS, SPARK_SIDE, build_wheels
 
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)
 
@@ -36,9 +32,20 @@ def development() -> list[str]:
     return [line for line in groups["dev"] if isinstance(line, str)]
 
 
+def declared() -> list[Requirement]:
+    """What both wheels require of other projects, with their extras but those of other providers."""
+    lines = [line for project in FOLDERS.values() for line in lines_of("options", "install_requires", project)]
+    lines += [line for extra in setup_cfg("spark_jobs")["options.extras_require"] for line in extra_of(extra)]
+    lines += lines_of("options.extras_require", "accounting")
+    return [each for each in map(Requirement, lines) if each.name not in FOLDERS]
+
+
+def extra_of(extra: str) -> list[str]:
+    return lines_of("options.extras_require", extra, "spark_jobs")
+
+
 def requirements() -> list[Requirement]:
-    extras = [line for extra in ("java", "s3") for line in lines_of("options.extras_require", extra)]
-    return [Requirement(line) for line in [*lines_of("options", "install_requires"), *extras, *development()]]
+    return [*declared(), *map(Requirement, development())]
 
 
 def test_lock_file_holds_every_requirement_at_a_version_it_allows(locked: dict[str, list[Version]]) -> None:
@@ -68,9 +75,11 @@ def test_environment_is_the_locked_one(locked: dict[str, list[Version]]) -> None
 
 def test_version_is_said_once_and_the_same_everywhere() -> None:
     import dp_operators
+    import spark_jobs
 
     version = setup_cfg()["metadata"]["version"]
-    assert version == dp_operators.__version__
+    assert version == setup_cfg("spark_jobs")["metadata"]["version"]
+    assert version == dp_operators.__version__ == spark_jobs.__version__
     assert (
         f"[{version}]" in (ROOT / "CHANGELOG.md").read_text() or "[Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
     )
@@ -78,63 +87,54 @@ def test_version_is_said_once_and_the_same_everywhere() -> None:
 
 def test_users_need_no_lock_and_no_override() -> None:
     """What ``pip install`` reads holds ranges alone: no pins, no direct URLs."""
-    for line in lines_of("options", "install_requires"):
-        requirement = Requirement(line)
+    for requirement in declared():
         assert requirement.url is None
-        assert requirement.specifier, line
-        assert not [part for part in requirement.specifier if part.operator in ("==", "===")], line
+        assert requirement.specifier, requirement
+        assert not [part for part in requirement.specifier if part.operator in ("==", "===")], requirement
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """A wheel of what is or would be committed, built without a network."""
-    folder = tmp_path_factory.mktemp("wheel")
-    for path in tracked_files():
-        if path.relative_to(ROOT).parts[0] in ("tests", "docs", "benchmarks"):
-            continue
-        copy = folder / "source" / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
-    uv = Path(sys.executable).parent / "uv"
-    command = [str(uv), "build", "--wheel", "--offline", "--no-config", "--out-dir", str(folder / "dist")]
-    environment = {**os.environ, "TMPDIR": str(folder)}  # uv leaves a lock file there
-    done = subprocess.run(
-        [*command, str(folder / "source")], env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0 and "setuptools" in done.stderr and "offline" in done.stderr.lower():
-        pytest.skip("setuptools, the build backend, is not in uv's cache and the network is not for tests")
-    assert done.returncode == 0, done.stderr
-    (built,) = (folder / "dist").glob("*.whl")
-    return zipfile.ZipFile(built)
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, zipfile.ZipFile]:
+    """The wheels of what is or would be committed, built without a network."""
+    built = build_wheels(tmp_path_factory.mktemp("wheels"))
+    return {name: zipfile.ZipFile(path) for name, path in built.items()}
 
 
-def test_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> None:
-    names = set(wheel.namelist())
+TOPS = {AIRFLOW_SIDE: "dp_operators", SPARK_SIDE: "spark_jobs"}
+NOT_PACKED = ("README.md", "LICENSE", "setup.cfg", "pyproject.toml")
+
+
+@pytest.mark.parametrize("side", TOPS)
+def test_wheel_holds_every_module_and_data_file(wheels: dict[str, zipfile.ZipFile], side: str) -> None:
+    names, top = set(wheels[side].namelist()), TOPS[side]
     wanted = {
         name_of(path)
         for path in tracked_files()
-        if path.relative_to(ROOT).parts[0] in ("spark_jobs", "dp_operators") and path.name != "README.md"
+        if path.relative_to(ROOT).parts[0] == top and path.name not in NOT_PACKED
     }
+    assert len(wanted) > 150
     assert wanted - names == set()
-    assert {"spark_jobs/py.typed", "dp_operators/py.typed"} <= names
-    assert [name for name in names if name.startswith("dp_operators/budget/migrations/versions/")]
-    assert [name for name in names if name.startswith("spark_jobs/publishing/templates/")]
+    assert f"{top}/py.typed" in names
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {top}
 
 
-def test_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
-    tops = {name.partition("/")[0] for name in wheel.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"spark_jobs", "dp_operators"}
-
-
-def test_wheel_holds_no_demo(wheel: zipfile.ZipFile) -> None:
+def test_wheels_hold_what_is_no_module(wheels: dict[str, zipfile.ZipFile]) -> None:
+    of_airflow, of_spark = (wheels[side].namelist() for side in TOPS)
+    assert [name for name in of_airflow if name.startswith("dp_operators/budget/migrations/versions/")]
+    assert [name for name in of_spark if name.startswith("spark_jobs/publishing/templates/")]
     assert [path for path in tracked_files() if name_of(path) == "examples/demo/__main__.py"]
-    assert [name for name in wheel.namelist() if "demo" in name] == []
-    (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
-    extras = re.findall(r"^Provides-Extra: (\S+)$", wheel.read(name).decode(), re.MULTILINE)
-    assert sorted(extras) == ["databricks", "java", "kubernetes", "openlineage", "s3", "spark"]
+    assert [name for name in (*of_airflow, *of_spark) if "demo" in name] == []
 
 
-def test_wheel_tells_airflow_of_the_provider(wheel: zipfile.ZipFile) -> None:
+def test_wheels_name_their_extras() -> None:
+    assert sorted(setup_cfg("spark_jobs")["options.extras_require"]) == ["expectations", "java", "s3", "spark"]
+    assert {"accounting", "databricks", "kubernetes", "openlineage", "s3", "spark"} <= set(
+        setup_cfg()["options.extras_require"]
+    )
+
+
+def test_wheel_tells_airflow_of_the_provider(wheels: dict[str, zipfile.ZipFile]) -> None:
+    wheel = wheels[AIRFLOW_SIDE]
     (name,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
     entries = configparser.ConfigParser()
     entries.read_string(wheel.read(name).decode())
@@ -152,9 +152,10 @@ def test_entry_points_lead_somewhere() -> None:
     assert all(callable(point.load()) for point in points)
 
 
-def test_wheel_carries_licence_and_readme(wheel: zipfile.ZipFile) -> None:
-    (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
-    metadata = wheel.read(name).decode()
+@pytest.mark.parametrize(("side", "words"), [(AIRFLOW_SIDE, "make demo"), (SPARK_SIDE, "needs no Airflow")])
+def test_wheel_carries_licence_and_readme(wheels: dict[str, zipfile.ZipFile], side: str, words: str) -> None:
+    (name,) = (name for name in wheels[side].namelist() if name.endswith("/METADATA"))
+    metadata = wheels[side].read(name).decode()
     assert re.search(r"^License(-Expression)?: Apache-2.0$", metadata, re.MULTILINE)
-    assert "make demo" in metadata
-    assert [name for name in wheel.namelist() if name.endswith("/licenses/LICENSE")]
+    assert words in metadata
+    assert [name for name in wheels[side].namelist() if name.endswith("/licenses/LICENSE")]

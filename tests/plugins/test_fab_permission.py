@@ -2,7 +2,8 @@
 
 FAB's provider is not in the lock file. With it, for instance in an environment of its own:
 
-    pip install pytest apache-airflow-providers-fab -e . && python -m pytest tests/plugins/test_fab_permission.py
+    pip install pytest apache-airflow-providers-fab -e "./spark_jobs[spark]" -e .
+    python -m pytest tests/plugins/test_fab_permission.py
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def facts(*, draft: bool = False, **changes: Any) -> ReleaseFacts:
             "The band and the interval describe the noise, not the chance of which rows are in the table.",
         ),
         "drawn_at": "2026-11-21T01:20:34+00:00",
-        "versions": {"airflow-provider-dp-diagnostics": "0.1.0", "opendp": "0.16.0", "pyspark": "4.3.0"},
+        "versions": {"dp-diagnostics": "0.1.0", "opendp": "0.16.0", "pyspark": "4.3.0"},
         "account": None if draft else account(),
     }
     return ReleaseFacts(**{**fields, **changes})

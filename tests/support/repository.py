@@ -38,14 +38,14 @@ def name_of(path: Path) -> str:
 
 
 @cache
-def setup_cfg() -> configparser.ConfigParser:
-    """``setup.cfg``."""
+def setup_cfg(project: str = ".") -> configparser.ConfigParser:
+    """The ``setup.cfg`` of the Airflow side, or that of the project in another folder."""
     parser = configparser.ConfigParser(interpolation=None)
-    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    parser.read(ROOT / project / "setup.cfg", encoding="utf-8")
     return parser
 
 
-def lines_of(section: str, option: str) -> list[str]:
-    """A multi-line option of ``setup.cfg``, without comments and empty lines."""
-    lines = (line.strip() for line in setup_cfg()[section].get(option, "").splitlines())
+def lines_of(section: str, option: str, project: str = ".") -> list[str]:
+    """A multi-line option of a ``setup.cfg``, without comments and empty lines."""
+    lines = (line.strip() for line in setup_cfg(project)[section].get(option, "").splitlines())
     return [line for line in lines if line and not line.startswith("#")]

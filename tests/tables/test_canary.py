@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs.checks.input import check_input
+from spark_jobs.contract.column_checks import check_columns
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.tables.contribution import bound_contributions
@@ -74,7 +74,7 @@ HOSTILE: list[dict[str, Any]] = [
 
 def run(spark: SparkSession, request: ReleaseRequest) -> int:
     table = read_table(spark, request.table)
-    check_input(spark, table.schema, request)
+    check_columns(request, {field.name: field.dataType.simpleString() for field in table.schema.fields})
     if request.where is not None:
         table = table.where(filter_column(request.where, table.schema))
     prepared = prepare_model(table, request.model)

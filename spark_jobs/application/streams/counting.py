@@ -18,11 +18,9 @@ def prepare_steps(spark: SparkSession, request: StreamRequest, table: DataFrame)
     Raises:
         InvalidRequest: the schema or the filter does not fit the request.
     """
-    from spark_jobs.checks.input import check_input
     from spark_jobs.contract.column_checks import check_columns
     from spark_jobs.tables.expressions import filter_column
 
-    check_input(spark, table.schema, request)
     check_columns(request, {field.name: field.dataType.simpleString() for field in table.schema.fields})
     for text in (request.block_filter, request.where):
         if text is not None:

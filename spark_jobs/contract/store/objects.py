@@ -313,7 +313,7 @@ def _s3(uri: str, what: str) -> Any:
         return fsspec.filesystem("s3")
     except ImportError:
         raise InvalidRequest(
-            what, value=uri, requirement="needs the s3 extra", remedy="install airflow-provider-dp-diagnostics[s3]"
+            what, value=uri, requirement="needs the s3 extra", remedy="install dp-diagnostics[s3]"
         ) from None
 
 
