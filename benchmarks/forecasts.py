@@ -2,7 +2,8 @@
 
 Tables of scores are drawn from the law of ``_score_law``; other tables have columns whose shape is drawn among normal,
 skewed, heavy-tailed and discrete. A forecast knows the number of rows, the share of positives, the AUC, R^2, and the
-middle 90% of each column, each to two digits; it reads no row. Each forecast is compared with one release at epsilon 1.
+middle 90% of each column, each to two digits, and which share of the scores is at least 0.1; it reads no row. Each
+forecast is compared with one release at epsilon 1.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts, LabelledRows, Moments, ResidualCounts, ValueCounts
 
 WITHIN, AIM = 1.5, 0.9
+THRESHOLD = 0.1
 OF_SCORES: tuple[dict[str, Any], ...] = (
     {"kind": "roc_curve"},
     {"kind": "auc"},
     {"kind": "average_precision"},
-    {"kind": "confusion_matrix", "thresholds": [0.1]},
+    {"kind": "confusion_matrix", "thresholds": [THRESHOLD]},
     {"kind": "binned_residuals"},
     {"kind": "calibration"},
 )
@@ -81,7 +83,14 @@ def of_scores(random: np.random.Generator, options: dict[str, Any], shape: str) 
     positives, signal = int(random.choice(POSITIVES)), float(random.choice(SIGNALS))
     table = drawn_table(random, positives=positives, auc=signal, shape=shape)
     rows = table.counts.total
-    stated = ExpectedTable(rows=rounded(rows), positive_rate=rounded(positives / rows), auc=signal)
+    counts = table.counts.negatives + table.counts.positives
+    exceeding = float(np.clip(counts[round(THRESHOLD * counts.size) :].sum() / rows, 1 / rows, 0.99))
+    stated = ExpectedTable(
+        rows=rounded(rows),
+        positive_rate=rounded(positives / rows),
+        auc=signal,
+        flagged={THRESHOLD: rounded(exceeding)},
+    )
     return shape, ratios(request_of(options), table.counts, stated, seed=int(random.integers(2**62)))
 
 

@@ -26,7 +26,16 @@ from dp_operators.command_tools import (
     opened_ledger,
     request_of,
 )
-from dp_operators.dry_run import Auc, PositiveRate, Rows, RSquared, Values, expected_table, print_dry_run
+from dp_operators.dry_run import (
+    Auc,
+    Flagged,
+    PositiveRate,
+    Rows,
+    RSquared,
+    Values,
+    expected_table,
+    print_dry_run,
+)
 from dp_operators.set_up_command import init
 from dp_operators.stream_commands import app as stream_commands
 from spark_jobs.contract.privacy import plain
@@ -97,6 +106,7 @@ def run_release(
     rows: Rows = None,
     positive_rate: PositiveRate = None,
     auc: Auc = None,
+    flagged: Flagged = None,
     r_squared: RSquared = None,
     values: Values = None,
     actor: Actor = None,
@@ -114,7 +124,13 @@ def run_release(
     from dp_operators.releasing.preflight import default_key
 
     table = expected_table(
-        dry_run=dry_run, rows=rows, positive_rate=positive_rate, auc=auc, r_squared=r_squared, values=values
+        dry_run=dry_run,
+        rows=rows,
+        positive_rate=positive_rate,
+        auc=auc,
+        flagged=flagged,
+        r_squared=r_squared,
+        values=values,
     )
     release_request = request_of(ReleaseRequest, request, output=output, ledger=ledger)
     runner = LocalRunner(master=master, private_dir=private_dir)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +29,13 @@ Values = Annotated[
     list[str] | None,
     typer.Option(help="With --rows: where you expect the middle 90% of a column, as NAME=LOW:HIGH; may be repeated."),
 ]
+Flagged = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --rows: which share of the rows you expect to have a score of at least a threshold, as "
+        "THRESHOLD=SHARE; may be repeated."
+    ),
+]
 
 
 def expected_table(
@@ -37,6 +44,7 @@ def expected_table(
     rows: int | None,
     positive_rate: float | None,
     auc: float | None,
+    flagged: Sequence[str] | None,
     r_squared: float | None,
     values: Sequence[str] | None,
 ) -> ExpectedTable | None:
@@ -45,7 +53,10 @@ def expected_table(
     Raises:
         InvalidRequest: a statement is not of its form, or has no use without ``--dry-run`` and ``--rows``.
     """
-    given = {"positive_rate": positive_rate, "auc": auc, "r_squared": r_squared, "values": values or None}
+    given = {
+        "positive_rate": positive_rate, "auc": auc, "flagged": flagged or None, "r_squared": r_squared,
+        "values": values or None,
+    }  # fmt: skip
     stated: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if rows is None or not dry_run:
         for name in ([] if rows is None else ["rows"]) + list(stated):
@@ -55,17 +66,22 @@ def expected_table(
             )  # fmt: skip
         return None
     if values:
-        stated["values"] = dict(map(_range, values))
+        stated["values"] = {name: ends.split(":") for name, ends in _pairs("values", "NAME=LOW:HIGH", values)}
+    if flagged:
+        stated["flagged"] = dict(_pairs("flagged", "THRESHOLD=SHARE", flagged))
     return ExpectedTable.parse({"rows": rows, **stated})
 
 
-def _range(text: str) -> tuple[str, list[str]]:
-    name, equals, ends = text.rpartition("=")
-    if not equals or ends.count(":") != 1:
-        raise InvalidRequest(
-            "values", value=text, requirement="must have the form NAME=LOW:HIGH", remedy="write it like amount=10:60"
-        )
-    return name, ends.split(":")
+def _pairs(field: str, form: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The two sides of each ``left=right``."""
+    for text in texts:
+        left, equals, right = text.rpartition("=")
+        if not equals:
+            raise InvalidRequest(
+                field, value=text, requirement=f"must have the form {form}",
+                remedy="write it like amount=10:60" if field == "values" else "write it like 0.5=0.08",
+            )  # fmt: skip
+        yield left, right
 
 
 def print_dry_run(

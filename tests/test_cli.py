@@ -222,6 +222,8 @@ def test_dry_run_forecasts_widths_from_what_the_caller_states(lab, dp_budget):
     [
         (["--rows", "10"], "rows: may be given only with --dry-run"),
         (["--dry-run", "--auc", "0.9"], "auc: may be given only with --dry-run and --rows"),
+        (["--dry-run", "--rows", "10", "--flagged", "0.5"], "must have the form THRESHOLD=SHARE"),
+        (["--flagged", "0.5=0.1"], "flagged: may be given only with --dry-run and --rows"),
         (["--dry-run", "--rows", "10", "--values", "age"], "must have the form NAME=LOW:HIGH"),
         (["--dry-run", "--rows", "10", "--values", "age=1:x"], "values.age"),
     ],

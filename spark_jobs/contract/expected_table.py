@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Annotated
 
 from pydantic import Field, field_validator
@@ -29,6 +30,8 @@ class ExpectedTable(Frozen):
         rows: the number of rows that are used.
         positive_rate: the share of positives among them; required for diagnostics that read a label.
         auc: how well scores, or the features of a fit, separate the two classes.
+        flagged: which share of the rows has a score of at least a threshold, by threshold; by default as if the scores
+            were calibrated probabilities.
         r_squared: which share of the variance of an outcome the model, the line or the fit explains.
         values: between which numbers the middle 90% of a column's values lie, by the name or expression in the request;
             by default the middle half of public bounds.
@@ -37,8 +40,22 @@ class ExpectedTable(Frozen):
     rows: Annotated[int, Field(ge=1, le=10**12)]
     positive_rate: Annotated[float, Field(gt=0, lt=1)] | None = None
     auc: Annotated[float, Field(ge=0.5, le=0.999)] = 0.8
+    flagged: dict[Annotated[float, Field(gt=0, lt=1)], Annotated[float, Field(gt=0, lt=1)]] = Field(
+        default_factory=dict
+    )
     r_squared: Annotated[float, Field(ge=0, le=0.999)] = 0.5
     values: dict[str, tuple[float, float]] = Field(default_factory=dict)
+
+    @field_validator("flagged")
+    @classmethod
+    def _decrease(cls, value: dict[float, float]) -> dict[float, float]:
+        shares = [value[threshold] for threshold in sorted(value)]
+        if any(later >= earlier for earlier, later in pairwise(shares)):
+            raise InvalidRequest(
+                "flagged", value=value, requirement="must decrease from each threshold to the next",
+                remedy="state which share of the rows has a score of at least each threshold",
+            )  # fmt: skip
+        return dict(sorted(value.items()))
 
     @field_validator("values")
     @classmethod

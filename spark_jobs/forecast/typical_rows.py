@@ -1,7 +1,7 @@
 """Statistics of made-up rows that agree with what a caller states about a table; no row of a table is read.
 
-Scores are those of a calibrated model whose log-odds are normal in each class. Numbers are normal. Groups have equal
-sizes, and levels equal shares.
+Scores are those of a calibrated model whose log-odds are normal in each class, unless it is stated how many exceed a
+threshold. Numbers are normal. Groups have equal sizes, and levels equal shares.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, logit, ndtri
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.expected_table import ExpectedTable
@@ -143,9 +143,13 @@ class _Rows:
         return normal(self._noise, (self.labels.size,))
 
     def scores(self, noise: FloatArray) -> FloatArray:
-        """Calibrated scores that separate the classes as stated."""
+        """Scores that separate the classes as stated and exceed thresholds as often as stated; calibrated otherwise."""
         spread = max(self._separation, _MIN_SPREAD)
-        scores: FloatArray = expit(self._log_odds + spread * (noise + self._separation * (self.labels - 0.5)))
+        log_odds = self._log_odds + spread * (noise + self._separation * (self.labels - 0.5))
+        if flagged := self.table.flagged:
+            reached = np.quantile(log_odds, 1 - np.array(list(flagged.values())))
+            log_odds = _moved(log_odds, reached, logit(list(flagged)))
+        scores: FloatArray = expit(log_odds)
         return scores
 
     def numbers(
@@ -188,3 +192,9 @@ class _Rows:
             levels = np.array(variable.levels, dtype=object)
             columns[variable.column] = levels[(levels.size * uniform(self._noise, self.labels.size)).astype(np.int64)]
         return columns
+
+
+def _moved(values: FloatArray, places: FloatArray, targets: FloatArray) -> FloatArray:
+    """The values moved so that ascending places come to targets: by as much as the places next to them, in between."""
+    moved: FloatArray = values + np.interp(values, places, targets - places)
+    return moved

@@ -13,13 +13,14 @@ from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.forecast import expected_widths, typical_statistic
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
 from tests.support.rehearsal import KINDS
 
 STATED = ExpectedTable(rows=45_000, positive_rate=0.06)
 SHARP = {  # what rows and rates decide, and the shape of the scores hardly does
     "roc_curve": {"auc_interval", "auc_population_interval"},
     "auc": {"population_interval"},
-    "confusion_matrix": {"accuracy_lower to accuracy_upper", "recall_lower to recall_upper"},
+    "confusion_matrix": {f"{rate}_lower to {rate}_upper" for rate in ("accuracy", "recall", "precision", "f1")},
     "calibration": {"ece_interval"},
     "binned_residuals": {"residual_lower to residual_upper"},
     "linear_regression": {"slope_lower to slope_upper", "predictions_lower to predictions_upper"},
@@ -31,11 +32,11 @@ SHARP = {  # what rows and rates decide, and the shape of the scores hardly does
 def misses(options: dict[str, Any], seed: int) -> list[float]:
     """The factors by which forecasts of the intervals in ``SHARP`` miss, for one normal table of the benchmark."""
     of = of_scores if options in OF_SCORES else of_numbers
-    _, ratios = of(np.random.default_rng(seed), options, "normal")
+    _, ratios = of(np.random.default_rng(seed), options, "normal")  # the forecast of which more is stated
     return [max(ratio, 1 / ratio) for name, ratio in ratios.items() if name in SHARP[options["kind"]]]
 
 
-@pytest.mark.parametrize("kind", ["auc", "linear_fit"])
+@pytest.mark.parametrize("kind", ["auc", "confusion_matrix", "linear_fit"])
 def test_a_forecast_is_within_a_factor_of_what_comes(kind: str) -> None:
     (options,) = (options for options in (*OF_SCORES, *OF_NUMBERS) if options["kind"] == kind)
     found = misses(options, seed=3)
@@ -91,6 +92,8 @@ def test_every_kind_has_intervals_that_can_be_forecast() -> None:
         ({"kind": "auc"}, {"positive_rate": 1.5}, "positive_rate: got 1.5"),
         ({"kind": "auc"}, {"rows": 0}, "rows: got 0"),
         ({"kind": "auc"}, {"values": {"x": [2, 1]}}, "values.x: got [2.0, 1.0]"),
+        ({"kind": "auc"}, {"flagged": {"0.2": 0.1, "0.5": 0.3}}, "must decrease from each threshold to the next"),
+        ({"kind": "auc"}, {"flagged": {"0.2": 1.5}}, "flagged.0.2: got 1.5"),
     ],
 )
 def test_a_statement_that_does_not_suffice_is_rejected(
@@ -106,3 +109,13 @@ def test_a_larger_table_consists_of_made_up_rows_several_times() -> None:
     (statistic,) = request_of({"kind": "auc"}).statistics
     counts = typical_statistic(statistic, table, SeededNoise(1))
     assert (counts.negatives.sum(), counts.positives.sum()) == (750_000, 250_000)
+
+
+def test_as_many_made_up_scores_as_stated_exceed_a_threshold() -> None:
+    table = ExpectedTable(rows=100_000, positive_rate=0.1, auc=0.8, flagged={0.5: 0.05, 0.2: 0.3})
+    (statistic,) = request_of({"kind": "auc"}).statistics
+    scores = typical_statistic(statistic, table, SeededNoise(1))
+    rows = (scores.negatives + scores.positives)[::-1].cumsum()[::-1] / table.rows
+    assert rows[round(0.2 * scores.cells)] == pytest.approx(0.3, abs=0.002)
+    assert rows[round(0.5 * scores.cells)] == pytest.approx(0.05, abs=0.002)
+    assert float(auc_fraction(scores.negatives, scores.positives)) == pytest.approx(0.8, abs=0.01)
