@@ -14,6 +14,7 @@ from dp_operators.budget.cli import run
 from dp_operators.doctor import Check, Finding, Machine, examine
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.places import Place
+from tests.support.ledgers import new_ledger
 from tests.support.s3_server import s3_server
 
 VERSION = {"by": "path_version"}
@@ -22,8 +23,7 @@ SALT = {"DP_DIAGNOSTICS_SALT": "0123456789abcdef"}
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> PrivacyLedger:
-    ledger = PrivacyLedger(f"sqlite:///{tmp_path}/ledger.db")
-    ledger.migrate()
+    ledger = new_ledger(tmp_path / "ledger.db")
     open_bound(ledger, "customers", "/lake/churn", unit={"column": "customer", "max_rows": 1})
     return ledger
 
@@ -137,7 +137,7 @@ def test_account_without_a_folder_for_its_releases(sound: dict[str, Any], ledger
 
 
 def test_account_has_to_be_there(sound: dict[str, Any], tmp_path: Path) -> None:
-    PrivacyLedger(f"sqlite:///{tmp_path}/new.db").migrate()
+    new_ledger(tmp_path / "new.db")
     assert "the ledger has no account; dp-budget open" in line_about(
         "account", {**sound, "ledger": f"sqlite:///{tmp_path}/new.db"}
     )

@@ -9,7 +9,7 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import URL_VARIABLE, Exit, app, run
-from tests.support.ledgers import commit, execute
+from tests.support.ledgers import commit, execute, new_ledger
 
 
 class Said:
@@ -32,8 +32,7 @@ def dp_budget(url: str, capsys: pytest.CaptureFixture[str]):
 
 @pytest.fixture
 def ledger(url: str) -> PrivacyLedger:
-    ledger = PrivacyLedger(url)
-    ledger.migrate()
+    ledger = new_ledger(Path(url.removeprefix("sqlite:///")))
     ledger.open_account("visits", epsilon="2", tables=["/lake/visits"], actor="admin")
     charges = [ledger.reserve("visits", release=f"r{i}", epsilon="0.25", actor="dag/task") for i in range(4)]
     commit(ledger, charges[0].id, "ab")

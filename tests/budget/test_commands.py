@@ -17,6 +17,7 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import URL_VARIABLE, run
 from dp_operators.cli import app
+from tests.support.ledgers import new_ledger
 
 NOWHERE = "; its releases go to no folder yet\n"
 
@@ -25,8 +26,7 @@ NOWHERE = "; its releases go to no folder yet\n"
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrivacyLedger:
     url = f"sqlite:///{tmp_path}/ledger.db"
     monkeypatch.setenv(URL_VARIABLE, url)
-    ledger = PrivacyLedger(url)
-    ledger.migrate()
+    ledger = new_ledger(tmp_path / "ledger.db")
     ledger.open_account("visits", epsilon="2", blocks="day(at)", actor="admin")
     ledger.reserve("visits", release='a, or "b"', epsilon="0.5", blocks=["2026-11-20", "2026-11-21"])
     return ledger

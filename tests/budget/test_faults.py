@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger, audit, transactions
 from dp_operators.budget.database import BACKOFF
 from spark_jobs.contract.store.failpoints import VARIABLE
-from tests.support.ledgers import await_pause, commit
+from tests.support.ledgers import await_pause, commit, new_ledger
 from tests.support.postgres import PostgresServer, running_postgres
 
 
@@ -133,8 +133,7 @@ def test_server_that_restarts_in_mid_transaction_loses_nothing(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path}/ledger.db"
-    ledger = PrivacyLedger(url)
-    ledger.migrate()
+    ledger = new_ledger(tmp_path / "ledger.db")
     ledger.open_account("visits", epsilon="1000")
     ledger.reserve("visits", release="before", epsilon="1")
     ledger.close()

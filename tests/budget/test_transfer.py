@@ -10,13 +10,12 @@ import pytest
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.transfer import move
 from spark_jobs.contract import InvalidRequest
-from tests.support.ledgers import commit, execute, killed_at
+from tests.support.ledgers import commit, execute, killed_at, new_ledger
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Iterator[PrivacyLedger]:
-    ledger = PrivacyLedger(f"sqlite:///{tmp_path}/old.db")
-    ledger.migrate()
+    ledger = new_ledger(tmp_path / "old.db")
     ledger.open_account("visits", epsilon="2", blocks="day(at)", tables=["/lake/visits"])
     ledger.open_account("rho", composition="zcdp", rho="0.5", delta="1e-6")
     ledger.allot("visits", "team", epsilon="1")
@@ -51,8 +50,7 @@ def test_moved_ledger_is_the_same_and_goes_on(source: PrivacyLedger, empty_ledge
 @pytest.mark.parametrize("failpoint", ["ledger_before_commit", "ledger_after_commit"])
 def test_interrupted_move_can_be_made_again(source: PrivacyLedger, tmp_path: Path, failpoint: str) -> None:
     """Killed at its first change, the freezing; nothing was copied, and the old ledger is still the one."""
-    target = PrivacyLedger(f"sqlite:///{tmp_path}/new.db")
-    target.migrate()
+    target = new_ledger(tmp_path / "new.db")
     killed_at(failpoint, lambda: move(source, target, actor="dba"))
     assert target.head().seq == 0
     move(source, target, actor="dba")

@@ -19,6 +19,7 @@ import pytest
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.releasing import check_release_folder
 from tests.support.accounts import open_bound
+from tests.support.ledgers import new_ledger
 from tests.support.live_airflow import LiveAirflow, live_airflow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
@@ -56,8 +57,7 @@ with DAG("governed", schedule=None) as dag:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[PrivacyLedger]:
     """An account of which a tenth is left."""
-    ledger = PrivacyLedger(f"sqlite:///{tmp_path}/ledger.db")
-    ledger.migrate()
+    ledger = new_ledger(tmp_path / "ledger.db")
     columns = {"label": "bigint", "score": "double"}
     open_bound(ledger, "visits", epsilon="1", table=tmp_path / "lake", output=tmp_path / "releases", columns=columns)
     ledger.reserve("visits", release="earlier", epsilon="0.9")

@@ -13,6 +13,7 @@ import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from spark_jobs.contract.release import Release
+from tests.support.ledgers import new_ledger
 from tests.support.live_airflow import LiveAirflow, live_airflow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(1800)]
@@ -42,8 +43,7 @@ def airflow(home: Path) -> Iterator[LiveAirflow]:
 
 @pytest.fixture(scope="module")
 def ledger(home: Path) -> Iterator[PrivacyLedger]:
-    ledger = PrivacyLedger(f"sqlite:///{home / 'ledger.db'}")
-    ledger.migrate()
+    ledger = new_ledger(home / "ledger.db")
     yield ledger
     ledger.close()
 

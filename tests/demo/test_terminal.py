@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dp_operators.budget import PrivacyLedger
 from examples.demo.__main__ import BLOCKED, Home, fresh_home, public_line, spent_on
 from examples.demo.terminal import Terminal, curve_lines, step_lines
+from tests.support.ledgers import new_ledger
 
 
 class Tty(io.StringIO):
@@ -115,8 +115,7 @@ def test_demo_takes_nothing_of_another_airflow(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_charge_shows_its_allotment_and_what_its_mechanisms_spent(tmp_path: Path) -> None:
-    ledger = PrivacyLedger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    ledger.migrate()
+    ledger = new_ledger(tmp_path / "ledger.db")
     ledger.open_account("people", epsilon="3")
     ledger.allot("people", "team", epsilon="2", reason="theirs")
     charge = ledger.reserve("people", release="r", epsilon="1", allotment="team")

@@ -13,14 +13,14 @@ from dp_operators.budget.cli import account_json
 from dp_operators.budget.overview import ChargeFilter
 from dp_operators.budget.schema import block_totals
 from dp_operators.plugins import pages
+from tests.support.ledgers import new_ledger
 
 BLOCKS = 10_000
 
 
 @pytest.fixture
 def many(tmp_path: Path) -> PrivacyLedger:
-    ledger = PrivacyLedger(f"sqlite:///{tmp_path}/ledger.db")
-    ledger.migrate()
+    ledger = new_ledger(tmp_path / "ledger.db")
     ledger.open_account("visits", epsilon="1", blocks="day(at)")
     days = [(date(1999, 1, 1) + timedelta(days=number)).isoformat() for number in range(BLOCKS)]
     totals = [{"account": "visits", "allotment": "", "block": day, "epsilon": "0.3", "delta": "0"} for day in days]

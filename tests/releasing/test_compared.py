@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import ReleaseFailed, earlier_function, has_references, with_references
 from dp_operators.releasing.earlier_releases import earlier_curve, require_as_released
 from spark_jobs.contract.errors import InvalidRequest
@@ -22,6 +21,7 @@ from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.accounts import open_bound
 from tests.support.earlier import AMOUNTS, KEY, ROC, TABLE, ecdf_release, released
+from tests.support.ledgers import new_ledger
 from tests.support.paired_scores import two_models
 
 pytestmark = pytest.mark.slow
@@ -33,8 +33,7 @@ class Place:
     def __init__(self, folder: Path, found: Ecdf) -> None:
         self.output = str(folder / "releases")
         self.found = found
-        self.ledger = PrivacyLedger(f"sqlite:///{folder / 'ledger.db'}")
-        self.ledger.migrate()
+        self.ledger = new_ledger(folder / "ledger.db")
         open_bound(self.ledger, "fits", epsilon="3", table=TABLE, output=self.output)
 
     def write(self, found: Any = None, **changes: Any) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import (
     ReleaseFailed,
     check_request,
@@ -23,6 +22,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from tests.support.accounts import open_bound
 from tests.support.fitted import KEY, LOGISTIC, fitted_release
+from tests.support.ledgers import new_ledger
 from tests.support.requests import a_request
 
 pytestmark = pytest.mark.slow
@@ -35,8 +35,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.output = str(folder / "releases")
-        self.ledger = PrivacyLedger(f"sqlite:///{folder / 'ledger.db'}")
-        self.ledger.migrate()
+        self.ledger = new_ledger(folder / "ledger.db")
         open_bound(self.ledger, "fits", epsilon="3", table="/lake/visits", output=self.output)
 
     def write(self, **changes: Any) -> str:

@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from dp_operators.budget import PrivacyLedger
 from dp_operators.cli import app
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.store.failpoints import VARIABLE
 from spark_jobs.contract.stream_keys import STREAM_KEYS_VARIABLE
 from tests.support.accounts import bound
+from tests.support.ledgers import new_ledger
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
@@ -67,8 +67,7 @@ def request_of(folder: Path, name: str, **changes: Any) -> str:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     arrive(tmp_path / "lake" / "arrivals", "first.parquet", {(0, "a"): 5, (1, "a"): MANY, (2, "b"): 7, (2, "c"): 9})
     url = f"sqlite:///{tmp_path}/ledger.db"
-    ledger = PrivacyLedger(url)
-    ledger.migrate()
+    ledger = new_ledger(tmp_path / "ledger.db")
     columns = {"at": "timestamp_ntz", "ward": "string", "person": "string"}
     binding = TableBinding.parse({**dict(bound(tmp_path / "lake", columns)), "rows_per_unit": 2, "append_only": True})
     ledger.open_account("visits", epsilon=10**9, tables=[binding], outputs=[str(tmp_path / "out")], unit=UNIT)

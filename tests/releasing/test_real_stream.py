@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from dp_operators.budget import PrivacyLedger
 from dp_operators.cli import app
 from spark_jobs.contract.stream_keys import STREAM_KEYS_VARIABLE
 from tests.support.accounts import open_bound
+from tests.support.ledgers import new_ledger
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
@@ -64,8 +64,7 @@ def test_a_stream_by_the_command_line(tmp_path: Path, monkeypatch: pytest.Monkey
     write_version(table, "v1", rows[~(rows["at"] >= START + 30 * HOUR)])
     write_version(table, "v2", rows)
     url = f"sqlite:///{tmp_path}/ledger.db"
-    ledger = PrivacyLedger(url)
-    ledger.migrate()
+    ledger = new_ledger(tmp_path / "ledger.db")
     unit = {"column": "person", "max_rows": 4}
     open_bound(
         ledger,

@@ -13,14 +13,14 @@ from dp_operators.cli import app
 from dp_operators.releasing import has_references, with_references
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
+from tests.support.ledgers import new_ledger
 
 TABLE = "/lake/children"
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> PrivacyLedger:
-    made = PrivacyLedger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    made.migrate()
+    made = new_ledger(tmp_path / "ledger.db")
     made.open_account("children", epsilon="3", tables=[TABLE])
     made.open_account("others", epsilon="3", tables=["/lake/others"])
     return made

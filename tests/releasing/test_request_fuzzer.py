@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing.requests import check_request, complete
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
@@ -26,6 +25,7 @@ from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import TableSource
+from tests.support.ledgers import new_ledger
 
 ROWS = {"toy/v1": ["7", "8"], "toy/v2": ["7"], "secret/v1": ["7", "9"]}
 """Folders of the lake, and the region of each of their rows."""
@@ -43,8 +43,7 @@ class World:
         (self.lake / "toy#").mkdir()
         (self.lake / "link").symlink_to(self.lake / "secret")
         (self.lake / "toy" / "away").symlink_to(self.lake / "secret" / "v1")
-        self.ledger = PrivacyLedger(f"sqlite:///{folder / 'ledger.db'}")
-        self.ledger.migrate()
+        self.ledger = new_ledger(folder / "ledger.db")
         for name in ("toy", "secret"):
             binding = TableBinding.parse(
                 {

@@ -15,6 +15,7 @@ from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.pipelines import read_pipeline
+from tests.support.ledgers import new_ledger
 from tests.support.requests import a_request
 
 UIDS = ("VectorAssembler_1", "LogisticRegression_2")
@@ -22,8 +23,7 @@ UIDS = ("VectorAssembler_1", "LogisticRegression_2")
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> PrivacyLedger:
-    made = PrivacyLedger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    made.migrate()
+    made = new_ledger(tmp_path / "ledger.db")
     made.open_account("visits", epsilon="3", tables=[str(tmp_path / "lake" / "visits")])
     return made
 

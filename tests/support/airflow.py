@@ -73,13 +73,11 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 @pytest.fixture
 def airflow_ledger(tmp_path: Path, connect: Callable[..., None]) -> PrivacyLedger:
     """A new ledger without accounts, behind the connection ``privacy_ledger_default``."""
-    from dp_operators.budget import PrivacyLedger
+    from tests.support.ledgers import new_ledger
 
     path = tmp_path / "ledger.db"
     connect("privacy_ledger_default", conn_type="privacy_ledger", extra={"path": str(path)})
-    found = PrivacyLedger(f"sqlite:///{path}")
-    found.migrate()
-    return found
+    return new_ledger(path)
 
 
 def make_context(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +47,21 @@ def empty_ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("postgres_url"))
 
 
-@pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite ledger without accounts, to be copied."""
-    path = tmp_path_factory.mktemp("ledger") / "ledger.db"
-    PrivacyLedger(f"sqlite:///{path}").migrate()
-    return path
+@cache
+def _empty_ledger() -> bytes:
+    """A SQLite ledger without accounts, made once: migrations would take most of the tests' time."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = PrivacyLedger(f"sqlite:///{folder}/ledger.db")
+        ledger.migrate()
+        ledger.close()
+        assert [path.name for path in Path(folder).iterdir()] == ["ledger.db"]
+        return (Path(folder) / "ledger.db").read_bytes()
+
+
+def new_ledger(path: Path) -> PrivacyLedger:
+    """A SQLite ledger without accounts in a new file."""
+    path.write_bytes(_empty_ledger())
+    return PrivacyLedger(f"sqlite:///{path}")
 
 
 @pytest.fixture(scope="session")
@@ -68,9 +79,8 @@ def migrated_database(postgres_server: PostgresServer) -> Iterator[str]:
 def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a ledger without accounts, once of each kind."""
     if request.param == "sqlite":
-        copy = tmp_path / "ledger.db"
-        copy.write_bytes(request.getfixturevalue("migrated_file").read_bytes())
-        return f"sqlite:///{copy}"
+        new_ledger(tmp_path / "ledger.db")
+        return f"sqlite:///{tmp_path}/ledger.db"
     url = str(request.getfixturevalue("migrated_database"))
     execute(
         url,

@@ -29,6 +29,7 @@ from spark_jobs.contract.store.sealing import Seal
 from tests.support import fake_application
 from tests.support.accounts import bound, open_bound
 from tests.support.backends import EndedBackend
+from tests.support.ledgers import new_ledger
 
 PATIENCE = 60.0
 KEY = "prod/dag/2026-11-21/release/-1"
@@ -176,13 +177,11 @@ def wait_for(path: Path) -> None:
 
 @cache
 def _new_ledger(cap: str) -> bytes:
-    """A SQLite ledger with one account, made once: migrations would take most of the tests' time."""
+    """A SQLite ledger with one account."""
     with tempfile.TemporaryDirectory() as folder:
-        ledger = PrivacyLedger(f"sqlite:///{folder}/ledger.db")
-        ledger.migrate()
+        ledger = new_ledger(Path(folder) / "ledger.db")
         ledger.open_account("people", epsilon=cap, tables=[bound(TABLE)], actor="admin")
         ledger.close()
-        assert [path.name for path in Path(folder).iterdir()] == ["ledger.db"]
         return (Path(folder) / "ledger.db").read_bytes()
 
 

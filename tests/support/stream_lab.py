@@ -6,12 +6,10 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +35,7 @@ from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.mechanisms.noise import Noise, SecureNoise
 from tests.support.accounts import bound
 from tests.support.backends import EndedBackend
+from tests.support.ledgers import new_ledger
 from tests.support.release_lab import Attempt, _end_with
 
 KEY = "prod/wards/stream/count/-1"
@@ -56,16 +55,6 @@ def lab_request(output: str, **changes: Any) -> StreamRequest:
         "output": output,
     }
     return StreamRequest.parse({**fields, **changes})
-
-
-@cache
-def migrated_ledger() -> bytes:
-    """A SQLite ledger without accounts, made once: migrations would take most of the tests' time."""
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = PrivacyLedger(f"sqlite:///{folder}/ledger.db")
-        ledger.migrate()
-        ledger.close()
-        return (Path(folder) / "ledger.db").read_bytes()
 
 
 @dataclass
@@ -144,7 +133,7 @@ class StreamLab:
         shape = (self.request.steps, len(self.request.leaf_names))
         self.counts = np.random.default_rng(3).poisson(20, size=shape).astype(np.int64)
         if self.url.startswith("sqlite"):
-            Path(self.url.removeprefix("sqlite:///")).write_bytes(migrated_ledger())
+            new_ledger(Path(self.url.removeprefix("sqlite:///")))
         ledger = PrivacyLedger(self.url)
         ledger.open_account(
             "people",
