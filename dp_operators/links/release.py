@@ -77,8 +77,8 @@ def report_address(event: ReleaseEvent | StreamEvent) -> str:
         raise InvalidRequest(
             f"[{configuration.SECTION}] report_url",
             value=template,
-            requirement=f"may contain {', '.join(f'{{{name}}}' for name in FIELDS)}",
-            remedy="such as https://reports.example.org/{folder}/report.html",
+            requirement=f"may have these fields in braces: {', '.join(f'{{{name}}}' for name in FIELDS)}",
+            remedy="write, for example, https://reports.example.org/{folder}/report.html",
         ) from None
 
 

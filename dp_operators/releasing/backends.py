@@ -53,12 +53,12 @@ class Handle:
         """The handle that ``to_json`` wrote.
 
         Raises:
-            ValueError: it is no such document.
+            ValueError: the document describes no handle.
         """
         try:
             return cls(**json.loads(document))
         except TypeError:
-            raise ValueError("the document is no handle") from None
+            raise ValueError("the document describes no handle") from None
 
 
 class RequestCheck(Protocol):

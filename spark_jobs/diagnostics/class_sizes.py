@@ -47,7 +47,7 @@ class ClassSizes:
 
     @classmethod
     def of_counts(cls, negatives: _Counts, positives: _Counts) -> ClassSizes:
-        """The sizes that noisy counts of both classes add up to."""
+        """The sizes of both classes as the sums of their noisy counts."""
         sizes = negatives.counts(), positives.counts()
         variance = negatives.range_variance(0, sizes[0].size)
         return cls(negatives=float(sizes[0].sum()), positives=float(sizes[1].sum()), variance=variance)

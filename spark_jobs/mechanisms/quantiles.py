@@ -84,7 +84,7 @@ def recursive_medians(
             "levels",
             value=levels,
             requirement=f"must be from 1 to {MAX_LEVELS}",
-            remedy="give the depth of the recursion",
+            remedy="choose a depth of the recursion between them",
         )
     counts = whole_counts(cells)
     total = exact_decimal(epsilon, what="epsilon")

@@ -55,9 +55,9 @@ class WeightedSum:
     """A noisy sum of weights.
 
     Attributes:
-        weights: the weights.
+        weights: what the rows of each cell were weighted with.
         total: the noisy sum, in multiples of ``weights.resolution``.
-        scale: of its two-sided geometric noise.
+        scale: the scale of its two-sided geometric noise.
     """
 
     weights: CellWeights

@@ -102,7 +102,7 @@ def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
 
 
 def formal_cost(cost: Budget) -> str:
-    """``ε = 1``, ``ε = 1, δ = 10^-6`` or ``ρ = 0.5 (zCDP)``."""
+    """A cost as a formula: ``ε = 1``, ``ε = 1, δ = 10^-6`` or ``ρ = 0.5 (zCDP)``."""
     if cost.rho is not None:
         return f"{equals('ρ', cost.rho)} (zCDP)"
     delta = "" if cost.delta == 0 else f", δ = {probability(cost.delta)}"

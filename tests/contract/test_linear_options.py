@@ -179,8 +179,8 @@ def test_theil_sen_is_refused_where_sizes_are_private(method: str, changes: dict
     with pytest.raises(InvalidRequest) as refused:
         asked(line(method=method, public_sizes=not changes), **changes)
     assert str(refused.value) == (
-        f"diagnostics.method: got '{method}'; is differentially private only if sizes are public: "
-        "with neighbours replace_one and public_sizes true; set both, or choose another method"
+        f"diagnostics.method: got '{method}'; is differentially private only if the groups' sizes are "
+        "public, which needs neighbours replace_one and public_sizes true; set both, or choose another method"
     )
     assert asked(line(method=method, public_sizes=True), **TRACTS)
 

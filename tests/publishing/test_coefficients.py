@@ -5,20 +5,17 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 
 from dp_operators.release_check import broken_rules
 from spark_jobs.diagnostics import linear_fit, logistic_fit
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import figures, stamp
 from spark_jobs.statistics import CrossProducts, LabelledRows
 from tests.support import publications as made
+from tests.support.pictures import assert_no_ticks_collide, drawn
 from tests.support.undefined import is_undefined
 
 LONG = "CASE WHEN pay < 0 THEN 0 ELSE LN(1 + pay) END"
@@ -79,34 +76,12 @@ def case(request):
     return kind, name, found, made.render(kind, found, asked(kind, **options_of(name)))
 
 
-def drawn(plot, *, alone):
-    with figures.fixed_settings():
-        figure = plot.draw(alone)
-        stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
-        figures.png_bytes(figure, description="")
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    return figure, renderer
-
-
 @pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 def test_every_text_lies_within_the_picture_and_no_ticks_collide(case, alone):
     for plot in case[3].plots:
-        figure, renderer = drawn(plot, alone=alone)
-        width, height = figure.get_size_inches() * figure.dpi
-        for text in figure.findobj(Text):
-            if text.get_text() and text.get_visible():
-                box = text.get_window_extent(renderer)
-                assert box.x0 >= 0, text.get_text()
-                assert box.y0 >= 0, text.get_text()
-                assert box.x1 <= width, text.get_text()
-                assert box.y1 <= height, text.get_text()
-        for axes in figure.axes:
-            for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
-                boxes = [tick.get_window_extent(renderer) for tick in ticks if tick.get_text()]
-                assert not any(one.overlaps(other) for one, other in pairwise(boxes))
+        assert_no_ticks_collide(drawn(plot, alone=alone)[0])
 
 
 @pytest.mark.slow

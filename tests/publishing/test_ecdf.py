@@ -3,22 +3,19 @@
 import io
 import json
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 
 from dp_operators.release_check import broken_rules
 from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import figures, stamp
 from spark_jobs.publishing.value_axis import ValueAxis, number
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 from tests.support import publications as made
+from tests.support.pictures import assert_no_ticks_collide, drawn
 
 NORMAL = ReferenceDistribution(distribution="normal", parameters=(40.0, 12.0))
 
@@ -63,16 +60,6 @@ def rendering(found, request=REQUEST):
     return made.render("ecdf", found, request)
 
 
-def drawn(plot, *, alone):
-    with figures.fixed_settings():
-        figure = plot.draw(alone)
-        stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
-        figures.png_bytes(figure, description="")
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    return figure, renderer
-
-
 @pytest.mark.sampled
 @pytest.mark.slow
 @EVERY_KIND
@@ -80,19 +67,10 @@ def drawn(plot, *, alone):
 @pytest.mark.parametrize("rows", [4000, 150, 0], ids=["ok", "few", "undefined"])
 def test_every_text_lies_within_the_picture_and_no_ticks_collide(kind, rows, alone):
     (plot,) = rendering(released(kind, rows)).plots
-    figure, renderer = drawn(plot, alone=alone)
-    texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    figure, texts = drawn(plot, alone=alone)
     assert len(texts) > 8
-    width, height = figure.get_size_inches() * figure.dpi
-    for text in texts:
-        box = text.get_window_extent(renderer)
-        assert box.x0 >= 0, text.get_text()
-        assert box.y0 >= 0, text.get_text()
-        assert box.x1 <= width, text.get_text()
-        assert box.y1 <= height, text.get_text()
-    ticks = [tick.get_window_extent(renderer) for tick in figure.axes[0].get_xticklabels() if tick.get_text()]
-    assert len(ticks) >= 2
-    assert all(left.x1 < right.x0 for left, right in pairwise(ticks))
+    assert len([tick for tick in figure.axes[0].get_xticklabels() if tick.get_text()]) >= 2
+    assert_no_ticks_collide(figure)
 
 
 @EVERY_KIND

@@ -10,17 +10,15 @@ from html import unescape
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 
 from dp_operators.release_check import broken_rules
 from spark_jobs.contract.options import EarlierFunction
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.diagnostics.ecdf import Ecdf
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import figures, stamp
 from tests.support import publications as made
 from tests.support.earlier import AMOUNTS, released
+from tests.support.pictures import drawn
 
 KEY = "payments/march/1"
 
@@ -64,11 +62,7 @@ def test_the_data_file_holds_both_functions_and_what_is_between_them(march: Earl
 
 def test_both_functions_and_the_gap_are_drawn(march: EarlierFunction, april: Ecdf) -> None:
     (plot,) = made.render("ecdf", april, request(march)).plots
-    with figures.fixed_settings():
-        figure = plot.draw(True)
-        stamp.stamp_figure(figure, ())
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
+    figure, _ = drawn(plot, alone=True)
     (axes,) = figure.axes
     lines = {str(line.get_label()): line for line in axes.lines}
     assert {"earlier release", "released fractions"} <= set(lines)
@@ -76,12 +70,6 @@ def test_both_functions_and_the_gap_are_drawn(march: EarlierFunction, april: Ecd
     (segment,) = gap.get_segments()
     assert april.comparison is not None
     assert abs(segment[1][1] - segment[0][1]) == pytest.approx(april.comparison.distance.value, abs=1e-8)
-    width, height = figure.get_size_inches() * figure.dpi
-    for text in figure.findobj(Text):
-        if text.get_text() and text.get_visible():
-            box = text.get_window_extent(renderer)
-            assert 0 <= box.x0 <= box.x1 <= width, text.get_text()
-            assert 0 <= box.y0 <= box.y1 <= height, text.get_text()
     assert axes.get_xlabel() == "amount"
     assert all(len(probe.lines) == 3 and probe.lines[2].startswith("earlier ") for probe in plot.probes)
     assert "an earlier release" in plot.description

@@ -5,20 +5,18 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 
 from dp_operators.release_check import broken_rules
 from spark_jobs.contract.options import LinearRegressionOptions, ResidualPlotOptions
-from spark_jobs.publishing import figures, stamp
+from spark_jobs.publishing import figures
 from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
 from tests.support import linear_results
 from tests.support import publications as made
+from tests.support.pictures import assert_no_ticks_collide, drawn
 
 LINES = {"x": "parents", "y": "children", "x_bounds": [0, 100_000], "y_bounds": [0, 60_000]}
 TRACTS = {"group_by": "tract", "groups": ["a", "b"]}
@@ -59,35 +57,15 @@ def rendering(name, found=None):
     return made.render(kind, RELEASED[name] if found is None else found, request(kind))
 
 
-def drawn(plot, *, alone):
-    with figures.fixed_settings():
-        figure = plot.draw(alone)
-        stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
-        figures.png_bytes(figure, description="")
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    return figure, renderer
-
-
 @pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASED)
 @pytest.mark.parametrize("alone", [False, True])
 def test_every_text_lies_within_the_picture_and_no_ticks_collide(name, alone):
     for plot in rendering(name).plots:
-        figure, renderer = drawn(plot, alone=alone)
-        width, height = figure.get_size_inches() * figure.dpi
-        texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+        figure, texts = drawn(plot, alone=alone)
         assert len(texts) > 6
-        for text in texts:
-            box = text.get_window_extent(renderer)
-            assert box.x0 >= 0, text.get_text()
-            assert box.y0 >= 0, text.get_text()
-            assert box.x1 <= width, text.get_text()
-            assert box.y1 <= height, text.get_text()
-        for axes in figure.axes:
-            ticks = [tick.get_window_extent(renderer) for tick in axes.get_xticklabels() if tick.get_text()]
-            assert all(left.x1 < right.x0 for left, right in pairwise(ticks)), plot.name
+        assert_no_ticks_collide(figure)
 
 
 @pytest.mark.slow

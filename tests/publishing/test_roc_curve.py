@@ -4,12 +4,12 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from spark_jobs.diagnostics.roc_curve import page
-from spark_jobs.publishing import figures, stamp
+from spark_jobs.publishing import figures
 from tests.support import publications as made
+from tests.support.pictures import drawn
 
 
 def rendering(curve=None):
@@ -21,19 +21,7 @@ def rendering(curve=None):
 @pytest.mark.parametrize("curve", [made.curve(), made.undefined_curve()], ids=["ok", "undefined"])
 def test_every_text_lies_within_the_picture(curve, alone):
     (plot,) = rendering(curve).plots
-    with figures.fixed_settings():
-        figure = plot.draw(alone)
-        stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
-        figures.png_bytes(figure, description="")
-        renderer = FigureCanvasAgg(figure).get_renderer()
-        figure.draw(renderer)
-        texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
-        assert len(texts) > 12
-        for text in texts:
-            box = text.get_window_extent(renderer)
-            width, height = figure.get_size_inches() * figure.dpi
-            inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-            assert inside, f"{text.get_text()!r} is cut off"
+    assert len(drawn(plot, alone=alone)[1]) > 12
 
 
 def test_probes_lie_on_the_curve_and_within_the_axes():

@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from spark_jobs.diagnostics import auc, confusion_matrix
 from spark_jobs.diagnostics.confusion_matrix.plots import _apart
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import figures, stamp
 from spark_jobs.publishing.formats import p_figure, simulated_p
-from spark_jobs.publishing.rendering import Plot
 from spark_jobs.statistics import ScoreCounts
 from tests.support import publications as made
+from tests.support.pictures import drawn
 
 
 def counts(rows: int = 3000) -> ScoreCounts:
@@ -59,28 +57,10 @@ MATRICES = {
 }
 
 
-def plot_of(kind: str, found: Any) -> Plot:
-    request = made.request(diagnostics=[kind])
-    (plot,) = made.render(kind, found, request).plots
-    return plot
-
-
-def drawn(plot: Plot, *, alone: bool) -> tuple[Axes, list[Text]]:
-    """The axes, and every text; all of them lie within the picture."""
-    with figures.fixed_settings():
-        figure = plot.draw(alone)
-        stamp.stamp_figure(figure, ())
-        figures.png_bytes(figure, description="")
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    width, height = figure.get_size_inches() * figure.dpi
-    texts = [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text() and text.get_visible()]
-    for text in texts:
-        box = text.get_window_extent(renderer)
-        assert box.x0 >= 0, text.get_text()
-        assert box.y0 >= 0, text.get_text()
-        assert box.x1 <= width, text.get_text()
-        assert box.y1 <= height, text.get_text()
+def shown(kind: str, found: Any, *, alone: bool = False) -> tuple[Axes, list[Text]]:
+    """The axes of a kind's picture, and every text on it."""
+    (plot,) = made.render(kind, found, made.request(diagnostics=[kind])).plots
+    figure, texts = drawn(plot, alone=alone)
     return figure.axes[0], texts
 
 
@@ -89,7 +69,7 @@ def drawn(plot: Plot, *, alone: bool) -> tuple[Axes, list[Text]]:
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_can_be_read(name: str, alone: bool) -> None:
-    axes, texts = drawn(plot_of("auc", FIGURES[name]), alone=alone)
+    axes, texts = shown("auc", FIGURES[name], alone=alone)
     told = [text.get_text() for text in texts]
     assert {"0", "1 perfect", "½ chance"} <= set(told)
     assert ("undefined" in told) == (name == "undefined")
@@ -99,7 +79,7 @@ def test_a_figure_can_be_read(name: str, alone: bool) -> None:
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_undefined_is_written_clear_of_the_scale(alone: bool) -> None:
-    axes, texts = drawn(plot_of("auc", FIGURES["undefined"]), alone=alone)
+    axes, texts = shown("auc", FIGURES["undefined"], alone=alone)
     [word] = [text for text in texts if text.get_text() == "undefined"]
     [why] = [text for text in texts if text.get_text() == "a class has too few rows"]
     above = min(text.get_window_extent().y0 for text in texts if text.get_text() in ("0", "1 perfect", "½ chance"))
@@ -118,10 +98,10 @@ def test_sizes_that_were_paid_for_are_not_said_to_be_missing() -> None:
 
 
 def test_the_closer_look_shows_the_interval_and_the_value() -> None:
-    _, texts = drawn(plot_of("auc", FIGURES["hardly any noise"]), alone=False)
+    _, texts = shown("auc", FIGURES["hardly any noise"])
     told = {text.get_text() for text in texts}
     assert {"0.7341", "½ chance"} <= told
-    axes, texts = drawn(plot_of("auc", RELEASED), alone=False)
+    axes, texts = shown("auc", RELEASED)
     assert RELEASED.interval is not None
     closer, whole = (line for line in axes.lines if line.get_marker() == "o")
     assert whole.get_xdata()[0] == RELEASED.value
@@ -134,7 +114,7 @@ def test_the_closer_look_shows_the_interval_and_the_value() -> None:
 @pytest.mark.parametrize("name", MATRICES)
 def test_a_matrix_can_be_read(name: str, alone: bool) -> None:
     found = MATRICES[name]
-    axes, texts = drawn(plot_of("confusion_matrix", found), alone=alone)
+    axes, texts = shown("confusion_matrix", found, alone=alone)
     told = {text.get_text() for text in texts}
     if found.thresholds.size == 1:
         tiles = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
@@ -146,7 +126,7 @@ def test_a_matrix_can_be_read(name: str, alone: bool) -> None:
 
 
 def test_tiles_are_as_dark_as_their_share_of_a_class() -> None:
-    axes, _ = drawn(plot_of("confusion_matrix", MATRICES["one, all flagged"]), alone=False)
+    axes, _ = shown("confusion_matrix", MATRICES["one, all flagged"])
     caught, missed, alarms, left = (patch.get_alpha() for patch in axes.patches if isinstance(patch, Rectangle))
     assert caught > missed
     assert alarms > left

@@ -5,17 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 
 from dp_operators.release_check import broken_rules
 from spark_jobs.diagnostics import binned_residuals, calibration
 from spark_jobs.diagnostics._score_groups.page import score_range
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing import figures, stamp
 from spark_jobs.publishing.formats import p_text
 from spark_jobs.statistics import ScoreCounts
 from tests.support import publications as made
+from tests.support.pictures import drawn
 
 DIAGNOSTICS = {"binned_residuals": binned_residuals, "calibration": calibration}
 EVERY_KIND = pytest.mark.parametrize("kind", DIAGNOSTICS)
@@ -34,15 +32,6 @@ def rendering(kind, found=None):
     return made.render(kind, found or released(kind), made.request())
 
 
-def drawn(plot, *, alone):
-    with figures.fixed_settings():
-        figure = plot.draw(alone)
-        figures.png_bytes(figure, description="")
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    return figure, renderer
-
-
 @pytest.mark.sampled("kind", "rows")
 @pytest.mark.slow
 @EVERY_KIND
@@ -50,19 +39,7 @@ def drawn(plot, *, alone):
 @pytest.mark.parametrize("rows", [4000, 0], ids=["ok", "undefined"])
 def test_every_text_lies_within_the_picture(kind, rows, alone):
     (plot,) = rendering(kind, released(kind, rows)).plots
-    with figures.fixed_settings():
-        figure = plot.draw(alone)
-        stamp.stamp_figure(figure, stamp.marks("NOT PRIVATE", "UNCHARGED"))
-        figures.png_bytes(figure, description="")
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
-    assert len(texts) > 10
-    width, height = figure.get_size_inches() * figure.dpi
-    for text in texts:
-        box = text.get_window_extent(renderer)
-        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-        assert inside, f"{text.get_text()!r} is cut off"
+    assert len(drawn(plot, alone=alone)[1]) > 10
 
 
 @EVERY_KIND

@@ -37,7 +37,7 @@ class DiagnosticOperator(ReleaseDiagnosticsOperator):
         release: the parameters of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
 
     Raises:
-        InvalidRequest: on construction: an option is not valid, or is another kind's.
+        InvalidRequest: on construction: an option is not valid, or belongs to another kind of diagnostic.
     """
 
     kind: ClassVar[str]
@@ -51,7 +51,7 @@ class DiagnosticOperator(ReleaseDiagnosticsOperator):
         """The operator with the parameters that all mapped tasks have in common; constants are checked now.
 
         Raises:
-            InvalidRequest: a constant is not valid, or an option is another kind's.
+            InvalidRequest: a constant is not valid, or an option belongs to another kind of diagnostic.
         """
         _require_own(cls, given)
         options = options_of(cls.kind)

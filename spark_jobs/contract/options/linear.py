@@ -248,8 +248,8 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         if self.method in THEIL_SEN and not public:
             raise InvalidRequest(
                 "diagnostics.method", value=self.method,
-                requirement="is differentially private only if sizes are public: with neighbours replace_one and "
-                "public_sizes true",
+                requirement="is differentially private only if the groups' sizes are public, which needs neighbours "
+                "replace_one and public_sizes true",
                 remedy="set both, or choose another method",
             )  # fmt: skip
         if not public:

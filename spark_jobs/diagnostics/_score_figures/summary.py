@@ -87,7 +87,7 @@ def _sampling_variance(draw: FigureDraw, value: float) -> float:
 
 
 def min_size(draw: FigureDraw) -> float:
-    """Smallest noisy class size of a defined direct release: three standard deviations of its noise, and at least 1."""
+    """The noisy class size from which a direct release is defined: three standard deviations of noise, at least 1."""
     scale = laplace_scale(draw.spendings[0].epsilon, rows_changed(draw.neighbours))
     return max(1.0, DEFINED_ABOVE * math.sqrt(laplace_variance(scale)))
 
