@@ -135,25 +135,6 @@ class ScoreCounts(DisjointCounts):
         """The number of counted rows; private."""
         return int(self.negatives.sum() + self.positives.sum())
 
-    def coarsen(self, cells: int) -> ScoreCounts:
-        """The counts of the same rows on a coarser grid of ``cells`` cells.
-
-        Raises:
-            InvalidRequest: ``cells`` is not a power of two, or above the present number of cells.
-        """
-        cells = require_cells(cells)
-        if cells > self.cells:
-            raise InvalidRequest(
-                "cells",
-                value=cells,
-                requirement=f"must be at most {self.cells}",
-                remedy="count the rows on a finer grid",
-            )
-        return ScoreCounts(
-            negatives=self.negatives.reshape(cells, -1).sum(axis=1),
-            positives=self.positives.reshape(cells, -1).sum(axis=1),
-        )
-
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
         """The counts of both sets of rows together.
 
@@ -164,7 +145,7 @@ class ScoreCounts(DisjointCounts):
             return NotImplemented
         if other.cells != self.cells:
             raise InvalidRequest(
-                "cells", value=other.cells, requirement=f"must be {self.cells}", remedy="coarsen the finer of the two"
+                "cells", value=other.cells, requirement=f"must be {self.cells}", remedy="count both on one grid"
             )
         return ScoreCounts(negatives=self.negatives + other.negatives, positives=self.positives + other.positives)
 

@@ -44,7 +44,7 @@ class TestStatistic(StatisticSuite):
         ScoreCounts.from_arrays([1, 0], [0.2, 0.7], cells=4),
         ScoreCounts.from_arrays([0, 1], [0.2, 0.7], cells=8),
     )
-    grids = ScoreCounts.from_arrays([], [], cells=8), ScoreCounts.from_arrays([], [], cells=4), "coarsen the finer"
+    grids = ScoreCounts.from_arrays([], [], cells=8), ScoreCounts.from_arrays([], [], cells=4), "count both on one grid"
     read_only = ("negatives", "positives")
     empty = ([], [(None, None)], [(2, 0.5), (0, None)])
 
@@ -53,11 +53,6 @@ class TestStatistic(StatisticSuite):
         both = np.concatenate([counts.negatives, counts.positives])
         keys = np.flatnonzero(both)
         return keys, both[keys], {"cells": CELLS}
-
-
-@given(TABLES)
-def test_coarser_counts_are_the_counts_on_the_coarser_grid(table):
-    assert from_rows(table, 1024).coarsen(CELLS) == from_rows(table, CELLS)
 
 
 def test_l1_sensitivities_are_reached():
@@ -125,7 +120,6 @@ def test_other_cells_are_refused_in_one_line(cells):
     for build in (
         lambda: ScoreCounts.from_arrays([], [], cells=cells),
         lambda: ScoreCounts.from_keys([], [], cells=cells),
-        lambda: ScoreCounts.from_arrays([], []).coarsen(cells),
     ):
         with pytest.raises(InvalidRequest) as refused:
             build()
@@ -179,12 +173,9 @@ def test_fields_that_are_no_counts_are_refused(negatives, positives):
         ScoreCounts(negatives=np.array(negatives), positives=np.array(positives))
 
 
-def test_counts_are_not_made_finer():
-    coarse = ScoreCounts.from_arrays([], [], cells=4)
-    with pytest.raises(InvalidRequest, match="at most 4"):
-        coarse.coarsen(8)
+def test_counts_are_added_to_counts_alone():
     with pytest.raises(TypeError):
-        coarse + 1
+        ScoreCounts.from_arrays([], [], cells=4) + 1
 
 
 @settings(max_examples=25)

@@ -115,7 +115,7 @@ def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noi
     """One noisy measurement of the sums of each group; ``epsilon``-DP (see the module's proof).
 
     Args:
-        sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``GroupSums.with_missing``).
+        sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``Moments.with_every_row``).
         epsilon: the cost of all groups together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).

@@ -28,7 +28,7 @@ def noisy_intercept(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, n
     is public, the noise in the mean has scale ``1 / (epsilon n)``.
 
     Args:
-        sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``GroupSums.with_missing``).
+        sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``Moments.with_every_row``).
         epsilon: the cost of all groups together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).

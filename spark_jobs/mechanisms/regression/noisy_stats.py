@@ -55,7 +55,7 @@ def noisy_stats(
 
     Args:
         sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public, so they must include the rows with missing
-            values (``GroupSums.with_missing``).
+            values (``Moments.with_every_row``).
         epsilon: the cost of all groups together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).

@@ -68,26 +68,6 @@ class GroupSums:
             np.add.at(added[name], at, term)
         return cls(steps=steps, **added)
 
-    def with_missing(self, missing: ArrayLike) -> GroupSums:
-        """These sums plus the rows whose x or y is missing, which are placed in the middle of the box.
-
-        If the number of rows of a group is public (``REPLACE_ONE``), omitting a row would disclose that it is
-        incomplete. Replacing a missing value by a public one changes only that row, so that neighbouring tables remain
-        neighbours.
-
-        Args:
-            missing: the number of such rows in each group; shape (groups,).
-        """
-        number, middle = whole(missing), self.steps // 2
-        return GroupSums(
-            steps=self.steps,
-            rows=self.rows + number,
-            x=self.x + number * middle,
-            y=self.y + number * middle,
-            xx=self.xx + number * middle**2,
-            xy=self.xy + number * middle**2,
-        )
-
     @property
     def covariation(self) -> NDArray[np.object_]:
         """``rows`` times the sum of ``(x - mean x) (y - mean y)``, in units of ``steps^-2``."""

@@ -253,13 +253,6 @@ def test_one_call_of_noise_serves_groups_of_all_sizes_each_at_its_own_scale():
     assert lines.covariance_scale[1:] == pytest.approx((1 - 1 / sizes[1:]) / float(SHARES[REPLACED][0]), rel=1e-6)
 
 
-def test_a_row_without_a_value_is_a_row_in_the_middle():
-    one = sums_of([(0, 2), (2, 2)], STEPS).with_missing([1])
-    other = sums_of([(0, 2), (2, 2), (1, 1)], STEPS)
-    for name in ("rows", "x", "y", "xx", "xy"):
-        assert getattr(one, name).tolist() == getattr(other, name).tolist()
-
-
 def test_sums_of_many_rows_do_not_overflow():
     steps, rows = 1 << 20, 2**40
     sums = GroupSums.from_cells([0, 0], [0, steps], [0, steps], [rows, rows], groups=1, steps=steps)
