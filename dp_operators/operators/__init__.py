@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from dp_operators.operators.count_stream import CountStreamOperator as CountStreamOperator
     from dp_operators.operators.dag_files import dags_from as dags_from
     from dp_operators.operators.diagnostics.base import Template as Template
+    from dp_operators.operators.diagnostics.by_group import ByGroupOperator as ByGroupOperator
     from dp_operators.operators.diagnostics.comparisons import RocComparisonOperator as RocComparisonOperator
     from dp_operators.operators.diagnostics.fits import LinearFitOperator as LinearFitOperator
     from dp_operators.operators.diagnostics.fits import LogisticFitOperator as LogisticFitOperator
@@ -39,6 +40,7 @@ else:
             "count_stream": "CountStreamOperator",
             "dag_files": "dags_from",
             "diagnostics.base": "Template",
+            "diagnostics.by_group": "ByGroupOperator",
             "diagnostics.comparisons": "RocComparisonOperator",
             "diagnostics.fits": "LinearFitOperator LogisticFitOperator",
             "diagnostics.linear": "LinearRegressionOperator",

@@ -18,6 +18,7 @@ from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.application.sum_statistics import ROW_SUMMATIONS, RowSummation
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import (
+    GroupedScoreCells,
     PairedScoreCells,
     PointCells,
     PointSums,
@@ -27,7 +28,15 @@ from spark_jobs.contract.options import (
     ValueCells,
 )
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.statistics import PairedScoreCounts, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import (
+    GroupedScoreCounts,
+    PairedScoreCounts,
+    PointCounts,
+    ResidualCounts,
+    ScoreCounts,
+    ValueCounts,
+)
+from spark_jobs.statistics.public_keys import key_places
 from spark_jobs.statistics.residual_grid import RESIDUAL_KEYS
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 from spark_jobs.statistics.value_grid import ValueGrid
@@ -78,6 +87,27 @@ class _Scores:
 
     def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> ScoreCounts:
         return ScoreCounts.from_keys(keys, counts)
+
+
+class _GroupedScores:
+    def inputs(self, statistic: GroupedScoreCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        from spark_jobs.contract.columns import group_need
+        from spark_jobs.tables.expressions import read
+        from spark_jobs.tables.scoring import label_and_score
+
+        return (*label_and_score(scored, request), read(group_need(statistic.group_by), scored.schema).column)
+
+    def key(self, statistic: GroupedScoreCells, *inputs: Column) -> Column:
+        from spark_jobs.statistics.spark.scores import grouped_score_key
+
+        label, score, group = inputs
+        return grouped_score_key(label, score, group, key_places(statistic.groups))
+
+    def size(self, statistic: GroupedScoreCells) -> int:
+        return statistic.max_keys
+
+    def build(self, statistic: GroupedScoreCells, keys: Int64Array, counts: Int64Array) -> GroupedScoreCounts:
+        return GroupedScoreCounts.from_keys(keys, counts, statistic.groups)
 
 
 class _PairedScores:
@@ -161,6 +191,7 @@ class _Points(PointInputs):
 
 CELL_COUNTERS: Mapping[type[Statistic], CellCounter] = {
     ScoreCells: _Scores(),
+    GroupedScoreCells: _GroupedScores(),
     PairedScoreCells: _PairedScores(),
     ValueCells: _Values(),
     ResidualCells: _Residuals(),

@@ -10,6 +10,7 @@ from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.contract.options import (
     PAIR_CELLS,
     EcdfOptions,
+    GroupedScoreCells,
     PairedScoreCells,
     RocComparisonOptions,
     ScoreCells,
@@ -31,8 +32,10 @@ ASSUMED_OF_MODEL = {
     "for elsewhere.",
 }
 
+_ON_GRID = f"A score is rounded down to a fixed grid of {DEFAULT_CELLS:,} cells before anything is counted."
 GRID_RULES: Mapping[type[Statistic], str] = {
-    ScoreCells: f"A score is rounded down to a fixed grid of {DEFAULT_CELLS:,} cells before anything is counted.",
+    ScoreCells: _ON_GRID,
+    GroupedScoreCells: _ON_GRID,
     PairedScoreCells: f"For the comparison, both scores are rounded down to a fixed grid of {PAIR_CELLS:,} cells, a "
     "1,024th wide and finer towards 0 and 1; a row that lacks one of the scores is left out.",
 }
@@ -85,12 +88,13 @@ def draft(
 ) -> tuple[Release, dict[str, bytes]]:
     """The manifest and the files of the release of ``draw``."""
     results, sizes = results_of(request, draw)
+    of_grid = (rule for kind, rule in GRID_RULES.items() if kind in map(type, request.statistics))
     facts = ReleaseFacts(
         request=request,
         key=key,
         charge_id=draw.charge_id,
         cost=draw.cost,
-        rules=(*rules, *(rule for kind, rule in GRID_RULES.items() if kind in map(type, request.statistics))),
+        rules=tuple(dict.fromkeys((*rules, *of_grid))),
         assumptions=assumptions(request, charged=draw.charge_id is not None),
         drawn_at=draw.drawn_at,
         versions=draw.versions,

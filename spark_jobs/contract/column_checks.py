@@ -29,6 +29,7 @@ from spark_jobs.contract.expressions.tree import Expression
 from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.options import (
     CrossProductCells,
+    GroupedScoreCells,
     LabelledRowCells,
     PairedScoreCells,
     PointCells,
@@ -80,7 +81,7 @@ def _check_release(request: ReleaseRequest, table: _Table) -> None:
             case CrossProductCells() | LabelledRowCells():
                 for factor in statistic.categorical:
                     _check_levels(levels_need(factor.column), factor.levels, table)
-            case PointCells() | PointSums() if statistic.group_by is not None:
+            case GroupedScoreCells() | PointCells() | PointSums() if statistic.group_by is not None:
                 need = group_need(statistic.group_by)
                 _check_keys(need, statistic.groups or (), table, field="diagnostics.groups")
 

@@ -14,6 +14,7 @@ from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.options import (
     CrossProductCells,
+    GroupedScoreCells,
     LabelledRowCells,
     PairedScoreCells,
     PointCells,
@@ -129,6 +130,8 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
         case PairedScoreCells():
             for need in _read_by(statistic.model, columns):
                 yield replace(need, field=need.field.replace("model", "diagnostics.other", 1))
+        case GroupedScoreCells(group_by=group_by):
+            yield group_need(group_by)
         case ResidualCells(outcome=outcome):
             yield from _amount(amount_need(outcome, "outcome"), columns)
         case CrossProductCells() | LabelledRowCells():

@@ -10,10 +10,10 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import check_feature
 from spark_jobs.contract.federation import OF_ONE_SILO, Federation, require_add_remove, require_linear
 from spark_jobs.contract.options import DIAGNOSTICS, Options, Statistic
+from spark_jobs.contract.options.base import entries_of
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.table_request import TableRequest, canonical_sha256
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring
-from spark_jobs.contract.values import did_you_mean
 
 
 class ReleaseRequest(TableRequest):
@@ -37,27 +37,7 @@ class ReleaseRequest(TableRequest):
     @field_validator("diagnostics", mode="before")
     @classmethod
     def _known_kinds(cls, value: Any) -> Any:
-        entries = [{"kind": value}] if isinstance(value, str) else value
-        if not isinstance(entries, (list, tuple)):
-            return value
-        entries = [{"kind": entry} if isinstance(entry, str) else entry for entry in entries]
-        kinds = [entry.get("kind") if isinstance(entry, dict) else getattr(entry, "kind", None) for entry in entries]
-        for kind, entry in zip(kinds, entries, strict=True):
-            if kind not in DIAGNOSTICS and not isinstance(entry, Options):
-                raise InvalidRequest(
-                    "kind",
-                    value=kind,
-                    requirement="must be one of " + ", ".join(DIAGNOSTICS),
-                    remedy=f"correct the diagnostic's kind{did_you_mean(kind, DIAGNOSTICS)}",
-                )
-            if kinds.count(kind) > 1:
-                raise InvalidRequest(
-                    "kind",
-                    value=kind,
-                    requirement="must be requested once",
-                    remedy="request it again in another release",
-                )
-        return tuple(_options(entry) for entry in entries)
+        return entries_of(value, DIAGNOSTICS)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -159,7 +139,3 @@ class ReleaseRequest(TableRequest):
     def statistics(self) -> tuple[Statistic, ...]:
         """The statistics that Spark counts for the diagnostics: each once, in the order of the diagnostics."""
         return tuple(dict.fromkeys(statistic for options in self.diagnostics for statistic in options.statistics))
-
-
-def _options(entry: Any) -> Options:
-    return entry if isinstance(entry, Options) else DIAGNOSTICS[entry["kind"]].parse(entry)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from spark_jobs.diagnostics import average_precision as average_precision
     from spark_jobs.diagnostics import binned_residuals as binned_residuals
     from spark_jobs.diagnostics import binormal_roc as binormal_roc
+    from spark_jobs.diagnostics import by_group as by_group
     from spark_jobs.diagnostics import calibration as calibration
     from spark_jobs.diagnostics import confusion_matrix as confusion_matrix
     from spark_jobs.diagnostics import count_stream as count_stream
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from spark_jobs.diagnostics.average_precision import AveragePrecision as AveragePrecision
     from spark_jobs.diagnostics.binned_residuals import BinnedResiduals as BinnedResiduals
     from spark_jobs.diagnostics.binormal_roc import BinormalRoc as BinormalRoc
+    from spark_jobs.diagnostics.by_group import ByGroup as ByGroup
+    from spark_jobs.diagnostics.by_group import GroupComparison as GroupComparison
     from spark_jobs.diagnostics.calibration import Calibration as Calibration
     from spark_jobs.diagnostics.confusion_matrix import ConfusionMatrix as ConfusionMatrix
     from spark_jobs.diagnostics.count_stream import CountStream as CountStream
@@ -55,6 +58,7 @@ else:
             "average_precision": "AveragePrecision average_precision",
             "binned_residuals": "BinnedResiduals binned_residuals",
             "binormal_roc": "BinormalRoc binormal_roc",
+            "by_group": "ByGroup GroupComparison by_group",
             "calibration": "Calibration calibration",
             "confusion_matrix": "ConfusionMatrix confusion_matrix",
             "count_stream": "CountStream count_stream",

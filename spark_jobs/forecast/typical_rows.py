@@ -18,6 +18,7 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.options import (
     CrossProductCells,
+    GroupedScoreCells,
     LabelledRowCells,
     PairedScoreCells,
     PointCells,
@@ -32,6 +33,7 @@ from spark_jobs.diagnostics._simulation import normal, uniform
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import (
     CrossProducts,
+    GroupedScoreCounts,
     LabelledRows,
     Moments,
     PairedScoreCounts,
@@ -52,6 +54,7 @@ _MIN_SPREAD = 0.3
 """Standard deviation of the log-odds of a model whose scores say nothing."""
 _COUNTED: Mapping[type, tuple[str, ...]] = {
     CrossProducts: ("products",),
+    GroupedScoreCounts: ("negatives", "positives"),
     Moments: (*SUMS, "unusable"),
     NewtonSums: ("gradient", "hessian"),
     PairedScoreCounts: ("counts",),
@@ -87,6 +90,9 @@ def _counted(statistic: Statistic, rows: _Rows) -> Any:
     match statistic:
         case ScoreCells():
             return ScoreCounts.from_arrays(rows.labels, rows.scores(rows.noise()))
+        case GroupedScoreCells():
+            groups = np.resize(np.array(statistic.groups, dtype=object), rows.labels.size)
+            return GroupedScoreCounts.from_arrays(rows.labels, rows.scores(rows.noise()), groups, keys=statistic.groups)
         case PairedScoreCells():
             first = rows.noise()
             second = _AGREEMENT * first + math.sqrt(1 - _AGREEMENT**2) * rows.noise()

@@ -26,7 +26,8 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
 
     Returns:
         The manifest, whose ``files`` list name, media type, size and hash of every file; and those files, by name:
-        for each diagnostic ``<kind>.parquet`` and its plots as SVG and PNG, and ``report.html``.
+        for each diagnostic ``<kind>.parquet``, further data files of its page, and its plots as SVG
+        and PNG; and ``report.html``.
 
     Raises:
         ValueError: results and request differ in their diagnostics or neighbours.
@@ -49,8 +50,8 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
         parts = []
         for kind, rendering in renderings.items():
             metadata = {"guarantee": guarantee, "status": facts.status, "cost": formal, "release": facts.key or ""}
-            data = data_files.parquet_bytes(rendering.columns, metadata=metadata)
-            add(f"{kind}.parquet", data, data_files.MEDIA_TYPE)
+            for name, table in {kind: rendering.columns, **rendering.tables}.items():
+                add(f"{name}.parquet", data_files.parquet_bytes(table, metadata=metadata), data_files.MEDIA_TYPE)
             for plot in rendering.plots:
                 add(f"{plot.name}.svg", _picture(plot, marks, SVG), SVG)
                 add(f"{plot.name}.png", _picture(plot, marks, PNG), PNG)

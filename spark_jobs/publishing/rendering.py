@@ -7,7 +7,7 @@ The renderer of a kind is ``render`` in the module ``page`` of its package.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
@@ -180,12 +180,14 @@ class Rendering:
         plots: the plots.
         section: the section of the report.
         multiples: small plots below the section.
+        tables: the columns of further data files, by the names of these files without suffix.
     """
 
     columns: Mapping[str, Column]
     plots: tuple[Plot, ...]
     section: Section
     multiples: tuple[Multiples, ...] = ()
+    tables: Mapping[str, Mapping[str, Column]] = field(default_factory=dict)
 
 
 Renderer = Callable[[Any, ReleaseRequest], Rendering]

@@ -6,6 +6,7 @@ from spark_jobs.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from spark_jobs.statistics.cross_products import CrossProducts as CrossProducts
+    from spark_jobs.statistics.grouped_score_counts import GroupedScoreCounts as GroupedScoreCounts
     from spark_jobs.statistics.labelled_rows import LabelledRows as LabelledRows
     from spark_jobs.statistics.moments import Moments as Moments
     from spark_jobs.statistics.paired_scores import PairedScoreCounts as PairedScoreCounts
@@ -19,6 +20,7 @@ else:
         __name__,
         {
             "cross_products": "CrossProducts",
+            "grouped_score_counts": "GroupedScoreCounts",
             "labelled_rows": "LabelledRows",
             "moments": "Moments",
             "paired_scores": "PairedScoreCounts",

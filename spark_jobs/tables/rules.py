@@ -6,6 +6,7 @@ import json
 
 from spark_jobs.contract.options import (
     CrossProductCells,
+    GroupedScoreCells,
     LabelledRowCells,
     PairedScoreCells,
     PointCells,
@@ -27,6 +28,12 @@ def rules(request: ReleaseRequest) -> tuple[str, ...]:
         match statistic:
             case ScoreCells():
                 lines += _scores(request, request.needed_label, request.needed_model)
+            case GroupedScoreCells():
+                lines += _scores(request, request.needed_label, request.needed_model)
+                lines.append(
+                    f"A row counts in the group that its {statistic.group_by} names; a row whose {statistic.group_by} "
+                    f"is null or not among the {len(statistic.groups)} groups of the request counts in the group other."
+                )
             case PairedScoreCells(model=model):
                 lines += _scores(request, request.needed_label, request.needed_model)
                 of_scores = _scores(request, request.needed_label, model)[1:]

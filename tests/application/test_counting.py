@@ -10,8 +10,8 @@ import pytest
 
 from spark_jobs.application import count_statistics
 from spark_jobs.application.count_statistics import count, prepare
-from spark_jobs.contract.options import Options, ScoreCells, Statistic
-from spark_jobs.statistics import ScoreCounts
+from spark_jobs.contract.options import GroupedScoreCells, Options, ScoreCells, Statistic
+from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 from tests.application.test_draw import request
 
 pytestmark = pytest.mark.spark
@@ -90,3 +90,14 @@ def test_a_row_that_counts_nowhere_takes_no_place_of_one_that_does(table: Any, m
     assert made[ScoreCells()].positives.sum() == 2
     assert made[ScoreCells()].negatives.sum() <= 1
     assert sum(made[Remainders()]) == 2
+
+
+@pytest.mark.parametrize("column", ["person", "number"])
+def test_scores_are_counted_by_group(table: Any, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
+    keys: tuple[str | int, ...] = ("b", "a") if column == "person" else (8, 4)
+    entry = {"kind": "by_group", "group_by": column, "groups": keys, "kinds": ["auc"]}
+    made = counted(table, monkeypatch, diagnostics=[entry, "roc_curve"])
+    groups = [row[3 if column == "person" else 2] for row in ROWS]
+    expected = GroupedScoreCounts.from_arrays(*([row[i] for row in ROWS] for i in (0, 1)), groups, keys=keys)
+    assert made[GroupedScoreCells(group_by=column, groups=keys)] == expected
+    assert sum(expected.groups[1:], expected.groups[0]) == made[ScoreCells()]

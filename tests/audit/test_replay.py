@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options import DIAGNOSTICS, PointCells, PointSums, ResidualCells
+from spark_jobs.contract.options import DIAGNOSTICS, GroupedScoreCells, PointCells, PointSums, ResidualCells
 from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.options.comparisons import EarlierCurve, PairedScoreCells
 from spark_jobs.contract.options.fits import CrossProductCells, LabelledRowCells
@@ -25,6 +25,7 @@ from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import (
     CrossProducts,
+    GroupedScoreCounts,
     LabelledRows,
     Moments,
     PairedScoreCounts,
@@ -56,6 +57,7 @@ BASE: dict[str, list[dict]] = {
     "binormal_roc": [{}],
     "confusion_matrix": [{}, {"thresholds": (0.25, 0.5, 0.75)}],
     "ranking_figures": [{"points": 5, "depths": (0.1, 0.5)}],
+    "by_group": [{"group_by": "site", "groups": ["a", "b"], "kinds": ["roc_curve", "calibration"]}],
     "binned_residuals": [{"bins": 4}],
     "calibration": [{"bins": 4}],
     "ecdf": [{}, ECDF, {**ECDF, "bounds": None}, {**ECDF, "reference": REFERENCE}],
@@ -115,6 +117,10 @@ def statistic_of(cells, seed, *, sizes):
         labels = random.random(rows) < (0.3, 0.9)[seed]
         scores = (random.normal(0.4 + labels / skew / 3, width) for width in (0.2, 0.3))
         return PairedScoreCounts.from_arrays(labels, *scores)
+    if isinstance(cells, GroupedScoreCells):
+        labels, groups = random.random(rows) < (0.3, 0.9)[seed], random.choice(["a", "b", "c"], rows)
+        scores = random.normal(0.4 + labels / skew / 3, 0.2)
+        return GroupedScoreCounts.from_arrays(labels, scores, groups, keys=cells.groups, cells=4096)
     if isinstance(cells, ScoreCells):
         labels = random.random(rows) < (0.3, 0.9)[seed]
         return ScoreCounts.from_arrays(labels, random.normal(0.4 + labels / skew / 3, 0.2), cells=4096)

@@ -28,6 +28,8 @@ FAMILIES = tuple(dict.fromkeys(options.__module__ for options in DIAGNOSTICS.val
 HEAD = "# Written by `python -m tests.support.operator_source` from {origin}; do not edit.\n"
 REFERENCES = {"compare_with": "str | Mapping[str, Any]", "groups": "Sequence[str | int] | Mapping[str, Any]"}
 """Options that may also name an earlier release, or a registered list."""
+ENTRIES = {"kinds": "str | Sequence[str | Mapping[str, Any]]"}
+"""Options that are entries of a request themselves: kinds, or kinds with their options."""
 WIDTH = 116
 
 
@@ -86,7 +88,9 @@ def parameters(options: type[Options], kind: str) -> Iterator[tuple[str, str]]:
     fields = sorted(options_of(kind).items(), key=lambda item: not options.model_fields[item[1]].is_required())
     for name, option in fields:
         field = options.model_fields[option]
-        kinds = f"{REFERENCES[option]} | None" if option in REFERENCES else written(field.annotation)
+        kinds = ENTRIES.get(option) or written(field.annotation)
+        if option in REFERENCES:
+            kinds = REFERENCES[option] + ("" if field.is_required() else " | None")
         if default_of(field) == " = None" and "None" not in kinds:
             kinds += " | None"
         before, none, _ = kinds.partition(" | None")

@@ -12,6 +12,7 @@ from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract.options import (
     CrossProductCells,
+    GroupedScoreCells,
     LabelledRowCells,
     PairedScoreCells,
     PointCells,
@@ -26,6 +27,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.statistics import (
     CrossProducts,
+    GroupedScoreCounts,
     LabelledRows,
     Moments,
     PairedScoreCounts,
@@ -62,6 +64,8 @@ def exact(statistic: Statistic, rows: dict[str, np.ndarray]) -> Any:
     match statistic:
         case ScoreCells():
             return ScoreCounts.from_arrays(rows["label"], rows["score"])
+        case GroupedScoreCells():
+            return GroupedScoreCounts.from_arrays(rows["label"], rows["score"], rows["tract"], keys=statistic.groups)
         case PairedScoreCells():
             return PairedScoreCounts.from_arrays(rows["label"], rows["score"], rows["other"])
         case ValueCells():
@@ -209,6 +213,11 @@ KINDS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "binormal_roc": _figure("binormal_roc", points=st.sampled_from([2, 201])),
     "confusion_matrix": _kind("confusion_matrix", thresholds=st.sampled_from([[0.5], [0.0, 0.3, 1.0]])),
     "ranking_figures": _kind("ranking_figures", depths=st.sampled_from([[0.5], [0.01, 1.0]])),
+    "by_group": st.builds(
+        lambda options, kinds: {**options, "group_by": "tract", "groups": KEYS, "kinds": kinds},
+        _kind("by_group", confidence=CONFIDENCES),
+        st.sampled_from([["auc"], ["roc_curve", "calibration"], ["average_precision", "confusion_matrix"]]),
+    ),
     "binned_residuals": _grouped("binned_residuals"),
     "calibration": _grouped("calibration"),
     "ecdf": _ECDF,

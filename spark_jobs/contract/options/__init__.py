@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_jobs.contract.options import comparisons, fits, linear, residuals, score_figures, scores, values
+from spark_jobs.contract.options import by_group, comparisons, fits, linear, residuals, score_figures, scores, values
 from spark_jobs.contract.options.base import (
     Options,
     ScoreCells,
     Settings,
     Statistic,
 )
+from spark_jobs.contract.options.by_group import ByGroupOptions, ByGroupSettings, GroupedScoreCells
 from spark_jobs.contract.options.comparisons import (
     PAIR_CELLS,
     EarlierCurve,
@@ -77,6 +78,8 @@ __all__ = [
     "BinnedResidualsSettings",
     "BinormalRocOptions",
     "BinormalRocSettings",
+    "ByGroupOptions",
+    "ByGroupSettings",
     "CalibrationOptions",
     "CalibrationSettings",
     "ConfusionMatrixOptions",
@@ -87,6 +90,7 @@ __all__ = [
     "EcdfOptions",
     "EcdfSettings",
     "FitSettings",
+    "GroupedScoreCells",
     "GroupedSettings",
     "LabelledRowCells",
     "LinearFitOptions",
@@ -120,7 +124,7 @@ __all__ = [
 
 DIAGNOSTICS: Mapping[str, type[Options]] = {
     options.model_fields["kind"].default: options
-    for module in (scores, comparisons, score_figures, values, residuals, linear, fits)
+    for module in (scores, comparisons, score_figures, by_group, values, residuals, linear, fits)
     for options in module.KINDS
 }
 """Every kind that a request may name, with its options. A new diagnostic is added to the ``KINDS`` of its module."""

@@ -13,7 +13,7 @@ from spark_jobs.contract.expressions.blocks import BlockExpression
 from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, PrivacyUnit, exact_decimal, plain
 from spark_jobs.contract.result_checks import ResultCheck
 from spark_jobs.contract.tables import Model, TableSource
-from spark_jobs.contract.values import Frozen
+from spark_jobs.contract.values import Frozen, did_you_mean
 
 MIN_EPSILON = Decimal("1e-6")
 """The smallest epsilon per row of a diagnostic, unless its kind needs more. Every count then has noise of a million
@@ -128,6 +128,35 @@ def require_filled_in(value: Any) -> Any:
             remedy="run the request by the operator or by dp-budget run",
         )  # fmt: skip
     return value
+
+
+def entries_of(value: Any, kinds: Mapping[str, type[Options]]) -> Any:
+    """Entries of a request that name kinds, or kinds with their options, as options; a field validator.
+
+    Raises:
+        InvalidRequest: a kind is not among ``kinds``, is named twice, or has options that are not valid.
+    """
+    entries = [{"kind": value}] if isinstance(value, str) else value
+    if not isinstance(entries, (list, tuple)):
+        return value
+    entries = [{"kind": entry} if isinstance(entry, str) else entry for entry in entries]
+    named = [entry.get("kind") if isinstance(entry, dict) else getattr(entry, "kind", None) for entry in entries]
+    for kind, entry in zip(named, entries, strict=True):
+        if kind not in kinds and not isinstance(entry, Options):
+            raise InvalidRequest(
+                "kind",
+                value=kind,
+                requirement="must be one of " + ", ".join(kinds),
+                remedy=f"correct the diagnostic's kind{did_you_mean(kind, kinds)}",
+            )
+        if named.count(kind) > 1:
+            raise InvalidRequest(
+                "kind",
+                value=kind,
+                requirement="must be requested once",
+                remedy="request it again in another release",
+            )
+    return tuple(entry if isinstance(entry, Options) else kinds[entry["kind"]].parse(entry) for entry in entries)
 
 
 class Settings(Frozen):

@@ -1,6 +1,8 @@
-"""``ScoreCounts`` and ``PairedScoreCounts`` in Spark: the key of a row's cell, and the pass that counts keys."""
+"""``ScoreCounts``, alone and by group, and ``PairedScoreCounts`` in Spark: the key of a row's cell, and the pass."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -10,9 +12,9 @@ from spark_jobs.contract.options.comparisons import PAIR_CELLS
 from spark_jobs.statistics.grid import require_cells
 from spark_jobs.statistics.pair_grid import DOUBLINGS, FINE_BITS
 from spark_jobs.statistics.spark.cells import KeyCounts, count_keys
-from spark_jobs.statistics.spark.columns import numeric_column
+from spark_jobs.statistics.spark.columns import key_column, listed_place, numeric_column
 
-_LABEL, _SCORE, _FIRST, _SECOND, _KEY = "label", "score", "first", "second", "key"
+_LABEL, _SCORE, _GROUP, _FIRST, _SECOND, _KEY = "label", "score", "group", "first", "second", "key"
 
 
 def score_key(label: Column, score: Column, cells: int = SCORE_CELLS) -> Column:
@@ -32,6 +34,12 @@ def pair_key(label: Column, first: Column, second: Column) -> Column:
     """The packed key of a row in ``PairedScoreCounts``, an int; null for a row that is dropped. As ``score_key``."""
     one, other = (_pair_cell(_cell(score, SCORE_CELLS)) for score in (first, second))
     return sf.when(_known(label), (label.try_cast("int") * PAIR_CELLS + one) * PAIR_CELLS + other)
+
+
+def grouped_score_key(label: Column, score: Column, group: Column, places: Mapping[str, int]) -> Column:
+    """The packed key of a row in ``GroupedScoreCounts``, an int; null for a row that is dropped. As ``score_key``."""
+    place = sf.coalesce(listed_place(group, places), sf.lit(len(places))).cast("int")
+    return place * (2 * SCORE_CELLS) + score_key(label, score)
 
 
 def _known(label: Column) -> Column:
@@ -69,6 +77,17 @@ def count_scores(df: DataFrame, *, label: str | Column, score: str | Column, cel
     rows = df.select(*(column.alias(name) for name, column in columns.items()))
     rows = rows.select(score_key(sf.col(_LABEL), sf.col(_SCORE), cells).alias(_KEY))
     return count_keys(rows, _KEY, distinct=2 * cells)
+
+
+def count_grouped_scores(
+    df: DataFrame, *, label: str | Column, score: str | Column, group: str | Column, places: Mapping[str, int]
+) -> KeyCounts:
+    """The keys of ``grouped_score_key`` that occur among the rows of ``df``, and the number of rows of each key."""
+    columns = {_LABEL: numeric_column(df, label, _LABEL), _SCORE: numeric_column(df, score, _SCORE)}
+    columns[_GROUP] = key_column(df, group, _GROUP)
+    rows = df.select(*(column.alias(name) for name, column in columns.items()))
+    rows = rows.select(grouped_score_key(sf.col(_LABEL), sf.col(_SCORE), sf.col(_GROUP), places).alias(_KEY))
+    return count_keys(rows, _KEY, distinct=2 * SCORE_CELLS * (len(places) + 1))
 
 
 def count_score_pairs(df: DataFrame, *, label: str | Column, first: str | Column, second: str | Column) -> KeyCounts:

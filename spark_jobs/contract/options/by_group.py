@@ -1,0 +1,155 @@
+"""What scores can say of each group of a public list: the options, and the statistic that they are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, SerializeAsAny, field_validator
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.contract.options import score_figures, scores
+from spark_jobs.contract.options.base import SCORE_CELLS, Options, Settings, SharingOptions, Statistic, entries_of
+from spark_jobs.contract.options.linear import Keys, require_keys
+from spark_jobs.contract.result_checks import (
+    Fields,
+    ResultCheck,
+    among,
+    ascending,
+    finite,
+    inside,
+    null_together,
+    rows,
+    same_length,
+    violations,
+    within,
+)
+
+MIN_GROUPS, MAX_GROUPS = 2, 50
+OTHER = "other"
+"""The group of all rows whose group is not listed."""
+KINDS_BY_GROUP: Mapping[str, type[Options]] = {
+    options.model_fields["kind"].default: options
+    for options in (*scores.KINDS, *score_figures.KINDS)
+    if issubclass(options, SharingOptions)
+}
+"""The kinds that can be read from the noisy counts of one group."""
+
+
+class GroupedScoreCells(Statistic):
+    """The statistic of a classifier by group: rows per group, label and cell (``statistics.GroupedScoreCounts``).
+
+    Attributes:
+        group_by: the column that assigns rows to groups.
+        groups: public keys of the groups; rows with other keys form a group of their own.
+    """
+
+    of_label: ClassVar[bool] = True
+    of_model: ClassVar[str | None] = "scores"
+    remedy_for_size: ClassVar[str] = "list fewer groups"
+    kind: Literal["grouped_scores"] = "grouped_scores"
+    group_by: str
+    groups: Keys
+
+    @property
+    def max_keys(self) -> int:
+        """One count for each group, label and cell."""
+        return (len(self.groups) + 1) * 2 * SCORE_CELLS
+
+
+class ByGroupSettings(Settings):
+    """What is released of each group.
+
+    Attributes:
+        kinds: the diagnostics of scores that each group gets: kinds, or kinds with their options. All of them are read
+            from one noisy release of the group.
+        confidence: nominal level of the intervals by which groups are compared.
+    """
+
+    kinds: tuple[SerializeAsAny[Options], ...]
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @field_validator("kinds", mode="before")
+    @classmethod
+    def _known_kinds(cls, value: Any) -> Any:
+        return entries_of(value, KINDS_BY_GROUP)
+
+    @field_validator("kinds")
+    @classmethod
+    def _readable(cls, value: tuple[Options, ...]) -> tuple[Options, ...]:
+        if not value:
+            raise InvalidRequest("", value=[], requirement="must name a kind", remedy="ask for roc_curve")
+        for options in value:
+            if options.weight is not None or not options.can_share:
+                raise InvalidRequest(
+                    options.kind, requirement="must be read from the counts of its group, at no cost of its own",
+                    remedy="leave out weight, share and method, and give by_group a weight",
+                )  # fmt: skip
+        return value
+
+
+def _results_of_kinds() -> ResultCheck:
+    """Each group's results meet the rules of their kinds."""
+
+    def broken(result: Fields) -> Iterator[str]:
+        for by_kind in result["results"]:
+            for kind, released in by_kind.items():
+                options = KINDS_BY_GROUP[kind]
+                for line in violations(released, figures=options.figures, checks=options.checks):
+                    yield f"{kind}: {line}"
+
+    return ResultCheck(names=("results",), broken=broken)
+
+
+class ByGroupOptions(ByGroupSettings, Options):
+    """What scores say of each group of a public list, at the cost of one release, and whether the groups are equal.
+
+    Attributes:
+        group_by: the column that assigns rows to groups.
+        groups: public keys of the groups, in the order in which they are released: texts or whole numbers, which are
+            compared with the column as text. All other rows form the group ``other``.
+    """
+
+    figures: ClassVar[tuple[str, ...]] = ()
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
+        same_length("status", "keys", "results", "positives", "negatives"),
+        among("status", values=(OK, UNDEFINED)),
+        finite("positives", "negatives", low=0),
+        rows(
+            "comparisons",
+            ascending("lower", "values", "upper", nullable=True),
+            null_together("lower", "values", "upper"),
+            inside("difference", "difference_interval", nullable=True),
+            null_together("difference", "difference_interval", "p_value", "adjusted_p_value", "highest", "lowest"),
+            within("p_value", "adjusted_p_value", nullable=True),
+        ),
+        _results_of_kinds(),
+    )
+    kind: Literal["by_group"] = "by_group"
+    group_by: Annotated[str, Field(min_length=1, max_length=255)]
+    groups: Keys
+
+    @field_validator("groups", mode="before")
+    @classmethod
+    def _keys(cls, value: Any) -> Any:
+        keys = require_keys(value)
+        if not MIN_GROUPS <= len(keys) <= MAX_GROUPS:
+            raise InvalidRequest(
+                "", value=len(keys), requirement=f"must be from {MIN_GROUPS} to {MAX_GROUPS} keys",
+                remedy="list the groups to compare; all other rows are one more group",
+            )  # fmt: skip
+        if OTHER in map(str, keys):
+            raise InvalidRequest(
+                "", value=OTHER, requirement="must not be listed, because it is the group of all rows of no listed key",
+                remedy="leave it out: these rows are released in that group anyway",
+            )  # fmt: skip
+        return keys
+
+    @property
+    def statistic(self) -> Statistic:
+        """Counts of scores by group."""
+        return GroupedScoreCells(group_by=self.group_by, groups=self.groups)
+
+
+KINDS: tuple[type[Options], ...] = (ByGroupOptions,)

@@ -1,0 +1,94 @@
+"""A test of whether several groups have the same figure, from estimates with intervals; post-processing.
+
+Two groups differ by ``d / e``, where ``e`` is the standard error of their difference as recovered from the halves of
+both intervals that lie between the two estimates (Zou, Donner, Statistics in Medicine 2008). The statistic is the
+largest of these over all pairs. Its distribution among equal groups is simulated from independent errors that are
+normal on either side of 0, with the spread that the halves of the intervals state (Tukey's and Kramer's comparison of
+means, for unequal variances).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._simulation import DECIMALS, normal
+from spark_jobs.diagnostics.by_group.estimates import Estimate
+from spark_jobs.mechanisms.noise import SeededNoise
+
+COPIES = 4000
+P_VALUE_FLOOR = round(1 / (COPIES + 1), DECIMALS)
+_SMALLEST = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargestDifference:
+    """The pair of groups that differ most, in standard errors.
+
+    Attributes:
+        highest, lowest: places of the two groups.
+        difference: between their estimates; at least 0.
+        interval: for the difference, simultaneous for all pairs.
+        p_value: how often equal groups differ as much.
+    """
+
+    highest: int
+    lowest: int
+    difference: float
+    interval: tuple[float, float]
+    p_value: float
+
+
+def largest_difference(
+    estimates: Sequence[Estimate], *, confidence: float, noise: SeededNoise
+) -> LargestDifference | None:
+    """The largest difference among the groups with an estimate; None if there are fewer than two.
+
+    Args:
+        estimates: of each group, with intervals at level ``confidence``.
+        confidence: nominal level of these intervals and of the one of the difference.
+        noise: sampler with a public seed.
+    """
+    places = [place for place, estimate in enumerate(estimates) if np.isfinite(estimate.value)]
+    if len(places) < 2:
+        return None
+    value, lower, upper = np.array([estimates[place] for place in places]).T
+    deviate = float(ndtri((1 + confidence) / 2))
+    below, above = (np.maximum(half, _SMALLEST) / deviate for half in (value - lower, upper - value))
+    spread = np.sqrt(np.add.outer(below**2, above**2))
+    apart = _differences(value) / spread
+    highest, lowest = np.unravel_index(int(np.argmax(apart)), apart.shape)
+    errors = normal(noise, (COPIES, len(places)))
+    errors = np.where(errors > 0, below, above) * errors
+    largest = np.array([(_differences(copy) / spread).max() for copy in errors])
+    reach = float(np.quantile(largest, confidence))
+    difference = float(value[highest] - value[lowest])
+    outer = float(np.hypot(above[highest], below[lowest]))
+    return LargestDifference(
+        highest=places[int(highest)],
+        lowest=places[int(lowest)],
+        difference=difference,
+        interval=(difference - reach * float(spread[highest, lowest]), difference + reach * outer),
+        p_value=float(1 + (largest >= apart[highest, lowest]).sum()) / (COPIES + 1),
+    )
+
+
+def adjusted(p_values: Sequence[float | None]) -> list[float | None]:
+    """The p-values, adjusted for their number by Holm's method (Scandinavian Journal of Statistics 1979)."""
+    order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    result: list[float | None] = [None] * len(p_values)
+    least = 0.0
+    for number, (p, place) in enumerate(order):
+        least = max(least, min(1.0, p * (len(order) - number)))
+        result[place] = round(least, DECIMALS)
+    return result
+
+
+def _differences(values: FloatArray) -> FloatArray:
+    """What each group has more than each other one."""
+    apart: FloatArray = np.subtract.outer(values, values)
+    return apart

@@ -1,0 +1,95 @@
+"""The noisy counts of every group: one shared measurement each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from spark_jobs.contract.options import (
+    AucOptions,
+    AveragePrecisionOptions,
+    BinnedResidualsOptions,
+    BinormalRocOptions,
+    ByGroupSettings,
+    CalibrationOptions,
+    ConfusionMatrixOptions,
+    RankingFiguresOptions,
+    RocCurveOptions,
+)
+from spark_jobs.contract.options.by_group import OTHER
+from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups, measure_shared
+from spark_jobs.diagnostics.class_sizes import ClassSizes
+from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.statistics import GroupedScoreCounts
+
+GroupKinds = tuple[
+    AucOptions
+    | AveragePrecisionOptions
+    | BinnedResidualsOptions
+    | BinormalRocOptions
+    | CalibrationOptions
+    | ConfusionMatrixOptions
+    | RankingFiguresOptions
+    | RocCurveOptions,
+    ...,
+]
+"""The kinds that each group gets, with their options."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ByGroupDraw(Draw):
+    """The noisy counts of every group, and the kinds that are read from them.
+
+    Attributes:
+        keys: the groups as texts; the last one has the rows of no listed group.
+        groups: the draw of each group.
+        kinds: the kinds that each group gets.
+        confidence: nominal level of the intervals by which groups are compared.
+    """
+
+    keys: tuple[str, ...]
+    groups: tuple[SharedGroups, ...]
+    kinds: GroupKinds
+    confidence: float
+
+    @property
+    def class_sizes(self) -> ClassSizes | None:
+        """The noisy sizes of both classes of all groups together."""
+        sizes = [size for group in self.groups if (size := group.class_sizes) is not None]
+        return ClassSizes(
+            negatives=sum(size.negatives for size in sizes),
+            positives=sum(size.positives for size in sizes),
+            variance=sum(size.variance for size in sizes),
+        )
+
+
+def measure_by_group(statistic: GroupedScoreCounts, options: ByGroupSettings, terms: Terms) -> ByGroupDraw:
+    """Draw the noise of every group's counts; ``epsilon``-DP for one row added, removed or replaced.
+
+    Each group is measured at the whole epsilon by ``measure_shared``, all of whose noise is Laplace's. Proof, with
+    groups that share no row:
+
+    * ``ADD_REMOVE``: the row is in one group. The other groups' counts stay as they are, and their noise is
+      independent, so the loss is that of one measurement.
+    * ``REPLACE_ONE``: noise is twice as wide. A row that stays in its group costs what one measurement costs, epsilon.
+      A row that leaves one group for another is removed from one measurement and added to another; each changes by one
+      row, which costs half of epsilon under noise for two.
+
+    Steps of one group depend on public facts and on earlier releases of this group alone.
+
+    Args:
+        statistic: exact counts by group; private.
+        options: the kinds that will read it; public.
+        terms: budget, relation and noise; all of epsilon is spent, once.
+    """
+    meter = terms.meter()
+    meter.spend_rest(label=f"counts of scores in each of {len(statistic.keys) + 1} groups, which share no row")
+    return ByGroupDraw(
+        neighbours=terms.neighbours,
+        guarantee=terms.noise.guarantee,
+        spendings=meter.spendings,
+        keys=(*map(str, statistic.keys), OTHER),
+        groups=tuple(measure_shared(counts, options.kinds, terms) for counts in statistic.groups),
+        kinds=cast("GroupKinds", options.kinds),
+        confidence=options.confidence,
+    )

@@ -1,0 +1,238 @@
+"""The page of a result by group: its data files, its plots and its section of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from spark_jobs.contract.figures import UNDEFINED
+from spark_jobs.contract.options import ByGroupOptions
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics.by_group.plots import (
+    MAX_DRAWN,
+    MAX_FIGURES,
+    TITLE,
+    differences_plot,
+    figure_plot,
+    is_unequal,
+    name_of,
+)
+from spark_jobs.diagnostics.by_group.result import ByGroup, GroupComparison
+from spark_jobs.diagnostics.diagnostic import diagnostic
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Multiples,
+    Rendering,
+    Section,
+    ValueTable,
+    ends_of,
+    known,
+)
+
+_LISTED = 8
+"""Largest number of groups in the report's table."""
+
+
+def render(result: ByGroup, request: ReleaseRequest) -> Rendering:
+    """The data files, plots and section of released results; each kind of a group is rendered by its own page."""
+    by_kind = {
+        kind: [diagnostic(kind).render(results[kind], request) for results in result.results]
+        for kind in result.results[0]
+    }
+    return Rendering(
+        columns=_columns(result),
+        plots=(differences_plot(result),),
+        section=_section(result, _column_of(request)),
+        multiples=(_figures(result), *(_multiples(result, kind, pages) for kind, pages in by_kind.items())),
+        tables={
+            "by_group_differences": _differences(result),
+            **{f"by_group_{kind}": _stacked(result, pages) for kind, pages in by_kind.items()},
+        },
+    )
+
+
+def _column_of(request: ReleaseRequest) -> str:
+    return next((options.group_by for options in request.diagnostics if isinstance(options, ByGroupOptions)), "group")
+
+
+def _texts(values: list[str]) -> Column:
+    return Column(values=np.array(values, dtype=object), meaning="the group; other for the rows of no listed group")
+
+
+def _columns(result: ByGroup) -> dict[str, Column]:
+    """One row for each figure and group."""
+    compared, groups = result.comparisons, len(result.keys)
+    nominal = f"{100 * result.confidence:.4g} % interval for the population of the group: noise and sampling"
+
+    def flat(name: str) -> np.ndarray:
+        return np.array([known(value) for one in compared for value in getattr(one, name)], dtype=np.float64)
+
+    return {
+        "figure": Column(
+            values=np.repeat(np.array([one.figure for one in compared], dtype=object), groups),
+            meaning="the figure by which groups are compared",
+        ),
+        "threshold": Column(
+            values=np.repeat([known(one.threshold) for one in compared], groups),
+            meaning="rows with at least this score are predicted positive; null for figures without a threshold",
+        ),
+        "group": _texts([key for _ in compared for key in result.keys]),
+        "value": Column(values=flat("values"), meaning="the figure of the group, with noise; null if undefined"),
+        "lower": Column(values=flat("lower"), meaning=f"lower end of the {nominal}"),
+        "upper": Column(values=flat("upper"), meaning=f"upper end of the {nominal}"),
+    }
+
+
+def _differences(result: ByGroup) -> dict[str, Column]:
+    """One row for each figure."""
+    compared = result.comparisons
+    ends = np.array([ends_of(one.difference_interval) for one in compared]).reshape(-1, 2)
+    numbers = {
+        "threshold": "rows with at least this score are predicted positive; null for figures without a threshold",
+        "difference": "what the highest group has more than the lowest, of the two that differ most in standard errors",
+        "p_value": "how often equal groups differ as much",
+        "adjusted_p_value": "the same, adjusted for the number of figures",
+    }
+    columns = {"figure": Column(values=np.array([one.figure for one in compared], dtype=object), meaning="the figure")}
+    for name, meaning in numbers.items():
+        columns[name] = Column(values=np.array([known(getattr(one, name)) for one in compared]), meaning=meaning)
+    for place, end in enumerate(("lower", "upper")):
+        meaning = f"{end} end of the difference's {100 * result.confidence:.4g} % interval for all pairs of groups"
+        columns[f"difference_{end}"] = Column(values=ends[:, place], meaning=meaning)
+    for name in ("highest", "lowest"):
+        columns[name] = _texts([getattr(one, name) or "" for one in compared])
+    return columns
+
+
+def _stacked(result: ByGroup, pages: list[Rendering]) -> Mapping[str, Column]:
+    """The columns of a kind, group below group."""
+    rows = [next(iter(page.columns.values())).values.size for page in pages]
+    groups = [key for key, times in zip(result.keys, rows, strict=True) for _ in range(times)]
+    return {
+        "group": _texts(groups),
+        **{
+            name: replace(column, values=np.concatenate([page.columns[name].values for page in pages]))
+            for name, column in pages[0].columns.items()
+        },
+    }
+
+
+def _figures(result: ByGroup) -> Multiples:
+    shown = range(min(len(result.comparisons), MAX_FIGURES))
+    plots = tuple((name_of(result.comparisons[place]), "", figure_plot(result, place)) for place in shown)
+    return Multiples(
+        heading="Each figure by group",
+        note=f"Whiskers are {level(result.confidence)} intervals for the population of each group: they account for "
+        "noise and for the sampling of the rows. Grey: rows of no listed group, which take no part in the tests."
+        + _cut(result),
+        plots=plots,
+        wide=True,
+    )
+
+
+def _cut(result: ByGroup) -> str:
+    cut = [f"the first {MAX_DRAWN} groups"] if len(result.keys) > MAX_DRAWN else []
+    cut += [f"the first {MAX_FIGURES} figures"] if len(result.comparisons) > MAX_FIGURES else []
+    return f" Only {' and '.join(cut)} are drawn." if cut else ""
+
+
+def _multiples(result: ByGroup, kind: str, pages: list[Rendering]) -> Multiples:
+    """The first plot of a kind, for each group."""
+    plots = tuple(
+        (key, status if status == UNDEFINED else "", replace(page.plots[0], name=f"by_group_{kind}_{place}", probes=()))
+        for place, (key, status, page) in enumerate(zip(result.keys, result.status, pages, strict=True))
+    )
+    legend = pages[0].plots[0].legend or pages[0].section.legend
+    return Multiples(
+        heading=pages[0].section.title,
+        note=f"Drawn: {', '.join(text for _, text in legend)}." + _cut(result) if legend else _cut(result),
+        plots=plots[:MAX_DRAWN],
+    )
+
+
+def _section(result: ByGroup, column: str) -> Section:
+    undefined = sum(status == UNDEFINED for status in result.status[:-1])
+    tested = [one for one in result.comparisons if one.difference is not None]
+    unequal = [one for one in tested if is_unequal(one)]
+    groups = len(result.keys) - 1
+    return Section(
+        title=TITLE,
+        reading=(
+            f"What scores say of the rows of each {column}. The plot has, for every figure, the two groups that differ "
+            "most in standard errors, and by how much.",
+            f"Whiskers are {level(result.confidence)} intervals for the populations that the rows are samples of, for "
+            "all pairs of groups together. Grey: no more than noise and sampling explain.",
+        ),
+        headline=_headline(result, tested),
+        measures=(
+            Measure(label="Groups", value=f"{groups:,}", note="in the request's list, and one of all other rows"),
+            Measure(label="Undefined groups", value=f"{undefined:,}", note="a class has too few rows for the noise"),
+            Measure(
+                label="Unequal figures",
+                value=f"{len(unequal)} of {len(tested)}",
+                note="p below 0.05, adjusted for the number of figures",
+            ),
+        ),
+        table=_table(result),
+        legend=(("curve", "groups differ"), ("chance", "no more than noise and sampling explain")),
+        notes=(
+            "Each row is in one group only, so that every group is released at the full epsilon and all of them "
+            "together cost as much as one.",
+            "A difference between groups is a fact about these scores and labels; it does not say why they differ.",
+        ),
+        notice=None if tested else "Undefined: fewer than two groups have enough rows of both classes for the noise.",
+    )
+
+
+def _headline(result: ByGroup, tested: list[GroupComparison]) -> Headline | None:
+    """The figure in which groups differ most surely."""
+    if not tested:
+        return None
+    most = min(tested, key=lambda one: (known(one.p_value), -known(one.difference)))
+    low, high = ends_of(most.difference_interval)
+    first, middle, last = (float(np.clip(end, 0.0, 1.0)) for end in (low, known(most.difference), high))
+    return Headline(
+        label=f"{name_of(most)}: {most.highest} above {most.lowest} by",
+        value=decimals(most.difference),
+        interval=f"{level(result.confidence)} interval {decimals(low)} to {decimals(high)}, {_p(result, most)}",
+        scale=("0 equal", "1"),
+        marks=(first, middle, last),
+    )
+
+
+def _p(result: ByGroup, comparison: GroupComparison) -> str:
+    p = known(comparison.p_value)
+    return f"p{SPACE}≤{SPACE}{result.p_value_floor:.2g}" if p <= result.p_value_floor else f"p{SPACE}={SPACE}{p:.3g}"
+
+
+def _table(result: ByGroup) -> ValueTable:
+    """A row for each figure; the data file has all of them, with intervals."""
+    shown = result.comparisons[:MAX_FIGURES]
+    keys = result.keys if len(result.keys) <= _LISTED + 1 else (*result.keys[:_LISTED], result.keys[-1])
+    places = [result.keys.index(key) for key in keys]
+    rows = [
+        ("Positive rows", *(f"≈{SPACE}{count(result.positives[place])}" for place in places), "", "", ""),
+        ("Negative rows", *(f"≈{SPACE}{count(result.negatives[place])}" for place in places), "", "", ""),
+    ]
+    for one in shown:
+        cells = (
+            f"{decimals(one.values[place])} ({decimals(one.lower[place])} to {decimals(one.upper[place])})"
+            if one.values[place] is not None
+            else ABSENT
+            for place in places
+        )
+        low, high = ends_of(one.difference_interval)
+        difference = f"{decimals(one.difference)} ({decimals(low)} to {decimals(high)})"
+        pair = f"{one.highest} above {one.lowest}" if one.highest is not None else ABSENT
+        rows.append((name_of(one), *cells, pair, difference if one.highest else ABSENT, _p(result, one)
+                     if one.p_value is not None else ABSENT))  # fmt: skip
+    return ValueTable(
+        caption=f"Figures with {level(result.confidence)} intervals for the populations; p-values are not adjusted.",
+        header=("", *keys, "Pair", "Difference", "p"),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,150 @@
+"""The summary of a draw by group: each group's results, and their comparisons; deterministic post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.contract.options import ConfusionMatrixSettings, GroupedSettings
+from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
+from spark_jobs.diagnostics._simulation import DECIMALS
+from spark_jobs.diagnostics.by_group.equality import P_VALUE_FLOOR, adjusted, largest_difference
+from spark_jobs.diagnostics.by_group.estimates import NOTHING, Estimate, class_rows, mean_residual, rate, rates_at
+from spark_jobs.diagnostics.by_group.measurement import ByGroupDraw
+from spark_jobs.diagnostics.by_group.result import ByGroup, GroupComparison
+from spark_jobs.diagnostics.diagnostic import diagnostic
+from spark_jobs.mechanisms.noise import SeededNoise
+
+Figure = tuple[str, float | None]
+"""The name of a figure, and its threshold if it has one."""
+
+
+def summarise(draw: ByGroupDraw, *, seed: int) -> ByGroup:
+    """The results of a draw; a function of the draw and the seed.
+
+    Args:
+        draw: the draw.
+        seed: public seed of the simulations behind intervals and p-values.
+    """
+    results = tuple(_results(draw, group, seed) for group in draw.groups)
+    sizes = [class_rows(group) for group in draw.groups]
+    status = tuple(OK if all(size.is_known for size in both) else UNDEFINED for both in sizes)
+    estimates = [
+        _estimates(draw, group, of_kinds) if defined == OK else {}
+        for group, of_kinds, defined in zip(draw.groups, results, status, strict=True)
+    ]
+    figures = _figures(draw, results)
+    noise = SeededNoise(seed)
+    comparisons = [
+        _compared(draw, figure, [one.get(figure, NOTHING) for one in estimates], noise) for figure in figures
+    ]
+    p_values = adjusted([comparison.p_value for comparison in comparisons])
+    return ByGroup(
+        keys=draw.keys,
+        status=status,
+        positives=tuple(round(max(positives.rows, 0.0), DECIMALS) for positives, _ in sizes),
+        negatives=tuple(round(max(negatives.rows, 0.0), DECIMALS) for _, negatives in sizes),
+        results=results,
+        comparisons=tuple(
+            replace(comparison, adjusted_p_value=p_value)
+            for comparison, p_value in zip(comparisons, p_values, strict=True)
+        ),
+        p_value_floor=P_VALUE_FLOOR,
+        confidence=draw.confidence,
+        epsilon=draw.epsilon,
+        neighbours=draw.neighbours,
+        guarantee=draw.guarantee,
+    )
+
+
+def _results(draw: ByGroupDraw, group: SharedGroups, seed: int) -> Mapping[str, Any]:
+    """The result of every kind, of one group."""
+    results: dict[str, Any] = {}
+    for options in draw.kinds:
+        kind = diagnostic(options.kind)
+        if kind.read_shared is None:
+            raise TypeError(f"{options.kind} cannot be read from the counts of a group")
+        results[options.kind] = kind.summarise(kind.read_shared(options, group), seed=seed)
+    return results
+
+
+def _figures(draw: ByGroupDraw, results: Sequence[Mapping[str, Any]]) -> tuple[Figure, ...]:
+    """The figures that the requested kinds can be compared by, whether or not any group has them."""
+    named: list[Figure] = [("positive_rate", None)]
+    if _area_of(results[0]) is not None:
+        named.append(("auc", None))
+    if any(isinstance(options, GroupedSettings) for options in draw.kinds):
+        named.append(("mean_residual", None))
+    rates = ("predicted_positive_rate", "recall", "false_positive_rate", "precision")
+    return (*named, *((name, threshold) for threshold, _ in _thresholds(draw) for name in rates))
+
+
+def _thresholds(draw: ByGroupDraw) -> list[tuple[float, int]]:
+    """The thresholds of confusion matrices, on the grid and as cells of it."""
+    grid = draw.groups[0].groups.grid
+    cells = [options.cells_on(grid) for options in draw.kinds if isinstance(options, ConfusionMatrixSettings)]
+    return [(cell / grid, cell) for of_one in cells for cell in dict.fromkeys(of_one)]
+
+
+def _estimates(draw: ByGroupDraw, group: SharedGroups, results: Mapping[str, Any]) -> dict[Figure, Estimate]:
+    confidence = draw.confidence
+    estimates: dict[Figure, Estimate] = {("positive_rate", None): rate(*class_rows(group), confidence)}
+    area = _area_of(results)
+    if area is not None:
+        estimates["auc", None] = area_estimate(*area, confidence)
+    if any(isinstance(options, GroupedSettings) for options in draw.kinds):
+        estimates["mean_residual", None] = mean_residual(group, confidence)
+    for threshold, cell in _thresholds(draw):
+        estimates |= {(name, threshold): one for name, one in rates_at(group, cell, confidence).items()}
+    return estimates
+
+
+def _area_of(results: Mapping[str, Any]) -> tuple[float | None, tuple[float, float] | None, float] | None:
+    """The area of a group, its interval for the population and the level of that; None if no kind states one."""
+    if "roc_curve" in results:
+        curve = results["roc_curve"]
+        return curve.auc, curve.auc_population_interval, curve.confidence
+    if "auc" in results:
+        figure = results["auc"]
+        return figure.value, figure.population_interval, figure.confidence
+    return None
+
+
+def area_estimate(
+    value: float | None, interval: tuple[float, float] | None, level: float, confidence: float
+) -> Estimate:
+    """An area with its interval at another level, by normal quantiles on either side."""
+    if value is None or interval is None:
+        return NOTHING
+    factor = 1.0 if level == confidence else float(ndtri((1 + confidence) / 2) / ndtri((1 + level) / 2))
+    low, high = (value + factor * (end - value) for end in interval)
+    return Estimate(value, max(low, 0.0), min(high, 1.0))
+
+
+def _compared(draw: ByGroupDraw, figure: Figure, estimates: Sequence[Estimate], noise: SeededNoise) -> GroupComparison:
+    """The comparison of a figure; the group of all other rows is shown, and takes no part in the test."""
+    name, threshold = figure
+    columns = zip(*((_shown(end) for end in estimate) for estimate in estimates), strict=True)
+    values, lower, upper = (tuple(column) for column in columns)
+    comparison = GroupComparison(figure=name, threshold=threshold, values=values, lower=lower, upper=upper)
+    largest = largest_difference(estimates[:-1], confidence=draw.confidence, noise=noise)
+    if largest is None:
+        return comparison
+    low, high = largest.interval
+    return replace(
+        comparison,
+        highest=draw.keys[largest.highest],
+        lowest=draw.keys[largest.lowest],
+        difference=round(largest.difference, DECIMALS),
+        difference_interval=(round(low, DECIMALS), round(high, DECIMALS)),
+        p_value=round(largest.p_value, DECIMALS),
+    )
+
+
+def _shown(value: float) -> float | None:
+    return round(value, DECIMALS) + 0.0 if np.isfinite(value) else None

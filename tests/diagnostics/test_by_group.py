@@ -1,0 +1,181 @@
+"""Results by group: those of each group's rows, at the cost of one release, and tests of whether groups are equal."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.figures import PARTLY, status_of
+from spark_jobs.contract.options import ByGroupOptions
+from spark_jobs.contract.privacy import Neighbours, exact_sum
+from spark_jobs.contract.result_checks import violations
+from spark_jobs.diagnostics import by_group
+from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
+from spark_jobs.diagnostics.by_group.equality import adjusted, largest_difference
+from spark_jobs.diagnostics.by_group.estimates import Estimate, Noisy, rate
+from spark_jobs.diagnostics.diagnostic import Terms
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
+from tests.support.sharing import read_as
+
+KEYS = ("north", "south")
+KINDS = ("roc_curve", "calibration", {"kind": "confusion_matrix", "thresholds": (0.3, 0.5)})
+ENTRY: dict[str, Any] = {"kind": "by_group", "group_by": "region", "groups": list(KEYS), "kinds": list(KINDS)}
+
+
+def rows(seed: int, sizes: tuple[int, ...] = (1500, 1500, 12), slopes: tuple[float, ...] = (1.3, 1.3, 1.3)) -> Any:
+    """Labels, scores and groups; the scores of each group separate the classes by its slope."""
+    random = np.random.default_rng(seed)
+    group = np.repeat(np.array([*KEYS, "west"], dtype=object), sizes)
+    labels = random.random(group.size) < 0.35
+    apart = np.repeat(slopes, sizes)
+    return labels, 1 / (1 + np.exp(-(random.normal(0, 1, group.size) + apart * (labels - 0.5)))), group
+
+
+def statistic(seed: int = 1, **changes: Any) -> GroupedScoreCounts:
+    return GroupedScoreCounts.from_arrays(*rows(seed, **changes), keys=KEYS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"groups": ["north"]}, "groups: got 1; must be from 2 to 50 keys"),
+        ({"groups": [str(number) for number in range(51)]}, "groups: got 51; must be from 2 to 50 keys"),
+        ({"groups": ["north", "other"]}, "groups: got 'other'; must not be listed"),
+        ({"groups": ["north", "north"]}, "groups: got 'north'; must be listed once"),
+        ({"kinds": ["ecdf"]}, "kinds.kind: got 'ecdf'; must be one of roc_curve"),
+        ({"kinds": ["roc_comparison"]}, "kinds.kind: got 'roc_comparison'; must be one of roc_curve"),
+        ({"kinds": [{"kind": "auc", "method": "polynomial"}]}, "kinds.auc: must be read from the counts of its group"),
+        ({"kinds": [{"kind": "auc", "weight": 2}]}, "kinds.auc: must be read from the counts of its group"),
+        ({"kinds": []}, "kinds: got []; must name a kind"),
+    ],
+)
+def test_what_cannot_be_released_is_refused_in_one_line(changes: dict[str, Any], line: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        ByGroupOptions.parse({**ENTRY, **changes})
+    assert str(refused.value).startswith(line)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_each_group_is_what_a_request_for_its_rows_alone_would_release(neighbours: Neighbours) -> None:
+    """The same noise, drawn for one filtered table after the other, gives the same draws and results."""
+    labels, scores, group = rows(2)
+    options = ByGroupOptions.parse(ENTRY)
+    draw = by_group.measure(statistic(2), epsilon=1, neighbours=neighbours, noise=SeededNoise(3), kinds=KINDS)
+    result, noise = by_group.summarise(draw, seed=5), SeededNoise(3)
+    for place, kept in enumerate((group == "north", group == "south", group == "west")):
+        filtered = ScoreCounts.from_arrays(labels[kept], scores[kept])
+        alone = measure_shared(filtered, options.kinds, Terms(epsilon=1, neighbours=neighbours, noise=noise))
+        assert alone.to_dict() == draw.groups[place].to_dict()
+        assert exact_sum(*(spent.epsilon for spent in alone.spendings)) == draw.epsilon == Decimal(1)
+        for kind in options.kinds:
+            summarise = getattr(__import__("spark_jobs.diagnostics", fromlist=[kind.kind]), kind.kind).summarise
+            assert summarise(read_as(kind, alone), seed=5).to_dict() == result.results[place][kind.kind].to_dict()
+
+
+@pytest.mark.slow
+def test_a_draw_survives_storage_and_meets_its_contract() -> None:
+    draw = by_group.measure(statistic(), epsilon=1, noise=SeededNoise(2), kinds=KINDS)
+    stored = by_group.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(draw.to_dict())))
+    one, other = (by_group.summarise(each, seed=3).to_dict() for each in (draw, stored))
+    assert json.dumps(one, allow_nan=False) == json.dumps(other)
+    assert violations(one, figures=(), checks=ByGroupOptions.checks) == []
+    assert one["status"] == ["ok", "ok", "undefined"]
+    assert status_of(one) == PARTLY
+    broken = {**one, "results": [{"roc_curve": {**one["results"][0]["roc_curve"], "auc": 2}}] * 3}
+    assert "roc_curve: auc is within [0, 1]" in violations(broken, figures=(), checks=ByGroupOptions.checks)
+
+
+def test_figures_say_what_the_kinds_of_their_group_say() -> None:
+    result = by_group.release(statistic(), epsilon=1, noise=SeededNoise(4), kinds=KINDS)
+    by_name = {(one.figure, one.threshold): one for one in result.comparisons}
+    for place in range(2):
+        of_group = result.results[place]
+        matrix, at = of_group["confusion_matrix"], of_group["confusion_matrix"].thresholds[1]
+        assert by_name["auc", None].values[place] == of_group["roc_curve"].auc
+        assert by_name["recall", at].values[place] == pytest.approx(matrix.rates["recall"][1])
+        assert by_name["precision", at].values[place] == pytest.approx(matrix.rates["precision"][1])
+        assert by_name["false_positive_rate", at].values[place] == pytest.approx(1 - matrix.rates["specificity"][1])
+    assert by_name["auc", None].values[2] is None
+    sizes = by_group.measure(statistic(), epsilon=1, noise=SeededNoise(4), kinds=KINDS).class_sizes
+    assert sizes is not None
+    assert sizes.positives == pytest.approx(sum(result.positives), abs=40)
+
+
+def test_without_noise_a_rate_has_wilsons_interval() -> None:
+    for part, rest in ((30, 70), (1, 400), (399, 1)):
+        low, high = proportion_confint(part, part + rest, alpha=0.1, method="wilson")
+        assert rate(Noisy(part, 0), Noisy(rest, 0), 0.9) == pytest.approx((part / (part + rest), low, high))
+
+
+def test_with_noise_alone_a_rate_has_fiellers_interval() -> None:
+    """Sampling is negligible among so many rows: the ends are 1.645 standard errors of noise away."""
+    part, rest = Noisy(4e9, 1e14), Noisy(6e9, 1e14)
+    _, low, high = rate(part, rest, 0.9)
+    for end in (low, high):
+        off = part.rows * (1 - end) - rest.rows * end
+        error = math.sqrt(part.variance * (1 - end) ** 2 + rest.variance * end**2)
+        assert abs(off) / error == pytest.approx(norm.ppf(0.95), rel=1e-3)
+    assert math.isnan(rate(Noisy(5, 4), Noisy(-1, 4), 0.9).value)
+
+
+def test_two_groups_are_compared_by_the_normal_law() -> None:
+    reach = norm.ppf(0.95)
+    estimates = [Estimate(value, value - reach * se, value + reach * se) for value, se in ((0.5, 0.03), (0.6, 0.04))]
+    found = largest_difference(estimates, confidence=0.9, noise=SeededNoise(1))
+    assert found is not None
+    assert (found.highest, found.lowest, round(found.difference, 9)) == (1, 0, 0.1)
+    assert found.p_value == pytest.approx(2 * norm.sf(0.1 / 0.05), abs=0.01)
+    assert found.interval == pytest.approx((0.1 - reach * 0.05, 0.1 + reach * 0.05), abs=0.005)
+    nothing = Estimate(math.nan, math.nan, math.nan)
+    assert largest_difference([nothing, estimates[0]], confidence=0.9, noise=SeededNoise(1)) is None
+
+
+def test_p_values_are_adjusted_as_by_holm() -> None:
+    p_values = [0.04, 0.001, None, 0.03, 0.5]
+    expected = multipletests([p for p in p_values if p is not None], method="holm")[1]
+    assert [p for p in adjusted(p_values) if p is not None] == pytest.approx(expected)
+    assert adjusted(p_values)[2] is None
+
+
+def released(seed: int, **changes: Any) -> Any:
+    return by_group.release(
+        statistic(seed, **changes), epsilon=1, noise=SeededNoise(seed), kinds=("auc", "binned_residuals", KINDS[2])
+    )
+
+
+def test_groups_that_differ_are_found() -> None:
+    result = released(7, slopes=(0.6, 2.0, 1.0))
+    area = next(one for one in result.comparisons if one.figure == "auc")
+    assert (area.highest, area.lowest) == ("south", "north")
+    assert area.adjusted_p_value < 0.01
+    assert area.difference_interval[0] > 0
+
+
+@pytest.mark.verify
+def test_equal_groups_are_called_different_at_the_nominal_rate() -> None:
+    """100 tables of two equal groups; 11 figures of each, which are not independent."""
+    p_values = np.array([[one.p_value for one in released(seed).comparisons] for seed in range(100)], dtype=float)
+    # nominal 5 %; a standard error of one figure's share is 2.2 %, and of the mean over figures at least 0.7 %
+    assert 0.03 <= (p_values <= 0.05).mean() <= 0.07
+    assert ((p_values <= 0.05).mean(axis=0) <= 0.13).all()
+
+
+@pytest.mark.parametrize("sizes", [(0, 0, 0), (3, 2, 0), (600, 0, 0)])
+def test_few_rows_give_a_release_of_the_same_shape(sizes: tuple[int, ...]) -> None:
+    few, usual = (by_group.release(statistic(1, **changes), epsilon=1, noise=SeededNoise(6), kinds=("auc",)).to_dict()
+                  for changes in ({"sizes": sizes}, {}))  # fmt: skip
+    assert few.keys() == usual.keys()
+    assert [one["figure"] for one in few["comparisons"]] == [one["figure"] for one in usual["comparisons"]]
+    assert all(one["p_value"] is None for one in few["comparisons"])
+    assert violations(few, figures=(), checks=ByGroupOptions.checks) == []
