@@ -81,10 +81,10 @@ def adjusted(p_values: Sequence[float | None]) -> list[float | None]:
     """The p-values, adjusted for their number by Holm's method (Scandinavian Journal of Statistics 1979)."""
     order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     result: list[float | None] = [None] * len(p_values)
-    least = 0.0
+    lowest = 0.0
     for number, (p, place) in enumerate(order):
-        least = max(least, min(1.0, p * (len(order) - number)))
-        result[place] = round(least, DECIMALS)
+        lowest = max(lowest, min(1.0, p * (len(order) - number)))
+        result[place] = round(lowest, DECIMALS)
     return result
 
 

@@ -193,13 +193,13 @@ def _headline(result: ByGroup, tested: list[GroupComparison]) -> Headline | None
     """The figure in which groups differ most surely."""
     if not tested:
         return None
-    most = min(tested, key=lambda one: (known(one.p_value), -known(one.difference)))
-    low, high = ends_of(most.difference_interval)
-    first, middle, last = (float(np.clip(end, 0.0, 1.0)) for end in (low, known(most.difference), high))
+    surest = min(tested, key=lambda one: (known(one.p_value), -known(one.difference)))
+    low, high = ends_of(surest.difference_interval)
+    first, middle, last = (float(np.clip(end, 0.0, 1.0)) for end in (low, known(surest.difference), high))
     return Headline(
-        label=f"{name_of(most)}: {most.highest} above {most.lowest} by",
-        value=decimals(most.difference),
-        interval=f"{level(result.confidence)} interval {decimals(low)} to {decimals(high)}, {_p(result, most)}",
+        label=f"{name_of(surest)}: {surest.highest} above {surest.lowest} by",
+        value=decimals(surest.difference),
+        interval=f"{level(result.confidence)} interval {decimals(low)} to {decimals(high)}, {_p(result, surest)}",
         scale=("0 equal", "1"),
         marks=(first, middle, last),
     )
