@@ -26,8 +26,7 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
 
     Returns:
         The manifest, whose ``files`` list name, media type, size and hash of every file; and those files, by name:
-        for each diagnostic ``<kind>.parquet``, further data files of its page, and its plots as SVG
-        and PNG; and ``report.html``.
+        for each diagnostic its data files and plots (SVG and PNG), and ``report.html``.
 
     Raises:
         ValueError: results and request differ in their diagnostics or neighbours.
