@@ -1,7 +1,7 @@
 """From a pinned table to exact statistics, with Spark. The statistics are private.
 
-All statistics that are counts of cells are counted in one pass. A statistic that is a sum over rows
-(``sum_statistics``) takes another pass over the same rows.
+All statistics that are counts of cells or sums over rows (``sum_statistics``) are added up in one pass. Only a fit
+whose passes depend on released coefficients reads the rows again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from spark_jobs.application.points import PointInputs, point_grid
-from spark_jobs.application.sum_statistics import ROW_SUMMATIONS, RowSummation
+from spark_jobs.application.sum_statistics import ROW_PASSES, ROW_SUMMATIONS, RowPasses, RowSummation
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import (
     GroupedScoreCells,
@@ -200,8 +200,9 @@ CELL_COUNTERS: Mapping[type[Statistic], CellCounter] = {
 """The counter of each type of statistic that is counted in cells."""
 
 
-def _aggregation(statistic: Statistic) -> CellCounter | RowSummation:
-    return CELL_COUNTERS.get(type(statistic)) or ROW_SUMMATIONS[type(statistic)]
+def _aggregation(statistic: Statistic) -> CellCounter | RowSummation | RowPasses:
+    of_type = type(statistic)
+    return CELL_COUNTERS.get(of_type) or ROW_SUMMATIONS.get(of_type) or ROW_PASSES[of_type]
 
 
 def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
@@ -288,40 +289,80 @@ def _without_point(statistic: PointCells | PointSums, key: Column) -> Column:
 def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
     """The exact statistics of all diagnostics; ``rows`` is the plan that ``prepare`` returned."""
     named = dict(zip(request.statistics, _key_names(request), strict=True))
-    cells = {statistic: name for statistic, name in named.items() if type(statistic) in CELL_COUNTERS}
-    summed = {
-        statistic: ROW_SUMMATIONS[type(statistic)].sums(statistic, rows, name)
+    once = {statistic: name for statistic, name in named.items() if type(statistic) not in ROW_PASSES}
+    later = {
+        statistic: ROW_PASSES[type(statistic)].later(statistic, rows, name)
         for statistic, name in named.items()
-        if statistic not in cells
+        if statistic not in once
     }
-    return {**summed, **(_count_cells(rows, cells) if cells else {})}
+    return {**later, **(_count_once(rows, once) if once else {})}
 
 
-def _count_cells(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
-    """The statistics that are counted in cells, in one pass; ``named`` has the column of each one's cells."""
+def _count_once(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
+    """The statistics that are counted in cells or summed, in one pass; ``named`` has the column of each one's keys.
+
+    Each row is exploded into its lines, one for each cell and for each place of a sum; the cells and places of all
+    statistics are numbered consecutively.
+    """
     from pyspark.sql import functions as sf
 
-    from spark_jobs.statistics.spark.cells import count_keys
+    from spark_jobs.statistics.spark.cells import sums_by_key
 
-    sizes = [CELL_COUNTERS[type(statistic)].size(statistic) for statistic in named]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    names = list(named.values())
-    if len(names) == 1:
-        keys, counts = count_keys(rows, names[0], distinct=sizes[0])
-    else:
-        # explode each row into its cells; the cells of all statistics are numbered consecutively
-        type_name = "int" if starts[-1] <= _MAX_INT else "bigint"
-        moved = [
-            sf.col(name).cast(type_name) + sf.lit(int(start)).cast(type_name)
-            for name, start in zip(names, starts[:-1], strict=True)
-        ]
-        cells = rows.select(sf.explode(sf.array(*moved)).alias(_KEY))
-        keys, counts = count_keys(cells, _KEY, distinct=int(starts[-1]))
-    statistics = {}
-    for statistic, start, end in zip(named, starts[:-1], starts[1:], strict=True):
+    starts = np.concatenate([[0], np.cumsum([_summation(statistic).size(statistic) for statistic in named])])
+    spans = dict(zip(named, zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True), strict=True))
+    summed = {statistic: name for statistic, name in named.items() if type(statistic) in ROW_SUMMATIONS}
+    lines = rows.select(_line_keys(named, spans).alias(_KEY), *(sf.col(name) for name in summed.values()))
+    values = []
+    for statistic, name in summed.items():
+        start, end = spans[statistic]
+        place = sf.when((sf.col(_KEY) >= start) & (sf.col(_KEY) < end), sf.col(_KEY) - start)
+        values.append(ROW_SUMMATIONS[type(statistic)].line(statistic, sf.col(name), place).alias(f"line_{name}"))
+    aggregates = {
+        statistic: ROW_SUMMATIONS[type(statistic)].aggregates(statistic, sf.col(name), sf.col(f"line_{name}"))
+        for statistic, name in summed.items()
+    }
+    cells = [sf.count(sf.lit(1))] if len(summed) < len(named) else []
+    keys, sums = sums_by_key(
+        lines.select(_KEY, *(sf.col(name) for name in summed.values()), *values),
+        _KEY,
+        distinct=int(starts[-1]),
+        aggregates=[*cells, *(column for columns in aggregates.values() for column in columns)],
+    )
+    statistics, used = {}, len(cells)
+    for statistic, (start, end) in spans.items():
         own = (keys >= start) & (keys < end)
-        statistics[statistic] = CELL_COUNTERS[type(statistic)].build(statistic, keys[own] - start, counts[own])
+        if statistic in summed:
+            of_statistic = [values[own] for values in sums[used : used + len(aggregates[statistic])]]
+            used += len(of_statistic)
+            built = ROW_SUMMATIONS[type(statistic)].build(statistic, keys[own] - start, of_statistic)
+        else:
+            built = CELL_COUNTERS[type(statistic)].build(statistic, keys[own] - start, sums[0][own])
+        statistics[statistic] = built
     return statistics
+
+
+def _line_keys(named: Mapping[Statistic, str], spans: Mapping[Statistic, tuple[int, int]]) -> Column:
+    """The keys of a row's lines, exploded into a row each; the only key as it is."""
+    from pyspark.sql import functions as sf
+
+    places = {
+        statistic: ROW_SUMMATIONS[type(statistic)].places(statistic, sf.col(name))
+        if type(statistic) in ROW_SUMMATIONS
+        else [sf.col(name)]
+        for statistic, name in named.items()
+    }
+    (*_, (_, total)) = spans.values()
+    type_name = "int" if total <= _MAX_INT else "bigint"
+    moved = [
+        place.cast(type_name) + sf.lit(spans[statistic][0]).cast(type_name)
+        for statistic, of_statistic in places.items()
+        for place in of_statistic
+    ]
+    return sf.explode(sf.array(*moved)) if len(moved) > 1 else moved[0]
+
+
+def _summation(statistic: Statistic) -> CellCounter | RowSummation:
+    return CELL_COUNTERS.get(type(statistic)) or ROW_SUMMATIONS[type(statistic)]
 
 
 def _key_names(request: ReleaseRequest) -> list[str]:

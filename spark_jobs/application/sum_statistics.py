@@ -1,4 +1,8 @@
-"""Statistics that are sums over rows, with Spark: each row is a short vector of whole numbers, or a packed key."""
+"""Statistics that are sums over rows, with Spark: each row is a short vector of whole numbers, or a packed key.
+
+A row has a few lines, each at a place of the statistic: its group, or a term of its vector. The sums of all lines of a
+place are one row of the result, so that the lines of several statistics, and their cells, can be added up in one pass.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +32,44 @@ class RowSummation(Protocol):
         """A column that holds each row's vector, or its packed key; null for a row that does not count."""
         ...
 
-    def sums(self, statistic: Any, rows: DataFrame, key: str) -> Any:
-        """The statistic of the rows whose vectors are in the column ``key``.
+    def size(self, statistic: Any) -> int:
+        """The number of places."""
+        ...
 
-        In one pass; ``LabelledRows`` makes a pass later, for each of its sums, while the session is open.
-        """
+    def places(self, statistic: Any, key: Column) -> list[Column]:
+        """The places of a row's lines, from 0 to ``size - 1``; null for a line that does not count."""
+        ...
+
+    def line(self, statistic: Any, key: Column, place: Column) -> Column:
+        """What the line of a row at a place is summed from, besides ``key``; null if ``place`` is null."""
+        ...
+
+    def aggregates(self, statistic: Any, key: Column, line: Column) -> list[Column]:
+        """Counts and sums over lines, of bigint columns; lines that are null change none of them."""
+        ...
+
+    def build(self, statistic: Any, places: Int64Array, sums: list[Int64Array]) -> Any:
+        """The statistic with these sums at these places, and 0 at others."""
         ...
 
 
-class _Products:
+class RowPasses(Protocol):
+    """Sums one type of statistic at coefficients that are known later, in a pass of its own for each."""
+
+    def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        """As in ``RowSummation``."""
+        ...
+
+    def key(self, statistic: Any, *inputs: Column) -> Column:
+        """As in ``RowSummation``."""
+        ...
+
+    def later(self, statistic: Any, rows: DataFrame, key: str) -> Any:
+        """The statistic of the rows whose vectors are in the column ``key``, read while the session is open."""
+        ...
+
+
+class _Vectors:
     def inputs(
         self, statistic: CrossProductCells | LabelledRowCells, scored: DataFrame, request: ReleaseRequest
     ) -> tuple[Column, ...]:
@@ -70,14 +103,34 @@ class _Products:
         terms.append(number(outcome, statistic.outcome) if isinstance(statistic, CrossProductCells) else sign(outcome))
         return row_of(terms)
 
-    def sums(self, statistic: Any, rows: DataFrame, key: str) -> Any:
-        from spark_jobs.statistics.spark.cross_products import sums_of_rows
 
-        return CrossProducts(design=statistic, products=sums_of_rows(rows, key, statistic))
+class _Products(_Vectors):
+    def size(self, statistic: CrossProductCells) -> int:
+        return statistic.terms
+
+    def places(self, statistic: CrossProductCells, key: Column) -> list[Column]:
+        from pyspark.sql import functions as sf
+
+        return [sf.when(key.isNotNull(), sf.lit(place)) for place in range(statistic.terms)]
+
+    def line(self, statistic: CrossProductCells, key: Column, place: Column) -> Column:
+        from pyspark.sql import functions as sf
+
+        return sf.get(key, place.cast("int"))
+
+    def aggregates(self, statistic: CrossProductCells, key: Column, line: Column) -> list[Column]:
+        from spark_jobs.statistics.spark.cross_products import products_of_line
+
+        return products_of_line(line, key, statistic.terms)
+
+    def build(self, statistic: CrossProductCells, places: Int64Array, sums: list[Int64Array]) -> CrossProducts:
+        from spark_jobs.statistics.spark.cross_products import matrix_of_sums
+
+        return CrossProducts(design=statistic, products=matrix_of_sums(places, sums))
 
 
-class _LabelledRows(_Products):
-    def sums(self, statistic: LabelledRowCells, rows: DataFrame, key: str) -> LabelledRows:
+class _LabelledRows(_Vectors):
+    def later(self, statistic: LabelledRowCells, rows: DataFrame, key: str) -> LabelledRows:
         from spark_jobs.statistics.spark.labelled_rows import newton_sums
 
         def sums_at(position: Int64Array) -> NewtonSums:
@@ -90,16 +143,35 @@ class _LabelledRows(_Products):
 
 
 class _PointSums(PointInputs):
-    def sums(self, statistic: PointSums, rows: DataFrame, key: str) -> Moments:
-        from spark_jobs.statistics.spark.points import sums_of_keys
+    def size(self, statistic: PointSums) -> int:
+        return statistic.lines
+
+    def places(self, statistic: PointSums, key: Column) -> list[Column]:
+        from spark_jobs.statistics.spark.points import group_of
+
+        return [group_of(key, point_grid(statistic))]
+
+    def line(self, statistic: PointSums, key: Column, place: Column) -> Column:
+        from pyspark.sql import functions as sf
+
+        return sf.when(place.isNotNull(), key % point_grid(statistic).stride)
+
+    def aggregates(self, statistic: PointSums, key: Column, line: Column) -> list[Column]:
+        from spark_jobs.statistics.spark.points import group_sums
+
+        return group_sums(line, point_grid(statistic))
+
+    def build(self, statistic: PointSums, places: Int64Array, sums: list[Int64Array]) -> Moments:
+        from spark_jobs.statistics.spark.points import by_group
 
         grid = point_grid(statistic)
-        return Moments(**sums_of_keys(rows, key, grid), grid=grid)
+        return Moments(**by_group(places, sums, grid), grid=grid)
 
 
 ROW_SUMMATIONS: Mapping[type[Statistic], RowSummation] = {
     CrossProductCells: _Products(),
-    LabelledRowCells: _LabelledRows(),
     PointSums: _PointSums(),
 }
-"""The summation of each type of statistic that is not counted in cells."""
+"""The summation of each type of statistic that is summed in the one pass."""
+ROW_PASSES: Mapping[type[Statistic], RowPasses] = {LabelledRowCells: _LabelledRows()}
+"""That of each type of statistic whose passes depend on released coefficients."""

@@ -12,6 +12,7 @@ import pytest
 from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import (
+    CrossProductCells,
     LinearRegressionOptions,
     Options,
     PointCells,
@@ -22,8 +23,10 @@ from spark_jobs.contract.options import (
     ValueCells,
 )
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.statistics import Moments, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import CrossProducts, Moments, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
 from tests.application.test_draw import request
+from tests.support.scans import executed_scans
+from tests.support.spark import settings as spark_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
@@ -37,6 +40,7 @@ LINES = LinearRegressionOptions(
 )
 POINTS = LINES.model_copy(update={"method": "dp_grad_descent"})
 """Lines that need single points; ``LINES`` are made from sums."""
+FIT = {"kind": "linear_fit", "features": {"age": [0, 2]}, "outcome": "wage", "outcome_bounds": [-1, 8]}
 NASTY = [0.0, -0.0, 0.25, 1.0, 2.0, -3.5, 7.999, 1e300, -1e300, math.inf, -math.inf, math.nan, None, 5e-324]
 
 
@@ -104,23 +108,64 @@ def expected() -> dict[Any, Any]:
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_everything_is_counted_in_one_pass_as_from_arrays(
-    table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, ansi: str
-) -> None:
+def test_everything_is_counted_in_one_pass_as_from_arrays(table: tuple[Any, Path], ansi: str) -> None:
     """Three thousand groups of a million cells each: keys beyond 32 bits beside keys within."""
-    from spark_jobs.statistics.spark import cells
-
-    passes = []
-    once = cells.count_keys
-    monkeypatch.setattr(cells, "count_keys", lambda *given, **named: passes.append(1) or once(*given, **named))
     table[0].conf.set("spark.sql.ansi.enabled", ansi)
     try:
-        made = counted(table, "roc_curve", RESIDUALS, POINTS, ECDF)
+        with executed_scans(table[0]) as scans:
+            made = counted(table, "roc_curve", RESIDUALS, POINTS, ECDF)
     finally:
         table[0].conf.unset("spark.sql.ansi.enabled")
     cells = {kind: value for kind, value in expected().items() if kind is not PointSums}
     assert {type(statistic): value for statistic, value in made.items()} == cells
-    assert len(passes) == 1
+    assert len(scans) == 1
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("diagnostics", [("roc_curve", LINES, FIT, RESIDUALS), (FIT, LINES), (FIT,), (LINES,)], ids=len)
+def test_sums_and_cells_are_added_up_in_one_scan_of_the_table(
+    table: tuple[Any, Path], diagnostics: tuple[Any, ...], ansi: str
+) -> None:
+    with spark_settings(table[0], {"spark.sql.ansi.enabled": ansi}), executed_scans(table[0]) as scans:
+        made = counted(table, *diagnostics)
+    assert len(scans) == 1
+    by_type = {type(statistic): value for statistic, value in made.items()}
+    products = by_type.pop(CrossProductCells, None)
+    assert by_type == {kind: value for kind, value in expected().items() if kind in by_type}
+    assert len(by_type) + (products is not None) == len(diagnostics)
+    if products is not None:
+        columns = {"age": column("age")}
+        assert products == CrossProducts.from_arrays(columns, column("wage"), design=products.design)
+        assert products.products[0, 0] > 0
+
+
+def test_a_statistic_that_reads_the_rows_once_more_is_seen_in_the_scans(table: tuple[Any, Path]) -> None:
+    with executed_scans(table[0]) as scans:
+        counted(table, LINES, label=None, model=None)
+        counted(table, RESIDUALS, label=None)
+    assert len(scans) == 2
+
+
+@pytest.mark.parametrize("shape", [lambda rows: rows.coalesce(1), lambda rows: rows.repartition(7)], ids=["1", "7"])
+def test_neither_layout_nor_slices_change_a_bit(
+    table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, shape: Any
+) -> None:
+    """Collected in slices of 4 KiB, the result is kept by Spark meanwhile, and the rows are read once."""
+    from spark_jobs.statistics.spark import cells
+
+    asked = asked_of(table, "roc_curve", LINES, FIT, RESIDUALS, ECDF)
+    whole = count(prepare(table[0], asked), asked)
+    monkeypatch.setattr(cells, "SLICE_BYTES", 2**12)
+    read = table[0].sparkContext.accumulator(0)
+
+    def seen(batches: Any) -> Any:
+        for batch in batches:
+            read.add(batch.num_rows)
+            yield batch
+
+    rows_of = shape(prepare(table[0], asked))
+    assert count(rows_of.mapInArrow(seen, rows_of.schema), asked) == whole
+    assert read.value == len(rows())
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
@@ -142,7 +187,8 @@ def test_sums_by_group_are_those_of_the_points_and_one_row_a_group_is_collected(
     assert made == Moments.from_arrays(
         column("age"), column("wage"), groups=column("tract"), keys=TRACTS, lower=(0, -1), upper=(2, 8), cells=16384
     )
-    assert [answer.num_rows for answer in collected] == [7]
+    # seven groups have rows; so have those that are not listed, together
+    assert [answer.num_rows for answer in collected] == [8]
 
 
 @pytest.mark.parametrize("diagnostic", [RESIDUALS, POINTS, LINES], ids=["residual_plot", "points", "sums"])

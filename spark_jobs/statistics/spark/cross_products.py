@@ -12,6 +12,7 @@ from pyspark.sql.types import BooleanType
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options.fits import Bounded, CrossProductCells
 from spark_jobs.statistics.lattice import LATTICE, Design
+from spark_jobs.statistics.spark.cells import sums_by_key
 from spark_jobs.statistics.spark.columns import level_column, numeric_column
 
 _ROW, _PLACE, _VALUE = "row", "place", "value"
@@ -69,14 +70,21 @@ def sums_of_rows(df: DataFrame, row: str, design: Design) -> Int64Array:
     Every row is exploded into one line for each of its terms, by which the whole row is multiplied. For each term, as
     many sums as there are terms are aggregated in every partition before the shuffle.
     """
-    size = design.terms
     lines = df.where(sf.col(row).isNotNull()).select(sf.posexplode(row).alias(_PLACE, _VALUE), row)
-    product = [sf.sum(sf.col(_VALUE).cast("bigint") * sf.get(row, sf.lit(place))) for place in range(size)]
-    table = lines.groupBy(_PLACE).agg(*(column.alias(f"sum_{place}") for place, column in enumerate(product))).toArrow()
-    products = np.zeros((size, size), dtype=np.int64)
-    places = table.column(_PLACE).to_numpy()
-    for place in range(size):
-        products[places, place] = table.column(f"sum_{place}").to_numpy()
+    products = products_of_line(sf.col(_VALUE), sf.col(row), design.terms)
+    return matrix_of_sums(*sums_by_key(lines, _PLACE, distinct=design.terms, aggregates=products))
+
+
+def products_of_line(value: Column, row: Column, terms: int) -> list[Column]:
+    """The sums of products of one entry of a row with each entry; null for no row."""
+    return [sf.sum(value.cast("bigint") * sf.get(row, sf.lit(place))) for place in range(terms)]
+
+
+def matrix_of_sums(places: Int64Array, sums: Sequence[Int64Array]) -> Int64Array:
+    """The matrix whose rows at ``places`` are the sums of ``products_of_line``; 0 elsewhere."""
+    products = np.zeros((len(sums), len(sums)), dtype=np.int64)
+    for column, values in enumerate(sums):
+        products[places, column] = values
     return products
 
 

@@ -9,6 +9,8 @@ from pyspark.sql import functions as sf
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options.fits import COEFFICIENT_STEPS, ROUNDING
 from spark_jobs.statistics.lattice import LATTICE
+from spark_jobs.statistics.spark.cells import sums_by_key
+from spark_jobs.statistics.spark.cross_products import matrix_of_sums
 
 _PREDICTOR, _ERROR, _WEIGHT, _PLACE, _VALUE = "predictor", "error", "weight", "place", "value"
 
@@ -31,15 +33,12 @@ def newton_sums(df: DataFrame, row: str, position: Int64Array) -> dict[str, Int6
     rows = rows.select(row, error.alias(_ERROR), (up * down).alias(_WEIGHT))
     lines = rows.select(sf.posexplode(sf.slice(row, 1, size)).alias(_PLACE, _VALUE), row, _ERROR, _WEIGHT)
     weighted = _rounded(sf.col(_WEIGHT) * sf.col(_VALUE))
-    sums = [sf.sum(_rounded(sf.col(_ERROR) * sf.col(_VALUE))).alias("gradient")]
-    sums += [sf.sum(weighted * sf.get(row, sf.lit(place))).alias(f"sum_{place}") for place in range(size)]
-    table = lines.groupBy(_PLACE).agg(*sums).toArrow()
-    gradient, hessian = np.zeros(size, dtype=np.int64), np.zeros((size, size), dtype=np.int64)
-    places = table.column(_PLACE).to_numpy()
-    gradient[places] = table.column("gradient").to_numpy()
-    for place in range(size):
-        hessian[places, place] = table.column(f"sum_{place}").to_numpy()
-    return {"gradient": gradient, "hessian": hessian}
+    sums = [sf.sum(_rounded(sf.col(_ERROR) * sf.col(_VALUE)))]
+    sums += [sf.sum(weighted * sf.get(row, sf.lit(place))) for place in range(size)]
+    places, (of_error, *of_weight) = sums_by_key(lines, _PLACE, distinct=size, aggregates=sums)
+    gradient = np.zeros(size, dtype=np.int64)
+    gradient[places] = of_error
+    return {"gradient": gradient, "hessian": matrix_of_sums(places, of_weight)}
 
 
 def _rounded(value: Column) -> Column:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -9,12 +11,12 @@ from pyspark.sql import functions as sf
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.point_grid import PointGrid
-from spark_jobs.statistics.spark.cells import KeyCounts, count_keys, settings
+from spark_jobs.statistics.spark.cells import KeyCounts, count_keys, sums_by_key
 from spark_jobs.statistics.spark.columns import key_column, listed_place, numeric_column
-from spark_jobs.statistics.spark.settings import counting_settings
 from spark_jobs.statistics.spark.values import value_key
 
-_X, _Y, _GROUP, _KEY, _UNUSABLE = "x", "y", "group", "key", "unusable"
+_X, _Y, _GROUP, _KEY = "x", "y", "group", "key"
+_SUMS = ("n", "x", "y", "xx", "xy", "unusable")
 
 
 def group_place(group: Column | None, grid: PointGrid) -> Column:
@@ -62,35 +64,32 @@ def sums_of_keys(df: DataFrame, key: str, grid: PointGrid) -> dict[str, Int64Arr
 
     Spark first aggregates within every partition. One row for each group is collected, for any number of cells.
     """
-    packed = sf.col(key)
-    cell = packed % grid.stride
+    rows = df.select(group_of(sf.col(key), grid).alias(_GROUP), (sf.col(key) % grid.stride).alias(_KEY))
+    places, sums = sums_by_key(rows, _GROUP, distinct=grid.groups, aggregates=group_sums(sf.col(_KEY), grid))
+    return by_group(places, sums, grid)
+
+
+def group_of(key: Column, grid: PointGrid) -> Column:
+    """The index of a row's group, from its packed key (``point_key``); a bigint."""
     # whole quotients below 2^53, which doubles represent exactly
-    rows = df.where(packed.isNotNull()).select(
-        ((packed - cell) / grid.stride).cast("bigint").alias(_GROUP), cell.alias(_KEY)
-    )
-    y = sf.col(_KEY) % grid.cells
-    x = ((sf.col(_KEY) - y) / grid.cells).cast("bigint")
-    points = rows.select(
-        _GROUP,
-        (sf.col(_KEY) < grid.stride - 1).cast("bigint").alias("n"),
-        *(sf.when(sf.col(_KEY) < grid.stride - 1, 2 * axis + 1).alias(name) for axis, name in ((x, _X), (y, _Y))),
-    )
-    terms = {
-        "n": sf.col("n"),
-        "x": sf.col(_X),
-        "y": sf.col(_Y),
-        "xx": sf.col(_X) * sf.col(_X),
-        "xy": sf.col(_X) * sf.col(_Y),
-        _UNUSABLE: 1 - sf.col("n"),
-    }
-    with settings(df.sparkSession, counting_settings(grid.groups)):
-        sums_by_group = points.groupBy(_GROUP).agg(*(sf.sum(term).alias(f"sum_{name}") for name, term in terms.items()))
-        table = sums_by_group.toArrow()
-    places = table.column(_GROUP).to_numpy()
-    sums = {name: np.zeros(grid.groups, dtype=np.int64) for name in terms}
-    for name, of_groups in sums.items():
-        of_groups[places] = table.column(f"sum_{name}").fill_null(0).to_numpy()
-    return sums
+    return ((key - key % grid.stride) / grid.stride).cast("bigint")
+
+
+def group_sums(cell: Column, grid: PointGrid) -> list[Column]:
+    """The aggregates of ``by_group``, from the column of rows' keys within their groups; null for no row."""
+    point = sf.when(cell < grid.stride - 1, cell)
+    y = 2 * (point % grid.cells) + 1
+    x = 2 * ((point - point % grid.cells) / grid.cells).cast("bigint") + 1
+    return [sf.count(cell), sf.count(point), *(sf.sum(term) for term in (x, y, x * x, x * y))]
+
+
+def by_group(places: Int64Array, sums: Sequence[Int64Array], grid: PointGrid) -> dict[str, Int64Array]:
+    """The sums of ``Moments``, by name, from those of ``group_sums`` for the groups at ``places``."""
+    rows, n, *terms = sums
+    of_groups = {name: np.zeros(grid.groups, dtype=np.int64) for name in _SUMS}
+    for name, values in zip(_SUMS, (n, *terms, rows - n), strict=True):
+        of_groups[name][places] = values
+    return of_groups
 
 
 def _keys(df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid) -> DataFrame:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+WORD = 8
+"""Bytes of a key, a count or a sum."""
+SLICE_BYTES = 2**25
+"""Bytes of keys, counts and sums that the driver collects at a time."""
 SESSION_SETTINGS: MappingProxyType[str, str] = MappingProxyType(
     {
         # Enough for the counts of 2 x 2^20 cells many times over; in local mode the executors share it.
         "spark.driver.memory": "2g",
-        # A request may have 2^26 counts of 16 bytes (``contract.options.base.MAX_KEYS``): with Spark's default of 1g a
-        # release would fail after it was paid for.
-        "spark.driver.maxResultSize": "2g",
+        # Twice a slice, for what Arrow adds to it, and what a saved pipeline's metadata may have.
+        "spark.driver.maxResultSize": str(2 * SLICE_BYTES + 2**26),
         # Otherwise, for up to 200 reducers, Spark writes one file of a few rows per reducer and task.
         "spark.shuffle.sort.bypassMergeThreshold": "1",
     }
@@ -18,18 +21,20 @@ SESSION_SETTINGS: MappingProxyType[str, str] = MappingProxyType(
 """Settings with which the application starts its session, as they cannot be set later; they affect only speed."""
 
 _MAX_BITS = 22
-"""Limits the hash table of a task to some 100 MB; keys that do not fit use Spark's general one."""
+_MAX_TABLE = 2**26
+"""Bytes. Both limit the hash table of a task; keys that do not fit use Spark's general one."""
 
 
-def counting_settings(distinct: int) -> dict[str, str]:
-    """The settings for a query that counts ``distinct`` keys."""
+def counting_settings(distinct: int, aggregates: int = 1) -> dict[str, str]:
+    """The settings for a query that makes so many counts and sums of each of ``distinct`` keys."""
+    most = min(_MAX_BITS, (_MAX_TABLE // (WORD * (1 + aggregates))).bit_length() - 1)
     return {
         "spark.sql.codegen.wholeStage": "true",
         # The hash table that Spark generates for a query has 2^16 slots by default, fewer than 2 x 65,536 cells need;
         # the
         # other keys use a general table that is several times slower.
         "spark.sql.codegen.aggregate.map.twolevel.enabled": "true",
-        "spark.sql.codegen.aggregate.fastHashMap.capacityBit": str(max(16, min(_MAX_BITS, distinct.bit_length()))),
+        "spark.sql.codegen.aggregate.fastHashMap.capacityBit": str(max(16, min(most, distinct.bit_length()))),
         # Keys and counts in columns of 4 and 8 bytes stay in the processor's cache; rows of 40 bytes each do not.
         "spark.sql.codegen.aggregate.map.vectorized.enable": "true",
         # One loop over the rows instead of a call per row and operator, which Java does not inline. A loop that is too
