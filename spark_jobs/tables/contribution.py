@@ -39,6 +39,9 @@ def bound_contributions(
     result does not depend on the partitioning or the order of the table, and all rows of a unit that are not spare have
     the same probability of being kept. Rows with a null unit are dropped.
 
+    Rows are shuffled once, by unit, and those that are equal are counted. For a single row of each unit nothing is
+    sorted, and no more than the distinct pairs of unit and keys can be spilled; for more rows, these pairs are sorted.
+
     Args:
         frame: rows with the unit's column and the key columns.
         unit: the privacy unit.
@@ -56,14 +59,29 @@ def bound_contributions(
     used = [_one_zero(sf.col(quoted(key)), frame.schema[key].dataType == DoubleType()).alias(key) for key in keys]
     owned = frame.select(_one_zero(owner.column, owner.kind is Kind.NUMBER).alias(_UNIT), *used)
     owned = owned.where(sf.col(_UNIT).isNotNull()).repartition(_UNIT)
-    numbered = _numbered(owned.groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT)), names)
+    counted = owned.groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT))
     # the salt is a row of a table, because a constant would be visible in the plan
-    salted = numbered.crossJoin(sf.broadcast(_salt_table(frame.sparkSession, salt)))
-    ordered = salted.withColumn(_RANK, _priority(names)).drop(_SALT)
+    secret = sf.broadcast(_salt_table(frame.sparkSession, salt))
     last = sf.lit(False) if spare is None else sf.coalesce(spare, sf.lit(False))
+    if unit.max_rows == 1:
+        return _first_rows(counted.crossJoin(secret), names, last)
+    ordered = _numbered(counted, names).crossJoin(secret).withColumn(_RANK, _priority(names)).drop(_SALT)
     order = Window.partitionBy(_UNIT).orderBy(last, _RANK, *names, _COPY)
     kept = ordered.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= unit.max_rows)
     return kept.select(*names)
+
+
+def _first_rows(counted: DataFrame, names: Sequence[str], last: Column) -> DataFrame:
+    """One row of each unit, from its distinct rows and how often each occurs.
+
+    The least of ``count`` exponential numbers is one such number divided by ``count``, so that rows which are equal
+    need not be numbered. Numbers of 53 bits of a hash decide, and two of them are equal so rarely that ties are not
+    broken.
+    """
+    uniform = (sf.shiftrightunsigned(sf.xxhash64(_SALT, _UNIT, *names), 11).cast("double") + 0.5) / float(2**53)
+    waiting = -sf.ln(uniform) / sf.col(_COUNT)  # below 38
+    ranked = counted.withColumn(_RANK, waiting + sf.when(last, 100.0).otherwise(0.0)).drop(_SALT, _COUNT)
+    return ranked.groupBy(_UNIT).agg(*(sf.min_by(name, _RANK).alias(name.strip("`")) for name in names)).select(*names)
 
 
 def _numbered(groups: DataFrame, names: Sequence[str]) -> DataFrame:
