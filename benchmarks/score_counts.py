@@ -11,9 +11,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,15 +44,15 @@ class Memory:
     jvm: float
 
 
-def open_session(master: str) -> SparkSession:
-    """A session with the application's own settings for counting."""
+def open_session(master: str, changes: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """A session with the application's own settings for counting, and changes to them."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["JAVA_HOME"] = str(java_home())
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("benchmark")
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-    for name, value in {**SESSION_SETTINGS, **quiet, "spark.driver.host": "127.0.0.1"}.items():
+    for name, value in {**SESSION_SETTINGS, **quiet, **changes, "spark.driver.host": "127.0.0.1"}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -145,13 +146,14 @@ def remember(spark: SparkSession, tables: dict[int, DataFrame]) -> dict[int, Mem
         Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
         counts = count(table)
         _jvm(spark).java.lang.System.gc()
-        memory[rows] = Memory(python=_peak_resident(), jvm=heap.getHeapMemoryUsage().getUsed() / 2**20)
+        memory[rows] = Memory(python=peak_resident(), jvm=heap.getHeapMemoryUsage().getUsed() / 2**20)
         progress(f"{rows:,} rows: {memory[rows]}, holding {counts!r}")
     return memory
 
 
-def _peak_resident() -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
+def peak_resident(pid: int | str = "self") -> float:
+    """The peak resident memory of a process, in MiB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 

@@ -23,6 +23,7 @@ from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import noisy_moments, noisy_moments_zcdp
 from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept
 from spark_jobs.mechanisms.regression.noisy_stats import noisy_stats, noisy_stats_zcdp
+from spark_jobs.mechanisms.regression.row_selection import MAX_ROWS, kept_counts
 from spark_jobs.mechanisms.regression.sums import GroupSums
 from spark_jobs.mechanisms.regression.theil_sen import Median, theil_sen
 from spark_jobs.mechanisms.zcdp import rho_within
@@ -161,8 +162,8 @@ class _NoisyGroups:
         places = places if places[0] < places[1] else PLACES
         cells, heights = assured.cells, np.empty((groups.size, 2))
         for row, group in enumerate(groups.tolist()):
-            x, y = assured.points(group)
-            missing = np.full(int(assured.unusable[group]), cells)
+            x, y, without = self._rows(assured, group)
+            missing = np.full(without, cells)
             rows = x.size + missing.size
             heights[row] = theil_sen(
                 np.concatenate([x, missing]),
@@ -178,6 +179,15 @@ class _NoisyGroups:
                 matchings=self.options.matchings or (None if rows <= ALL_PAIRS else FEW_PAIRS),
             )
         return NoisyHeights(places=places, heights=heights, rows=self.moments.n[groups].astype(np.float64))
+
+    def _rows(self, points: PointCounts, group: int) -> tuple[Int64Array, Int64Array, int]:
+        """The points of a group, one for each row, and its rows without a point: together at most ``MAX_ROWS``."""
+        start, end = np.searchsorted(points.group, [group, group + 1])
+        x, y = points.x_cell[start:end], points.y_cell[start:end]
+        cells = np.append(x * points.cells + y, points.cells**2)
+        counts = np.append(points.count[start:end], points.unusable[group])
+        *kept, without = kept_counts(cells, counts, salt=self.noise.words(1)[0], most=MAX_ROWS)
+        return np.repeat(2 * x + 1, kept), np.repeat(2 * y + 1, kept), int(without)
 
     def _descended(self, method: str) -> NoisyLines:
         points = self.points

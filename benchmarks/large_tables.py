@@ -1,0 +1,276 @@
+"""Releases of large tables by a small driver: ``python -m benchmarks.large_tables [--rows N] [--groups N] [--quick]``.
+
+1. A whole release of a line for each of 100,000 groups, from ``spark-submit`` with a driver of 1 GiB, on tables of 10%,
+   50% and 100% of the rows: its times, and the peak resident memory of Java and of Python.
+2. A ROC curve whose unit is a person with one row of the table, against the same without units. A tenth as many
+   persons as rows, of whom one has a tenth of the rows.
+3. Counts of 131,072 cells from 1,000 partitions that have all of them, merged under 1 GiB.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish, scratch_folder
+from benchmarks.score_counts import jvm_clock, open_session, peak_resident
+from spark_jobs.application.count_statistics import count, prepare
+from spark_jobs.application.java import java_home
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.store.layout import SALT_VARIABLE
+from spark_jobs.submit import launch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MASTER, MEMORY = "local[2]", "1g"
+PARTITIONS, CELLS = 1000, 131_072
+MAX_PYTHON, MAX_RATIO = 512.0, 4.0
+PARTS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A release: seconds of counting and of the whole run, and the peak resident MiB of its processes."""
+
+    counting: float
+    whole: float
+    java: float
+    python: float
+
+
+def write_table(folder: Path, rows: int, groups: int) -> None:
+    """Ten parts of equal size; any number of them, in one folder, are a table of as many tenths."""
+    from pyspark.sql import functions as sf
+
+    spark = open_session(MASTER)
+    for part in range(PARTS):
+        place = sf.col("id") * PARTS + part
+        x = sf.rand(2 * part).cast("float")
+        person = sf.when(sf.col("id") % 10 == 0, 0).otherwise(sf.pmod(sf.xxhash64(place), sf.lit(rows // 10)))
+        spark.range(rows // PARTS).select(
+            sf.pmod(sf.xxhash64(place, sf.lit("group")), sf.lit(groups)).cast("int").alias("site"),
+            x.alias("x"),
+            (x / 2 + sf.rand(2 * part + 1) / 2).cast("float").alias("y"),
+            (sf.pmod(sf.xxhash64(place, sf.lit("label")), sf.lit(2))).cast("int").alias("label"),
+            person.cast("int").alias("person"),
+        ).write.parquet(str(folder / f"part-{part}"))
+        progress(f"wrote {part + 1} of {PARTS} parts of {rows // PARTS:,} rows")
+    spark.stop()
+
+
+def tenths(folder: Path, parts: int) -> Path:
+    """The folder of a table of so many parts, by links."""
+    table = folder / f"tenths-{parts}" / "v1"
+    table.mkdir(parents=True)
+    for part in range(parts):
+        for file in (folder / f"part-{part}").glob("*.parquet"):
+            os.link(file, table / f"{part}-{file.name}")
+    return table.parent
+
+
+def lines_request(table: Path, groups: int) -> dict[str, Any]:
+    """The request of a line for each group."""
+    lines = {"kind": "linear_regression", "x": "x", "y": "y", "x_bounds": [0, 1], "y_bounds": [0, 1]}
+    return {
+        "table": {"path": str(table), "snapshot": {"path_version": "v1"}},
+        "diagnostics": [{**lines, "group_by": "site", "groups": list(range(groups))}],
+        "budget": {"epsilon": "1"},
+    }
+
+
+def release(request: dict[str, Any], folder: Path) -> Run:
+    """Run the application under ``spark-submit``, and look at its processes five times a second."""
+    document = folder / "request.json"
+    document.write_text(json.dumps(request))
+    command = [str(Path(sys.executable).parent / "spark-submit"), f"--master={MASTER}", f"--driver-memory={MEMORY}"]
+    command += [str(Path(launch.__file__)), str(document), f"--output={folder / 'release'}"]
+    environment = {**os.environ, "JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+    peaks, began, counted = {"java": 0.0, "python": 0.0}, time.perf_counter(), [0.0, 0.0]
+    said = folder / "stages"
+    with said.open("w") as stages, subprocess.Popen(command, env=environment, stderr=stages, stdout=stages) as process:
+        while process.poll() is None:
+            now, reached = time.perf_counter() - began, said.read_text()
+            counted = [seconds or now * (stage in reached) for seconds, stage in zip(counted, STAGES, strict=True)]
+            remember(process.pid, peaks)
+            time.sleep(0.2)
+    if process.returncode:
+        raise RuntimeError(said.read_text()[-2000:])
+    return Run(counting=counted[1] - counted[0], whole=time.perf_counter() - began, **peaks)
+
+
+STAGES = ("counting", "drawing")
+
+
+def remember(pid: int, peaks: dict[str, float]) -> None:
+    """Raise the peaks to what the processes of a run have used so far."""
+    try:
+        for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
+            name = "java" if "java" in process.name() else "python"
+            peaks[name] = max(peaks[name], peak_resident(process.pid))
+    except (psutil.Error, OSError, StopIteration):
+        return  # it has ended meanwhile
+
+
+def curve_request(table: Path, unit: dict[str, Any] | None) -> ReleaseRequest:
+    """The request of a ROC curve, with or without a unit."""
+    fields: dict[str, Any] = {
+        "table": {"path": str(table), "snapshot": {"path_version": "v1"}},
+        "label": "label",
+        "model": {"kind": "columns", "score": "x", "basis": "public"},
+        "diagnostics": "roc_curve",
+        "budget": {"epsilon": "1"},
+    }
+    return ReleaseRequest.parse({**fields, **({} if unit is None else {"unit": unit})})
+
+
+def units(spark: SparkSession, table: Path) -> tuple[dict[str, Timing], dict[str, int]]:
+    """Times of counting with and without units, and the bytes that each case has spilled to disk in one run."""
+    os.environ[SALT_VARIABLE] = "0" * 32
+    cases = {
+        "no unit": curve_request(table, None),
+        "one row a person": curve_request(table, {"column": "person", "max_rows": 1}),
+        "three rows a person": curve_request(table, {"column": "person", "max_rows": 3}),
+    }
+    runs = {name: (lambda request=request: count(prepare(spark, request), request)) for name, request in cases.items()}
+    spilled = {}
+    for name, run in runs.items():
+        before = spilled_bytes(spark)
+        run()
+        spilled[name] = spilled_bytes(spark) - before
+        progress(f"{name}: {spilled[name]:,} bytes spilled")
+    return alternate(runs, warmups=1, cpu_clock=jvm_clock(spark)), spilled
+
+
+def spilled_bytes(spark: SparkSession) -> int:
+    """The bytes that all stages so far have spilled to disk."""
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    doubles = spark.sparkContext._gateway.new_array(spark.sparkContext._jvm.double, 0)
+    stages = context.statusStore().stageList(None, False, False, doubles, None)
+    return sum(stages.apply(place).diskBytesSpilled() for place in range(stages.size()))
+
+
+def merged(spark: SparkSession, partitions: int) -> tuple[float, float]:
+    """Seconds of merging the counts of all cells from each partition, and Java's peak resident MiB."""
+    from spark_jobs.statistics.spark.cells import count_keys
+
+    rows = spark.range(0, partitions * CELLS, 1, partitions).selectExpr(f"cast(id % {CELLS} as int) as key")
+    began = time.perf_counter()
+    keys, counts = count_keys(rows, "key", distinct=CELLS)
+    took = time.perf_counter() - began
+    if keys.size != CELLS or set(counts.tolist()) != {partitions}:
+        raise RuntimeError("the merged counts are wrong")
+    return took, peak_resident(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+
+
+def targets(runs: dict[int, Run], timed: dict[str, Timing], merge_java: float) -> list[Target]:
+    """What was measured, against the targets."""
+    (low, first), *_, (high, last) = runs.items()
+    slope = (last.counting - first.counting) / (high - low)
+    ratio = timed["one row a person"].median / timed["no unit"].median
+    python = max(run.python for run in runs.values())
+    growth = last.python - first.python
+    return [
+        Target(what="a release of all rows", target=f"driver memory of {MEMORY}", outcome="released", met=True),
+        Target(
+            what="Python of that driver, at its peak",
+            target=f"at most {MAX_PYTHON:.0f} MiB",
+            outcome=f"{python:.0f} MiB; {growth:+.0f} MiB from {low:,} to {high:,} rows",
+            met=python <= MAX_PYTHON,
+        ),
+        Target(
+            what="counting of a billion rows, by the slope",
+            target="stated",
+            outcome=f"{last.counting + slope * (10**9 - high):.0f} s ({slope * 1e8:.1f} s for 100M rows)",
+            met=True,
+        ),
+        Target(
+            what="one row of each unit, against no unit",
+            target=f"at most {MAX_RATIO:g}x",
+            outcome=f"{ratio:.2f}x",
+            met=ratio <= MAX_RATIO,
+        ),
+        Target(
+            what=f"merge of {PARTITIONS:,} x {CELLS:,} cells, Java's peak",
+            target=f"heap of {MEMORY}",
+            outcome=f"{merge_java:.0f} MiB resident",
+            met=True,
+        ),
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print, and delete the data."""
+    parser = arguments(str(__doc__).splitlines()[0])
+    parser.add_argument("--rows", type=int, help="of the largest table (default: 100 million)")
+    parser.add_argument("--groups", type=int, help="lines of the release (default: 100,000)")
+    parser.add_argument("--unit-tenths", type=int, default=1, help="tenths of the rows for the units (default: 1)")
+    given = parser.parse_args(argv)
+    size = given.rows or (200_000 if given.quick else 100_000_000)
+    groups = given.groups or (1_000 if given.quick else 100_000)
+    with scratch_folder() as folder:
+        writer = multiprocessing.get_context("spawn").Process(target=write_table, args=(folder, size, groups))
+        writer.start()
+        writer.join()
+        if writer.exitcode:
+            raise RuntimeError(f"the table could not be written: exit code {writer.exitcode}")
+        runs = {}
+        for parts in (1, 5, PARTS):
+            table = tenths(folder, parts)
+            runs[size * parts // PARTS] = release(lines_request(table, groups), table)
+            progress(f"{size * parts // PARTS:,} rows: {runs[size * parts // PARTS]}")
+        spark = open_session(MASTER, {"spark.driver.memory": MEMORY})
+        seconds, merge_java = merged(spark, 10 if given.quick else PARTITIONS)
+        progress(f"merged in {seconds:.1f} s, Java {merge_java:.0f} MiB")
+        timed, spilled = units(spark, folder / f"tenths-{given.unit_tenths}")
+        spark.stop()
+    rows = [
+        [
+            f"{groups:,} lines of {size:,} rows",
+            f"{run.counting:.1f} s",
+            f"{run.whole:.1f} s",
+            f"{run.java:.0f} MiB",
+            f"{run.python:.0f} MiB",
+        ]
+        for size, run in runs.items()
+    ]
+    rows += [
+        [
+            f"{name}, {size * given.unit_tenths // PARTS:,} rows",
+            str(timing),
+            f"{spilled[name] / 2**20:.0f} MiB spilled",
+            "",
+            "",
+        ]
+        for name, timing in timed.items()
+    ]
+    rows.append([f"{PARTITIONS:,} x {CELLS:,} cells merged", f"{seconds:.1f} s", "", f"{merge_java:.0f} MiB", ""])
+    report = Report(
+        name="large_tables",
+        columns=("what", "counting", "all of the run", "Java's peak", "Python's peak"),
+        rows=rows,
+        targets=[] if given.quick else targets(runs, timed, merge_java),
+        figures={
+            "runs": {str(size): asdict(run) for size, run in runs.items()},
+            "units": {name: asdict(timing) for name, timing in timed.items()},
+            "spilled": spilled,
+            "merge": [seconds, merge_java],
+        },
+    )
+    return publish(report, given.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
