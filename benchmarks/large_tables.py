@@ -90,7 +90,7 @@ def lines_request(table: Path, groups: int) -> dict[str, Any]:
 
 
 def release(request: dict[str, Any], folder: Path) -> Run:
-    """Run the application under ``spark-submit``, and look at its processes five times a second."""
+    """Run the application under ``spark-submit``, and look at its processes twice a second."""
     document = folder / "request.json"
     document.write_text(json.dumps(request))
     command = [str(Path(sys.executable).parent / "spark-submit"), f"--master={MASTER}", f"--driver-memory={MEMORY}"]
@@ -101,10 +101,10 @@ def release(request: dict[str, Any], folder: Path) -> Run:
     said = folder / "stages"
     with said.open("w") as stages, subprocess.Popen(command, env=environment, stderr=stages, stdout=stages) as process:
         while process.poll() is None:
-            now, reached = time.perf_counter() - began, said.read_text()
+            now, reached = time.perf_counter() - began, set(said.read_text().splitlines())
             counted = [seconds or now * (stage in reached) for seconds, stage in zip(counted, STAGES, strict=True)]
             remember(process.pid, peaks)
-            time.sleep(0.2)
+            time.sleep(0.5)
     if process.returncode:
         raise RuntimeError(said.read_text()[-2000:])
     return Run(counting=counted[1] - counted[0], whole=time.perf_counter() - began, **peaks)

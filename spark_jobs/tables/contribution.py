@@ -40,7 +40,8 @@ def bound_contributions(
     the same probability of being kept. Rows with a null unit are dropped.
 
     Rows are shuffled once, by unit, and those that are equal are counted. For a single row of each unit nothing is
-    sorted, and no more than the distinct pairs of unit and keys can be spilled; for more rows, these pairs are sorted.
+    sorted, unless a key is a vector, and no more than the distinct pairs of unit and keys can be spilled; for more rows
+    these pairs are sorted.
 
     Args:
         frame: rows with the unit's column and the key columns.
@@ -64,24 +65,26 @@ def bound_contributions(
     secret = sf.broadcast(_salt_table(frame.sparkSession, salt))
     last = sf.lit(False) if spare is None else sf.coalesce(spare, sf.lit(False))
     if unit.max_rows == 1:
-        return _first_rows(counted.crossJoin(secret), names, last)
+        return _first_rows(counted.crossJoin(secret), keys, last)
     ordered = _numbered(counted, names).crossJoin(secret).withColumn(_RANK, _priority(names)).drop(_SALT)
     order = Window.partitionBy(_UNIT).orderBy(last, _RANK, *names, _COPY)
     kept = ordered.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= unit.max_rows)
     return kept.select(*names)
 
 
-def _first_rows(counted: DataFrame, names: Sequence[str], last: Column) -> DataFrame:
+def _first_rows(counted: DataFrame, keys: Sequence[str], last: Column) -> DataFrame:
     """One row of each unit, from its distinct rows and how often each occurs.
 
     The least of ``count`` exponential numbers is one such number divided by ``count``, so that rows which are equal
     need not be numbered. Numbers of 53 bits of a hash decide, and two of them are equal so rarely that ties are not
     broken.
     """
+    names = [quoted(key) for key in keys]
     uniform = (sf.shiftrightunsigned(sf.xxhash64(_SALT, _UNIT, *names), 11).cast("double") + 0.5) / float(2**53)
     waiting = -sf.ln(uniform) / sf.col(_COUNT)  # below 38
     ranked = counted.withColumn(_RANK, waiting + sf.when(last, 100.0).otherwise(0.0)).drop(_SALT, _COUNT)
-    return ranked.groupBy(_UNIT).agg(*(sf.min_by(name, _RANK).alias(name.strip("`")) for name in names)).select(*names)
+    firsts = (sf.min_by(name, _RANK).alias(key) for key, name in zip(keys, names, strict=True))
+    return ranked.groupBy(_UNIT).agg(*firsts).select(*names)
 
 
 def _numbered(groups: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -130,10 +130,10 @@ def test_a_unit_that_does_not_fit_the_schema_is_refused(spark: SparkSession, col
 def test_the_plan_has_one_exchange_of_rows_and_no_salt(spark: SparkSession, max_rows: int, sorts: bool) -> None:
     import hashlib
 
-    frame = spark.range(10).selectExpr("cast(id as string) as u", "int(id) as k", "id as `a.b`")
+    frame = spark.range(10).selectExpr("cast(id as string) as u", "int(id) as k", "id as `a.``b`")
     unit = PrivacyUnit(column="u", max_rows=max_rows)
-    bounded = bound_contributions(frame, unit=unit, keys=["k", "a.b"], salt=SALT)
-    assert bounded.columns == ["k", "a.b"]
+    bounded = bound_contributions(frame, unit=unit, keys=["k", "a.`b"], salt=SALT)
+    assert bounded.columns == ["k", "a.`b"]
     plan = bounded._jdf.queryExecution().toString()
     executed = bounded._jdf.queryExecution().executedPlan().toString()
     assert executed.count("Exchange hashpartitioning") == 1
