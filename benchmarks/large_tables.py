@@ -98,15 +98,18 @@ def release(request: dict[str, Any], folder: Path) -> Run:
     environment = {**os.environ, "JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable}
     environment["PYTHONPATH"] = str(Path(__file__).parents[1])
     peaks, began, counted = {"java": 0.0, "python": 0.0}, time.perf_counter(), [0.0, 0.0]
-    said = folder / "stages"
-    with said.open("w") as stages, subprocess.Popen(command, env=environment, stderr=stages, stdout=stages) as process:
+    output = folder / "stages"
+    with (
+        output.open("w") as stages,
+        subprocess.Popen(command, env=environment, stderr=stages, stdout=stages) as process,
+    ):
         while process.poll() is None:
-            now, reached = time.perf_counter() - began, set(said.read_text().splitlines())
+            now, reached = time.perf_counter() - began, set(output.read_text().splitlines())
             counted = [seconds or now * (stage in reached) for seconds, stage in zip(counted, STAGES, strict=True)]
             remember(process.pid, peaks)
             time.sleep(0.5)
     if process.returncode:
-        raise RuntimeError(said.read_text()[-2000:])
+        raise RuntimeError(output.read_text()[-2000:])
     return Run(counting=counted[1] - counted[0], whole=time.perf_counter() - began, **peaks)
 
 
