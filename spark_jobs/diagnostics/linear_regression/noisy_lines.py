@@ -186,7 +186,7 @@ class _NoisyGroups:
         x, y = points.x_cell[start:end], points.y_cell[start:end]
         cells = np.append(x * points.cells + y, points.cells**2)
         counts = np.append(points.count[start:end], points.unusable[group])
-        *kept, without = kept_counts(cells, counts, salt=self.noise.words(1)[0], most=MAX_ROWS)
+        *kept, without = kept_counts(cells, counts, salt=self.noise.words(1)[0], limit=MAX_ROWS)
         return np.repeat(2 * x + 1, kept), np.repeat(2 * y + 1, kept), int(without)
 
     def _descended(self, method: str) -> NoisyLines:

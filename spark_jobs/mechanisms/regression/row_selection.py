@@ -24,20 +24,20 @@ _AT_ONCE = 2**20
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
-def kept_counts(cells: Int64Array, counts: Int64Array, *, salt: np.uint64, most: int = MAX_ROWS) -> Int64Array:
-    """How many rows of each cell are among the first ``most`` rows; private, like the arguments.
+def kept_counts(cells: Int64Array, counts: Int64Array, *, salt: np.uint64, limit: int = MAX_ROWS) -> Int64Array:
+    """How many rows of each cell are among the first ``limit`` rows; private, like the arguments.
 
-    It takes memory for ``most`` rows and some, and time for all of them.
+    It takes memory for ``limit`` rows and some, and time for all of them.
 
     Args:
         cells: the distinct cells of one group, shape (k,).
         counts: the number of rows in each cell, shape (k,).
         salt: 64 random bits, drawn for this group alone.
-        most: the number of rows that are kept of a larger group; at least 1.
+        limit: the number of rows that are kept of a larger group; at least 1.
     """
     ends = np.cumsum(counts)
     rows = int(ends[-1]) if ends.size else 0
-    if rows <= most:
+    if rows <= limit:
         return counts
     hashes, places = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
     for start in range(0, rows, _AT_ONCE):
@@ -45,12 +45,12 @@ def kept_counts(cells: Int64Array, counts: Int64Array, *, salt: np.uint64, most:
         place = np.searchsorted(ends, row, side="right")
         number = row - (ends[place] - counts[place])
         fresh = _mixed(_mixed(cells[place].astype(np.uint64) ^ salt) + number.astype(np.uint64))
-        if hashes.size == most:
+        if hashes.size == limit:
             near = fresh <= hashes.max()
             fresh, place = fresh[near], place[near]
         hashes, places = np.concatenate([hashes, fresh]), np.concatenate([places, place])
         # sorted again by place, so that among equal hashes the first rows stay
-        first = np.sort(np.argsort(hashes, kind="stable")[:most])
+        first = np.sort(np.argsort(hashes, kind="stable")[:limit])
         hashes, places = hashes[first], places[first]
     return np.bincount(places, minlength=counts.size).astype(np.int64)
 

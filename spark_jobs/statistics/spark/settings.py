@@ -27,14 +27,14 @@ _MAX_TABLE = 2**26
 
 def counting_settings(distinct: int, aggregates: int = 1) -> dict[str, str]:
     """The settings for a query that makes so many counts and sums of each of ``distinct`` keys."""
-    most = min(_MAX_BITS, (_MAX_TABLE // (WORD * (1 + aggregates))).bit_length() - 1)
+    bits = min(_MAX_BITS, (_MAX_TABLE // (WORD * (1 + aggregates))).bit_length() - 1)
     return {
         "spark.sql.codegen.wholeStage": "true",
         # The hash table that Spark generates for a query has 2^16 slots by default, fewer than 2 x 65,536 cells need;
         # the
         # other keys use a general table that is several times slower.
         "spark.sql.codegen.aggregate.map.twolevel.enabled": "true",
-        "spark.sql.codegen.aggregate.fastHashMap.capacityBit": str(max(16, min(most, distinct.bit_length()))),
+        "spark.sql.codegen.aggregate.fastHashMap.capacityBit": str(max(16, min(bits, distinct.bit_length()))),
         # Keys and counts in columns of 4 and 8 bytes stay in the processor's cache; rows of 40 bytes each do not.
         "spark.sql.codegen.aggregate.map.vectorized.enable": "true",
         # One loop over the rows instead of a call per row and operator, which Java does not inline. A loop that is too

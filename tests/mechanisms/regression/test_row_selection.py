@@ -18,13 +18,13 @@ CELLS, MOST = 4, 3
 EPSILON = 1.0
 
 
-def kept(rows, salt, most=MOST):
+def kept(rows, salt, limit=MOST):
     """The kept rows of a group, by cell."""
     counted = Counter(rows)
     cells, counts = (
         np.array(values, dtype=np.int64) for values in (sorted(counted), [counted[c] for c in sorted(counted)])
     )
-    return Counter(dict(zip(cells.tolist(), kept_counts(cells, counts, salt=salt, most=most).tolist(), strict=True)))
+    return Counter(dict(zip(cells.tolist(), kept_counts(cells, counts, salt=salt, limit=most).tolist(), strict=True)))
 
 
 def groups(rows):
@@ -56,7 +56,7 @@ def test_every_row_is_kept_as_often_as_any_other():
     """Of 3 rows of 10 + 1 + 4; a standard deviation is below 34, and five of them a false alarm of one in a million."""
     cells, counts = np.array([3, 900, 10**12]), np.array([10, 1, 4])
     salts = np.random.default_rng(5).integers(0, 2**64, size=4000, dtype=np.uint64)
-    total = sum(kept_counts(cells, counts, salt=salt, most=3) for salt in salts)
+    total = sum(kept_counts(cells, counts, salt=salt, limit=3) for salt in salts)
     assert total.sum() == 3 * 4000
     assert np.abs(total - counts * 3 * 4000 / 15).max() < 5 * 34
 
@@ -64,18 +64,18 @@ def test_every_row_is_kept_as_often_as_any_other():
 def test_chunks_do_not_matter_and_many_rows_take_the_memory_of_few(monkeypatch):
     generator = np.random.default_rng(1)
     cells, counts = np.sort(generator.choice(10**6, 300, replace=False)), generator.integers(1, 60, 300)
-    whole = kept_counts(cells, counts, salt=SALTS[2], most=500)
+    whole = kept_counts(cells, counts, salt=SALTS[2], limit=500)
     assert whole.sum() == 500
     assert (whole <= counts).all()
     monkeypatch.setattr(row_selection, "_AT_ONCE", 37)
-    assert np.array_equal(kept_counts(cells, counts, salt=SALTS[2], most=500), whole)
-    assert np.array_equal(kept_counts(cells, counts, salt=SALTS[2], most=10**6), counts)
+    assert np.array_equal(kept_counts(cells, counts, salt=SALTS[2], limit=500), whole)
+    assert np.array_equal(kept_counts(cells, counts, salt=SALTS[2], limit=10**6), counts)
 
 
 def test_equal_hashes_are_ordered_by_cell_and_number(monkeypatch):
     monkeypatch.setattr(row_selection, "_mixed", lambda words: words * np.uint64(0))
     monkeypatch.setattr(row_selection, "_AT_ONCE", 2)
-    assert kept_counts(np.array([2, 5]), np.array([2, 9]), salt=SALTS[0], most=4).tolist() == [2, 2]
+    assert kept_counts(np.array([2, 5]), np.array([2, 9]), salt=SALTS[0], limit=4).tolist() == [2, 2]
 
 
 def loss(charged_as, salt):
