@@ -14,17 +14,17 @@ from spark_jobs.mechanisms.regression.row_selection import kept_counts
 from tests.support.noises import worst_loss
 
 SALTS = [np.uint64(salt) for salt in (0, 1, 7, 2**63, 2**64 - 1)]
-CELLS, MOST = 4, 3
+CELLS, LIMIT = 4, 3
 EPSILON = 1.0
 
 
-def kept(rows, salt, limit=MOST):
+def kept(rows, salt, limit=LIMIT):
     """The kept rows of a group, by cell."""
     counted = Counter(rows)
     cells, counts = (
         np.array(values, dtype=np.int64) for values in (sorted(counted), [counted[c] for c in sorted(counted)])
     )
-    return Counter(dict(zip(cells.tolist(), kept_counts(cells, counts, salt=salt, limit=most).tolist(), strict=True)))
+    return Counter(dict(zip(cells.tolist(), kept_counts(cells, counts, salt=salt, limit=limit).tolist(), strict=True)))
 
 
 def groups(rows):
@@ -46,10 +46,10 @@ def test_a_replaced_row_replaces_at_most_one_kept_row(salt):
 
 def test_a_row_added_to_a_full_group_displaces_another_and_to_any_other_group_none():
     seen = set()
-    for salt, rows, fresh in product(SALTS, groups(MOST), range(CELLS)):
+    for salt, rows, fresh in product(SALTS, groups(LIMIT), range(CELLS)):
         seen.add(moved(kept(rows, salt), kept([*rows, fresh], salt)))
     assert seen == {(0, 0), (1, 1)}
-    assert {moved(kept(rows, SALTS[2]), kept([*rows, 0], SALTS[2])) for rows in groups(MOST - 1)} == {(0, 1)}
+    assert {moved(kept(rows, SALTS[2]), kept([*rows, 0], SALTS[2])) for rows in groups(LIMIT - 1)} == {(0, 1)}
 
 
 def test_every_row_is_kept_as_often_as_any_other():
@@ -90,7 +90,7 @@ def loss(charged_as, salt):
             np.zeros_like(places), x, y, counts, groups=1, steps=8, epsilon=EPSILON, neighbours=charged_as, noise=noise
         )
 
-    pairs = [(rows, (*rows, fresh)) for rows in groups(MOST) for fresh in range(CELLS)]
+    pairs = [(rows, (*rows, fresh)) for rows in groups(LIMIT) for fresh in range(CELLS)]
     return max(worst_loss(mechanism, *way, source=SeededNoise(1)) for pair in pairs for way in (pair, pair[::-1]))
 
 
