@@ -1,9 +1,10 @@
 """Releases of large tables by a small driver: ``python -m benchmarks.large_tables [--rows N] [--groups N] [--quick]``.
 
-1. A whole release of a line for each of 100,000 groups, from ``spark-submit`` with a driver of 1 GiB, on tables of 10%,
-   50% and 100% of the rows: its times, and the peak resident memory of Java and of Python.
-2. A ROC curve whose unit is a person with one row of the table, against the same without units. A tenth as many
-   persons as rows, of whom one has a tenth of the rows.
+1. A whole release of a line for each of 100,000 groups, from ``spark-submit`` with a driver of 1 GiB, on tables that
+   have the same tenth of the rows once, five times and ten times: its times, and the peak resident memory of Java and
+   Python.
+2. A ROC curve of a tenth of the rows that uses one row of each person, and three, against the same without units. There
+   are a tenth as many persons as rows, of whom one has a tenth of the rows.
 3. Counts of 131,072 cells from 1,000 partitions that have all of them, merged under 1 GiB.
 """
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 MASTER, MEMORY = "local[2]", "1g"
 PARTITIONS, CELLS = 1000, 131_072
 MAX_PYTHON, MAX_RATIO = 512.0, 4.0
-PARTS = 10
+TENTHS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,33 +50,30 @@ class Run:
     python: float
 
 
-def write_table(folder: Path, rows: int, groups: int) -> None:
-    """Ten parts of equal size; any number of them, in one folder, are a table of as many tenths."""
+def write_tenth(folder: Path, rows: int, groups: int) -> None:
+    """A tenth of the table's rows, of a tenth as many persons; the first person has a tenth of them."""
     from pyspark.sql import functions as sf
 
     spark = open_session(MASTER)
-    for part in range(PARTS):
-        place = sf.col("id") * PARTS + part
-        x = sf.rand(2 * part).cast("float")
-        person = sf.when(sf.col("id") % 10 == 0, 0).otherwise(sf.pmod(sf.xxhash64(place), sf.lit(rows // 10)))
-        spark.range(rows // PARTS).select(
-            sf.pmod(sf.xxhash64(place, sf.lit("group")), sf.lit(groups)).cast("int").alias("site"),
-            x.alias("x"),
-            (x / 2 + sf.rand(2 * part + 1) / 2).cast("float").alias("y"),
-            (sf.pmod(sf.xxhash64(place, sf.lit("label")), sf.lit(2))).cast("int").alias("label"),
-            person.cast("int").alias("person"),
-        ).write.parquet(str(folder / f"part-{part}"))
-        progress(f"wrote {part + 1} of {PARTS} parts of {rows // PARTS:,} rows")
+    x = sf.rand(1).cast("float")
+    person = sf.when(sf.col("id") % 10 == 0, 0).otherwise(sf.pmod(sf.xxhash64("id"), sf.lit(max(rows // 10, 1))))
+    spark.range(rows).select(
+        sf.pmod(sf.xxhash64("id", sf.lit("site")), sf.lit(groups)).cast("int").alias("site"),
+        x.alias("x"),
+        (x / 2 + sf.rand(2) / 2).cast("float").alias("y"),
+        sf.pmod(sf.xxhash64("id", sf.lit("label")), sf.lit(2)).cast("int").alias("label"),
+        person.cast("int").alias("person"),
+    ).write.parquet(str(folder / "tenth"))
     spark.stop()
 
 
-def tenths(folder: Path, parts: int) -> Path:
-    """The folder of a table of so many parts, by links."""
-    table = folder / f"tenths-{parts}" / "v1"
+def tenths(folder: Path, times: int) -> Path:
+    """The folder of a table that has the tenth so many times, by links."""
+    table = folder / f"tenths-{times}" / "v1"
     table.mkdir(parents=True)
-    for part in range(parts):
-        for file in (folder / f"part-{part}").glob("*.parquet"):
-            os.link(file, table / f"{part}-{file.name}")
+    for copy in range(times):
+        for file in (folder / "tenth").glob("*.parquet"):
+            os.link(file, table / f"{copy}-{file.name}")
     return table.parent
 
 
@@ -219,25 +217,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments(str(__doc__).splitlines()[0])
     parser.add_argument("--rows", type=int, help="of the largest table (default: 100 million)")
     parser.add_argument("--groups", type=int, help="lines of the release (default: 100,000)")
-    parser.add_argument("--unit-tenths", type=int, default=1, help="tenths of the rows for the units (default: 1)")
     given = parser.parse_args(argv)
     size = given.rows or (200_000 if given.quick else 100_000_000)
     groups = given.groups or (1_000 if given.quick else 100_000)
     with scratch_folder() as folder:
-        writer = multiprocessing.get_context("spawn").Process(target=write_table, args=(folder, size, groups))
+        writer = multiprocessing.get_context("spawn").Process(target=write_tenth, args=(folder, size // TENTHS, groups))
         writer.start()
         writer.join()
         if writer.exitcode:
             raise RuntimeError(f"the table could not be written: exit code {writer.exitcode}")
         runs = {}
-        for parts in (1, 5, PARTS):
-            table = tenths(folder, parts)
-            runs[size * parts // PARTS] = release(lines_request(table, groups), table)
-            progress(f"{size * parts // PARTS:,} rows: {runs[size * parts // PARTS]}")
+        for times in (1, 5, TENTHS):
+            table, rows = tenths(folder, times), size // TENTHS * times
+            runs[rows] = release(lines_request(table, groups), table)
+            progress(f"{rows:,} rows: {runs[rows]}")
         spark = open_session(MASTER, {"spark.driver.memory": MEMORY})
         seconds, merge_java = merged(spark, 10 if given.quick else PARTITIONS)
         progress(f"merged in {seconds:.1f} s, Java {merge_java:.0f} MiB")
-        timed, spilled = units(spark, folder / f"tenths-{given.unit_tenths}")
+        timed, spilled = units(spark, folder / "tenths-1")
         spark.stop()
     rows = [
         [
@@ -251,7 +248,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     rows += [
         [
-            f"{name}, {size * given.unit_tenths // PARTS:,} rows",
+            f"{name}, {size // TENTHS:,} rows",
             str(timing),
             f"{spilled[name] / 2**20:.0f} MiB spilled",
             "",
