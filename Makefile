@@ -98,7 +98,7 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff check --fix .
 
 lock: $(STAMP) ## resolve requirements.lock again
-	printf '%s\n' './spark_jobs[spark,java,s3,expectations]' '.[accounting]' | $(UV) pip compile --quiet - --group dev \
+	printf '%s\n' './spark_jobs[spark,java,s3,connect,expectations]' '.[accounting]' | $(UV) pip compile --quiet - --group dev \
 		--no-emit-package dp-diagnostics --no-emit-package airflow-provider-dp-diagnostics \
 		--universal --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from dp_operators.releasing import Backend
 
 RUNNERS = ("local", "spark_submit", "cluster")
-TYPES = ("spark", "databricks")
+TYPES = ("aws", "databricks", "google_cloud_platform", "kubernetes", "spark", "spark_connect")
 """Types of connections that have a backend."""
 
 OPTIONS = {
@@ -56,10 +58,12 @@ def make_runner(
         return LocalRunner(private_dir=private_dir, master=master or LocalRunner.master)
     connection = _connection(spark_conn_id)
     _check_type(connection, kind)
-    if connection.conn_type == "databricks":
-        from dp_operators.backends.databricks import DatabricksJobs
+    if connection.conn_type == "spark_connect":
+        return connect_backend(connection, conf=conf or {}, private_dir=private_dir)
+    if connection.conn_type != "spark":
+        from dp_operators.backends.handles import BY_TYPE
 
-        return DatabricksJobs.of(connection, conf=conf or {})
+        return BY_TYPE[str(connection.conn_type)].of(connection, conf=conf or {})
     return spark_backend(connection, conf=conf or {}, private_dir=private_dir)
 
 
@@ -70,7 +74,7 @@ def _check_type(connection: Connection, kind: str) -> None:
     raise InvalidRequest(
         f"connection {connection.conn_id}",
         value=f"the type {connection.conn_type}",
-        requirement=f"must be of type {' or '.join(TYPES)}"
+        requirement=f"must be of type {', '.join(TYPES[:-1])} or {TYPES[-1]}"
         if whole
         else f"must be of type spark for the runner {kind}",
         remedy="name another connection" if whole else "name another connection, or set the runner to cluster",
@@ -129,6 +133,34 @@ def spark_backend(connection: Connection, *, conf: Mapping[str, Any], private_di
         conf={**settings, **conf},
         private_dir=private_dir,
     )
+
+
+def connect_backend(connection: Connection, *, conf: Mapping[str, Any], private_dir: str | None) -> Backend:
+    """The backend of a connection of type ``spark_connect``, with the host, port, token and TLS of the Spark provider.
+
+    Raises:
+        InvalidRequest: the connection names no server or has an extra that would be ignored, or there are settings.
+    """
+    from dp_operators.releasing.spark_connect import PORT, SparkConnectRunner
+
+    extra = connection.extra_dejson
+    host = str(connection.host or "").removeprefix("sc://").rstrip("/")
+    if not re.fullmatch(r"[\w.-]+|\[[\da-fA-F:.]+\]", host) or not set(extra) <= {"use_ssl"}:
+        raise InvalidRequest(
+            f"connection {connection.conn_id}",
+            requirement="must name a Spark Connect server in its host and port, and may only have the extra use_ssl",
+            remedy=f"e.g. sc://spark.example.org with port {PORT}",
+        )
+    if conf:
+        raise InvalidRequest(
+            "conf",
+            requirement="must be left out with a Spark Connect server, which has settings of its own",
+            remedy="start the server with them",
+        )
+    given = {"user_id": connection.login, "token": connection.password, "use_ssl": extra.get("use_ssl")}
+    parameters = [f"{name}={quote(str(value), safe='')}" for name, value in given.items() if value not in (None, "")]
+    remote = f"sc://{host}:{connection.port or PORT}/{''.join(f';{parameter}' for parameter in parameters)}"
+    return SparkConnectRunner(remote=remote, private_dir=private_dir)
 
 
 def of_master(master: str, options: dict[str, Any], *, conf: Mapping[str, str], private_dir: str | None) -> Backend:
@@ -194,6 +226,13 @@ def spark_master(connection: Connection) -> str:
             remedy="e.g. spark://host with port 7077, k8s://https://host, or yarn",
         )
     host = str(connection.host)
+    if host.startswith("sc://"):
+        raise InvalidRequest(
+            f"connection {connection.conn_id}",
+            value="a Spark Connect server as the host",
+            requirement="must name a Spark master, because it is of type spark",
+            remedy="make it a connection of type spark_connect",
+        )
     if not connection.port:
         return host
     # a connection that is given as a URI keeps the scheme apart from its host

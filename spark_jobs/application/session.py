@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from spark_jobs.application.connect import connects, open_remote_session
 from spark_jobs.application.java import java_home
 from spark_jobs.application.progress import Announcer
 from spark_jobs.contract.errors import InvalidRequest
@@ -39,12 +40,15 @@ def under_spark_submit() -> bool:
 
 
 def open_session(master: str | None) -> SparkSession:
-    """The session: with ``master``, or as ``spark-submit`` decided, or on all cores of this machine.
+    """The session: with ``master``, on a Spark Connect server, as ``spark-submit`` decided, or on all cores here.
 
     Raises:
         InvalidRequest: no usable Java, or the master cannot be reached.
         PySparkException: Java has ended.
     """
+    if connects(master):
+        return open_remote_session({name: value for name, value in BOUNDARY_SETTINGS.items() if ".sql." in name})
+    os.environ.pop("SPARK_REMOTE", None)  # PySpark would prefer it
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if not under_spark_submit():

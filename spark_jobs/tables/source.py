@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField
+from pyspark.sql.utils import is_remote
 
 from spark_jobs.contract.column_types import Kind, normal_type
 from spark_jobs.contract.columns import ColumnNeed
@@ -134,6 +135,10 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
 
 def _folder(spark: SparkSession, source: TableSource) -> str:
     """The folder to read, as in the table's identity."""
+    if is_remote():  # the default of a server cannot be read, so the scheme is always given
+        source.pinned.require_real(what="table.path")
+        path = source.pinned.path
+        return f"file://{path}" if path.startswith("/") else path
     system = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
     if str(source.path).startswith("/") and not system.startswith("file:"):
         raise InvalidRequest(

@@ -17,6 +17,7 @@ from dp_operators.operators.runners import make_runner
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner
 from dp_operators.releasing.backends import RunState
 from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
+from dp_operators.releasing.spark_connect import SparkConnectRunner
 from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.salt import read_salt
@@ -89,6 +90,42 @@ def test_deploy_mode_that_a_master_lacks_is_refused(connect: Connect, host: str,
     with pytest.raises(InvalidRequest) as refused:
         make()
     assert str(refused.value).startswith(line)
+
+
+def test_connect_connection_is_read_as_the_spark_provider_reads_it(connect: Connect) -> None:
+    fields = {"conn_type": "spark_connect", "login": "airflow", "password": "a;token", "extra": {"use_ssl": True}}
+    for host in ("sc://spark.example.org", "spark.example.org"):
+        connect("spark_default", host=host, port=443, **fields)
+        assert make("cluster") == SparkConnectRunner(
+            remote="sc://spark.example.org:443/;user_id=airflow;token=a%3Btoken;use_ssl=True"
+        )
+    connect("spark_default", conn_type="spark_connect", host="localhost")
+    assert make("cluster") == SparkConnectRunner(remote="sc://localhost:15002/")
+    assert make("cluster").elsewhere is False
+
+
+@pytest.mark.parametrize(
+    ("fields", "conf", "line"),
+    [
+        ({"extra": {"deploy-mode": "cluster"}}, {}, "connection spark_default: must name a Spark Connect server in its"),
+        ({"host": "sc://a/;token=x"}, {}, "connection spark_default: must name a Spark Connect server in its host"),
+        ({"host": ""}, {}, "connection spark_default: must name a Spark Connect server in its host"),
+        ({}, {"spark.driver.memory": "1g"}, "conf: must be left out with a Spark Connect server, which has settings"),
+        (
+            {"conn_type": "spark", "host": "sc://a", "extra": {"deploy-mode": "cluster"}},
+            {},
+            "connection spark_default: got 'a Spark Connect server as the host'; must name a Spark master, because",
+        ),
+    ],
+)
+def test_connect_connection_that_cannot_be_used_is_refused_in_one_line(
+    connect: Connect, fields: dict[str, Any], conf: dict[str, str], line: str
+) -> None:
+    connect("spark_default", **{"conn_type": "spark_connect", "host": "sc://a", **fields})
+    with pytest.raises(InvalidRequest) as refused:
+        make("cluster", conf=conf)
+    assert str(refused.value).startswith(line)
+    assert "\n" not in str(refused.value)
 
 
 def test_missing_connection_is_refused_and_never_means_yarn() -> None:

@@ -12,10 +12,11 @@ import pytest
 
 from dp_operators.releasing import Handle, LocalRunner, SparkSubmitRunner
 from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
+from dp_operators.releasing.spark_connect import SparkConnectRunner
 from dp_operators.releasing.spark_submit import LAUNCH
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
-from tests.suites.backends import SECRET, SUBMISSION, BackendContract, Started
+from tests.suites.backends import SECRET, SUBMISSION, BackendContract, Started, eventually
 from tests.support.http_places import Master, ResourceManager
 
 SLEEPER = """
@@ -79,6 +80,34 @@ class TestLocalProcess(BackendContract):
         place = ProcessPlace(tmp_path, submitted=False)
         yield place
         place.end(Handle(backend="", id=""))
+
+
+class ConnectPlace(ProcessPlace):
+    """This machine with a server of Spark Connect, to which the application's process talks."""
+
+    def backend(self) -> SparkConnectRunner:
+        environment = {"PROBE": str(self.folder)}
+        private, remote = self.folder / "private", "sc://server:15002/;token=key-of-the-server"
+        return SparkConnectRunner(
+            remote=remote, command=[self.program], environment=environment, private_dir=private, grace=5.0
+        )
+
+
+class TestSparkConnect(BackendContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Iterator[ConnectPlace]:
+        place = ConnectPlace(tmp_path, submitted=False)
+        yield place
+        place.end(Handle(backend="", id=""))
+
+    def test_servers_token_is_in_the_environment_of_the_application_alone(self, place: ConnectPlace) -> None:
+        backend = place.backend()
+        handle = backend.submit(SUBMISSION)
+        eventually(lambda: len(place.started()) == 1)
+        [started] = place.started()
+        assert started.variables["SPARK_REMOTE"].endswith(";token=key-of-the-server")
+        assert "key-of-the-server" not in "".join([repr(backend), str(handle), *started.arguments])
+        backend.kill(handle)
 
 
 class TestSparkSubmitOnThisMachine(BackendContract):
