@@ -107,7 +107,11 @@ def test_connect_connection_is_read_as_the_spark_provider_reads_it(connect: Conn
 @pytest.mark.parametrize(
     ("fields", "conf", "line"),
     [
-        ({"extra": {"deploy-mode": "cluster"}}, {}, "connection spark_default: must name a Spark Connect server in its"),
+        (
+            {"extra": {"deploy-mode": "cluster"}},
+            {},
+            "connection spark_default: must name a Spark Connect server in its",
+        ),
         ({"host": "sc://a/;token=x"}, {}, "connection spark_default: must name a Spark Connect server in its host"),
         ({"host": ""}, {}, "connection spark_default: must name a Spark Connect server in its host"),
         ({}, {"spark.driver.memory": "1g"}, "conf: must be left out with a Spark Connect server, which has settings"),

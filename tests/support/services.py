@@ -21,6 +21,9 @@ from tests.support.http_places import Server
 class Service(ABC):
     """One service; a call is checked by ``answer``, and what it finds wrong is raised when the test asks for it."""
 
+    OVER: str
+    """The state of an application that has done its work."""
+
     def __init__(self) -> None:
         self.submitted: dict[str, dict[str, Any]] = {}
         self.states: dict[str, str] = {}
@@ -61,7 +64,7 @@ def without_prefix(prefix: str, settings: dict[str, str]) -> dict[str, str]:
 class Workspace(Service):
     """Databricks' jobs, version 2.2: it knows a run by its idempotency token."""
 
-    TERMINAL = ("TERMINATED", "SKIPPED", "INTERNAL_ERROR")
+    OVER = "TERMINATED"
 
     def answer(self, method: str, path: str, query: dict[str, str], asked: Any) -> tuple[int, Any]:
         called = re.fullmatch(r"/api/2\.\d/jobs/runs/(submit|get|cancel)", path)
@@ -96,6 +99,7 @@ class EmrServerlessService(Service):
     """EMR Serverless, whose requests are checked against the service model that botocore publishes."""
 
     APPLICATION = "00fapplication01"
+    OVER = "SUCCESS"
 
     def answer(self, method: str, path: str, query: dict[str, str], asked: Any) -> tuple[int, Any]:
         called = re.fullmatch(r"/applications/([0-9a-z]+)/jobruns(?:/([0-9a-z]+))?", path)
@@ -123,7 +127,7 @@ class EmrServerlessService(Service):
         return list(self.submitted)[int(run.removeprefix("00frun"))]
 
     def end(self, identity: str) -> None:
-        self.states[self.token(identity.split("/")[1])] = "SUCCESS"
+        self.states[self.token(identity.split("/")[1])] = self.OVER
 
     def started(self) -> list[Started]:
         prefix = "spark.emr-serverless.driverEnv."
@@ -172,6 +176,8 @@ def check_shape(shape: Any, value: Any, path: str) -> None:
 class DataprocService(Service):
     """Dataproc's batch controller, whose batches are parsed as the messages that Google publishes."""
 
+    OVER = "SUCCEEDED"
+
     def answer(self, method: str, path: str, query: dict[str, str], asked: Any) -> tuple[int, Any]:
         cancelled = re.fullmatch(r"/v1/projects/p-1/regions/europe-west1/operations/(.+):cancel", path)
         if cancelled:
@@ -199,7 +205,7 @@ class DataprocService(Service):
         return 200, found
 
     def end(self, identity: str) -> None:
-        self.states[identity.rpartition("/")[2]] = "SUCCEEDED"
+        self.states[identity.rpartition("/")[2]] = self.OVER
 
     def started(self) -> list[Started]:
         prefix = "spark.dataproc.driverEnv."
@@ -278,6 +284,8 @@ SPARK_APPLICATION = {
 
 class SparkOperatorService(Service):
     """Kubernetes' API server with the Spark operator's resource."""
+
+    OVER = "COMPLETED"
 
     def answer(self, method: str, path: str, query: dict[str, str], asked: Any) -> tuple[int, Any]:
         place = r"/apis/sparkoperator\.k8s\.io/v1beta2/namespaces/analytics/sparkapplications(?:/([a-z0-9-]+))?"
