@@ -10,6 +10,12 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13; do \
 	"$$name" -c '$(NEW_ENOUGH)' 2> /dev/null && { echo "$$name"; exit; }; done; echo python3)
 
+# The environment of `make extras`. Airflow's other providers need other versions of some of what the lock file holds, so
+# only what the product is built on is held at its version.
+EXTRAS := .venv-extras
+HELD := apache-airflow|apache-airflow-core|apache-airflow-task-sdk|great-expectations|opendp|pyspark
+EXTRA_TESTS := tests/backends tests/operators/test_events.py tests/operators/test_runners.py tests/plugins/test_fab_permission.py
+
 # Where `make images` keeps bases and images.
 IMAGES ?= build/images
 
@@ -24,7 +30,7 @@ IN_MEMORY = $(shell [ -w /dev/shm ] && df -Pk /dev/shm 2> /dev/null | awk 'NR ==
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo demo-federation test modules test-fast verify audit storm soak bench bench-honesty images docs lint format lock wheels clean
+.PHONY: help env demo demo-federation test modules test-fast verify audit storm extras soak bench bench-honesty images docs lint format lock wheels clean
 
 help: ## the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-15s %s\n", $$1, $$2}'
@@ -72,7 +78,15 @@ audit: $(STAMP) ## the long privacy audits, and their table of results
 storm: $(STAMP) ## what soak repeats: storms on the ledger, kills of streams and of federated releases; FILES=... for some
 	$(BIN)/python -m pytest -m "soak" -o timeout=7200 $(FILES)
 
-soak: $(STAMP) ## hours, in parts: storm, audit, images, each Python; PARTS=... for some; results go to docs/contributing/soak-results.md
+extras: $(STAMP) ## the tests that need Airflow's providers for clouds, lineage and FAB, with these providers, in .venv-extras
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(EXTRAS)
+	grep -oE '^($(HELD))==[^ ]+' requirements.lock > $(EXTRAS)/held.txt
+	VIRTUAL_ENV=$(abspath $(EXTRAS)) $(BIN)/uv pip install --quiet --constraint $(EXTRAS)/held.txt --group dev \
+		--editable './spark_jobs[spark,java,s3,connect,expectations]' \
+		--editable '.[accounting,databricks,dataproc,emr,kubernetes,openlineage]' 'apache-airflow-providers-fab>=3'
+	$(EXTRAS)/bin/python -m pytest $(or $(FILES),$(EXTRA_TESTS))
+
+soak: $(STAMP) ## hours, in parts: storm, audit, extras, images, each Python; PARTS=... for some; results go to docs/contributing/soak-results.md
 	$(BIN)/python -m tests.soak $(PARTS)
 
 bench: $(STAMP) ## speed and accuracy benchmarks

@@ -59,7 +59,7 @@ def starts(program: str) -> bool:
 
 
 def parts(has: Callable[[str], bool] = starts, user: int = -1) -> tuple[Part, ...]:
-    """All parts: files of repetitions, files of long audits, images, and the tests under each Python version.
+    """All parts: repetitions, long audits, tests with other providers, images, and all tests under each Python version.
 
     Args:
         has: whether this machine has a program.
@@ -73,6 +73,7 @@ def parts(has: Callable[[str], bool] = starts, user: int = -1) -> tuple[Part, ..
     return (
         *(_part_of("repetitions", "storm", path) for path in repeated),
         *(_part_of("long audit", "audit", path) for path in audits),
+        Part(name="extras", command=("make", "extras")),
         Part(name="images", command=("make", "images"), missing=", ".join(tools)),
         *(
             Part(
