@@ -65,7 +65,8 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         runner: ``local`` (on this machine), ``cluster`` (where the type of a connection says), or ``spark_submit`` (the
             same for connections of type ``spark`` alone).
         master: the local runner's Spark master, such as ``local[2]``.
-        spark_conn_id: the connection for ``cluster`` and ``spark_submit``, of type ``spark`` or ``databricks``.
+        spark_conn_id: the connection for ``cluster``, of one of the types in "Use a Spark cluster", and for
+            ``spark_submit``, of type ``spark``.
         conf: Spark settings for ``cluster`` and ``spark_submit``, which override the connection's.
         private_dir: folder for the application's output, inside the privacy boundary; by default the user's own.
         privacy_ledger_conn_id: the connection of the ledger.
