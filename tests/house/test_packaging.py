@@ -127,7 +127,13 @@ def test_wheels_hold_what_is_no_module(wheels: dict[str, zipfile.ZipFile]) -> No
 
 
 def test_wheels_name_their_extras() -> None:
-    assert sorted(setup_cfg("spark_jobs")["options.extras_require"]) == ["connect", "expectations", "java", "s3", "spark"]
+    assert sorted(setup_cfg("spark_jobs")["options.extras_require"]) == [
+        "connect",
+        "expectations",
+        "java",
+        "s3",
+        "spark",
+    ]
     assert {"accounting", "databricks", "dataproc", "emr", "kubernetes", "openlineage", "s3", "spark"} <= set(
         setup_cfg()["options.extras_require"]
     )
