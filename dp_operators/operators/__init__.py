@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dp_operators.operators.dag_files import dags_from as dags_from
     from dp_operators.operators.diagnostics.base import Template as Template
     from dp_operators.operators.diagnostics.by_group import ByGroupOperator as ByGroupOperator
+    from dp_operators.operators.diagnostics.cdf_points import CdfPointsOperator as CdfPointsOperator
     from dp_operators.operators.diagnostics.comparisons import RocComparisonOperator as RocComparisonOperator
     from dp_operators.operators.diagnostics.fits import LinearFitOperator as LinearFitOperator
     from dp_operators.operators.diagnostics.fits import LogisticFitOperator as LogisticFitOperator
@@ -41,6 +42,7 @@ else:
             "dag_files": "dags_from",
             "diagnostics.base": "Template",
             "diagnostics.by_group": "ByGroupOperator",
+            "diagnostics.cdf_points": "CdfPointsOperator",
             "diagnostics.comparisons": "RocComparisonOperator",
             "diagnostics.fits": "LinearFitOperator LogisticFitOperator",
             "diagnostics.linear": "LinearRegressionOperator",

@@ -25,6 +25,8 @@ class FederationServerOperator(BaseOperator):
     Args:
         federation: the name under which the release is registered; templated.
         poll_seconds: the pause between two looks into the server's folder.
+        answer_seconds: how long to wait for each further question after the release, while evaluations are left that
+            were paid for (``cdf_points``); templated.
 
     Raises:
         AirflowFailException: the federation is not registered for a server here, or the release has ended without a
@@ -32,22 +34,26 @@ class FederationServerOperator(BaseOperator):
         AirflowException: the store failed; a retry may help.
     """
 
-    template_fields: Sequence[str] = ("federation",)
+    template_fields: Sequence[str] = ("federation", "answer_seconds")
     ui_color = "#e8e4f3"
 
-    def __init__(self, *, federation: str, poll_seconds: float = 1.0, **kwargs: Any) -> None:
+    def __init__(
+        self, *, federation: str, poll_seconds: float = 1.0, answer_seconds: float | str = 0.0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.federation = federation
         self.poll_seconds = poll_seconds
+        self.answer_seconds = answer_seconds
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Serve, and return the hash of the agreement and how many sums were published."""
-        from spark_jobs.federation.exchange import FederationFailed, Summing
+        from spark_jobs.federation.exchange import FederationFailed
+        from spark_jobs.federation.serving import Summing
 
         with as_airflow_errors():
             server = Summing.registered(os.environ, self.federation, poll_seconds=self.poll_seconds)
         try:
-            sums = server.serve()
+            sums = server.serve(answer_seconds=float(self.answer_seconds))
         except FederationFailed as failed:
             raise AirflowFailException(str(failed)) from None
         except OSError as error:

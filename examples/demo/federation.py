@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,10 @@ NAME = "plans"
 
 @dataclass(frozen=True, kw_only=True)
 class Parties:
-    """All parties, each in a folder of its own below one folder."""
+    """All parties, each in a folder of its own below one folder, and what the silos release."""
 
     path: Path
+    diagnostics: tuple[str | Mapping[str, Any], ...] = ("roc_curve", "calibration")
 
     def home(self, party: str) -> Home:
         """What belongs to one party alone."""
@@ -48,7 +50,7 @@ class Parties:
             self._command(f"{party}.public", "keys", "--name", party, "--out", str(self.path / party / "own.keys"))
         request = {
             "table": setting.SILO_TABLE, "label": "any_visit", "model": setting.MODEL,
-            "diagnostics": setting.SILO_DIAGNOSTICS, "budget": {"epsilon": setting.EPSILON},
+            "diagnostics": self.diagnostics, "budget": {"epsilon": setting.EPSILON},
         }  # fmt: skip
         (self.path / "request.json").write_text(json.dumps(request))
         silos = [word for plan in PLANS for word in ("--silo", str(self.path / f"{plan}.public"))]
@@ -78,6 +80,7 @@ class Parties:
             FEDERATIONS_VARIABLE: str(self._federations(party)),
             "DP_DEMO_FEDERATION": NAME,
             "DP_DEMO_SILO": party,
+            "DP_DEMO_SILO_DIAGNOSTICS": json.dumps(self.diagnostics),
         }
         with home.log.open("ab") as log:
             return subprocess.Popen(

@@ -3,11 +3,12 @@
 ``DP_DEMO_LAKE`` and ``DP_DEMO_OUTPUT`` name the two folders, or the second a URI; they lie below ``AIRFLOW_HOME``
 otherwise.
 ``DP_DEMO_RUNNER`` names the runner, ``local`` otherwise. ``DP_DEMO_FEDERATION`` and ``DP_DEMO_SILO`` name a federation
-and one of its silos.
+and one of its silos, ``DP_DEMO_SILO_DIAGNOSTICS`` what the silos release, in JSON.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from pathlib import Path
@@ -68,7 +69,7 @@ SILO_ACCOUNT = f"rand-hie-{SILO}"
 SILO_TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / f"person_years_{SILO}"
 SILO_OUTPUT = _releases(SILO_ACCOUNT)
 SILO_TABLE = {"path": str(SILO_TABLE_FOLDER), "snapshot": {"path_version": VERSION}}
-SILO_DIAGNOSTICS = ["roc_curve", "calibration"]
+SILO_DIAGNOSTICS = json.loads(os.environ.get("DP_DEMO_SILO_DIAGNOSTICS", '["roc_curve", "calibration"]'))
 
 
 def prepare() -> None:

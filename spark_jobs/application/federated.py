@@ -51,7 +51,7 @@ def open_silo(federation: Federation, environ: Mapping[str, str] = os.environ) -
 
 def noise_of(silo: Silo) -> SiloNoise:
     """The sampler with which a measurement in this silo makes the draw of all silos' rows."""
-    return SiloNoise(silo.exchange, guarantee=PRIVATE, factor=silo.agreement.noise_factor)
+    return SiloNoise(silo.exchange, guarantee=PRIVATE, factor=silo.agreement.noise_factor, deposit=silo.deposit)
 
 
 def agreed(silo: Silo, drawn: ReleaseDraw) -> ReleaseDraw:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal, localcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import MAX_DIGITS, exact_decimal, plain
 from spark_jobs.mechanisms.noise import Cost, Noise
+from spark_jobs.mechanisms.paid_counts import Deposit, Depositing, Evaluate
 
 
 class RefusedTooLateError(Exception):
@@ -64,6 +66,17 @@ class RecordingNoise:
         words = self._noise.words(count)
         self.drawn = True
         return words
+
+    @property
+    def deposit(self) -> Deposit | None:
+        """The sampler's own way of handing a table over, if it has one."""
+        if not isinstance(self._noise, Depositing) or self._noise.deposit is None:
+            return None
+        return partial(self._deposited, self._noise.deposit)
+
+    def _deposited(self, deposit: Deposit, counts: Int64Array, *, epsilon: Cost, **terms: int) -> Evaluate:
+        self._note("laplace", epsilon)
+        return deposit(counts, epsilon=epsilon, **terms)
 
     def take_largest(self, *, times: Decimal = Decimal(1)) -> dict[str, str]:
         """The largest loss of a single call, by kind of noise, since this method was last called.

@@ -30,6 +30,7 @@ LINEAR: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
         "binned_residuals": ("auto", "fixed_bins"),
         "binormal_roc": ("counts",),
         "calibration": ("auto", "fixed_bins"),
+        "cdf_points": (None,),
         "confusion_matrix": (None,),
         "ecdf": (None,),
         "linear_fit": ("laplace",),
@@ -41,6 +42,9 @@ LINEAR: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
     }
 )
 """The methods of each kind that work on sums over silos; None for a kind without methods."""
+
+BY_KEYS = frozenset({"cdf_points"})
+"""The kinds for which silos send keys of comparisons to two servers, in place of a vector in each round."""
 
 OF_ONE_SILO = frozenset({"account", "table", "block_expression", "output", "federation"})
 """The fields of a request in which silos may differ; all others are the same in every silo."""

@@ -11,6 +11,7 @@ from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.column_checks import check_columns
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockBy
+from spark_jobs.contract.federation import BY_KEYS
 from spark_jobs.contract.options.base import MAX_KEYS
 from spark_jobs.contract.options.streams import MIN_EPSILON
 from spark_jobs.contract.privacy import plain
@@ -48,7 +49,8 @@ def require_agreed(request: ReleaseRequest) -> None:
     """Reject a request with a federation whose silos have not agreed on it.
 
     Raises:
-        InvalidRequest: its shared part or its epsilon differs, or not every server adds the whole noise.
+        InvalidRequest: its shared part or its epsilon differs, not every server adds the whole noise, or there are not
+            two servers for keys of comparisons.
     """
     agreement = None if request.federation is None else request.federation.agreement
     if agreement is None:
@@ -70,6 +72,12 @@ def require_agreed(request: ReleaseRequest) -> None:
             "federation.agreement.colluding", value=agreement.colluding,
             requirement=f"must be {len(agreement.servers) - 1}, all servers but one, for a request",
             remedy="agree anew, so that each server adds the whole noise",
+        )  # fmt: skip
+    by_keys = [options.kind for options in request.diagnostics if options.kind in BY_KEYS]
+    if by_keys and len(agreement.servers) != 2:
+        raise InvalidRequest(
+            "federation.agreement.servers", value=len(agreement.servers),
+            requirement=f"must be two for {by_keys[0]}", remedy="agree anew, with two servers",
         )  # fmt: skip
 
 

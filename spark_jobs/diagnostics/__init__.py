@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from spark_jobs.diagnostics import binormal_roc as binormal_roc
     from spark_jobs.diagnostics import by_group as by_group
     from spark_jobs.diagnostics import calibration as calibration
+    from spark_jobs.diagnostics import cdf_points as cdf_points
     from spark_jobs.diagnostics import confusion_matrix as confusion_matrix
     from spark_jobs.diagnostics import count_stream as count_stream
     from spark_jobs.diagnostics import ecdf as ecdf
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from spark_jobs.diagnostics.by_group import ByGroup as ByGroup
     from spark_jobs.diagnostics.by_group import GroupComparison as GroupComparison
     from spark_jobs.diagnostics.calibration import Calibration as Calibration
+    from spark_jobs.diagnostics.cdf_points import CdfPoints as CdfPoints
     from spark_jobs.diagnostics.confusion_matrix import ConfusionMatrix as ConfusionMatrix
     from spark_jobs.diagnostics.count_stream import CountStream as CountStream
     from spark_jobs.diagnostics.diagnostic import Diagnostic as Diagnostic
@@ -60,6 +62,7 @@ else:
             "binormal_roc": "BinormalRoc binormal_roc",
             "by_group": "ByGroup GroupComparison by_group",
             "calibration": "Calibration calibration",
+            "cdf_points": "CdfPoints cdf_points",
             "confusion_matrix": "ConfusionMatrix confusion_matrix",
             "count_stream": "CountStream count_stream",
             "diagnostic": "Diagnostic Draw Measurement Terms",

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from spark_jobs.federation.comparison import evaluate as evaluate
     from spark_jobs.federation.exchange import FederationFailed as FederationFailed
     from spark_jobs.federation.exchange import Silo as Silo
-    from spark_jobs.federation.exchange import Summing as Summing
     from spark_jobs.federation.exchange import draw_hash as draw_hash
     from spark_jobs.federation.masked import Disclosure as Disclosure
     from spark_jobs.federation.masked import Introduction as Introduction
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from spark_jobs.federation.measuring import measure_in_silo as measure_in_silo
     from spark_jobs.federation.measuring import measure_together as measure_together
     from spark_jobs.federation.noise_shares import NoiseShare as NoiseShare
+    from spark_jobs.federation.serving import Summing as Summing
     from spark_jobs.federation.ustat import Curator as Curator
     from spark_jobs.federation.ustat import Masked as Masked
     from spark_jobs.federation.ustat import Servers as Servers
@@ -40,10 +40,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "additive": "add reconstruct split",
         "agreement": "Agreement Keys Participant Server",
         "comparison": "ComparisonKeys PaidComparisons comparison_keys evaluate",
-        "exchange": "FederationFailed Silo Summing draw_hash",
+        "exchange": "FederationFailed Silo draw_hash",
         "masked": "Disclosure Introduction Party Session unmasked_sum",
         "measuring": "LINEAR measure_in_silo measure_together",
         "noise_shares": "NoiseShare",
+        "serving": "Summing",
         "ustat": "Curator Masked Servers UStat",
     },
 )

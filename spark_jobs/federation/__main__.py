@@ -1,4 +1,4 @@
-"""``python -m spark_jobs.federation``: keys, agreements, and a server's side of a federated release.
+"""``python -m spark_jobs.federation``: keys, agreements, a server's side of a federated release, later questions.
 
 Exit codes: 0 done, 1 the release ended without a result, or a file or store failed; 2 refused.
 """
@@ -22,7 +22,8 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import load_fields
 from spark_jobs.contract.tables import SparkMLModel
 from spark_jobs.federation.agreement import Keys, server_of, silo_of
-from spark_jobs.federation.exchange import FederationFailed, Summing
+from spark_jobs.federation.exchange import FederationFailed
+from spark_jobs.federation.serving import Summing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,8 +118,21 @@ def _serve(given: argparse.Namespace) -> None:
         receipts=given.receipts,
         poll_seconds=given.poll_seconds,
     )
-    sums = server.serve()
+    sums = server.serve(answer_seconds=given.answer_seconds)
     sys.stdout.write(f"{sums} sums published; all silos have the same draw\n")
+
+
+def _ask(given: argparse.Namespace) -> None:
+    from spark_jobs.application.asking import ask  # it draws reports, which no other command needs
+
+    manifest = ask(
+        Path(given.release).read_bytes(),
+        thresholds=sorted(set(given.threshold)),
+        quantiles=given.quantile,
+        output=given.output,
+        poll_seconds=given.poll_seconds,
+    )
+    sys.stdout.write(f"{manifest}\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -167,7 +181,18 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--poll-seconds", type=float, default=1.0, help="pause between looks into the folder (default: 1)"
     )
+    serve.add_argument(
+        "--answer-seconds", type=float, default=0.0, metavar="SECONDS",
+        help="wait so long for each further question after the end, while evaluations are left (default: 0)",
+    )  # fmt: skip
     serve.set_defaults(run=_serve)
+    ask = commands.add_parser("ask", help="release further points, which a release of this silo has paid for")
+    ask.add_argument("release", metavar="release.json", help="what this silo has released, with cdf_points")
+    ask.add_argument("--threshold", type=float, action="append", default=[], help="a value; once for each")
+    ask.add_argument("--quantile", type=float, action="append", default=[], help="a level; once for each")
+    ask.add_argument("--output", required=True, metavar="FOLDER", help="a new folder or URI")
+    ask.add_argument("--poll-seconds", type=float, default=1.0, help="pause between looks for answers (default: 1)")
+    ask.set_defaults(run=_ask)
     return parser
 
 

@@ -28,9 +28,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from spark_jobs.arrays import BoolArray, Int64Array, UInt64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.federation.additive import Share, reconstruct, residues
+from spark_jobs.federation.additive import Share, Words, reconstruct, residues
 from spark_jobs.federation.noise_shares import NoiseShare
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
+from spark_jobs.mechanisms.paid_counts import PaidCounts
 
 MAX_BITS = 40
 _CHUNK = 8192
@@ -69,7 +70,7 @@ class ComparisonKeys:
         return f"ComparisonKeys(server={self.server}, size={self.size}, levels={self.levels})"
 
 
-def comparison_keys(values: Int64Array, *, bits: int, noise: Noise) -> tuple[ComparisonKeys, ComparisonKeys]:
+def comparison_keys(values: Int64Array, *, bits: int, noise: Words) -> tuple[ComparisonKeys, ComparisonKeys]:
     """The keys of both servers for hidden numbers; each goes to its server alone.
 
     Args:
@@ -129,6 +130,44 @@ def _next_level(
     return seeds, flags, total, (seed, value, bits)
 
 
+def packed(keys: ComparisonKeys) -> Share:
+    """The keys as one vector, for ``unpacked``; their number and bits alone decide its length."""
+    bits = np.packbits(keys.bit_corrections, bitorder="little")
+    bits = np.pad(bits, (0, -bits.size % 8)).view("<u8").astype(np.uint64)
+    parts = (keys.seeds, keys.seed_corrections, keys.value_corrections)
+    return np.concatenate([*(part.ravel() for part in parts), bits])
+
+
+def packed_size(size: int, bits: int) -> int:
+    """The length of the vector of so many keys: 64 times it is at most 63 more than the bits of the keys."""
+    levels = bits + 1
+    return size * (2 + 2 * levels + levels + 1) + (2 * levels * size + 63) // 64
+
+
+def unpacked(vector: Share, *, server: int, size: int, bits: int) -> ComparisonKeys:
+    """The keys that ``packed`` wrote, of server 0 or 1.
+
+    Raises:
+        InvalidRequest: the vector has not the length of so many keys.
+    """
+    if not 1 <= bits <= MAX_BITS or vector.shape != (packed_size(size, bits),):
+        raise InvalidRequest(
+            "keys", value=f"{vector.size:,} words", requirement=f"must be {size:,} keys of {bits} bits",
+            remedy="send what `comparison_keys` made",
+        )  # fmt: skip
+    levels = bits + 1
+    cuts = np.cumsum([2 * size, 2 * levels * size, (levels + 1) * size])
+    seeds, corrections, values, flags = np.split(vector, cuts)
+    unpacked_flags = np.unpackbits(flags.astype("<u8").view(np.uint8), bitorder="little", count=2 * levels * size)
+    return ComparisonKeys(
+        server=server,
+        seeds=seeds.reshape(size, 2),
+        seed_corrections=corrections.reshape(levels, size, 2),
+        value_corrections=values.reshape(levels + 1, size),
+        bit_corrections=unpacked_flags.reshape(levels, 2, size).astype(np.bool_),
+    )
+
+
 def evaluate(keys: ComparisonKeys, points: Int64Array) -> Share:
     """This server's shares of the number of hidden values below each point.
 
@@ -155,7 +194,7 @@ def evaluate(keys: ComparisonKeys, points: Int64Array) -> Share:
     return -sums if keys.server else np.uint64(keys.size) - sums
 
 
-class PaidComparisons:
+class PaidComparisons(PaidCounts):
     """Noisy numbers of hidden values below points, of which so many are paid for beforehand; the owners are not needed.
 
     Neighbours and guarantee: a person's ``values_per_person`` values are replaced by others; how many values there are,
@@ -184,60 +223,26 @@ class PaidComparisons:
         values_per_person: int = 1,
         noise: Noise | None = None,
     ) -> None:
-        if evaluations < 1:
-            raise InvalidRequest(
-                "evaluations", value=evaluations, requirement="must be at least 1", remedy="say how many are paid for"
-            )
+        super().__init__(self._opened, cells=1 << (keys[0].levels - 1), evaluations=evaluations)
         self._keys = keys
-        self._left = evaluations
         self._noise = SecureNoise() if noise is None else noise
         sensitivity = evaluations * values_per_person
         self._law = NoiseShare(epsilon=epsilon, l1_sensitivity=sensitivity, contributors=2, colluding=1)
-        self._answers: dict[int, int] = {}
-
-    @property
-    def left(self) -> int:
-        """How many points may still be asked for."""
-        return self._left
-
-    def below(self, point: int) -> int:
-        """About how many hidden values are below a point, from 0 to ``2^bits``.
-
-        Raises:
-            InvalidRequest: the point is out of range, or no evaluation is left.
-        """
-        if point not in self._answers:
-            self._require_left(1)
-            at = np.array([point])
-            shares = [evaluate(own, at) + residues(self._law.draw((1,), noise=self._noise)) for own in self._keys]
-            self._answers[point] = int(reconstruct(shares)[0])
-            self._left -= 1
-        return self._answers[point]
 
     def quantile(self, share: float) -> int:
         """About the smallest value with at least this share of the hidden values at or below it, by bisection.
-
-        It asks for as many points as a value has bits, whatever the answers are.
 
         Raises:
             InvalidRequest: the share is not between 0 and 1, or too few evaluations are left.
         """
         if not 0 <= share <= 1:
             raise InvalidRequest("share", value=share, requirement="must be from 0 to 1", remedy="name a fraction")
-        bits = self._keys[0].levels - 1
-        self._require_left(bits)
-        wanted, low = share * self._keys[0].size, 0
-        for bit in reversed(range(bits)):
-            if self.below(low + (1 << bit)) < wanted:
-                low += 1 << bit
-        return low
+        return self.first_cell(share * self._keys[0].size)
 
-    def _require_left(self, evaluations: int) -> None:
-        if self._left < evaluations:
-            raise InvalidRequest(
-                "evaluations", value=self._left, requirement=f"must be at least {evaluations} that are left",
-                remedy="pay for more of them beforehand",
-            )  # fmt: skip
+    def _opened(self, points: Int64Array) -> Int64Array:
+        draw = self._law.draw
+        shares = [evaluate(own, points) + residues(draw(points.shape, noise=self._noise)) for own in self._keys]
+        return reconstruct(shares)
 
 
 def _evaluate_all(keys: ComparisonKeys, point: int) -> UInt64Array:

@@ -7,6 +7,10 @@ alone, and a server's noise on its keys and the shares that it sums (``derived``
 hash of those shares into a folder of its own, and never sums others in that round, so that nobody who replaces shares
 in a store can compare two sums.
 
+Where a measurement asks how many rows lie below points, the silos share keys of comparisons once instead. Each round
+after that is a question of any of them: the points. Questions go on after the release, as long as evaluations are left
+that were paid for (``answering``).
+
 A round ends with a sum of each server, or with its refusal if a share is missing after the agreed time or is not right.
 After a refusal nothing of the release can be published: every silo fails with the reason, and cannot ask again under
 the same agreement. A release ends when every silo has written the hash of its draw, and all hashes are equal.
@@ -18,25 +22,25 @@ import hashlib
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Self, TypeVar
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.federation import Federation, Registration
 from spark_jobs.contract.privacy import exact_decimal, plain
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.objects import ObjectStore, open_store
-from spark_jobs.federation.additive import Share, add, reconstruct, residues, split
-from spark_jobs.federation.agreement import Agreement, Keys, Participant, Server, registered_keys, server_of
+from spark_jobs.contract.store.objects import open_store
+from spark_jobs.federation.additive import Share, reconstruct, residues, split
+from spark_jobs.federation.agreement import Agreement, Keys, Participant, Server
+from spark_jobs.federation.answering import hidden, keys_of, tag_of
 from spark_jobs.federation.derived import DerivedWords, derived_key
-from spark_jobs.federation.messages import Header, MessageRejected, context, decrypt, encrypt, read, sign, vector
-from spark_jobs.federation.noise_shares import NoiseShare
+from spark_jobs.federation.messages import Header, MessageRejected, context, encrypt, read, sign, vector
 from spark_jobs.mechanisms.noise import Cost
+from spark_jobs.mechanisms.paid_counts import Evaluate
 
+T = TypeVar("T")
 EVERYBODY = "all"
-_MAX_ROUNDS = 1000
 
 
 class FederationFailed(Exception):
@@ -44,7 +48,7 @@ class FederationFailed(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Meeting:
+class Meeting:
     """What both roles need.
 
     Attributes:
@@ -57,17 +61,18 @@ class _Meeting:
     keys: Keys
     poll_seconds: float = 1.0
 
-    def _wait(self, find: Callable[[], bytes | None], *, for_whom: str) -> bytes:
-        deadline = time.monotonic() + self.agreement.wait_seconds
+    def _wait(self, find: Callable[[], T | None], *, for_whom: str, seconds: float | None = None) -> T:
+        seconds = self.agreement.wait_seconds if seconds is None else seconds
+        deadline = time.monotonic() + seconds
         while (content := find()) is None:
             if time.monotonic() > deadline:
-                raise MessageRejected(f"{for_whom} has sent nothing within {self.agreement.wait_seconds:g} seconds")
+                raise MessageRejected(f"{for_whom} has sent nothing within {seconds:g} seconds")
             time.sleep(self.poll_seconds)
         return content
 
 
 @dataclass(frozen=True, kw_only=True)
-class Silo(_Meeting):
+class Silo(Meeting):
     """A silo's side of all rounds.
 
     Attributes:
@@ -78,7 +83,7 @@ class Silo(_Meeting):
     _turns: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     def __post_init__(self) -> None:
-        _require_own(self.agreement.silos, self.silo, self.keys)
+        require_own(self.agreement.silos, self.silo, self.keys)
 
     def require_unrefused(self) -> None:
         """Fail at once if a server has refused a round: nothing of this release can be published any more.
@@ -88,11 +93,13 @@ class Silo(_Meeting):
         """
         for server in self.agreement.servers:
             store, turn = open_store(server.folder), 0
-            while (content := store.read(_sum_uri(server, turn))) is not None:
+            while (content := store.read(sum_uri(server, turn))) is not None:
                 try:
-                    self._opened(content, server, turn, kinds=("sum", "end"))
+                    header, _ = self._opened(content, server, turn, kinds=("sum", "kept", "end"))
                 except MessageRejected as problem:
                     raise FederationFailed(str(problem)) from None
+                if header.kind == "end":
+                    break
                 turn += 1
 
     def exchange(self, values: Int64Array, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
@@ -101,32 +108,98 @@ class Silo(_Meeting):
         Raises:
             FederationFailed: a server refused the round, or did not answer in time, or not rightly.
         """
-        turn = next(self._turns)
-        header = Header(
-            agreement=self.agreement.sha256,
-            kind="share",
-            turn=turn,
-            sender=self.silo,
-            recipient="",
-            shape=values.shape,
-            epsilon=plain(exact_decimal(epsilon)),
-            l1_sensitivity=l1_sensitivity,
-        )
-        tag, masks = (
-            derived_key(self.keys, purpose, header=header, vectors=[residues(values)]) for purpose in ("tag", "masks")
-        )
-        header = replace(header, tag=tag.hex())
-        shares = split(values, servers=len(self.agreement.servers), noise=DerivedWords(masks))
-        for server, share in zip(self.agreement.servers, shares, strict=True):
-            sealed = replace(header, recipient=server.name)
-            payload = encrypt(share, recipient=server, context=context(sealed))
-            self._write(server, turn, sign(sealed, payload, keys=self.keys))
+        header, servers = self._header("share", values.shape, epsilon, l1_sensitivity), self.agreement.servers
         try:
-            for server in self.agreement.servers:
-                self._require_same(server, header)
-            return reconstruct([self._sum_of(server, header) for server in self.agreement.servers])
+            answers = self._shared(header, values, lambda words: split(values, servers=len(servers), noise=words))
+            return reconstruct([vector(sum_, shape=header.shape, sender=by.sender) for by, sum_ in answers])
         except MessageRejected as problem:
             raise FederationFailed(str(problem)) from None
+
+    def deposit(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, most_rows: int) -> Evaluate:
+        """Give the two servers keys of this silo's rows; what is returned asks for numbers of rows below edges.
+
+        Args:
+            counts: exact counts per cell of the grid; private.
+            epsilon: the cost of all evaluations.
+            evaluations: how many edges may be asked for, in all rounds together.
+            most_rows: how many keys there are, which is public; see ``answering.hidden``.
+
+        Raises:
+            FederationFailed: as for ``exchange``.
+        """
+        values, bits = hidden(counts, most_rows)
+        header = self._header("keys", (most_rows, bits), epsilon, evaluations)
+        try:
+            self._shared(header, values, lambda words: keys_of(values, bits, words))
+        except MessageRejected as problem:
+            raise FederationFailed(str(problem)) from None
+        return lambda edges: self.ask(header, edges)
+
+    def ask(self, deposit: Header, points: Int64Array) -> Int64Array:
+        """The noisy numbers of all silos' rows below points.
+
+        Args:
+            deposit: the header of the silos' keys.
+            points: edges of the grid, by number, shape (m,).
+
+        Raises:
+            FederationFailed: as for ``exchange``; or too few evaluations are left.
+        """
+        payload = points.astype("<u8").tobytes()
+        header = replace(
+            self._header("question", points.shape, deposit.epsilon, deposit.l1_sensitivity), tag=tag_of(payload)
+        )
+        for server in self.agreement.servers:
+            self._write(server, header.turn, sign(replace(header, recipient=server.name), payload, keys=self.keys))
+        try:
+            sums = []
+            for server in self.agreement.servers:
+                answered, content = self._sum_of(server, header, kinds=("sum",))
+                if answered.tag != header.tag:
+                    raise MessageRejected(f"server {server.name} was asked for other points in round {header.turn}")
+                sums.append(vector(content, shape=header.shape, sender=server.name))
+            return reconstruct(sums)
+        except MessageRejected as problem:
+            raise FederationFailed(str(problem)) from None
+
+    def resumed(self) -> tuple[Self, Header, tuple[int, ...]]:
+        """This silo after the last answered round, the header of the silos' keys, and the points that were asked for.
+
+        Raises:
+            FederationFailed: the release has not ended, or its silos have sent no keys.
+        """
+        server, deposit, ended = self.agreement.servers[0], None, False
+        store, points, turn = open_store(server.folder), dict[int, None](), 0
+        while (content := store.read(sum_uri(server, turn))) is not None:
+            try:
+                header, _ = self._opened(content, server, turn, kinds=("sum", "kept", "end"))
+                deposit, ended = header if header.kind == "kept" else deposit, ended or header.kind == "end"
+                points |= dict.fromkeys(self._points(server, header))
+            except MessageRejected:
+                pass  # a question that was refused
+            turn += 1
+        if deposit is None or not ended:
+            raise FederationFailed("the release must have ended, with keys of comparisons, before more is asked for")
+        return replace(self, _turns=itertools.count(turn)), deposit, tuple(points)
+
+    def _points(self, server: Server, answered: Header) -> Iterator[int]:
+        """The points of the question that a server has answered; none if it was no question."""
+        for silo in self.agreement.silos:
+            content = open_store(server.folder).read(share_uri(server, answered.turn, silo.name))
+            if content is None or answered.kind != "sum":
+                continue
+            kinds = ("share", "keys", "question", "end")
+            header, payload = read(
+                content,
+                agreement=self.agreement,
+                sender=silo,
+                kinds=kinds,
+                turn=answered.turn,
+                recipient=server.name,
+            )
+            if header.kind == "question" and tag_of(payload) == answered.tag:
+                yield from vector(payload, shape=answered.shape, sender=silo.name).tolist()
+                return
 
     def end(self, draw_sha256: str) -> None:
         """Say which draw this silo has made, and wait until every server has seen the same one of all silos.
@@ -145,12 +218,40 @@ class Silo(_Meeting):
         except MessageRejected as problem:
             raise FederationFailed(str(problem)) from None
 
+    def _header(self, kind: str, shape: tuple[int, ...], epsilon: Cost, l1_sensitivity: int) -> Header:
+        return Header(
+            agreement=self.agreement.sha256,
+            kind=kind,
+            turn=next(self._turns),
+            sender=self.silo,
+            recipient="",
+            shape=shape,
+            epsilon=plain(exact_decimal(epsilon)),
+            l1_sensitivity=l1_sensitivity,
+        )
+
+    def _shared(
+        self, header: Header, values: Int64Array, parts: Callable[[DerivedWords], Sequence[Share]]
+    ) -> list[tuple[Header, bytes]]:
+        """Send each server its part of a vector, and return the servers' answers."""
+        tag, masks = (
+            derived_key(self.keys, purpose, header=header, vectors=[residues(values)]) for purpose in ("tag", "masks")
+        )
+        header = replace(header, tag=tag.hex())
+        for server, part in zip(self.agreement.servers, parts(DerivedWords(masks)), strict=True):
+            sealed = replace(header, recipient=server.name)
+            payload = encrypt(part, recipient=server, context=context(sealed))
+            self._write(server, header.turn, sign(sealed, payload, keys=self.keys))
+        for server in self.agreement.servers:
+            self._require_same(server, header)
+        return [self._sum_of(server, header, kinds=("sum", "kept")) for server in self.agreement.servers]
+
     def _require_same(self, server: Server, header: Header) -> None:
         """Reject an earlier attempt's share of another vector: the shares of two vectors do not fit together."""
         own = next(silo for silo in self.agreement.silos if silo.name == self.silo)
-        content = open_store(server.folder).read(_share_uri(server, header.turn, self.silo)) or b""
+        content = open_store(server.folder).read(share_uri(server, header.turn, self.silo)) or b""
         earlier, _ = read(
-            content, agreement=self.agreement, sender=own, kinds=("share",), turn=header.turn, recipient=server.name
+            content, agreement=self.agreement, sender=own, kinds=(header.kind,), turn=header.turn, recipient=server.name
         )
         if earlier.tag != header.tag:
             raise MessageRejected(
@@ -160,18 +261,18 @@ class Silo(_Meeting):
 
     def _write(self, server: Server, turn: int, content: bytes) -> None:
         failpoint("before_share")
-        open_store(server.folder).create(_share_uri(server, turn, self.silo), content)
+        open_store(server.folder).create(share_uri(server, turn, self.silo), content)
         failpoint("after_share")
 
-    def _sum_of(self, server: Server, header: Header) -> Share:
-        answered, payload = self._answer(server, header.turn, kinds=("sum",))
+    def _sum_of(self, server: Server, header: Header, *, kinds: tuple[str, ...]) -> tuple[Header, bytes]:
+        answered, payload = self._answer(server, header.turn, kinds=kinds)
         if answered.terms != header.terms:
             raise MessageRejected(f"server {server.name} has summed other vectors than this silo's")
-        return vector(payload, shape=header.shape, sender=server.name)
+        return answered, payload
 
     def _answer(self, server: Server, turn: int, *, kinds: tuple[str, ...]) -> tuple[Header, bytes]:
         store = open_store(server.folder)
-        content = self._wait(lambda: store.read(_sum_uri(server, turn)), for_whom=f"server {server.name}")
+        content = self._wait(lambda: store.read(sum_uri(server, turn)), for_whom=f"server {server.name}")
         return self._opened(content, server, turn, kinds=kinds)
 
     def _opened(self, content: bytes, server: Server, turn: int, *, kinds: tuple[str, ...]) -> tuple[Header, bytes]:
@@ -188,149 +289,13 @@ class Silo(_Meeting):
         return header, payload
 
 
-@dataclass(frozen=True, kw_only=True)
-class Summing(_Meeting):
-    """A server's side of all rounds.
-
-    Attributes:
-        server: the server's name.
-        receipts: a folder or URI that this server alone can write to; it outlives every attempt.
-    """
-
-    server: str
-    receipts: str
-
-    def __post_init__(self) -> None:
-        _require_own(self.agreement.servers, self.server, self.keys)
-
-    @classmethod
-    def registered(cls, environ: Mapping[str, str], name: str, *, poll_seconds: float = 1.0) -> Self:
-        """The server's side of a federation that its administrator has registered under this name.
-
-        Raises:
-            InvalidRequest: there is none, or it is a silo's.
-        """
-        registration = Registration.read(environ, Federation(name=name).name)
-        if registration.receipts is None:
-            raise InvalidRequest(
-                "federation", value=name, requirement="must be registered for a server, with a folder of receipts",
-                remedy="register it with --receipts: `python -m spark_jobs.federation join`",
-            )  # fmt: skip
-        keys, agreement = registered_keys(environ, name), registration.agreement
-        return cls(
-            agreement=agreement,
-            keys=keys,
-            server=server_of(agreement, keys),
-            receipts=registration.receipts,
-            poll_seconds=poll_seconds,
-        )
-
-    def serve(self) -> int:
-        """Answer rounds until all silos have ended with the same draw, and return how many sums were published.
-
-        Raises:
-            FederationFailed: a round was refused.
-        """
-        for turn in range(_MAX_ROUNDS):
-            answer = self._store.read(_sum_uri(self._own, turn))
-            if answer is None:
-                answered = self._answered(turn)
-                failpoint("before_answer")
-                self._store.create(_sum_uri(self._own, turn), answered)
-                failpoint("after_answer")
-                answer = self._store.read(_sum_uri(self._own, turn)) or b""
-            header, payload = read(
-                answer,
-                agreement=self.agreement,
-                sender=self._own,
-                kinds=("sum", "end", "refusal"),
-                turn=turn,
-                recipient=EVERYBODY,
-            )
-            if header.kind == "refusal":
-                raise FederationFailed(f"round {turn} was refused: {payload.decode()}")
-            if header.kind == "end":
-                return turn
-        raise FederationFailed(f"the silos have asked for more than {_MAX_ROUNDS} rounds")
-
-    @property
-    def _own(self) -> Server:
-        return next(server for server in self.agreement.servers if server.name == self.server)
-
-    @property
-    def _store(self) -> ObjectStore:
-        return open_store(self._own.folder)
-
-    def _answered(self, turn: int) -> bytes:
-        """The signed answer to a round: a sum, the end, or a refusal."""
-        blank = Header(
-            agreement=self.agreement.sha256, kind="refusal", turn=turn, sender=self.server, recipient=EVERYBODY
-        )
-        try:
-            received = [self._received(silo, turn) for silo in self.agreement.silos]
-            kinds = {header.kind for header, _ in received}
-            if kinds == {"end"}:
-                if len({payload for _, payload in received}) > 1:
-                    raise MessageRejected("the silos have made different draws")
-                return sign(replace(blank, kind="end"), received[0][1], keys=self.keys)
-            if len(kinds) > 1 or len({header.terms for header, _ in received}) > 1:
-                raise MessageRejected("the silos measure different things")
-            header = received[0][0]
-            if exact_decimal(header.epsilon) > self.agreement.epsilon:
-                raise MessageRejected("the silos ask for less noise than was agreed")
-            total = self._noisy_sum(received)
-        except (MessageRejected, InvalidRequest) as problem:
-            return sign(blank, str(problem).encode(), keys=self.keys)
-        summed = replace(header, kind="sum", sender=self.server, recipient=EVERYBODY)
-        return sign(summed, total.astype("<u8").tobytes(), keys=self.keys)
-
-    def _received(self, silo: Participant, turn: int) -> tuple[Header, bytes]:
-        uri = _share_uri(self._own, turn, silo.name)
-        content = self._wait(lambda: self._store.read(uri), for_whom=f"silo {silo.name}")
-        return read(
-            content,
-            agreement=self.agreement,
-            sender=silo,
-            kinds=("share", "end"),
-            turn=turn,
-            recipient=self.server,
-        )
-
-    def _noisy_sum(self, received: Sequence[tuple[Header, bytes]]) -> Share:
-        shares = [
-            decrypt(payload, keys=self.keys, context=context(header), shape=header.shape, sender=header.sender)
-            for header, payload in received
-        ]
-        header = received[0][0]
-        law = NoiseShare(
-            epsilon=header.epsilon,
-            l1_sensitivity=self.agreement.silos_per_person * header.l1_sensitivity,
-            contributors=len(self.agreement.servers),
-            colluding=self.agreement.colluding,
-        )
-        receipt, key = (
-            derived_key(self.keys, purpose, header=header, vectors=shares) for purpose in ("receipt", "noise")
-        )
-        self._require_unsummed(header, receipt)
-        return add([*shares, residues(law.draw(header.shape, noise=DerivedWords(key)))])
-
-    def _require_unsummed(self, header: Header, receipt: bytes) -> None:
-        """Reject the shares if this server has summed others in this round, or on other terms."""
-        store = open_store(self.receipts)
-        uri = f"{self.receipts.rstrip('/')}/{header.agreement}/{header.turn}"
-        failpoint("before_keep_receipt")
-        store.create(uri, receipt)
-        failpoint("after_keep_receipt")
-        if store.read(uri) != receipt:
-            raise MessageRejected(f"round {header.turn} has been summed from other shares; begin a new session")
-
-
 def draw_hash(draw: object) -> str:
     """The hash of a draw's plain JSON types, on which all silos must agree."""
     return hashlib.sha256(json.dumps(draw, sort_keys=True).encode()).hexdigest()
 
 
-def _require_own(participants: Sequence[Participant], name: str, keys: Keys) -> None:
+def require_own(participants: Sequence[Participant], name: str, keys: Keys) -> None:
+    """Refuse keys that are not those of this participant."""
     known = {participant.name: participant.signing_key for participant in participants}
     if known.get(name) != keys.public("own").signing_key:
         raise InvalidRequest(
@@ -341,9 +306,11 @@ def _require_own(participants: Sequence[Participant], name: str, keys: Keys) -> 
         )
 
 
-def _share_uri(server: Server, turn: int, silo: str) -> str:
+def share_uri(server: Server, turn: int, silo: str) -> str:
+    """Where a server finds what a silo sends it in a round."""
     return f"{server.folder.rstrip('/')}/{turn}/share-of-{silo}"
 
 
-def _sum_uri(server: Server, turn: int) -> str:
+def sum_uri(server: Server, turn: int) -> str:
+    """Where a server answers a round."""
     return f"{server.folder.rstrip('/')}/{turn}/sum"

@@ -29,6 +29,7 @@ from spark_jobs.contract.release import PRIVATE
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw
 from spark_jobs.federation.ustat import UStat
 from spark_jobs.mechanisms.noise import Cost
+from spark_jobs.mechanisms.paid_counts import Deposit, Evaluate
 
 S = TypeVar("S")
 D = TypeVar("D", bound=Draw)
@@ -109,12 +110,17 @@ class SiloNoise:
         factor: how many times the silos' noise is that of one table (``Agreement.noise_factor``). A measurement that
             asks for the noise of one table at some epsilon gets noise of that size, and its cost is so many times that
             epsilon.
+        deposit: gives the servers keys of this silo's rows, for measurements that ask how many lie below points; None
+            to exchange a vector for each of their questions.
     """
 
-    def __init__(self, exchange: Exchange, *, guarantee: str, factor: Decimal = Decimal(1)) -> None:
+    def __init__(
+        self, exchange: Exchange, *, guarantee: str, factor: Decimal = Decimal(1), deposit: Deposit | None = None
+    ) -> None:
         self._exchange = exchange
         self._guarantee = guarantee
         self._factor = factor
+        self._deposit = deposit
 
     @property
     def guarantee(self) -> str:
@@ -129,6 +135,15 @@ class SiloNoise:
     def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
         """The sum over silos of ``values``, plus noise; see ``UStat.noisy_sum``."""
         return self._exchange(np.asarray(values, dtype=np.int64), self._cost(epsilon), l1_sensitivity)
+
+    @property
+    def deposit(self) -> Deposit | None:
+        """How to hand this silo's rows over to the servers, at the cost of the noise of one table."""
+        return None if self._deposit is None else self._deposited
+
+    def _deposited(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, most_rows: int) -> Evaluate:
+        assert self._deposit is not None
+        return self._deposit(counts, epsilon=self._cost(epsilon), evaluations=evaluations, most_rows=most_rows)
 
     def _cost(self, epsilon: Cost) -> Cost:
         """The cost of the noise of one table at ``epsilon``, rounded down to digits that can be written."""

@@ -25,6 +25,7 @@ FORMAL_ABOVE = Decimal(13)
 _NAMES = {
     "auc": "AUC",
     "binormal_roc": "binormal ROC curve",
+    "cdf_points": "points of a distribution function",
     "ecdf": "distribution function",
     "roc_comparison": "comparison of ROC curves",
     "roc_curve": "ROC curve",

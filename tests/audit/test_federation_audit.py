@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spark_jobs.federation import derived, exchange
+from spark_jobs.federation import derived, exchange, serving
 from spark_jobs.federation.additive import residues
 from spark_jobs.federation.agreement import Keys
 from spark_jobs.federation.comparison import PaidComparisons, comparison_keys
@@ -156,7 +156,7 @@ STRANGER = Keys.generate()
 
 def sums_with(change):
     """A patch of the law of the noise that servers between machines add; ``change`` takes and returns its fields."""
-    return lambda monkeypatch: monkeypatch.setattr(exchange, "NoiseShare", lambda **law: NoiseShare(**change(law)))
+    return lambda monkeypatch: monkeypatch.setattr(serving, "NoiseShare", lambda **law: NoiseShare(**change(law)))
 
 
 class TestSumsBetweenMachines(SampledAudit):

@@ -62,6 +62,7 @@ BASE: dict[str, list[dict]] = {
     "calibration": [{"bins": 4}],
     "ecdf": [{}, ECDF, {**ECDF, "bounds": None}, {**ECDF, "reference": REFERENCE}],
     "quantile": [{}, VALUES, {**VALUES, "bounds": None}],
+    "cdf_points": [{}, {**VALUES, "thresholds": (2.0, 7.0), "more_evaluations": 3}],
     "residual_plot": [{"outcome": "paid"}, {"outcome": "paid", "bins": 8}],
     "linear_regression": [LINE, {**LINE, "group_by": "site", "groups": ["a", "b"]}],
     "linear_fit": [

@@ -18,9 +18,10 @@ from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.federation.__main__ import main
 from spark_jobs.federation.additive import add
 from spark_jobs.federation.agreement import Agreement, Keys
-from spark_jobs.federation.exchange import FederationFailed, Silo, Summing
+from spark_jobs.federation.exchange import FederationFailed, Silo
 from spark_jobs.federation.messages import Header, MessageRejected, context, encrypt, sign
 from spark_jobs.federation.messages import read as read_message
+from spark_jobs.federation.serving import Summing
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.support import federated
@@ -224,7 +225,7 @@ def cheating(agreement, keys, /, **changed):
         ({"shape": (2.0, 3)}, "a message of west has no valid signature of it"),
         ({"l1_sensitivity": "1"}, "a message of west has no valid signature of it"),
         ({"epsilon": "a lot"}, "the silos measure different things"),
-        ({"kind": "sum"}, "a message of west is a sum, where share or end was due"),
+        ({"kind": "sum"}, "a message of west is a sum, where share or keys or question or end was due"),
         ({"context": "another round"}, "a share of west was not encrypted for this server and round"),
         ({"encrypted_to": "two"}, "a share of west was not encrypted for this server and round"),
         ({"keys": Keys.generate()}, "a message of west has no valid signature of it"),

@@ -20,9 +20,10 @@ from spark_jobs.contract.federation import LINEAR
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.federation.exchange import FederationFailed, Silo, Summing
+from spark_jobs.federation.exchange import FederationFailed, Silo
 from spark_jobs.federation.measuring import SiloNoise, _Rounds
 from spark_jobs.federation.noise_shares import NoiseShare
+from spark_jobs.federation.serving import Summing
 from spark_jobs.federation.ustat import Curator
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.tables.rules import rules
@@ -32,6 +33,7 @@ from tests.support.rehearsal import exact, rows_of
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "ecdf": {"column": "amount", "bounds": [0, 100], "cells": 256},
+    "cdf_points": {"column": "amount", "bounds": [0, 100], "cells": 256, "thresholds": [10, 20]},
     "residual_plot": {"outcome": "wage", "unit": 1},
     "linear_regression": {"x": "x", "y": "y", "x_bounds": [0, 1], "y_bounds": [0, 1]},
     "linear_fit": {"features": {"x": [0, 1]}, "outcome": "y", "outcome_bounds": [0, 1]},

@@ -26,7 +26,7 @@ ROWS = LabelledRowCells(features=DESIGN.features)
 def statistic_of(kind, rows, rng):
     scores, values = rng.random(rows), rng.gamma(2.0, 10.0, rows)
     labels = (rng.random(rows) < scores).astype(int)
-    if kind == "ecdf":
+    if kind in ("ecdf", "cdf_points"):
         return lambda part: ValueCounts.from_arrays(values[part], lower=0, upper=100, cells=1024)
     if kind == "residual_plot":
         return lambda part: ResidualCounts.from_arrays(scores[part], values[part] - 20)

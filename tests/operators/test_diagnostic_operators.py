@@ -53,6 +53,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "by_group": {"group_by": "region", "groups": ("north", 2), "kinds": ("auc", {"kind": "calibration"})},
     "ecdf": {"column": "amount", "bounds": (0, 1000), "scale": "log", "unit": 0.5, "cells": 1024},
     "quantile": {"level": 0.9, "column": "amount", "interval": False},
+    "cdf_points": {"thresholds": (0.2, 0.5), "quantiles": (0.9,), "more_evaluations": 20, "silo_rows": 1000},
     "residual_plot": {"outcome": "wage", "unit": 0.01},
     "linear_regression": {**LINE, "cells": 64, "group_by": "tract", "groups": ("1", 2)},
     "linear_fit": {"features": {"age": (18, 80)}, "outcome": "wage", "outcome_bounds": (0, 100)},

@@ -18,9 +18,10 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.federation.additive import Share, add
 from spark_jobs.federation.agreement import Agreement, Keys, Server
-from spark_jobs.federation.exchange import EVERYBODY, Silo, Summing, draw_hash
+from spark_jobs.federation.exchange import EVERYBODY, Silo, draw_hash
 from spark_jobs.federation.measuring import measure_in_silo
 from spark_jobs.federation.messages import context, decrypt, read, vector
+from spark_jobs.federation.serving import Summing
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import Cost
 from spark_jobs.statistics import ScoreCounts

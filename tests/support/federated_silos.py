@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,10 @@ DP_BUDGET = (sys.executable, "-m", "dp_operators.cli")
 
 @dataclass(frozen=True)
 class Parties:
-    """All participants of one federated release, below one folder."""
+    """All participants of one federated release, below one folder, and what the silos release."""
 
     folder: Path
+    diagnostics: tuple[str | Mapping[str, Any], ...] = ("roc_curve", "calibration")
 
     def request(self, silo: str) -> dict[str, Any]:
         """What a silo releases."""
@@ -41,7 +43,7 @@ class Parties:
             "table": {"path": str(home / "lake"), "snapshot": {"path_version": "v1"}},
             "label": "visit",
             "model": {"kind": "columns", "score": "score", "basis": "public"},
-            "diagnostics": ["roc_curve", "calibration"],
+            "diagnostics": list(self.diagnostics),
             "budget": {"epsilon": "1"},
             "output": str(home / "releases"),
             "federation": "hospitals",
@@ -86,8 +88,8 @@ class Parties:
         """The ledger of a silo."""
         return PrivacyLedger(f"sqlite:///{self.folder / silo / 'ledger.db'}")
 
-    def start(self, name: str, *, failpoint: str = "") -> subprocess.Popen[str]:
-        """A participant's program, with a log in its folder."""
+    def start(self, name: str, *more: str, failpoint: str = "") -> subprocess.Popen[str]:
+        """A participant's program, with more arguments, and a log in its folder."""
         home = self.folder / name
         if name in SERVERS:
             command = [
@@ -98,15 +100,21 @@ class Parties:
         else:
             command = [*DP_BUDGET, "run", str(home / "request.json"), "--ledger", f"sqlite:///{home / 'ledger.db'}"]
             command += ["--master", "local[1]"]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            FEDERATIONS_VARIABLE: str(home / "federations"),
-            "XDG_STATE_HOME": str(home / "private"),
-            **({VARIABLE: failpoint} if failpoint else {}),
-        }
+        environment = {**self._environment(name), **({VARIABLE: failpoint} if failpoint else {})}
         with (home / "log.txt").open("a") as log:
-            return subprocess.Popen(command, env=environment, stdout=log, stderr=log, text=True)
+            return subprocess.Popen([*command, *more], env=environment, stdout=log, stderr=log, text=True)
+
+    def ask(self, silo: str, *points: str, output: Path) -> subprocess.CompletedProcess[str]:
+        """What a silo asks for after the release."""
+        [release] = (self.folder / silo / "releases").glob("*/release.json")
+        command = [sys.executable, "-m", "spark_jobs.federation", "ask", str(release), *points, "--output", str(output)]
+        return subprocess.run(
+            [*command, "--poll-seconds", "0.05"],
+            env=self._environment(silo),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def log(self, name: str) -> str:
         """What a participant has said."""
@@ -116,6 +124,15 @@ class Parties:
         """The manifests that a silo has published."""
         folder = self.folder / silo / "releases"
         return [json.loads(path.read_text()) for path in folder.glob("*/release.json")]
+
+    def _environment(self, name: str) -> dict[str, str]:
+        home = self.folder / name
+        return {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            FEDERATIONS_VARIABLE: str(home / "federations"),
+            "XDG_STATE_HOME": str(home / "private"),
+        }
 
     def _federation(self, *arguments: str) -> str:
         command = [sys.executable, "-m", "spark_jobs.federation", *arguments]

@@ -222,6 +222,14 @@ KINDS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "calibration": _grouped("calibration"),
     "ecdf": _ECDF,
     "quantile": _QUANTILE,
+    "cdf_points": st.one_of(
+        _kind("cdf_points", thresholds=st.sampled_from([[], [0.5], [0.0, 0.25, 1.0]]), more_evaluations=st.just(7)),
+        st.builds(
+            lambda options, bounds: {**options, "column": "amount", "bounds": bounds, "thresholds": [bounds[0]]},
+            _kind("cdf_points", cells=st.sampled_from([256, 32768]), quantiles=st.sampled_from([[], [0.0, 0.5, 1.0]])),
+            BOUNDS,
+        ),
+    ),
     "residual_plot": st.builds(
         lambda options: {**options, "outcome": "wage"},
         _kind(

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_jobs.contract.options import by_group, comparisons, fits, linear, residuals, score_figures, scores, values
+from spark_jobs.contract.options import (
+    by_group,
+    cdf_points,
+    comparisons,
+    fits,
+    linear,
+    residuals,
+    score_figures,
+    scores,
+    values,
+)
 from spark_jobs.contract.options.base import (
     Options,
     ScoreCells,
@@ -12,6 +22,7 @@ from spark_jobs.contract.options.base import (
     Statistic,
 )
 from spark_jobs.contract.options.by_group import ByGroupOptions, ByGroupSettings, GroupedScoreCells
+from spark_jobs.contract.options.cdf_points import CdfPointsOptions, CdfPointsSettings
 from spark_jobs.contract.options.comparisons import (
     PAIR_CELLS,
     EarlierCurve,
@@ -82,6 +93,8 @@ __all__ = [
     "ByGroupSettings",
     "CalibrationOptions",
     "CalibrationSettings",
+    "CdfPointsOptions",
+    "CdfPointsSettings",
     "ConfusionMatrixOptions",
     "ConfusionMatrixSettings",
     "CrossProductCells",
@@ -124,7 +137,7 @@ __all__ = [
 
 DIAGNOSTICS: Mapping[str, type[Options]] = {
     options.model_fields["kind"].default: options
-    for module in (scores, comparisons, score_figures, by_group, values, residuals, linear, fits)
+    for module in (scores, comparisons, score_figures, by_group, values, cdf_points, residuals, linear, fits)
     for options in module.KINDS
 }
 """Every kind that a request may name, with its options. A new diagnostic is added to the ``KINDS`` of its module."""

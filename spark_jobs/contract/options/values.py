@@ -209,7 +209,7 @@ def _distance(name: str) -> tuple[ResultCheck, ...]:
     )
 
 
-class _OfValues(Options):
+class OfValues(Options):
     """An entry about the values of a column, or about the model's scores.
 
     Attributes:
@@ -278,7 +278,7 @@ class _OfValues(Options):
         return self.column
 
 
-class EcdfOptions(EcdfSettings, _OfValues):
+class EcdfOptions(EcdfSettings, OfValues):
     """Distribution function with its inverse, of a column or of the model's scores.
 
     Without bounds, they are found privately, with a part of the budget.
@@ -356,7 +356,7 @@ class QuantileSettings(Settings):
         return value
 
 
-class QuantileOptions(QuantileSettings, _OfValues):
+class QuantileOptions(QuantileSettings, OfValues):
     """One quantile of a column or of the model's scores, far more accurate than one read off a whole function.
 
     Without bounds, the values are counted on a very wide logarithmic grid; this costs nothing.

@@ -1,0 +1,98 @@
+"""The options of a distribution function at a few points, whose number is paid for beforehand."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.base import Options, Settings
+from spark_jobs.contract.options.score_figures import in_ascending_order
+from spark_jobs.contract.options.values import FiniteFloat, OfValues
+from spark_jobs.contract.result_checks import (
+    ResultCheck,
+    ascending,
+    finite,
+    inside,
+    interval,
+    never_falls,
+    rows,
+    same_length,
+    whole,
+    within,
+)
+
+
+class CdfPointsSettings(Settings):
+    """At which points a distribution function is evaluated.
+
+    Attributes:
+        thresholds: values below which rows are counted, ascending; each counts as the next edge of the grid's cells.
+        quantiles: levels whose quantiles are found by bisection, in [0, 1]; each takes as many evaluations as the
+            number of cells has bits.
+        more_evaluations: evaluations that are paid for beside these. Whoever takes part in a federation can ask for
+            them later, at points that nobody has to know before.
+        silo_rows: in a federation, the number of keys that each silo sends, which is public: rows beyond it, those of
+            the largest values, are not counted.
+        confidence: nominal level of intervals.
+    """
+
+    thresholds: Annotated[tuple[FiniteFloat, ...], Field(max_length=1000)] = ()
+    quantiles: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(max_length=99)] = (0.5,)
+    more_evaluations: Annotated[int, Field(ge=0, le=10_000)] = 0
+    silo_rows: Annotated[int, Field(ge=1, le=2**18)] = 2**16
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @field_validator("thresholds")
+    @classmethod
+    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        return in_ascending_order(value, "thresholds")
+
+    @model_validator(mode="after")
+    def _of_some_point(self) -> Self:
+        if not self.thresholds and not self.quantiles:
+            raise InvalidRequest(
+                "thresholds", requirement="must not be empty, unless there are quantiles", remedy="name a point"
+            )
+        return self
+
+    def evaluations(self, cells: int) -> int:
+        """How many evaluations are paid for on a grid of so many cells: the number of rows is one of them."""
+        return 1 + len(self.thresholds) + len(self.quantiles) * (cells - 1).bit_length() + self.more_evaluations
+
+
+class CdfPointsOptions(CdfPointsSettings, OfValues):
+    """Distribution function at chosen thresholds, and quantiles by search, of a column or of the model's scores."""
+
+    figures: ClassVar[tuple[str, ...]] = ("cdf", "lower", "upper", "quantiles")
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
+        same_length("thresholds", "cdf", "lower", "upper"),
+        never_falls("thresholds"),
+        finite("thresholds", "bounds"),
+        finite("rows", "evaluations", "left", low=0),
+        whole("evaluations", "left"),
+        within("cdf", "lower", "upper"),
+        ascending("lower", "cdf", "upper"),
+        interval("bounds"),
+        rows("quantiles", within("level"), finite("value", "interval"), inside("value", "interval")),
+    )
+    kind: Literal["cdf_points"] = "cdf_points"
+
+    @model_validator(mode="after")
+    def _within_public_bounds(self) -> Self:
+        if self.column is not None and self.bounds is None:
+            raise InvalidRequest(
+                "bounds", requirement="is required with a column", remedy="give public bounds of the values"
+            )
+        lower, upper = (0.0, 1.0) if self.bounds is None else self.bounds
+        outside = [threshold for threshold in self.thresholds if not lower <= threshold <= upper]
+        if outside:
+            raise InvalidRequest(
+                "thresholds", value=outside[0], requirement=f"must lie within the bounds, [{lower:g}, {upper:g}]",
+                remedy="move it, or give wider bounds",
+            )  # fmt: skip
+        return self
+
+
+KINDS: tuple[type[Options], ...] = (CdfPointsOptions,)

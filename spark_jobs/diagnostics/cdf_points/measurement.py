@@ -1,0 +1,118 @@
+"""The random part of points of a distribution function: noisy numbers of rows below edges of a public grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.options import CdfPointsOptions, CdfPointsSettings
+from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.diagnostics.ecdf.measurement import line_of
+from spark_jobs.mechanisms.noise import laplace_scale
+from spark_jobs.mechanisms.paid_counts import PaidCounts, paid_counts
+from spark_jobs.statistics import ScoreCounts, ValueCounts
+from spark_jobs.statistics.value_grid import ValueGrid
+
+
+class CdfPointsChoices(CdfPointsSettings):
+    """The settings, and the name of the values.
+
+    Attributes:
+        named: name of the values in the report.
+    """
+
+    named: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CdfPointsDraw(Draw):
+    """Noisy numbers of rows, with the public facts that are needed to interpret them.
+
+    Attributes:
+        named: name of the values; None for scores.
+        confidence, levels: as requested.
+        grid: the public grid on which the rows were counted.
+        thresholds: the edges of the grid at the requested thresholds, by number.
+        cells: the cell that was found for each level.
+        edges: every edge that was asked for, by number; the first is the last of the grid, below which all rows lie.
+        counts: the noisy numbers of rows below these edges.
+        evaluations: how many edges are paid for.
+        scale: scale of the noise in each number.
+    """
+
+    named: str | None
+    confidence: float
+    levels: tuple[float, ...]
+    grid: ValueGrid
+    thresholds: tuple[int, ...]
+    cells: tuple[int, ...]
+    edges: Int64Array
+    counts: Int64Array
+    evaluations: int
+    scale: float
+
+
+def measure_points(
+    statistic: ValueCounts | ScoreCounts, options: CdfPointsChoices | CdfPointsOptions, terms: Terms
+) -> CdfPointsDraw:
+    """Ask for the number of rows, the numbers below the thresholds, and those of one bisection for each level.
+
+    Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.paid_counts``).
+
+    Args:
+        statistic: exact counts of values, or of both classes' scores; private.
+        options: the settings.
+        terms: budget, relation and noise; all of epsilon is spent, whether or not all evaluations are used.
+    """
+    counts, grid = line_of(statistic)
+    evaluations, epsilon = options.evaluations(grid.size), terms.meter().remaining
+    paid = paid_counts(counts, epsilon=epsilon, evaluations=evaluations, most_rows=options.silo_rows, noise=terms.noise)
+    return points_of(paid, grid, options, terms)
+
+
+def points_of(
+    paid: PaidCounts,
+    grid: ValueGrid,
+    options: CdfPointsChoices | CdfPointsOptions,
+    terms: Terms,
+    *,
+    earlier: Iterable[int] = (),
+) -> CdfPointsDraw:
+    """The draw of evaluations that are all paid for.
+
+    Args:
+        paid: answers edges of the grid.
+        grid: the public grid.
+        options: the settings.
+        terms: as for ``measure_points``; what all evaluations cost together.
+        earlier: edges that were asked for before, and so are answered again at no cost.
+
+    Raises:
+        InvalidRequest: too few evaluations are left.
+    """
+    meter = terms.meter()
+    evaluations = paid.left
+    epsilon = meter.spend_rest(label=f"{evaluations:,} evaluations")
+    thresholds = tuple(np.searchsorted(grid.edges, options.thresholds).tolist())
+    paid.ask([grid.size, *earlier, *thresholds])
+    rows = paid.below(grid.size)
+    cells = tuple(paid.first_cell(level * rows) for level in options.quantiles)
+    edges, numbers = zip(*paid.answers.items(), strict=True)
+    return CdfPointsDraw(
+        named=options.named,
+        confidence=options.confidence,
+        levels=options.quantiles,
+        neighbours=terms.neighbours,
+        guarantee=terms.noise.guarantee,
+        spendings=meter.spendings,
+        grid=grid,
+        thresholds=thresholds,
+        cells=cells,
+        edges=np.array(edges, dtype=np.int64),
+        counts=np.array(numbers, dtype=np.int64),
+        evaluations=evaluations,
+        scale=laplace_scale(epsilon, evaluations),
+    )

@@ -1,0 +1,154 @@
+"""A server's answers from comparison keys: how many hidden values lie below points that are asked for.
+
+Each point that is answered is paid for: before the server draws, it writes the point into a place in a folder of its
+own, created once, and there are as many places as evaluations. The noise of a point is derived from the server's key,
+the silos' keys and the point, so that whoever asks again, in whatever round, gets the same number.
+
+Neighbours and guarantee: those of ``mechanisms.paid_counts``, for rows of one person in up to ``silos_per_person``
+silos, against all who see the answers and the secrets of the other server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.objects import open_store
+from spark_jobs.federation.additive import Share, residues
+from spark_jobs.federation.agreement import Keys
+from spark_jobs.federation.comparison import ComparisonKeys, comparison_keys, evaluate, packed, packed_size, unpacked
+from spark_jobs.federation.derived import DerivedWords, derived_key
+from spark_jobs.federation.messages import Header, MessageRejected
+from spark_jobs.federation.noise_shares import NoiseShare
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answering:
+    """One server's side of all points of one release.
+
+    Attributes:
+        held: the server's keys of each silo's values.
+        header: of the silos' keys; its ``epsilon`` pays for ``l1_sensitivity`` evaluations.
+        keys: the server's private keys.
+        receipt: hash of the silos' keys.
+        places: a folder or URI that this server alone can write to.
+        silos_per_person: the largest number of silos that hold rows of one person.
+    """
+
+    held: Sequence[ComparisonKeys] = field(repr=False)
+    header: Header
+    keys: Keys
+    receipt: bytes = field(repr=False)
+    places: str
+    silos_per_person: int
+    _paid: list[int] = field(default_factory=list, repr=False)
+
+    @property
+    def left(self) -> int:
+        """How many points may still be asked for."""
+        self._read_places()
+        return self.header.l1_sensitivity - len(self._paid)
+
+    def answer(self, points: Int64Array) -> Share:
+        """This server's shares of the noisy numbers of values below points.
+
+        Raises:
+            MessageRejected: too few evaluations are left for the points, of which none is answered then.
+            InvalidRequest: a point is out of range.
+        """
+        sums = np.sum([evaluate(own, points) for own in self.held], axis=0, dtype=np.uint64)
+        self._pay([int(point) for point in points])
+        return sums + np.concatenate([self._noise(int(point)) for point in points])
+
+    def _noise(self, point: int) -> Share:
+        law = NoiseShare(
+            epsilon=self.header.epsilon,
+            l1_sensitivity=self.silos_per_person * self.header.l1_sensitivity,
+            contributors=2,
+            colluding=1,
+        )
+        bound = [np.frombuffer(self.receipt, dtype=np.uint64), np.array([point], dtype=np.uint64)]
+        key = derived_key(self.keys, "evaluation", header=self.header, vectors=bound)
+        return residues(law.draw((1,), noise=DerivedWords(key)))
+
+    def _pay(self, points: Sequence[int]) -> None:
+        new = set(points) - set(self._paid)
+        if len(new) > self.left:
+            raise MessageRejected(
+                f"{len(new)} more evaluations are asked for than the {self.header.l1_sensitivity} that are paid for "
+                f"have left, {self.left}"
+            )
+        store = open_store(self.places)
+        for point in sorted(new):
+            while point not in self._paid:
+                if len(self._paid) == self.header.l1_sensitivity:
+                    raise MessageRejected("no evaluation is left that is paid for")
+                failpoint("before_keep_receipt")
+                store.create(self._place(len(self._paid)), str(point).encode())
+                failpoint("after_keep_receipt")
+                self._read_places()
+
+    def _read_places(self) -> None:
+        store = open_store(self.places)
+        while (content := store.read(self._place(len(self._paid)))) is not None:
+            self._paid.append(int(content))
+
+    def _place(self, number: int) -> str:
+        return f"{self.places.rstrip('/')}/{number}"
+
+
+def hidden(counts: Int64Array, most_rows: int) -> tuple[Int64Array, int]:
+    """The values to be hidden in ``most_rows`` keys, and their bits: a cell for each row, the smallest cells first.
+
+    Keys that are left over hide a value above every edge of the grid, so that they never count.
+
+    Args:
+        counts: exact counts per cell of the grid; private.
+        most_rows: the public number of keys.
+    """
+    bits = counts.size.bit_length()
+    within = np.diff(np.minimum(np.cumsum(counts), most_rows), prepend=0)
+    values = np.full(most_rows, (1 << bits) - 1, dtype=np.int64)
+    rows = np.repeat(np.arange(counts.size), within)
+    values[: rows.size] = rows
+    return values, bits
+
+
+def keys_of(values: Int64Array, bits: int, words: DerivedWords) -> tuple[Share, Share]:
+    """The two servers' keys of hidden values, each as one vector."""
+    first, second = comparison_keys(values, bits=bits, noise=words)
+    return packed(first), packed(second)
+
+
+def key_words(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the vector of keys, from that in the header: their number and bits.
+
+    Raises:
+        MessageRejected: there cannot be such keys.
+    """
+    if len(shape) != 2:
+        raise MessageRejected("the silos' keys have no number and bits")
+    return (packed_size(*shape),)
+
+
+def opened_keys(vector: Share, shape: tuple[int, ...], *, server: int, sender: str) -> ComparisonKeys:
+    """The keys in a silo's vector.
+
+    Raises:
+        MessageRejected: they are none of these bits.
+    """
+    try:
+        return unpacked(vector, server=server, size=shape[0], bits=shape[1])
+    except InvalidRequest:
+        raise MessageRejected(f"the keys of {sender} are not {shape[0]} of {shape[1]} bits") from None
+
+
+def tag_of(points: bytes) -> str:
+    """What tells one question from another."""
+    return hashlib.sha256(points).hexdigest()

@@ -1,0 +1,135 @@
+"""Noisy numbers of rows below edges of a grid, of which so many are paid for beforehand.
+
+Neighbours and guarantee: adding, removing or replacing a row changes the number of rows below any edge by at most 1. So
+``evaluations`` of these numbers, wherever their edges are chosen from earlier ones, change by at most ``evaluations``
+in 1-norm, and each with independent two-sided geometric noise of scale ``evaluations / epsilon`` they are together
+``epsilon``-DP by adaptive composition. Taking ``min(count, limit)`` for each number keeps these changes at most 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.mechanisms.noise import Cost, Noise
+
+Evaluate = Callable[[Int64Array], Int64Array]
+"""Edges to noisy numbers of rows below them; an edge that is asked for again has the same number."""
+
+
+class Deposit(Protocol):
+    """Hands a table over once, hidden, to others who answer later how many rows lie below an edge."""
+
+    def __call__(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, most_rows: int) -> Evaluate:
+        """See ``paid_counts``."""
+
+
+@runtime_checkable
+class Depositing(Protocol):
+    """A sampler of noise that also has a deposit, or None."""
+
+    @property
+    def deposit(self) -> Deposit | None:
+        """How to hand the table over; None if its counts are noised one after the other."""
+
+
+class PaidCounts:
+    """Noisy numbers of rows below edges, up to the number of evaluations; see the module for the guarantee.
+
+    Args:
+        evaluate: answers edges that have not been asked for.
+        cells: of the grid; edges are numbered from 0 to this.
+        evaluations: how many edges may be asked for.
+
+    Raises:
+        InvalidRequest: there are no evaluations.
+    """
+
+    def __init__(self, evaluate: Evaluate, *, cells: int, evaluations: int) -> None:
+        if evaluations < 1:
+            raise InvalidRequest(
+                "evaluations", value=evaluations, requirement="must be at least 1", remedy="say how many are paid for"
+            )
+        self._evaluate = evaluate
+        self._cells = cells
+        self._left = evaluations
+        self._answers: dict[int, int] = {}
+
+    @property
+    def left(self) -> int:
+        """How many edges may still be asked for."""
+        return self._left
+
+    @property
+    def answers(self) -> dict[int, int]:
+        """The numbers so far, by edge."""
+        return dict(self._answers)
+
+    def ask(self, edges: Iterable[int]) -> None:
+        """Have edges answered together, where they have not been yet.
+
+        Raises:
+            InvalidRequest: an edge is out of range, or too few evaluations are left.
+        """
+        new = [edge for edge in dict.fromkeys(edges) if edge not in self._answers]
+        if new:
+            self._require_left(len(new))
+            numbers = self._evaluate(np.array(new, dtype=np.int64))
+            self._answers |= zip(new, numbers.tolist(), strict=True)
+            self._left -= len(new)
+
+    def below(self, edge: int) -> int:
+        """About how many rows lie below an edge; for errors, see ``ask``."""
+        self.ask([edge])
+        return self._answers[edge]
+
+    def first_cell(self, wanted: float) -> int:
+        """About the first cell up to which so many rows lie, by bisection.
+
+        It asks for at most as many edges as the number of cells has bits.
+
+        Raises:
+            InvalidRequest: too few evaluations are left.
+        """
+        bits, low = (self._cells - 1).bit_length(), 0
+        self._require_left(bits)
+        for bit in reversed(range(bits)):
+            if self.below(min(low + (1 << bit), self._cells)) < wanted:
+                low += 1 << bit
+        return min(low, self._cells - 1)
+
+    def _require_left(self, evaluations: int) -> None:
+        if self._left < evaluations:
+            raise InvalidRequest(
+                "evaluations", value=self._left, requirement=f"must be at least {evaluations} that are left",
+                remedy="pay for more of them beforehand",
+            )  # fmt: skip
+
+
+def paid_counts(counts: Int64Array, *, epsilon: Cost, evaluations: int, most_rows: int, noise: Noise) -> PaidCounts:
+    """The noisy numbers of a table; ``epsilon``-DP all together (see the module).
+
+    Args:
+        counts: exact counts per cell of the grid; private.
+        epsilon: the cost of all evaluations.
+        evaluations: how many edges may be asked for.
+        most_rows: of a table that is handed over, how many rows may count: those of the smallest values.
+        noise: sampler of the noise; one with a deposit hands the table over, and others add the noise.
+
+    Raises:
+        InvalidRequest: the noise cannot be drawn at this cost, or there are no evaluations.
+    """
+    deposit = noise.deposit if isinstance(noise, Depositing) else None
+    if deposit is not None:
+        evaluate = deposit(counts, epsilon=epsilon, evaluations=evaluations, most_rows=most_rows)
+    else:
+        below = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+        def evaluate(edges: Int64Array) -> Int64Array:
+            return noise.laplace(below[edges], epsilon=epsilon, l1_sensitivity=evaluations)
+
+    return PaidCounts(evaluate, cells=counts.size, evaluations=evaluations)

@@ -1,0 +1,151 @@
+"""Points of a distribution function: shares at thresholds and quantiles by search, from a number of evaluations."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+from functools import partial
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from dp_operators.release_check import check_release
+from spark_jobs.application.draft import draft
+from spark_jobs.application.run import measure as measure_request
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options import CdfPointsOptions
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.result_checks import violations
+from spark_jobs.diagnostics import cdf_points
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.paid_counts import PaidCounts
+from spark_jobs.statistics import ScoreCounts, ValueCounts
+from tests.suites.diagnostic import DiagnosticSuite
+from tests.support.valued_rows import counted, ten_data_sets
+
+AMOUNTS = np.random.default_rng(3).lognormal(5, 1, 4000)
+COUNTED = ValueCounts.from_arrays(AMOUNTS, lower=0, upper=4096, cells=4096)
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_without_noise_it_is_the_function_of_the_grid(neighbours):
+    levels, thresholds = (0.1, 0.5, 0.987654), (0.0, 100.5, 400.0, 4096.0)
+    result = cdf_points.release(
+        COUNTED, thresholds=thresholds, quantiles=levels, epsilon=1e9, neighbours=neighbours, noise=SeededNoise(1)
+    )
+    assert result.thresholds.tolist() == [0, 101, 400, 4096]
+    assert result.cdf == pytest.approx([0, (AMOUNTS < 101).mean(), (AMOUNTS < 400).mean(), 1], abs=1e-6)
+    exact = np.floor(np.quantile(AMOUNTS, levels, method="inverted_cdf"))
+    assert [quantile.value for quantile in result.quantiles] == exact.tolist()
+    assert (result.rows, result.evaluations) == (4000, 1 + 4 + 3 * 12)
+
+
+class TestForm(DiagnosticSuite):
+    package = cdf_points
+    tables = {name: partial(counted, values, cells=256) for name, values in ten_data_sets().items()}
+    empty = staticmethod(lambda: counted(np.array([]), cells=256))
+    nasty = staticmethod(lambda: counted(np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, 5e-324]), cells=256))
+    settings = [{"epsilon": "0.5", "neighbours": neighbours, "quantiles": (0.0, 0.5, 1.0)} for neighbours in Neighbours]
+
+    def check_form(self, result, options):
+        rules = {"figures": CdfPointsOptions.figures, "checks": CdfPointsOptions.checks}
+        assert violations(result.to_dict(), **rules) == []
+        assert result.epsilon == Decimal("0.5")
+        assert 0 <= result.left <= result.evaluations == 1 + 3 * 8
+
+
+def test_intervals_hold_the_exact_figures_at_their_level():
+    """Over 400 releases: a share's interval at least 86% of the time, a quantile's, which errs wide, at least 90%."""
+    share, median = (AMOUNTS < 101).mean(), np.floor(np.median(AMOUNTS))
+    held = np.zeros(2)
+    for seed in range(400):
+        result = cdf_points.release(COUNTED, epsilon=1, thresholds=(101.0,), noise=SeededNoise(seed))
+        [quantile] = result.quantiles
+        held += [result.lower[0] <= share <= result.upper[0], quantile.lower <= median <= quantile.upper]
+    assert held[0] / 400 > 0.86
+    assert held[1] / 400 > 0.9
+
+
+def test_points_are_answered_as_long_as_they_are_paid_for():
+    asked = []
+
+    def evaluate(edges):
+        asked.append(edges.tolist())
+        return edges * 10
+
+    paid = PaidCounts(evaluate, cells=8, evaluations=4)
+    paid.ask([8, 3, 8])
+    assert [paid.below(3), paid.below(8), paid.left] == [30, 80, 2]
+    with pytest.raises(InvalidRequest, match="evaluations: got 2; must be at least 3 that are left; pay for more"):
+        paid.first_cell(40)
+    assert [paid.below(1), paid.below(2)] == [10, 20]
+    with pytest.raises(InvalidRequest, match="evaluations: got 0; must be at least 1"):
+        paid.below(5)
+    assert asked == [[8, 3], [1], [2]]
+
+
+@pytest.mark.parametrize("cells", [1, 2, 5, 8, 1000])
+def test_a_search_ends_in_every_cell(cells):
+    for cell in {0, cells // 2, cells - 1}:
+        paid = PaidCounts(lambda edges, cell=cell: (edges > cell).astype(np.int64), cells=cells, evaluations=20)
+        assert paid.first_cell(0.5) == cell
+        assert 20 - paid.left <= (cells - 1).bit_length()
+
+
+def request(**options):
+    return ReleaseRequest.parse(
+        {
+            "table": {"path": "/lake/payments", "snapshot": {"path_version": "v1"}},
+            "label": "paid",
+            "model": {"kind": "columns", "score": "score", "basis": "public"},
+            "diagnostics": [{"kind": "cdf_points", **options}],
+            "budget": {"epsilon": "1"},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"column": "amount"}, "bounds: is required with a column"),
+        (
+            {"column": "amount", "bounds": [0, 9], "thresholds": [10]},
+            r"thresholds: got 10.*within the bounds, \[0, 9\]",
+        ),
+        ({"thresholds": [1.5]}, r"thresholds: got 1.5.*within the bounds, \[0, 1\]"),
+        ({"thresholds": [0.5, 0.5]}, "thresholds: .*must be in ascending order"),
+        ({"quantiles": []}, "thresholds: must not be empty, unless there are quantiles"),
+        ({"quantiles": [1.5]}, "quantiles"),
+        ({"more_evaluations": -1}, "more_evaluations"),
+        ({"silo_rows": 2**19}, "silo_rows"),
+    ],
+)
+def test_points_that_cannot_be_asked_for_are_refused(options, message):
+    with pytest.raises(InvalidRequest, match=message):
+        request(**options)
+
+
+@pytest.mark.parametrize("rows", [0, 1000])
+@pytest.mark.parametrize(
+    "options", [{"thresholds": [0.25, 0.5]}, {"column": "amount", "bounds": [0, 100], "quantiles": [0.25, 0.5, 0.75]}]
+)
+def test_it_has_a_page_and_a_file_of_public_shape(options, rows):
+    asked = request(**options)
+    [statistic] = asked.statistics
+    values = np.linspace(0, 1, rows)
+    exact = (
+        ValueCounts.from_arrays(100 * values, lower=0, upper=100)
+        if "column" in options
+        else ScoreCounts.from_arrays(values > 0.5, values)
+    )
+    drawn = measure_request(asked, {statistic: exact}, charge_id="c", noise=SecureNoise())
+    manifest, files = draft(asked, drawn, key="k", rules=())
+    check_release(manifest, files.get)
+    table = pq.read_table(io.BytesIO(files["cdf_points.parquet"]))
+    assert table.column_names == ["searched", "value", "share", "lower", "upper"]
+    assert table.num_rows == 3
+    page = files["report.html"].decode()
+    assert "Points of the distribution of" in page
+    assert ("Undefined: there are too few rows" in page) == (rows == 0)
