@@ -93,12 +93,14 @@ class PaidCounts:
         It asks for at most as many edges as the number of cells has bits.
 
         Raises:
-            InvalidRequest: too few evaluations are left.
+            InvalidRequest: too few evaluations are left for the search, from its first edge that was not answered yet.
         """
-        bits, low = (self._cells - 1).bit_length(), 0
-        self._require_left(bits)
-        for bit in reversed(range(bits)):
-            if self.below(min(low + (1 << bit), self._cells)) < wanted:
+        low = 0
+        for bit in reversed(range((self._cells - 1).bit_length())):
+            edge = min(low + (1 << bit), self._cells)
+            if edge not in self._answers:
+                self._require_left(bit + 1)
+            if self.below(edge) < wanted:
                 low += 1 << bit
         return min(low, self._cells - 1)
 

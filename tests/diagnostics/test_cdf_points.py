@@ -86,6 +86,12 @@ def test_points_are_answered_as_long_as_they_are_paid_for():
     assert asked == [[8, 3], [1], [2]]
 
 
+def test_a_search_that_was_made_before_costs_nothing():
+    paid = PaidCounts(lambda edges: edges * 10, cells=8, evaluations=3)
+    assert paid.first_cell(35) == 3
+    assert (paid.left, paid.first_cell(35)) == (0, 3)
+
+
 @pytest.mark.parametrize("cells", [1, 2, 5, 8, 1000])
 def test_a_search_ends_in_every_cell(cells):
     for cell in {0, cells // 2, cells - 1}:
