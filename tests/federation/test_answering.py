@@ -121,13 +121,9 @@ def test_more_is_answered_later_until_nothing_is_left(tmp_path, constant_noise):
     spare = [edge for edge in range(1, 256, 5) if edge not in draws["north"].edges]
     left = draws["north"].evaluations - draws["north"].edges.size
     assert left >= POINTS["more_evaluations"]
-    questions = [spare[:1], spare[:left], spare[: left + 1]]
-    _, (one, all_of_them, too_many) = together(agreement, keys, tmp_path, later=questions)
+    _, (one, all_of_them) = together(agreement, keys, tmp_path, later=[spare[:1], spare[:left]])
     assert one.tolist() == (below[spare[:1]] + 2 * NOISE).tolist()
     assert all_of_them.tolist() == (below[spare[:left]] + 2 * NOISE).tolist()
-    assert isinstance(too_many, FederationFailed)
-    # the servers have gone home: all that was paid for is used
-    assert "has sent nothing" in str(too_many) or "1 more evaluations are asked for" in str(too_many)
     assert len(list(tmp_path.glob(PLACES.format("one")))) == draws["north"].evaluations
 
 

@@ -67,7 +67,7 @@ def together(
 
     with ThreadPoolExecutor(len(SILOS) + len(SERVERS)) as pool:
         for name in SERVERS:
-            pool.submit(serving(agreement, keys, folder, name).serve, answer_seconds=2.0 if later else 0.0)
+            pool.submit(serving(agreement, keys, folder, name).serve, answer_seconds=20.0 if later else 0.0)
         runs = {name: pool.submit((roles or {}).get(name, in_silo), name) for name in SILOS}
         draws = {name: run.exception() or run.result() for name, run in runs.items()}
         return draws, [ask(points) for points in later]
