@@ -95,7 +95,7 @@ def errors(counts: Int64Array, hierarchy: Hierarchy, epsilon: str, seed: int) ->
 def _filtered(noisy: Int64Array, epsilon: Decimal) -> FloatArray:
     """Estimates of the local level filter for every column."""
     shape = LocalLevelShape(epsilon=epsilon, neighbours=ADDED)
-    return filter_streams((LocalLevelState(),) * noisy.shape[1], noisy, shape=shape)[1].estimates
+    return filter_streams(LocalLevelState.start(noisy.shape[1]), noisy, shape=shape)[1].estimates
 
 
 def draw(path: Path, runs: dict[str, list[dict[str, float]]]) -> None:

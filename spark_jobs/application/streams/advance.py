@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_jobs.application.streams.state import CountStreamState, GroupedCounts, LocalLevelCounts
+from spark_jobs.application.streams.state import CountStreamState
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.options.streams import LocalLevelMethod, PegasusMethod
 from spark_jobs.contract.release import NOT_PRIVATE
@@ -28,6 +28,7 @@ from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape, HierarchySta
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, filter_streams
 from spark_jobs.mechanisms.streams.pegasus import (
     MAX_COUNT,
+    PegasusColumns,
     PegasusNoise,
     PegasusShape,
     PegasusState,
@@ -63,11 +64,12 @@ class StepReleases:
 
 def start_state(request: StreamRequest) -> CountStreamState:
     """The state before the first step."""
-    counts: LocalLevelCounts | GroupedCounts
+    streams = len(request.names)
+    counts: LocalLevelState | PegasusColumns
     if isinstance(request.method, LocalLevelMethod):
-        counts = LocalLevelCounts(streams=(LocalLevelState(),) * len(request.names))
+        counts = LocalLevelState.start(streams)
     else:
-        counts = GroupedCounts(streams=(PegasusState(),) * len(request.names))
+        counts = PegasusColumns.of((PegasusState(),) * streams)
     return CountStreamState(step=0, guarantee="", counts=counts)
 
 
@@ -94,14 +96,14 @@ def advance(
     if exact.shape != wanted or state.step + len(exact) > request.steps:
         raise ValueError(f"counts: got shape {exact.shape}; must be {wanted}, within the {request.steps} steps")
     shape = mechanism(request)
-    following: LocalLevelCounts | GroupedCounts
+    following: LocalLevelState | PegasusColumns
     match shape, state.counts:
-        case LocalLevelShape(), LocalLevelCounts():
+        case LocalLevelShape(), LocalLevelState():
             following, releases = _filtered(shape, state.counts, exact, noise)
-        case PegasusShape(), GroupedCounts():
+        case PegasusShape(), PegasusColumns():
             following, releases = _grouped(shape, state.counts, exact, noise)
-        case HierarchyShape(), GroupedCounts():
-            following, releases = _of_hierarchy(shape, state, exact, noise)
+        case HierarchyShape(), PegasusColumns():
+            following, releases = _of_hierarchy(shape, state.step, state.counts, exact, noise)
         case _:
             raise ValueError("a state of another method")
     stamp = NOT_PRIVATE if NOT_PRIVATE in (state.guarantee, noise.guarantee) else noise.guarantee
@@ -155,38 +157,37 @@ def _given(method: PegasusMethod) -> dict[str, Any]:
 
 
 def _filtered(
-    shape: LocalLevelShape, state: LocalLevelCounts, exact: Int64Array, noise: Noise
-) -> tuple[LocalLevelCounts, StepReleases]:
+    shape: LocalLevelShape, state: LocalLevelState, exact: Int64Array, noise: Noise
+) -> tuple[LocalLevelState, StepReleases]:
     drawn = noise.laplace(exact.ravel(), epsilon=shape.counting, l1_sensitivity=rows_changed(shape.neighbours))
     noisy = drawn.reshape(exact.shape)
-    after, steps = filter_streams(state.streams, noisy, shape=shape)
+    after, steps = filter_streams(state, noisy, shape=shape)
     measured = np.ones(exact.shape, dtype=np.bool_)
     ends = {"estimates": steps.estimates, "lower": steps.lower, "upper": steps.upper}
     releases = StepReleases(first=0, noisy=noisy, measured=measured, **ends)
-    return LocalLevelCounts(streams=after), releases
+    return after, releases
 
 
 def _grouped(
-    shape: PegasusShape, state: GroupedCounts, exact: Int64Array, noise: Noise
-) -> tuple[GroupedCounts, StepReleases]:
+    shape: PegasusShape, state: PegasusColumns, exact: Int64Array, noise: Noise
+) -> tuple[PegasusColumns, StepReleases]:
     drawn = draw_noise(exact.ravel(), shape=shape, noise=noise)
     noisy, levels, tests = (values.reshape(exact.shape) for values in (drawn.noisy, drawn.levels, drawn.tests))
     estimates, after = np.empty(exact.shape), []
-    for place, before in enumerate(state.streams):
+    for place, before in enumerate(state.states):
         own = PegasusNoise(noisy=noisy[:, place], levels=levels[:, place], tests=tests[:, place])
         following, steps = take_steps(before, exact[:, place], shape=shape, drawn=own)
         estimates[:, place] = steps.estimates
         after.append(following)
     measured = np.ones(exact.shape, dtype=np.bool_)
     releases = StepReleases(first=0, noisy=noisy, estimates=estimates, lower=None, upper=None, measured=measured)
-    return GroupedCounts(streams=tuple(after)), releases
+    return PegasusColumns.of(after), releases
 
 
 def _of_hierarchy(
-    shape: HierarchyShape, state: CountStreamState, exact: Int64Array, noise: Noise
-) -> tuple[GroupedCounts, StepReleases]:
-    nodes = tuple(stream for stream in state.counts.streams if isinstance(stream, PegasusState))
-    after, steps = release_hierarchy(HierarchyState(step=state.step, nodes=nodes), exact, shape=shape, noise=noise)
+    shape: HierarchyShape, step: int, state: PegasusColumns, exact: Int64Array, noise: Noise
+) -> tuple[PegasusColumns, StepReleases]:
+    after, steps = release_hierarchy(HierarchyState(step=step, nodes=state.states), exact, shape=shape, noise=noise)
     releases = StepReleases(
         first=0,
         noisy=steps.noisy,
@@ -195,4 +196,4 @@ def _of_hierarchy(
         upper=None,
         measured=steps.levels > 0,
     )
-    return GroupedCounts(streams=after.nodes), releases
+    return PegasusColumns.of(after.nodes), releases

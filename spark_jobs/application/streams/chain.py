@@ -148,12 +148,12 @@ class ObjectChain:
         """
         failpoint("before_draw")
         with forbid_refusal():
-            content = self._draw(position, counts, left_open)
+            drawn, content = self._draw(position, counts, left_open)
         failpoint("after_draw")
         failpoint("before_store_steps")
-        self.store.create(self.layout.segment(position.next), content)
+        created = self.store.create(self.layout.segment(position.next), content)
         failpoint("after_store_steps")
-        return self.followed(position)
+        return drawn if created else self.followed(position)
 
     def _recorded(self) -> Position:
         """The position that the ledger has recorded, with the state of the object that has its hash."""
@@ -172,8 +172,14 @@ class ObjectChain:
         state = CountStreamState.from_bytes(segment.open_state(self.keys, self.task.seal), self.request)
         return Position(next=segment.ends, previous=segment.sha256, state=state)
 
-    def _draw(self, position: Position, counts: Int64Array, left_open: OpenCounts | None) -> bytes:
-        """The encrypted object of the next steps: fresh noise, the state after them, and what is published of them."""
+    def _draw(
+        self, position: Position, counts: Int64Array, left_open: OpenCounts | None
+    ) -> tuple[Position, bytes]:
+        """The encrypted object of the next steps: fresh noise, the state after them, and what is published of them.
+
+        Returns:
+            The position after the object, if it is the one that the store keeps; and the object.
+        """
         request, task = self.request, self.task
         state, releases = advance(request, position.state, counts, noise=self.noise)
         place = SegmentPlace(key=task.key, first=position.next, steps=len(counts), previous=position.previous)
@@ -190,7 +196,12 @@ class ObjectChain:
             "versions": versions(),
         }
         files = segment_files(request, place, releases, facts=facts)
-        kept = replace(state, open=left_open).to_bytes(request)
-        return StreamSegment.close(
-            place, state=kept, release=pack_files(facts, files), keys=self.keys, seal=task.seal
-        ).content
+        state = replace(state, open=left_open)
+        segment = StreamSegment.close(
+            place,
+            state=state.to_bytes(request),
+            release=pack_files(facts, files),
+            keys=self.keys,
+            seal=task.seal,
+        )
+        return Position(next=segment.ends, previous=segment.sha256, state=state), segment.content

@@ -11,13 +11,15 @@ import hashlib
 from itertools import pairwise
 from typing import Annotated, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.streams.grouping import GroupState
-from spark_jobs.mechanisms.streams.local_level import FilterMoments, LocalLevelShape, LocalLevelState
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, PegasusState
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
@@ -45,8 +47,9 @@ class SavedLocalLevel(_Kept):
     Attributes:
         epsilon, neighbours, season, confidence: as in ``CountStream``.
         guarantee: stamp of all steps so far.
-        step, level, count, levels, counts, combined: as in ``LocalLevelState``.
-        recent, seasonal: as there; the fields of each in order.
+        step, levels, counts: as in ``LocalLevelState``.
+        level, count, recent: the column ``recent`` there.
+        seasonal, combined: the column ``seasonal`` there.
     """
 
     epsilon: str
@@ -72,6 +75,8 @@ class SavedLocalLevel(_Kept):
     @classmethod
     def of(cls, shape: LocalLevelShape, state: LocalLevelState, guarantee: str) -> SavedLocalLevel:
         """The saved form of a stream."""
+        level, count, *recent = state.recent[:, 0].tolist()
+        *seasonal, combined = state.seasonal[:, 0].tolist()
         return cls(
             epsilon=plain(exact_decimal(shape.epsilon)),
             neighbours=shape.neighbours,
@@ -79,13 +84,13 @@ class SavedLocalLevel(_Kept):
             step=state.step,
             season=int(shape.season),
             confidence=float(shape.confidence),
-            level=state.level,
-            count=state.count,
-            recent=(state.recent.changes, state.recent.innovations, state.recent.spread),
-            levels=state.levels,
-            counts=state.counts,
-            seasonal=(state.seasonal.changes, state.seasonal.innovations, state.seasonal.spread),
-            combined=state.combined,
+            level=level,
+            count=count,
+            recent=tuple(recent),
+            levels=tuple(state.levels[:, 0].tolist()),
+            counts=tuple(state.counts[:, 0].tolist()),
+            seasonal=tuple(seasonal),
+            combined=combined,
         )
 
     @property
@@ -98,19 +103,15 @@ class SavedLocalLevel(_Kept):
     @property
     def state(self) -> LocalLevelState:
         """The state of the filter."""
-        recent, seasonal = (
-            FilterMoments(changes=changes, innovations=innovations, spread=spread)
-            for changes, innovations, spread in (self.recent, self.seasonal)
-        )
+        def column(*values: float) -> FloatArray:
+            return np.array(values, dtype=np.float64).reshape(-1, 1)
+
         return LocalLevelState(
             step=self.step,
-            level=self.level,
-            count=self.count,
-            recent=recent,
-            levels=self.levels,
-            counts=self.counts,
-            seasonal=seasonal,
-            combined=self.combined,
+            recent=column(self.level, self.count, *self.recent),
+            seasonal=column(*self.seasonal, self.combined),
+            levels=column(*self.levels),
+            counts=column(*self.counts),
         )
 
 

@@ -19,10 +19,10 @@ Bands: an estimate is ``m + K (y - m)`` for the prediction m with error variance
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -41,6 +41,7 @@ _Kept = tuple[FloatArray, FloatArray, FloatArray]
 _Traces = tuple[tuple[list[Any], ...], tuple[Any, Any, Any]]
 _NO_NOISE = 1e-300
 """The variance of the noise where it is 0 as a float."""
+_RECENT, _SEASONAL = 5, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,42 +85,36 @@ class LocalLevelShape:
         return laplace_variance(laplace_scale(self.counting, rows_changed(self.neighbours)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class FilterMoments:
-    """Estimates of a local level filter from the counts so far; a function of released counts.
-
-    Attributes:
-        changes: mean square of the changes of noisy counts, from a step, or from a season, to the next.
-        innovations: mean square of noisy count less prediction.
-        spread: variance of a filtered count by the model.
-    """
-
-    changes: float = 0.0
-    innovations: float = 0.0
-    spread: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LocalLevelState:
-    """What is kept between two steps; all of it is a function of released counts.
+    """What is kept of streams between two steps, a column for each; all of it is a function of released counts.
+
+    By default it is that of one stream before its first step.
 
     Attributes:
-        step: steps so far.
-        level, count: filtered and noisy count of the step before.
-        recent: moments of the filter over steps.
-        levels, counts: filtered and noisy counts of the places of the season, as far as they were reached.
-        seasonal: moments of the filter over seasons.
-        combined: mean square of the innovations of both predictions together.
+        step: steps so far, the same for all streams.
+        recent: of the filter over steps, shape (5, streams): filtered and noisy count of the step before, mean square
+            of the changes of noisy counts, mean square of noisy count less prediction, and variance of a filtered
+            count by the model.
+        seasonal: of the filter over seasons, shape (4, streams): the last three likewise, from season to season, and
+            the mean square of the innovations of both predictions together.
+        levels, counts: filtered and noisy counts of the places of the season, as far as they were reached, shape
+            (places, streams).
     """
 
     step: int = 0
-    level: float = 0.0
-    count: float = 0.0
-    recent: FilterMoments = FilterMoments()
-    levels: tuple[float, ...] = ()
-    counts: tuple[float, ...] = ()
-    seasonal: FilterMoments = FilterMoments()
-    combined: float = 0.0
+    recent: FloatArray = field(default_factory=lambda: np.zeros((_RECENT, 1)))
+    seasonal: FloatArray = field(default_factory=lambda: np.zeros((_SEASONAL, 1)))
+    levels: FloatArray = field(default_factory=lambda: np.zeros((0, 1)))
+    counts: FloatArray = field(default_factory=lambda: np.zeros((0, 1)))
+
+    @classmethod
+    def start(cls, streams: int) -> Self:
+        """The state of so many streams before their first step."""
+        none = np.zeros((0, streams))
+        return cls(
+            recent=np.zeros((_RECENT, streams)), seasonal=np.zeros((_SEASONAL, streams)), levels=none, counts=none
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,43 +155,42 @@ def filter_steps(
     state: LocalLevelState, noisy: Int64Array, *, shape: LocalLevelShape
 ) -> tuple[LocalLevelState, LocalLevelSteps]:
     """``release_filtered_steps`` after its noise: free, and the same for any division of a stream into calls."""
-    (after,), steps = filter_streams((state,), noisy[:, None], shape=shape)
+    after, steps = filter_streams(state, noisy[:, None], shape=shape)
     estimates, lower, upper = (ends[:, 0] for ends in (steps.estimates, steps.lower, steps.upper))
     return after, LocalLevelSteps(first=steps.first, noisy=noisy, estimates=estimates, lower=lower, upper=upper)
 
 
 def filter_streams(
-    states: Sequence[LocalLevelState], noisy: Int64Array, *, shape: LocalLevelShape
-) -> tuple[tuple[LocalLevelState, ...], LocalLevelSteps]:
+    state: LocalLevelState, noisy: Int64Array, *, shape: LocalLevelShape
+) -> tuple[LocalLevelState, LocalLevelSteps]:
     """``filter_steps`` of several streams in one pass over the steps; all arrays have shape (n, streams).
 
     Args:
-        states: of each stream, all after the same number of steps.
+        state: of the streams.
         noisy: noisy counts, shape (n, streams).
         shape: the public facts of all streams.
 
     Raises:
-        ValueError: there is not one state for each stream, or they are not all after the same step.
+        ValueError: there is not one column of the state for each stream.
     """
-    first = states[0].step if states else 0
-    if noisy.shape != (len(noisy), len(states)) or any(state.step != first for state in states):
-        raise ValueError(f"noisy: got shape {noisy.shape}; must have a column for each state, all after one step")
+    if noisy.shape != (len(noisy), state.recent.shape[1]):
+        raise ValueError(f"noisy: got shape {noisy.shape}; must have a column for each stream of the state")
     centres, variances, gains = (np.zeros(noisy.shape) for _ in range(3))
-    after = tuple(states)
+    after = state
     if noisy.size:
         v, counts = max(shape.variance, _NO_NOISE), noisy.astype(np.float64)
-        filters = _Filters(states)
+        filters = _Filters(state)
         predictions, ahead, gains = filters.take(counts, v)
         if shape.season:
             filters.take_seasons(counts, predictions, ahead, gains, v, int(shape.season))
-        after = filters.states(first + len(noisy))
+        after = filters.state(state.step + len(noisy))
         centres = predictions + gains * (counts - predictions)
         variances = (1.0 - gains) ** 2 * ahead + gains * gains * v
     half = float(ndtri((1 + shape.confidence) / 2)) * np.sqrt(variances)
     # a count is a whole number, which shows where an estimate rests mostly on the step's own noisy count
     estimates = np.maximum(np.where(gains > 0.5, np.rint(centres), centres), 0.0)
     return after, LocalLevelSteps(
-        first=first,
+        first=state.step,
         noisy=noisy,
         estimates=estimates,
         lower=np.minimum(np.maximum(centres - half, 0.0), estimates),
@@ -207,31 +201,19 @@ def filter_streams(
 class _Filters:
     """The filters of several streams, over steps and over seasons; ``v`` is the variance of the noise.
 
-    What is kept has shape (values, streams), or (places, streams) for ``levels`` and ``counts`` of the season.
+    What is kept has the shapes of ``LocalLevelState``.
     """
 
-    def __init__(self, states: Sequence[LocalLevelState]) -> None:
-        self.step = states[0].step
-        self.recent = np.array([(one.level, one.count, *vars(one.recent).values()) for one in states]).T
-        self.seasonal = np.array([(*vars(one.seasonal).values(), one.combined) for one in states]).T
-        self.levels = np.array([one.levels for one in states], dtype=np.float64).T
-        self.counts = np.array([one.counts for one in states], dtype=np.float64).T
+    def __init__(self, state: LocalLevelState) -> None:
+        self.step, self.recent = state.step, state.recent
+        self.seasonal, self.levels, self.counts = (
+            values.copy() for values in (state.seasonal, state.levels, state.counts)
+        )
 
-    def states(self, step: int) -> tuple[LocalLevelState, ...]:
-        """The states of the streams after that many steps."""
-        kept = (self.recent, self.seasonal, self.levels, self.counts)
-        return tuple(
-            LocalLevelState(
-                step=step,
-                level=recent[0],
-                count=recent[1],
-                recent=FilterMoments(changes=recent[2], innovations=recent[3], spread=recent[4]),
-                levels=tuple(levels),
-                counts=tuple(counts),
-                seasonal=FilterMoments(changes=seasonal[0], innovations=seasonal[1], spread=seasonal[2]),
-                combined=seasonal[3],
-            )
-            for recent, seasonal, levels, counts in zip(*(values.T.tolist() for values in kept), strict=True)
+    def state(self, step: int) -> LocalLevelState:
+        """The state of the streams after that many steps."""
+        return LocalLevelState(
+            step=step, recent=self.recent, seasonal=self.seasonal, levels=self.levels, counts=self.counts
         )
 
     def take(self, counts: FloatArray, v: float) -> tuple[FloatArray, FloatArray, FloatArray]:

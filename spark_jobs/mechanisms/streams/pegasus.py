@@ -19,15 +19,19 @@ state before the results of its steps are published: steps that are released twi
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
+from itertools import chain
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.streams import MAX_GROUP, MAX_THRESHOLD, MIN_EPSILON
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
@@ -92,6 +96,11 @@ class PegasusShape:
         """The scale of the noise of a count."""
         return laplace_scale(self.perturbing, rows_changed(self.neighbours))
 
+    @cached_property
+    def variance(self) -> float:
+        """The variance of the noise of a count."""
+        return laplace_variance(self.scale)
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PegasusState:
@@ -106,6 +115,58 @@ class PegasusState:
     group: GroupState = field(default_factory=GroupState)
     noisy: tuple[int, ...] = ()
     weights: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PegasusColumns:
+    """The states of several streams between two steps, in columns; private, so its ``repr`` shows no counts.
+
+    Attributes:
+        step, start, open, level: as in ``GroupState``, shape (streams,).
+        counts, noisy, weights: as in ``GroupState`` and ``PegasusState``, of one stream after the other; the open group
+            of a stream has as many as it has steps.
+    """
+
+    step: Int64Array
+    start: Int64Array
+    open: BoolArray
+    level: Int64Array
+    counts: Int64Array
+    noisy: Int64Array
+    weights: Int64Array
+
+    @classmethod
+    def of(cls, states: Sequence[PegasusState]) -> Self:
+        """The columns of these states."""
+        groups = [state.group for state in states]
+
+        def whole(numbers: Iterable[int]) -> Int64Array:
+            return np.fromiter(numbers, dtype=np.int64)
+
+        return cls(
+            step=whole(group.step for group in groups),
+            start=whole(group.start for group in groups),
+            open=np.array([group.open for group in groups], dtype=np.bool_),
+            level=whole(group.level for group in groups),
+            counts=whole(chain.from_iterable(group.counts for group in groups)),
+            noisy=whole(chain.from_iterable(state.noisy for state in states)),
+            weights=whole(chain.from_iterable(state.weights for state in states)),
+        )
+
+    @property
+    def states(self) -> tuple[PegasusState, ...]:
+        """The state of each stream."""
+        ends = np.cumsum(np.where(self.open, self.step - self.start, 0)).tolist()
+        counts, noisy, weights = (values.tolist() for values in (self.counts, self.noisy, self.weights))
+        columns = (values.tolist() for values in (self.step, self.start, self.open, self.level))
+        return tuple(
+            PegasusState(
+                group=GroupState(step=step, start=start, open=is_open, level=level, counts=tuple(counts[first:end])),
+                noisy=tuple(noisy[first:end]),
+                weights=tuple(weights[first:end]),
+            )
+            for step, start, is_open, level, first, end in zip(*columns, [0, *ends[:-1]], ends, strict=True)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -188,7 +249,7 @@ def take_steps(
         drawn=drawn,
         max_group=shape.max_group,
         smoother=shape.smoother,
-        variance=laplace_variance(shape.scale),
+        variance=shape.variance,
     )
     steps = PegasusSteps(first=state.group.step, noisy=drawn.noisy, starts=starts, estimates=np.maximum(estimates, 0.0))
     return after, steps

@@ -75,21 +75,30 @@ def test_a_season_is_learnt():
 def test_streams_side_by_side_are_the_same_as_each_alone(season):
     noisy = np.random.default_rng(3).integers(-50, 400, (40, 3)) * [1, 10, 0]
     shape = shape_of("0.1", season=season)
-    before = tuple(filter_steps(LocalLevelState(), column[:7], shape=shape)[0] for column in noisy.T)
+    before, _ = filter_streams(LocalLevelState.start(3), noisy[:7], shape=shape)
     after, steps = filter_streams(before, noisy[7:], shape=shape)
     for place, column in enumerate(noisy.T):
-        state, alone = filter_steps(before[place], column[7:], shape=shape)
-        assert after[place] == state
+        state, _ = filter_steps(LocalLevelState(), column[:7], shape=shape)
+        state, alone = filter_steps(state, column[7:], shape=shape)
+        assert after.step == state.step == 40
+        for name in ("recent", "seasonal", "levels", "counts"):
+            assert getattr(after, name)[:, [place]].tolist() == getattr(state, name).tolist()
         for name in ("noisy", "estimates", "lower", "upper"):
             assert getattr(steps, name)[:, place].tolist() == getattr(alone, name).tolist()
     assert steps.first == 7
 
 
-@pytest.mark.parametrize("streams", [1, 3])
-def test_streams_without_a_state_or_at_different_steps_are_refused(streams):
-    later = filter_steps(LocalLevelState(), np.array([4]), shape=shape_of(1))[0]
-    with pytest.raises(ValueError, match="after one step"):
-        filter_streams((LocalLevelState(), later), np.zeros((2, streams), dtype=np.int64), shape=shape_of(1))
+def test_streams_without_a_column_of_the_state_are_refused():
+    with pytest.raises(ValueError, match="a column for each stream"):
+        filter_streams(LocalLevelState(), np.zeros((2, 3), dtype=np.int64), shape=shape_of(1))
+
+
+@pytest.mark.parametrize("season", [0, 5])
+def test_a_state_can_be_continued_twice(season):
+    shape = shape_of("0.1", season=season)
+    state, _ = filter_steps(LocalLevelState(), np.arange(7), shape=shape)
+    one, other = (filter_steps(state, np.array([9, 4, 3]), shape=shape)[1].estimates.tolist() for _ in range(2))
+    assert one == other
 
 
 def test_noise_is_for_one_row_or_for_two():
