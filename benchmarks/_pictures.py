@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.publishing import figures
@@ -32,7 +32,7 @@ def panels(count: int, *, rows: int = 1, scales: Sequence[str] = ()) -> tuple[Fi
         for axis in (axes.xaxis, axes.yaxis):
             # a logarithmic axis would write its powers of ten in mathematics, which these pictures leave alone
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_formatter(NullFormatter())
+            axis.set_minor_locator(NullLocator())
         axes.grid(color=light("hairline"), linewidth=0.8)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)

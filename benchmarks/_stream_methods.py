@@ -28,16 +28,18 @@ from spark_jobs.mechanisms.square_root import square_root_prefixes
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, filter_steps
 from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusState, PegasusSteps, release_steps
 from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
+from spark_jobs.mechanisms.streams.window_filter import filtered_sums
 from spark_jobs.mechanisms.streams.windows import window_sums
 
 ADDED = Neighbours.ADD_REMOVE
 DELTA = 1e-6
 LAPLACE, FILTER, SEASON, PEGASUS = "plain Laplace", "filter", "filter, season", "PeGaSus"
 SMOOTHED = {"smoothing, 5": 5, "smoothing, 25": 25}
-SUMS, FILTERED, MEDIANS, GROUPS = "noisy counts", "filtered counts", "PeGaSus, medians", "PeGaSus, windows"
+SUMS, FILTERED, FORECAST = "noisy counts", "filtered counts", "with a forecast"
+MEDIANS, GROUPS = "PeGaSus, medians", "PeGaSus, windows"
 COUNTER, BLOCKS = "binary-tree counter", "fixed-window tree"
 ZCDP, APPROXIMATE = "factorisation, zCDP", "factorisation, (ε, 10^-6)"
-PURE = (SUMS, FILTERED, MEDIANS, GROUPS, COUNTER, BLOCKS)
+PURE = (SUMS, FILTERED, FORECAST, MEDIANS, GROUPS, COUNTER, BLOCKS)
 """The methods for windows whose guarantee is pure."""
 
 
@@ -109,6 +111,7 @@ def window_estimates(drawn: Drawn, width: int) -> dict[str, FloatArray]:
     return {
         SUMS: sliding(drawn.noisy, width),
         FILTERED: sliding(drawn.filtered, width),
+        FORECAST: _forecast(drawn, width),
         MEDIANS: sliding(grouped.estimates, width),
         GROUPS: window_sums(grouped.noisy, grouped.starts, width=width),
         COUNTER: truth + over_windows(counter_errors(exact.size, epsilon, seed), width),
@@ -116,6 +119,13 @@ def window_estimates(drawn: Drawn, width: int) -> dict[str, FloatArray]:
         ZCDP: truth + factorised,
         APPROXIMATE: truth + approximate_factor(epsilon) * factorised,
     }
+
+
+def _forecast(drawn: Drawn, width: int) -> FloatArray:
+    variance = LocalLevelShape(epsilon=drawn.epsilon, neighbours=ADDED).variance
+    sums = sliding(drawn.noisy, width)
+    sums[width - 1 :] = filtered_sums(drawn.noisy, drawn.filtered, width=width, variance=variance).sums
+    return sums
 
 
 def sliding(values: FloatArray | Int64Array, width: int) -> FloatArray:

@@ -31,6 +31,7 @@ from benchmarks._stream_methods import (
     COUNTER,
     FILTER,
     FILTERED,
+    FORECAST,
     GROUPS,
     LAPLACE,
     MEDIANS,
@@ -58,6 +59,8 @@ from spark_jobs.publishing.theme import light
 EPSILONS, DRAWN = ("1", "0.1", "0.01"), ("0.1", "0.01")
 """Of the tables, and of the figures, as in the source."""
 WIDTHS, TABLED = (1, 4, 16, 64, 256, 1024, 4096), (16, 256, 4096)
+SHORT = 64
+"""The longest windows for which the rule has a forecast."""
 CHANGE, LOW = 12, 64
 STYLES: Styles = {
     LAPLACE: ("chance", "o", ":"),
@@ -67,6 +70,7 @@ STYLES: Styles = {
     PEGASUS: ("spent", "x", "-"),
     SUMS: ("curve", "o", "-"),
     FILTERED: ("curve", "s", "--"),
+    FORECAST: ("before", "v", "-"),
     MEDIANS: ("spent", "v", ":"),
     GROUPS: ("spent", "x", "-"),
     COUNTER: ("caution", "^", "--"),
@@ -170,32 +174,45 @@ def draw_week(path: Path, streams: Mapping[str, Stream]) -> None:
     finish(figure, shown, path)
 
 
-def draw_errors(path: Path, errors: Mapping[str, Mapping[str, Runs]]) -> None:
-    """Figures 5.3 and 5.4: the scaled errors of the methods, a panel for each epsilon."""
+def draw_errors(path: Path, errors: Mapping[str, Mapping[str, Runs]], over: str) -> None:
+    """Figures 5.3 and 5.4: the scaled errors of the methods over those of the first, a panel for each epsilon."""
     figure, shown = panels(len(EPSILONS))
     names = list(errors)
     for axes, epsilon in zip(shown, EPSILONS, strict=True):
         axes.set_xscale("linear")
-        for method in errors[names[0]][epsilon]:
+        first, *methods = errors[names[0]][epsilon]
+        axes.axhline(1, color=light("chance"), linestyle=":", linewidth=1.4)
+        for place, method in enumerate(methods):
             colour, marker, _ = STYLES[method]
-            runs = [np.array(errors[name][epsilon][method]) for name in names]
-            line(axes, (colour, marker, ""), method, np.arange(len(names), dtype=float), runs)
+            runs = [_over(errors[name][epsilon], method, first) for name in names]
+            # side by side, for markers at one place would hide each other
+            at = np.arange(len(names)) + 0.14 * (place - (len(methods) - 1) / 2)
+            line(axes, (colour, marker, ""), method, at, runs)
         axes.set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=8)
-        _title(axes, "", epsilon, "", "scaled error" if axes is shown[0] else "")
+        _title(axes, "", epsilon, "", f"error / {over}" if axes is shown[0] else "")
     finish(figure, shown, path)
 
 
 def draw_windows(path: Path, errors: Measured, names: Sequence[str]) -> None:
-    """Figure 5.5: the errors of sums by the length of the window."""
+    """Figure 5.5: the errors of sums by the length of the window, over those of noisy counts."""
     figure, shown = panels(len(names), rows=len(DRAWN), scales=("log",) * len(names) * len(DRAWN))
     for number, axes in enumerate(shown):
         epsilon, name = DRAWN[number // len(names)], names[number % len(names)]
         widths = [width for width in WIDTHS if name in errors[f"5.5, {width}"]]
+        axes.axhline(1, color=light("chance"), linestyle=":", linewidth=1.4)
         for method in errors["5.5, 1"][name][epsilon]:
-            runs = [np.array(errors[f"5.5, {width}"][name][epsilon][method]) for width in widths]
-            line(axes, STYLES[method], method, np.array(widths, dtype=float), runs)
-        _title(axes, name, epsilon, "steps of a window", "mean absolute error" if number % len(names) == 0 else "")
+            if method in (SUMS, MEDIANS):
+                continue
+            runs = [_over(errors[f"5.5, {width}"][name][epsilon], method, SUMS) for width in widths]
+            line(axes, STYLES[method], method, np.array(widths, dtype=float), [run.mean(keepdims=True) for run in runs])
+        axes.set_ylim(0.03, 40)
+        axes.set_xlim(0.7, 1.4 * WIDTHS[-1])
+        _title(axes, name, epsilon, "steps of a window", "error / noisy counts" if number % len(names) == 0 else "")
     finish(figure, shown, path)
+
+
+def _over(runs: Runs, method: str, other: str) -> FloatArray:
+    return np.array(runs[method]) / np.array(runs[other])
 
 
 def draw_curves(path: Path, curves: Mapping[str, Mapping[str, Curves]]) -> None:
@@ -205,6 +222,8 @@ def draw_curves(path: Path, curves: Mapping[str, Mapping[str, Curves]]) -> None:
     for number, axes in enumerate(shown):
         epsilon, name = DRAWN[number // len(names)], names[number % len(names)]
         axes.set_xscale("linear")
+        axes.set_ylim(-0.02, 1.02)
+        axes.plot([0, 1], [0, 1], color=light("hairline"), linewidth=1)
         for method, runs in curves[name][epsilon].items():
             colour, _, dashes = STYLES[method]
             axes.plot(FALSE, np.mean(runs, axis=0), color=light(colour), linestyle=dashes, linewidth=1.4, label=method)
@@ -224,9 +243,9 @@ def relative(title: str, errors: Mapping[str, Mapping[str, Runs]], epsilons: Seq
     rows, methods = [], list(next(iter(next(iter(errors.values())).values())))
     for name, by_epsilon in errors.items():
         for epsilon in epsilons:
-            runs = {method: np.array(values) for method, values in by_epsilon[epsilon].items()}
-            shown = [mean_interval(runs[method] / runs[methods[0]]) for method in methods[1:]]
-            rows.append([name, epsilon, mean_interval(runs[methods[0]]), *shown])
+            runs = by_epsilon[epsilon]
+            shown = [mean_interval(_over(runs, method, methods[0])) for method in methods[1:]]
+            rows.append([name, epsilon, mean_interval(np.array(runs[methods[0]])), *shown])
     return Report(name=title, columns=("stream", "epsilon", *methods), rows=rows, targets=(), figures=errors)
 
 
@@ -242,7 +261,10 @@ def areas(title: str, curves: Mapping[str, Mapping[str, Curves]]) -> Report:
 
 def regrets(errors: Measured) -> Report:
     """How much more error has what the rule chooses, on average and at worst."""
-    by_rule = {"5.3": (SEASON, None), **{f"5.5, {width}": (SUMS, PURE) for width in WIDTHS[1:]}}
+    by_rule = {
+        "5.3": (SEASON, None),
+        **{f"5.5, {width}": (FORECAST if width <= SHORT else SUMS, PURE) for width in WIDTHS[1:]},
+    }
     rows = []
     for figure in [name for name in by_rule if errors[name]]:
         method, among = by_rule[figure]
@@ -279,8 +301,8 @@ def main(argv: list[str] | None = None) -> int:
     publish(regrets(errors), None)
     pictures: dict[str, Callable[[Path], None]] = {
         "5-2": lambda path: draw_week(path, streams),
-        "5-3": lambda path: draw_errors(path, errors["5.3"]),
-        "5-4": lambda path: draw_errors(path, errors["5.4"]),
+        "5-3": lambda path: draw_errors(path, errors["5.3"], LAPLACE),
+        "5-4": lambda path: draw_errors(path, errors["5.4"], "the mean of a group"),
         "5-5": lambda path: draw_windows(path, errors, list(streams)),
         "5-6": lambda path: draw_curves(path, curves["5.6"]),
         "5-7": lambda path: draw_curves(path, curves["5.7"]),

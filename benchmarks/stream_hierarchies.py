@@ -82,9 +82,9 @@ def errors(counts: Int64Array, hierarchy: Hierarchy, epsilon: str, seed: int) ->
     }
     plain = laplace_hierarchy(counts, hierarchy=hierarchy, epsilon=epsilon, neighbours=ADDED, noise=SeededNoise(seed))
     results = {ZERO: off(np.zeros_like(exact)), HS_LM: off(plain)}
-    results[FILTERED] = off(_filtered(plain, Decimal(epsilon) / hierarchy.levels))
+    results[FILTERED] = off(filtered(plain, Decimal(epsilon) / hierarchy.levels))
     of_states = SeededNoise(seed).laplace(counts, epsilon=epsilon, l1_sensitivity=1)
-    results[STATES] = off(aggregate(np.rint(_filtered(of_states, Decimal(epsilon))).astype(np.int64), hierarchy))
+    results[STATES] = off(aggregate(np.rint(filtered(of_states, Decimal(epsilon))).astype(np.int64), hierarchy))
     for name, shape in shapes.items():
         drawn = draw_hierarchy(exact, shape=shape, noise=SeededNoise(seed))
         _, steps = take_hierarchy(HierarchyState.start(shape), exact, shape=shape, drawn=drawn)
@@ -92,7 +92,7 @@ def errors(counts: Int64Array, hierarchy: Hierarchy, epsilon: str, seed: int) ->
     return results
 
 
-def _filtered(noisy: Int64Array, epsilon: Decimal) -> FloatArray:
+def filtered(noisy: Int64Array, epsilon: Decimal) -> FloatArray:
     """Estimates of the local level filter for every column."""
     shape = LocalLevelShape(epsilon=epsilon, neighbours=ADDED)
     return filter_streams(LocalLevelState.start(noisy.shape[1]), noisy, shape=shape)[1].estimates

@@ -81,6 +81,71 @@ def test_a_run_that_is_not_visible_yet_is_not_shown(tmp_path):
     assert "<dt>Released</dt><dd><b>80</b>" in (tmp_path / "states/report.html").read_text()
 
 
+class Reads(LocalStore):
+    """A store that notes the steps that are read."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = []
+
+    def read(self, uri):
+        if "/steps/" in uri:
+            self.steps.append(int(uri[-20:-8]))
+        return super().read(uri)
+
+
+@pytest.mark.parametrize("name", ["states", "grouped", "hierarchy"])
+def test_a_step_is_not_read_again_and_the_page_is_the_same(tmp_path, name):
+    root, request = tmp_path / name, REQUESTS[name]
+    publish_stream(root, request, counts_of(request, 48), parts=8)
+    later = [(path, path.read_bytes()) for path in sorted((root / "steps").glob("*.json"))[6:]]
+    for path, _ in later:
+        path.unlink()
+    write_report(LocalStore(), str(root))
+    for path, content in later:
+        path.write_bytes(content)
+    store = Reads()
+    write_report(store, str(root))
+    assert store.steps == [36, 42]
+    page = (root / "report.html").read_bytes()
+    (root / "report.npz").unlink()
+    write_report(store, str(root))
+    assert (root / "report.html").read_bytes() == page
+
+
+@pytest.mark.parametrize("damage", ["another stream", "cut off", "empty"])
+def test_what_was_kept_of_another_stream_or_is_damaged_is_read_again(tmp_path, damage):
+    page = page_of(tmp_path, "states", parts=4)
+    kept = tmp_path / "states/report.npz"
+    if damage == "another stream":
+        page_of(tmp_path / "other", "states", parts=4, request=of_states(steps=240))
+        kept.write_bytes((tmp_path / "other/states/report.npz").read_bytes())
+    else:
+        kept.write_bytes(kept.read_bytes()[:-9] if damage == "cut off" else b"")
+    store = Reads()
+    write_report(store, str(tmp_path / "states"))
+    assert set(store.steps) == {0, 30, 60, 90}
+    assert (tmp_path / "states/report.html").read_text() == page
+
+
+def test_of_many_counts_the_busiest_are_chosen_again_when_the_stream_has_doubled(tmp_path):
+    request, root = of_states(tuple(f"k{place:02d}" for place in range(60)), steps=48), tmp_path / "many"
+    counts = np.full((24, 60), 5)
+    counts[:12, :30], counts[12:, 30:] = 500, 500
+    # chosen at the steps 9 and 21, the first beyond twice 9
+    publish_stream(root, request, counts, parts=8)
+    manifests = [(path, path.read_bytes()) for path in sorted((root / "steps").glob("*.json"))]
+    shown = []
+    for path, _ in manifests[3:]:
+        path.unlink()
+    for path, content in manifests[3:]:
+        path.write_bytes(content)
+        write_report(LocalStore(), str(root))
+        with np.load(root / "report.npz") as kept:
+            shown.append(max(kept["names"][1:]) >= "k30")
+    assert shown == [False, False, False, False, True]
+
+
 def test_a_doubling_is_listed_as_a_jump_with_its_band(tmp_path):
     text = page_of(tmp_path, "states", steps=192)
     section = text[text.index("Jumps and drops") : text.index("Every count by itself")]

@@ -127,7 +127,9 @@ def lab(
 @pytest.fixture
 def airflow(lab: LiveLab) -> Iterator[LiveAirflow]:
     connection = {"conn_type": "privacy_ledger", "extra": {"url": lab.url}}
+    (lab.folder / "tmp").mkdir()
     environment = {
+        "TMPDIR": str(lab.folder / "tmp"),  # who is killed leaves temporary files
         "AIRFLOW_CONN_PRIVACY_LEDGER_DEFAULT": json.dumps(connection),
         "XDG_STATE_HOME": str(lab.folder / "private"),
         STREAM_KEYS_VARIABLE: f"k1:{'ab' * 32}",

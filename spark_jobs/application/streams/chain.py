@@ -172,9 +172,7 @@ class ObjectChain:
         state = CountStreamState.from_bytes(segment.open_state(self.keys, self.task.seal), self.request)
         return Position(next=segment.ends, previous=segment.sha256, state=state)
 
-    def _draw(
-        self, position: Position, counts: Int64Array, left_open: OpenCounts | None
-    ) -> tuple[Position, bytes]:
+    def _draw(self, position: Position, counts: Int64Array, left_open: OpenCounts | None) -> tuple[Position, bytes]:
         """The encrypted object of the next steps: fresh noise, the state after them, and what is published of them.
 
         Returns:

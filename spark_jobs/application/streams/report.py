@@ -1,7 +1,9 @@
 """The report of a stream, from what was published of it: ``python -m spark_jobs.application.streams.report FOLDER``.
 
 It reads ``stream.json`` and the Parquet files of the steps in the stream's folder, and writes ``report.html`` beside
-them. It needs neither Spark nor a ledger, and its memory is bounded: the page shows at most ``MAX_NAMES`` counts.
+them. It needs neither Spark nor a ledger, and its memory is bounded: the page shows at most ``MAX_NAMES`` counts. What
+it has read of these is kept in ``report.npz``, so that a step is read again a limited number of times, however long the
+stream is; whoever loses that file loses time.
 """
 
 from __future__ import annotations
@@ -9,9 +11,11 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -31,10 +35,12 @@ from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape
 from spark_jobs.publishing.stream_report import StreamFacts, stream_html
 
-NAME = "report.html"
+NAME, KEPT = "report.html", "report.npz"
 MAX_NAMES = 24
 TOTAL = "all states together"
 _MAX_VALUES = 1 << 22
+_KEPT_AGAIN = 64
+"""What was read is kept again when this share of its segments is new: one in so many."""
 
 
 def write_report(store: ObjectStore, root: str) -> bool:
@@ -61,9 +67,93 @@ def write_report(store: ObjectStore, root: str) -> bool:
             raise OSError("a published file cannot be read")
         return content
 
-    page = report(facts, map(read, segments), newest=read(segments[-1]), segments=len(segments))
-    overwrite_view(store, f"{root}/{NAME}", page)
+    request, kept = facts.request, ShownHistory.parse(store.read(f"{root}/{KEPT}") or b"", facts)
+    if kept is None or not kept.is_of(segments, request):
+        kept = ShownHistory.begun(segments, read, request)
+    whole = kept.extended(segments, read, request)
+    if whole.segments > kept.segments + kept.segments // _KEPT_AGAIN:
+        overwrite_view(store, f"{root}/{KEPT}", whole.to_bytes(facts))
+    overwrite_view(store, f"{root}/{NAME}", report(facts, whole.history, segments=len(segments)))
     return True
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShownHistory:
+    """What the page shows of the first segments.
+
+    Attributes:
+        places: of the counts of the request that it shows.
+        chosen: the number of the step at which they were chosen.
+        segments: how many segments.
+        last: the name of the last of them.
+        history: of the total, if there is one, and these counts.
+    """
+
+    places: tuple[int, ...]
+    chosen: int
+    segments: int
+    last: str
+    history: StreamHistory
+
+    @classmethod
+    def begun(cls, segments: Sequence[str], read: Callable[[str], bytes], request: StreamRequest) -> Self:
+        """That of the first segment; the newest one decides which of many counts are shown."""
+        shown = shown_names(request, segment_history(read(segments[-1]), request).estimates)
+        first = _shown(segment_history(read(segments[0]), request), request, shown)
+        return cls(places=shown, chosen=_first_step(segments[-1]), segments=1, last=segments[0], history=first)
+
+    def is_of(self, segments: Sequence[str], request: StreamRequest) -> bool:
+        """Whether it is a beginning of these segments, and what it shows is still a good choice.
+
+        Of many counts the busiest are chosen again whenever the stream has doubled.
+        """
+        begins = self.segments <= len(segments) and segments[self.segments - 1] == self.last
+        doubled = _first_step(segments[-1]) > 2 * self.chosen
+        return begins and (len(self.places) == len(request.names) or not doubled)
+
+    def extended(self, segments: Sequence[str], read: Callable[[str], bytes], request: StreamRequest) -> Self:
+        """The same with the segments that are new."""
+        new = (segment_history(read(name), request) for name in segments[self.segments :])
+        history = joined([self.history, *(_shown(one, request, self.places) for one in new)])
+        return replace(self, segments=len(segments), last=segments[-1], history=history)
+
+    def to_bytes(self, facts: StreamFacts) -> bytes:
+        """What ``parse`` reads."""
+        columns = {name: value for name, value in vars(self.history).items() if value is not None}
+        written = io.BytesIO()
+        np.savez_compressed(
+            written, stream=_identity(facts), places=self.places, chosen=self.chosen, segments=self.segments,
+            last=self.last, **columns,
+        )  # fmt: skip
+        return written.getvalue()
+
+    @classmethod
+    def parse(cls, content: bytes, facts: StreamFacts) -> Self | None:
+        """What was kept of this stream; None if these are no such bytes, whoever wrote them."""
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as kept:
+                fields = dict(kept)
+            if str(fields.pop("stream")) != _identity(facts):
+                return None
+            return cls(
+                places=tuple(fields.pop("places").tolist()),
+                chosen=int(fields.pop("chosen")),
+                segments=int(fields.pop("segments")),
+                last=str(fields.pop("last")),
+                history=StreamHistory(
+                    names=tuple(fields.pop("names").tolist()), **{"lower": None, "upper": None, **fields}
+                ),
+            )
+        except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile):
+            return None
+
+
+def _first_step(segment: str) -> int:
+    return int(segment.rpartition("/")[2].removesuffix(".parquet"))
+
+
+def _identity(facts: StreamFacts) -> str:
+    return f"1 {facts.request.sha256} {facts.charge_id}"
 
 
 def published_segments(store: ObjectStore, root: str) -> tuple[str, ...]:
@@ -72,20 +162,10 @@ def published_segments(store: ObjectStore, root: str) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name.endswith(".parquet") and f"{name[:-8]}.json" in names))
 
 
-def report(facts: StreamFacts, contents: Iterable[bytes], *, newest: bytes, segments: int) -> bytes:
-    """The page of a stream, from the Parquet files of its steps.
-
-    Args:
-        facts: the public facts of the stream.
-        contents: the files, in order; read one after the other.
-        newest: the last of them, which decides what is shown of many counts.
-        segments: how many they are.
-    """
-    request = facts.request
-    shown = shown_names(request, segment_history(newest, request).estimates)
-    history = joined([_shown(segment_history(content, request), request, shown) for content in contents])
+def report(facts: StreamFacts, history: StreamHistory, *, segments: int) -> bytes:
+    """The page of a stream, from what it shows of its steps, which come from so many segments."""
     page: Any = import_module("spark_jobs.diagnostics.count_stream.page")
-    return stream_html(facts, page.render(history, request), released=history.steps, segments=segments)
+    return stream_html(facts, page.render(history, facts.request), released=history.steps, segments=segments)
 
 
 def segment_history(content: bytes, request: StreamRequest) -> StreamHistory:

@@ -103,6 +103,7 @@ class SavedLocalLevel(_Kept):
     @property
     def state(self) -> LocalLevelState:
         """The state of the filter."""
+
         def column(*values: float) -> FloatArray:
             return np.array(values, dtype=np.float64).reshape(-1, 1)
 

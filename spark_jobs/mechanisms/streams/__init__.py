@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from spark_jobs.mechanisms.streams.pegasus import release_steps as release_steps
     from spark_jobs.mechanisms.streams.smoothing import Smoother as Smoother
     from spark_jobs.mechanisms.streams.smoothing import smooth as smooth
+    from spark_jobs.mechanisms.streams.window_filter import FilteredSums as FilteredSums
+    from spark_jobs.mechanisms.streams.window_filter import filtered_sums as filtered_sums
     from spark_jobs.mechanisms.streams.windows import jumps as jumps
     from spark_jobs.mechanisms.streams.windows import low_signals as low_signals
     from spark_jobs.mechanisms.streams.windows import monitor as monitor
@@ -36,6 +38,7 @@ else:
             "release_filtered_steps",
             "pegasus": "PegasusNoise PegasusShape PegasusState PegasusSteps release_steps",
             "smoothing": "Smoother smooth",
+            "window_filter": "FilteredSums filtered_sums",
             "windows": "jumps low_signals monitor window_sums",
         },
     )

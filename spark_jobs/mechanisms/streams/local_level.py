@@ -226,7 +226,7 @@ class _Filters:
         rest = counts[start:]
         numbers = np.arange(self.step + start, self.step + len(counts))
         differences = np.diff(counts if start else np.concatenate([before[None], counts]), axis=0)
-        changes_of = _running(differences**2, changes, numbers)
+        changes_of = running_means(differences**2, changes, numbers)
         bounds = v + _standard_error(v, numbers)
         traces = _levels(rest, _above(changes_of, 2 * v), _weights(numbers), bounds, (level, squares, spread), v)
         predictions[start:], innovations[start:], gains[start:], (level, squares, spread) = traces
@@ -261,11 +261,11 @@ class _Filters:
         if place == 0:  # the places of a season share their gain
             spread = spread + _above(changes, 2 * v)
         gain = spread / (spread + v)
-        changes = _running((counts - before) ** 2, changes, numbers)[-1]
-        squares = _running((counts - own) ** 2, innovations, numbers)
+        changes = running_means((counts - before) ** 2, changes, numbers)[-1]
+        squares = running_means((counts - own) ** 2, innovations, numbers)
         own_ahead = _error_variances(squares, v, numbers)
         both = recent + ahead / (ahead + own_ahead) * (own - recent)
-        both_squares = _running((counts - both) ** 2, combined, numbers)
+        both_squares = running_means((counts - both) ** 2, combined, numbers)
         both_ahead = _error_variances(both_squares, v, numbers)
         self.levels[places], self.counts[places] = own + gain * (counts - own), counts
         if places.stop == season:
@@ -337,20 +337,27 @@ def _levels_of_many(
     return (predictions, innovations, gains), (level, squares, spread)
 
 
-def _running(values: FloatArray, mean: FloatArray, numbers: Int64Array) -> FloatArray:
-    """The mean after each of the values, shape (n, streams): of all at first, exponential after ``MEMORY`` of them."""
+def running_means(values: FloatArray, mean: FloatArray, numbers: Int64Array, *, memory: int = MEMORY) -> FloatArray:
+    """The mean after each of the values, shape (n, streams): of all at first, exponential after ``memory`` of them.
+
+    Args:
+        values: shape (n, streams).
+        mean: of the values before, shape (streams,).
+        numbers: of each value, counted from 1, shape (n,).
+        memory: of how many values.
+    """
     single = values.shape[1] == 1
     last: Any = float(mean[0]) if single else mean
-    means = []
-    for value, weight in zip(values[:, 0].tolist() if single else values, _weights(numbers).tolist(), strict=True):
+    means, weights = [], _weights(numbers, memory).tolist()
+    for value, weight in zip(values[:, 0].tolist() if single else values, weights, strict=True):
         last = last + weight * (value - last)
         means.append(last)
     return np.array(means, dtype=np.float64).reshape(values.shape)
 
 
-def _weights(numbers: Int64Array) -> FloatArray:
+def _weights(numbers: Int64Array, memory: int = MEMORY) -> FloatArray:
     """The weight of each value in a running mean, given its number, counted from 1."""
-    return 1.0 / np.minimum(numbers, MEMORY)
+    return 1.0 / np.minimum(numbers, memory)
 
 
 def _above(values: FloatArray, bound: float) -> FloatArray:

@@ -1,0 +1,76 @@
+"""The regret of the rule for hierarchies on streams of a law: ``python -m benchmarks.stream_hierarchy_law [--quick]``.
+
+Drawn at random: 4 to 256 states in groups of about their square root, rates of states that are lognormal about one of
+0.01 to 100 events a step, with or without a day of 24 steps; 480 steps. The rule has two methods to choose from, by
+public facts alone: PHS-PGS, and the filter on the states alone, whose estimates are added up.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+
+from benchmarks.harness import Report, arguments, progress, publish
+from benchmarks.stream_hierarchies import ADDED, filtered
+from spark_jobs.arrays import Int64Array
+from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape, HierarchyState, aggregate, release_hierarchy
+
+STEPS, STREAMS, EPSILONS = 480, 60, ("1", "0.1", "0.01")
+BOUNDS = (0, 30, 100, 300, 1000, 3000, 1e9)
+"""Of states / epsilon, from which on the rule has PHS-PGS."""
+STATES, PRUNED, ALL = "states filtered, added up", "PHS-PGS", "HS-PGS, adding up"
+
+
+def drawn_stream(random: np.random.Generator) -> tuple[Int64Array, Hierarchy]:
+    """The counts of the states and their hierarchy."""
+    states = round(2 ** random.uniform(2, 8))
+    width = round(states**0.5)
+    sizes = np.diff(np.append(np.arange(0, states, width), states))
+    rates = 10 ** random.uniform(-2, 2) * random.lognormal(0, random.uniform(0, 2), states)
+    day = 1 + random.choice([0.0, 0.9]) * np.sin(2 * np.pi * np.arange(STEPS) / 24)
+    counts = random.poisson(rates * day[:, None]).astype(np.int64)
+    return counts, Hierarchy(order=np.arange(states), children=(sizes, np.array([sizes.size])))
+
+
+def errors(counts: Int64Array, hierarchy: Hierarchy, epsilon: str, seed: int) -> dict[str, float]:
+    """The mean absolute error over all aggregates, by method."""
+    exact = aggregate(counts, hierarchy)
+    noisy = SeededNoise(seed).laplace(counts, epsilon=epsilon, l1_sensitivity=1)
+    of_states = np.rint(filtered(noisy, Decimal(epsilon))).astype(np.int64)
+    found = {STATES: float(np.abs(aggregate(of_states, hierarchy) - exact).mean())}
+    pruned = HierarchyShape(hierarchy=hierarchy, epsilon=epsilon, neighbours=ADDED)
+    for name, shape in {PRUNED: pruned, ALL: replace(pruned, prune_share=0, group_share="0.2")}.items():
+        _, steps = release_hierarchy(HierarchyState.start(shape), counts, shape=shape, noise=SeededNoise(seed))
+        found[name] = float(np.abs(steps.estimates - exact).mean())
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Draw, measure, and print the regret of each bound."""
+    given = arguments(str(__doc__).splitlines()[0]).parse_args(argv)
+    random, kept = np.random.default_rng(7), list[tuple[float, dict[str, float]]]()
+    for number in range(3 if given.quick else STREAMS):
+        counts, hierarchy = drawn_stream(random)
+        epsilon = EPSILONS[number % len(EPSILONS)]
+        progress(f"stream {number}: {counts.shape[1]} states, epsilon {epsilon}")
+        kept.append((counts.shape[1] / float(epsilon), errors(counts, hierarchy, epsilon, number)))
+    best = [min(found.values()) for _, found in kept]
+    rows = []
+    for bound in BOUNDS:
+        chosen = [found[PRUNED if size >= bound else STATES] for size, found in kept]
+        regrets = np.array(chosen) / np.array(best)
+        what = "PHS-PGS always" if not bound else "states always" if bound == BOUNDS[-1] else f"{bound:,.0f}"
+        row = (np.exp(np.log(regrets).mean()), regrets.mean(), np.quantile(regrets, 0.9), regrets.max())
+        rows.append([what, *(f"{one:.2f}" for one in row)])
+    columns = ("PHS-PGS from this states / epsilon on", "geometric mean", "mean regret", "nine tenths below", "worst")
+    name = f"rule for hierarchies, {len(kept)} streams"
+    return publish(Report(name=name, columns=columns, rows=rows, targets=(), figures={"all": kept}), given.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
