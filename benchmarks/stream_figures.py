@@ -59,8 +59,6 @@ from spark_jobs.publishing.theme import light
 EPSILONS, DRAWN = ("1", "0.1", "0.01"), ("0.1", "0.01")
 """Of the tables, and of the figures, as in the source."""
 WIDTHS, TABLED = (1, 4, 16, 64, 256, 1024, 4096), (16, 256, 4096)
-SHORT = 64
-"""The longest windows for which the rule has a forecast."""
 CHANGE, LOW = 12, 64
 STYLES: Styles = {
     LAPLACE: ("chance", "o", ":"),
@@ -263,7 +261,7 @@ def regrets(errors: Measured) -> Report:
     """How much more error has what the rule chooses, on average and at worst."""
     by_rule = {
         "5.3": (SEASON, None),
-        **{f"5.5, {width}": (FORECAST if width <= SHORT else SUMS, PURE) for width in WIDTHS[1:]},
+        **{f"5.5, {width}": (FORECAST, PURE) for width in WIDTHS[1:]},
     }
     rows = []
     for figure in [name for name in by_rule if errors[name]]:

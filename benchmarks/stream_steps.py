@@ -38,8 +38,8 @@ MAX_RATIO = 1.2
 METHODS: dict[str, dict[str, Any]] = {
     "local_level": {"kind": "local_level"},
     "local_level, season 4": {"kind": "local_level", "season": 4},
-    "pegasus": {"kind": "pegasus"},
-    "hierarchy of three levels": {"kind": "pegasus"},
+    "pegasus": {"kind": "pegasus", "max_group": 256},
+    "hierarchy of three levels": {"kind": "pegasus", "max_group": 256},
 }
 
 

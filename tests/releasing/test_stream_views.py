@@ -15,7 +15,12 @@ def test_a_report_is_replaced_and_a_folder_without_a_stream_is_left_alone(tmp_pa
     (tmp_path / "stream/report.html").write_text("an old page")
     assert refresh_report(str(tmp_path / "stream"))
     assert (tmp_path / "stream/report.html").read_text().startswith("<!doctype html>")
-    assert {path.name for path in (tmp_path / "stream").iterdir()} == {"steps", "stream.json", "report.html"}
+    assert {path.name for path in (tmp_path / "stream").iterdir()} == {
+        "steps",
+        "stream.json",
+        "report.html",
+        "report.npz",
+    }
     (tmp_path / "other").mkdir()
     assert not refresh_report(str(tmp_path / "other"))
     assert list((tmp_path / "other").iterdir()) == []

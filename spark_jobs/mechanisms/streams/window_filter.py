@@ -44,7 +44,7 @@ def filtered_sums(
     Args:
         noisy: noisy counts of consecutive steps from the first one on, shape (n,).
         estimates: of the counts, each from the noisy counts up to its own step alone, shape (n,).
-        width: the number of steps of a window, at least 1; above 64 the sum of the noisy counts is as good.
+        width: the number of steps of a window, at least 1.
         variance: of the noise of a count, above 0 (``LocalLevelShape.variance``).
         confidence: the nominal level of the bands.
 
