@@ -62,7 +62,7 @@ def ask(
     published = Release.parse(parse_json(release, what="release"))
     request = ReleaseRequest.parse(published.request)
     preflight(request)
-    part = next((each for each in split_budget(request) if set(each.kinds) <= BY_KEYS), None)
+    part = next((share for share in split_budget(request) if set(share.kinds) <= BY_KEYS), None)
     if part is None or request.federation is None or published.key is None:
         raise InvalidRequest(
             "release", requirement="must be that of a federation, with cdf_points", remedy="name a silo's release.json"
@@ -78,13 +78,13 @@ def ask(
         )
     silo = replace(open_silo(request.federation, environ), poll_seconds=poll_seconds)
     drawn = _drawn(silo, part, options, paid=CdfPointsOptions.parse(paid_for.model_dump(mode="json")))
-    asked = request.model_copy(update={"diagnostics": (options,)})
-    made, files = draft(
-        asked, _release_draw(drawn, part, published, asked, silo), key=published.key, rules=rules(asked)
+    further = request.model_copy(update={"diagnostics": (options,)})
+    document, files = draft(
+        further, _release_draw(drawn, part, published, further, silo), key=published.key, rules=rules(further)
     )
     for name, content in files.items():
         store.create(f"{output.rstrip('/')}/{name}", content)
-    store.create(manifest, made.to_json().encode())
+    store.create(manifest, document.to_json().encode())
     return manifest
 
 
@@ -102,7 +102,7 @@ def _drawn(silo: Silo, part: BudgetPart, options: CdfPointsOptions, *, paid: Cdf
 
 
 def _release_draw(
-    drawn: CdfPointsDraw, part: BudgetPart, published: Release, asked: ReleaseRequest, silo: Silo
+    drawn: CdfPointsDraw, part: BudgetPart, published: Release, further: ReleaseRequest, silo: Silo
 ) -> ReleaseDraw:
     """The draw as that of a release, at the cost that was paid for all evaluations."""
     [spending] = drawn.spendings
@@ -111,7 +111,7 @@ def _release_draw(
     measurement = drawn.to_dict()
     return ReleaseDraw(
         charge_id=published.charge_id,
-        request_sha256=asked.sha256,
+        request_sha256=further.sha256,
         drawn_at=dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z"),
         seed=int(draw_hash([silo.agreement.sha256, measurement])[:16], 16) >> 1,
         guarantee=drawn.guarantee,
@@ -122,6 +122,6 @@ def _release_draw(
             ),
         ),
         events=(),
-        measurements={options.kind: measurement for options in asked.diagnostics},
+        measurements={options.kind: measurement for options in further.diagnostics},
         versions=versions(),
     )

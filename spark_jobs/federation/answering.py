@@ -33,7 +33,7 @@ class Answering:
     """One server's side of all points of one release.
 
     Attributes:
-        held: the server's keys of each silo's values.
+        silo_keys: the server's keys of each silo's values.
         header: of the silos' keys; its ``epsilon`` pays for ``l1_sensitivity`` evaluations.
         keys: the server's private keys.
         receipt: hash of the silos' keys.
@@ -41,7 +41,7 @@ class Answering:
         silos_per_person: the largest number of silos that hold rows of one person.
     """
 
-    held: Sequence[ComparisonKeys] = field(repr=False)
+    silo_keys: Sequence[ComparisonKeys] = field(repr=False)
     header: Header
     keys: Keys
     receipt: bytes = field(repr=False)
@@ -62,7 +62,7 @@ class Answering:
             MessageRejected: too few evaluations are left for the points, of which none is answered then.
             InvalidRequest: a point is out of range.
         """
-        sums = np.sum([evaluate(own, points) for own in self.held], axis=0, dtype=np.uint64)
+        sums = np.sum([evaluate(own, points) for own in self.silo_keys], axis=0, dtype=np.uint64)
         self._pay([int(point) for point in points])
         return sums + np.concatenate([self._noise(int(point)) for point in points])
 
@@ -103,18 +103,18 @@ class Answering:
         return f"{self.places.rstrip('/')}/{number}"
 
 
-def hidden(counts: Int64Array, most_rows: int) -> tuple[Int64Array, int]:
-    """The values to be hidden in ``most_rows`` keys, and their bits: a cell for each row, the smallest cells first.
+def hidden(counts: Int64Array, capacity: int) -> tuple[Int64Array, int]:
+    """The values to be hidden in ``capacity`` keys, and their bits: a cell for each row, the smallest cells first.
 
     Keys that are left over hide a value above every edge of the grid, so that they never count.
 
     Args:
         counts: exact counts per cell of the grid; private.
-        most_rows: the public number of keys.
+        capacity: the public number of keys.
     """
     bits = counts.size.bit_length()
-    within = np.diff(np.minimum(np.cumsum(counts), most_rows), prepend=0)
-    values = np.full(most_rows, (1 << bits) - 1, dtype=np.int64)
+    within = np.diff(np.minimum(np.cumsum(counts), capacity), prepend=0)
+    values = np.full(capacity, (1 << bits) - 1, dtype=np.int64)
     rows = np.repeat(np.arange(counts.size), within)
     values[: rows.size] = rows
     return values, bits

@@ -115,20 +115,20 @@ class Silo(Meeting):
         except MessageRejected as problem:
             raise FederationFailed(str(problem)) from None
 
-    def deposit(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, most_rows: int) -> Evaluate:
+    def deposit(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity: int) -> Evaluate:
         """Give the two servers keys of this silo's rows; what is returned asks for numbers of rows below edges.
 
         Args:
             counts: exact counts per cell of the grid; private.
             epsilon: the cost of all evaluations.
             evaluations: how many edges may be asked for, in all rounds together.
-            most_rows: how many keys there are, which is public; see ``answering.hidden``.
+            capacity: how many keys there are, which is public; see ``answering.hidden``.
 
         Raises:
             FederationFailed: as for ``exchange``.
         """
-        values, bits = hidden(counts, most_rows)
-        header = self._header("keys", (most_rows, bits), epsilon, evaluations)
+        values, bits = hidden(counts, capacity)
+        header = self._header("keys", (capacity, bits), epsilon, evaluations)
         try:
             self._shared(header, values, lambda words: keys_of(values, bits, words))
         except MessageRejected as problem:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import ROUND_FLOOR, Decimal, localcontext
+from functools import partial
 from threading import Barrier, BrokenBarrierError
 from typing import Any, TypeAlias, TypeVar
 
@@ -139,11 +140,12 @@ class SiloNoise:
     @property
     def deposit(self) -> Deposit | None:
         """How to hand this silo's rows over to the servers, at the cost of the noise of one table."""
-        return None if self._deposit is None else self._deposited
+        return None if self._deposit is None else partial(self._deposited, self._deposit)
 
-    def _deposited(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, most_rows: int) -> Evaluate:
-        assert self._deposit is not None
-        return self._deposit(counts, epsilon=self._cost(epsilon), evaluations=evaluations, most_rows=most_rows)
+    def _deposited(
+        self, deposit: Deposit, counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity: int
+    ) -> Evaluate:
+        return deposit(counts, epsilon=self._cost(epsilon), evaluations=evaluations, capacity=capacity)
 
     def _cost(self, epsilon: Cost) -> Cost:
         """The cost of the noise of one table at ``epsilon``, rounded down to digits that can be written."""

@@ -74,7 +74,7 @@ class Summing(Meeting):
         for turn in range(_MAX_ROUNDS):
             answer = self._store.read(sum_uri(self._own, turn))
             if answer is None:
-                if ended is not None and not self._is_asked(turn, answering, answer_seconds):
+                if ended is not None and not self._has_question(turn, answering, answer_seconds):
                     return ended
                 answered = self._answered(turn, answering)
                 failpoint("before_answer")
@@ -92,12 +92,12 @@ class Summing(Meeting):
             if header.kind == "refusal" and ended is None:
                 raise FederationFailed(f"round {turn} was refused: {payload.decode()}")
             if header.kind == "kept":
-                answering = self._held([self._received(silo, turn) for silo in self.agreement.silos])
+                answering = self._answering_with([self._received(silo, turn) for silo in self.agreement.silos])
             if header.kind == "end":
                 ended = turn
         raise FederationFailed(f"the silos have asked for more than {_MAX_ROUNDS} rounds")
 
-    def _is_asked(self, turn: int, answering: Answering | None, seconds: float) -> bool:
+    def _has_question(self, turn: int, answering: Answering | None, seconds: float) -> bool:
         """Whether a question comes after the end that can be answered."""
         if answering is None or answering.left == 0:
             return False
@@ -121,9 +121,9 @@ class Summing(Meeting):
         )
         try:
             if answering is not None:
-                asked, points = self._received(self._first(turn), turn)
-                if asked.kind == "question":
-                    return self._evaluated(asked, points, answering)
+                question, points = self._received(self._first(turn), turn)
+                if question.kind == "question":
+                    return self._evaluated(question, points, answering)
             received = [self._received(silo, turn) for silo in self.agreement.silos]
             kinds = {header.kind for header, _ in received}
             if kinds == {"end"}:
@@ -136,7 +136,7 @@ class Summing(Meeting):
             if exact_decimal(header.epsilon) > self.agreement.epsilon:
                 raise MessageRejected("the silos ask for less noise than was agreed")
             if kinds == {"keys"}:
-                self._held(received)
+                self._answering_with(received)
                 return sign(replace(header, kind="kept", sender=self.server, recipient=EVERYBODY), b"", keys=self.keys)
             total = self._noisy_sum(received)
         except (MessageRejected, InvalidRequest) as problem:
@@ -167,7 +167,7 @@ class Summing(Meeting):
             seconds=seconds,
         )
 
-    def _held(self, received: Sequence[tuple[Header, bytes]]) -> Answering:
+    def _answering_with(self, received: Sequence[tuple[Header, bytes]]) -> Answering:
         """This server's keys of all silos' rows.
 
         Raises:
@@ -182,14 +182,14 @@ class Summing(Meeting):
             for sent, payload in received
         ]
         number = self.agreement.servers.index(self._own)
-        held = [
-            opened_keys(each, header.shape, server=number, sender=sent.sender)
-            for each, (sent, _) in zip(vectors, received, strict=True)
+        silo_keys = [
+            opened_keys(words, header.shape, server=number, sender=sent.sender)
+            for words, (sent, _) in zip(vectors, received, strict=True)
         ]
         receipt = derived_key(self.keys, "receipt", header=header, vectors=vectors)
         self._require_unsummed(header, receipt)
         return Answering(
-            held=held,
+            silo_keys=silo_keys,
             header=header,
             keys=self.keys,
             receipt=receipt,
@@ -197,13 +197,13 @@ class Summing(Meeting):
             silos_per_person=self.agreement.silos_per_person,
         )
 
-    def _evaluated(self, asked: Header, points: bytes, answering: Answering) -> bytes:
+    def _evaluated(self, question: Header, points: bytes, answering: Answering) -> bytes:
         """The signed shares of the numbers of rows below the points of a question."""
-        if asked.terms[1:] != answering.header.terms[1:] or len(asked.shape) != 1:
-            raise MessageRejected(f"silo {asked.sender} asks on other terms than those of the keys")
-        places = vector(points, shape=asked.shape, sender=asked.sender)
+        if question.terms[1:] != answering.header.terms[1:] or len(question.shape) != 1:
+            raise MessageRejected(f"silo {question.sender} asks on other terms than those of the keys")
+        places = vector(points, shape=question.shape, sender=question.sender)
         total = answering.answer(places.view(np.int64))
-        summed = replace(asked, kind="sum", sender=self.server, recipient=EVERYBODY, tag=tag_of(points))
+        summed = replace(question, kind="sum", sender=self.server, recipient=EVERYBODY, tag=tag_of(points))
         return sign(summed, total.astype("<u8").tobytes(), keys=self.keys)
 
     def _noisy_sum(self, received: Sequence[tuple[Header, bytes]]) -> Share:

@@ -24,7 +24,7 @@ Evaluate = Callable[[Int64Array], Int64Array]
 class Deposit(Protocol):
     """Hands a table over once, hidden, to others who answer later how many rows lie below an edge."""
 
-    def __call__(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, most_rows: int) -> Evaluate:
+    def __call__(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity: int) -> Evaluate:
         """See ``paid_counts``."""
 
 
@@ -112,14 +112,14 @@ class PaidCounts:
             )  # fmt: skip
 
 
-def paid_counts(counts: Int64Array, *, epsilon: Cost, evaluations: int, most_rows: int, noise: Noise) -> PaidCounts:
+def paid_counts(counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity: int, noise: Noise) -> PaidCounts:
     """The noisy numbers of a table; ``epsilon``-DP all together (see the module).
 
     Args:
         counts: exact counts per cell of the grid; private.
         epsilon: the cost of all evaluations.
         evaluations: how many edges may be asked for.
-        most_rows: of a table that is handed over, how many rows may count: those of the smallest values.
+        capacity: of a table that is handed over, how many rows may count: those of the smallest values.
         noise: sampler of the noise; one with a deposit hands the table over, and others add the noise.
 
     Raises:
@@ -127,7 +127,7 @@ def paid_counts(counts: Int64Array, *, epsilon: Cost, evaluations: int, most_row
     """
     deposit = noise.deposit if isinstance(noise, Depositing) else None
     if deposit is not None:
-        evaluate = deposit(counts, epsilon=epsilon, evaluations=evaluations, most_rows=most_rows)
+        evaluate = deposit(counts, epsilon=epsilon, evaluations=evaluations, capacity=capacity)
     else:
         below = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 

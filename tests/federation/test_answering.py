@@ -144,9 +144,9 @@ def answering_server(folder, evaluations):
     header = Header(
         agreement="0" * 64, kind="keys", turn=0, sender="north", recipient="", epsilon="1", l1_sensitivity=evaluations
     )
-    held = [comparison_keys(np.arange(4), bits=3, noise=SeededNoise(1))[0]]
+    silo_keys = [comparison_keys(np.arange(4), bits=3, noise=SeededNoise(1))[0]]
     own = {"keys": Keys.from_text(f"{'1' * 64} {'2' * 64}"), "receipt": bytes(32), "silos_per_person": 1}
-    return Answering(held=held, header=header, places=str(folder), **own)
+    return Answering(silo_keys=silo_keys, header=header, places=str(folder), **own)
 
 
 def test_two_processes_of_a_server_answer_no_more_than_is_paid_for(tmp_path):
@@ -199,7 +199,7 @@ def asking(agreement, keys, **terms):
 
     def play(name):
         silo = Silo(agreement=agreement, keys=keys[name], silo=name, poll_seconds=0.005)
-        silo.deposit(counted(name).counts, epsilon="0.5", evaluations=4, most_rows=SILO_ROWS)
+        silo.deposit(counted(name).counts, epsilon="0.5", evaluations=4, capacity=SILO_ROWS)
         asked = {"epsilon": "0.5", "l1_sensitivity": 4, **terms}
         return silo.ask(Header(agreement="", kind="keys", turn=0, sender="", recipient="", **asked), np.array([999]))
 
@@ -235,7 +235,7 @@ def test_comparisons_need_two_servers(tmp_path):
     )
     server = serving(agreement.model_copy(update={"servers": (*agreement.servers, third)}), keys, tmp_path, "one")
     with pytest.raises(MessageRejected, match="comparisons need two servers"):
-        server._held([])
+        server._answering_with([])
 
 
 def test_nothing_can_be_asked_before_the_release_has_ended(tmp_path):
@@ -246,14 +246,14 @@ def test_nothing_can_be_asked_before_the_release_has_ended(tmp_path):
 
 def test_a_servers_keys_and_shares_look_uniform_whatever_the_silos_hold(tmp_path, monkeypatch):
     """The keys' law is in ``test_comparison``; here, all that one server has of a whole release."""
-    seen, original = {}, Summing._held
-    monkeypatch.setattr(Summing, "_held", lambda own, sent: seen.setdefault(own.server, original(own, sent)))
+    seen, original = {}, Summing._answering_with
+    monkeypatch.setattr(Summing, "_answering_with", lambda own, sent: seen.setdefault(own.server, original(own, sent)))
     together(*prepare(tmp_path), tmp_path)
     assert set(seen) == set(SERVERS)
     for server in seen.values():
-        sums = np.sum([evaluate(own, np.arange(CELLS)) for own in server.held], axis=0, dtype=np.uint64)
+        sums = np.sum([evaluate(own, np.arange(CELLS)) for own in server.silo_keys], axis=0, dtype=np.uint64)
         assert (np.minimum(sums, -sums) > 2**40).all()  # of 256 residues modulo 2^64
-        words = np.concatenate([packed(own) for own in server.held])
+        words = np.concatenate([packed(own) for own in server.silo_keys])
         # one bit in 128 of each seed is always 0, whatever is hidden
         assert abs(np.unpackbits(words.view(np.uint8)).mean() - 0.5) < 0.005
 

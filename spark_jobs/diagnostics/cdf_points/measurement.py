@@ -69,7 +69,7 @@ def measure_points(
     """
     counts, grid = line_of(statistic)
     evaluations, epsilon = options.evaluations(grid.size), terms.meter().remaining
-    paid = paid_counts(counts, epsilon=epsilon, evaluations=evaluations, most_rows=options.silo_rows, noise=terms.noise)
+    paid = paid_counts(counts, epsilon=epsilon, evaluations=evaluations, capacity=options.silo_rows, noise=terms.noise)
     return points_of(paid, grid, options, terms)
 
 

@@ -109,7 +109,7 @@ def _quantiles(draw: CdfPointsDraw, seed: int) -> tuple[Quantile, ...]:
     """
     edges, rows = draw.grid.edges, draw.counts[0]
     noise = SeededNoise(seed).two_sided((COPIES, draw.edges.size), scale=draw.scale)
-    found = []
+    quantiles = []
     for level, cell in zip(draw.levels, draw.cells, strict=True):
         largest = np.abs(noise[:, 1:] - level * noise[:, :1]).max(axis=1, initial=0.0)
         bound = np.quantile(largest, draw.confidence, method="higher")
@@ -118,5 +118,5 @@ def _quantiles(draw: CdfPointsDraw, seed: int) -> tuple[Quantile, ...]:
         high = draw.edges[1:][excess[1:] > bound].min(initial=draw.grid.size) - 1
         ends = (min(low, cell), max(high, cell))
         lower, value, upper = (float(edges[at]) for at in (ends[0], cell, ends[1]))
-        found.append(Quantile(level=level, value=value, lower=lower, upper=upper))
-    return tuple(found)
+        quantiles.append(Quantile(level=level, value=value, lower=lower, upper=upper))
+    return tuple(quantiles)
