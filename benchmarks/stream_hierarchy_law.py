@@ -42,12 +42,12 @@ def errors(counts: Int64Array, hierarchy: Hierarchy, epsilon: str, seed: int) ->
     exact = aggregate(counts, hierarchy)
     noisy = SeededNoise(seed).laplace(counts, epsilon=epsilon, l1_sensitivity=1)
     of_states = np.rint(filtered(noisy, Decimal(epsilon))).astype(np.int64)
-    found = {STATES: float(np.abs(aggregate(of_states, hierarchy) - exact).mean())}
+    means = {STATES: float(np.abs(aggregate(of_states, hierarchy) - exact).mean())}
     pruned = HierarchyShape(hierarchy=hierarchy, epsilon=epsilon, neighbours=ADDED)
     for name, shape in {PRUNED: pruned, ALL: replace(pruned, prune_share=0, group_share="0.2")}.items():
         _, steps = release_hierarchy(HierarchyState.start(shape), counts, shape=shape, noise=SeededNoise(seed))
-        found[name] = float(np.abs(steps.estimates - exact).mean())
-    return found
+        means[name] = float(np.abs(steps.estimates - exact).mean())
+    return means
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -59,11 +59,11 @@ def main(argv: list[str] | None = None) -> int:
         epsilon = EPSILONS[number % len(EPSILONS)]
         progress(f"stream {number}: {counts.shape[1]} states, epsilon {epsilon}")
         kept.append((counts.shape[1] / float(epsilon), errors(counts, hierarchy, epsilon, number)))
-    best = [min(found.values()) for _, found in kept]
+    best = [min(means.values()) for _, means in kept]
     rows = []
     for bound in BOUNDS:
-        chosen = [found[PRUNED if size >= bound else STATES] for size, found in kept]
-        regrets = np.array(chosen) / np.array(best)
+        by_bound = [means[PRUNED if size >= bound else STATES] for size, means in kept]
+        regrets = np.array(by_bound) / np.array(best)
         what = "PHS-PGS always" if not bound else "states always" if bound == BOUNDS[-1] else f"{bound:,.0f}"
         row = (np.exp(np.log(regrets).mean()), regrets.mean(), np.quantile(regrets, 0.9), regrets.max())
         rows.append([what, *(f"{one:.2f}" for one in row)])

@@ -83,14 +83,14 @@ class ShownHistory:
 
     Attributes:
         places: of the counts of the request that it shows.
-        chosen: the number of the step at which they were chosen.
+        selected_at: the number of the step at which they were selected.
         segments: how many segments.
         last: the name of the last of them.
         history: of the total, if there is one, and these counts.
     """
 
     places: tuple[int, ...]
-    chosen: int
+    selected_at: int
     segments: int
     last: str
     history: StreamHistory
@@ -100,7 +100,7 @@ class ShownHistory:
         """That of the first segment; the newest one decides which of many counts are shown."""
         shown = shown_names(request, segment_history(read(segments[-1]), request).estimates)
         first = _shown(segment_history(read(segments[0]), request), request, shown)
-        return cls(places=shown, chosen=_first_step(segments[-1]), segments=1, last=segments[0], history=first)
+        return cls(places=shown, selected_at=_first_step(segments[-1]), segments=1, last=segments[0], history=first)
 
     def is_of(self, segments: Sequence[str], request: StreamRequest) -> bool:
         """Whether it is a beginning of these segments, and what it shows is still a good choice.
@@ -108,7 +108,7 @@ class ShownHistory:
         Of many counts the busiest are chosen again whenever the stream has doubled.
         """
         begins = self.segments <= len(segments) and segments[self.segments - 1] == self.last
-        doubled = _first_step(segments[-1]) > 2 * self.chosen
+        doubled = _first_step(segments[-1]) > 2 * self.selected_at
         return begins and (len(self.places) == len(request.names) or not doubled)
 
     def extended(self, segments: Sequence[str], read: Callable[[str], bytes], request: StreamRequest) -> Self:
@@ -122,7 +122,7 @@ class ShownHistory:
         columns = {name: value for name, value in vars(self.history).items() if value is not None}
         written = io.BytesIO()
         np.savez_compressed(
-            written, stream=_identity(facts), places=self.places, chosen=self.chosen, segments=self.segments,
+            written, stream=_identity(facts), places=self.places, chosen=self.selected_at, segments=self.segments,
             last=self.last, **columns,
         )  # fmt: skip
         return written.getvalue()
@@ -137,7 +137,7 @@ class ShownHistory:
                 return None
             return cls(
                 places=tuple(fields.pop("places").tolist()),
-                chosen=int(fields.pop("chosen")),
+                selected_at=int(fields.pop("chosen")),
                 segments=int(fields.pop("segments")),
                 last=str(fields.pop("last")),
                 history=StreamHistory(
