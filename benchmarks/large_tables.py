@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,12 +117,11 @@ STAGES = ("counting", "drawing")
 
 def remember(pid: int, peaks: dict[str, float]) -> None:
     """Raise the peaks to what the processes of a run have used so far."""
-    try:
+    with suppress(psutil.Error):  # it may have ended meanwhile
         for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
-            name = "java" if "java" in process.name() else "python"
-            peaks[name] = max(peaks[name], peak_resident(process.pid))
-    except (psutil.Error, OSError, StopIteration):
-        return  # it has ended meanwhile
+            with suppress(psutil.Error, OSError, StopIteration):
+                name = "java" if "java" in process.name() else "python"
+                peaks[name] = max(peaks[name], peak_resident(process.pid))
 
 
 def curve_request(table: Path, unit: dict[str, Any] | None) -> ReleaseRequest:
