@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dp_operators.operators.diagnostics.scores import RocCurveOperator as RocCurveOperator
     from dp_operators.operators.diagnostics.values import EcdfOperator as EcdfOperator
     from dp_operators.operators.diagnostics.values import QuantileOperator as QuantileOperator
+    from dp_operators.operators.expectations import CheckReleaseOperator as CheckReleaseOperator
     from dp_operators.operators.federation_server import FederationServerOperator as FederationServerOperator
     from dp_operators.operators.groups import private_release_group as private_release_group
     from dp_operators.operators.outlets import release_alias as release_alias
@@ -51,6 +52,7 @@ else:
             "ConfusionMatrixOperator RankingFiguresOperator",
             "diagnostics.scores": "BinnedResidualsOperator CalibrationOperator RocCurveOperator",
             "diagnostics.values": "EcdfOperator QuantileOperator",
+            "expectations": "CheckReleaseOperator",
             "groups": "private_release_group",
             "outlets": "release_alias release_asset",
             "release": "ReleaseDiagnosticsOperator",

@@ -60,6 +60,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         title: the report's title.
         record: what one row represents, in words for the report.
         scoring: public rules for scores outside the expected range.
+        input_suite: expectations of the table's columns and their types, as a suite of Great Expectations in JSON form.
         federation: name of a registered federation, with whose silos the rows are released together.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
         runner: ``local`` (on this machine), ``cluster`` (where the type of a connection says), or ``spark_submit`` (the
@@ -113,6 +114,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         record: str | None = None,
         scoring: Mapping[str, Any] | None = None,
         federation: str | None = None,
+        input_suite: Mapping[str, Any] | None = None,
         request: str | Mapping[str, Any] | None = None,
         runner: str = "local",
         master: str | None = None,
@@ -132,7 +134,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
             "account": account, "table": table, "label": label, "model": model, "diagnostics": diagnostics,
             "epsilon": epsilon, "delta": delta, "neighbours": neighbours, "unit": unit, "where": where,
             "output": output, "blocks": blocks, "title": title, "record": record, "scoring": scoring,
-            "federation": federation,
+            "federation": federation, "input_suite": input_suite,
         })  # fmt: skip
         whole = whole_or_fields(request, fields)
         super().__init__(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import FastAPI, Form, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, StreamingResponse
 
 from dp_operators.plugins import api, costs, pages, releases, verification
 from dp_operators.plugins.access import API, HEADERS, Ledger, Readable, answer_errors, page, readable_ledgers
 from dp_operators.plugins.filters import Wanted
 from dp_operators.plugins.runs import run_address
-
-_ALL_CHARGES = 1_000_000
 
 
 def make_app() -> FastAPI:
@@ -40,11 +37,10 @@ def make_app() -> FastAPI:
 
     @app.get("/{connection_id}/charges.csv")
     def charges_csv(ledger: Ledger, name: str, wanted: Wanted) -> Response:
-        """All charges of an account that match the filters, as a file."""
-        everything = replace(wanted, offset=0, limit=_ALL_CHARGES)
-        content = pages.charges_csv(ledger.charges(name, everything).charges, ledger.account(name))
+        """All charges of an account that match the filters, as a file that is read while it is sent."""
+        lines = pages.charges_csv(pages.charges_of(ledger, name, wanted), ledger.account(name))
         headers = {**HEADERS, "Content-Disposition": 'attachment; filename="charges.csv"'}
-        return Response(content, media_type="text/csv; charset=utf-8", headers=headers)
+        return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
     _add_releases(app)
     _add_costs(app)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import cache
+from itertools import count
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -179,22 +181,39 @@ def _short(number: Decimal) -> str:
     return shown if len(decimals) <= 12 else f"{whole}.{decimals[:12]}…"
 
 
-def charges_csv(charges: Sequence[Charge], account: Account) -> str:
-    """Charges as CSV (RFC 4180), newest first; no cell begins as a formula of a spreadsheet does."""
-    import csv
-    import io
+def charges_of(ledger: LedgerReader, name: str, wanted: ChargeFilter, *, size: int = 1000) -> Iterator[Charge]:
+    """All charges of an account that match the filters, newest first, read ``size`` at a time.
 
+    A charge that is reserved meanwhile moves the others by one place, so a page may repeat what the one before it had.
+    """
+    before: set[str] = set()
+    for place in count(0, size):
+        charges = ledger.charges(name, replace(wanted, offset=place, limit=size)).charges
+        yield from (charge for charge in charges if charge.id not in before)
+        if len(charges) < size:
+            return
+        before = {charge.id for charge in charges}
+
+
+def charges_csv(charges: Iterable[Charge], account: Account) -> Iterator[str]:
+    """Charges as the lines of a CSV file (RFC 4180); no cell begins as a formula of a spreadsheet does."""
     names = ("reserved_at", "settled_at", "state", "epsilon", "delta", "rho", "release", "blocks", "allotment", "actor")
-    lines = io.StringIO()
-    writer = csv.writer(lines)
-    writer.writerow(names)
+    yield _line(names)
     for charge in charges:
         rho = "" if charge.cost.rho is None else plain(charge.cost.rho)
         amounts = (plain(charge.cost.epsilon), plain(charge.cost.delta), rho)
         blocks = " ".join(account.compacted(charge.blocks))
         texts = (charge.release, blocks, charge.allotment, charge.actor)
-        writer.writerow((charge.reserved_at, charge.settled_at or "", charge.state.value, *amounts, *map(_cell, texts)))
-    return lines.getvalue()
+        yield _line((charge.reserved_at, charge.settled_at or "", charge.state.value, *amounts, *map(_cell, texts)))
+
+
+def _line(cells: Iterable[str]) -> str:
+    import csv
+    import io
+
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue()
 
 
 def _cell(text: str) -> str:

@@ -52,9 +52,11 @@ def check_columns(request: TableRequest, types: Mapping[str, str]) -> None:
         types: the type of each of the table's columns, as Spark writes it.
 
     Raises:
-        InvalidRequest: for the first mismatch: a column, a part of an expression, a class of the label, a level, or the
-            key of a group.
+        InvalidRequest: for the first mismatch: an expectation of the request's suite, a column, a part of an
+            expression, a class of the label, a level, or the key of a group.
     """
+    if request.input_suite is not None:
+        request.input_suite.check(types)
     table = _Table(types)
     for need in needs(request, types):
         table.require(need)

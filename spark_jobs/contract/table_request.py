@@ -15,6 +15,7 @@ from spark_jobs.contract.documents import to_yaml
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL, BlockExpression, expand_ranges
 from spark_jobs.contract.expressions.parser import check_filter
+from spark_jobs.contract.input_suites import InputSuite
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 from spark_jobs.contract.public_groups import with_public_groups
 from spark_jobs.contract.request_documents import json_fields, load_fields, yaml_fields
@@ -38,6 +39,8 @@ class TableRequest(Frozen):
         blocks: the ledger's blocks that are read and charged; ``2026-01..2026-03`` stands for the blocks from the first
             to the last.
         block_expression: which rows lie in which block; filled in from the account if it is left out.
+        input_suite: expectations of the table's schema, as a suite of Great Expectations; None for no others than those
+            of the request itself.
         output: URI of the folder for releases.
         title: a title line for the report.
         record: what one row stands for, as a short noun such as ``"person-year"``, which the report quotes.
@@ -51,6 +54,7 @@ class TableRequest(Frozen):
     unit: PrivacyUnit = PrivacyUnit()
     blocks: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(min_length=1)] = (ALL,)
     block_expression: BlockExpression | None = None
+    input_suite: InputSuite | None = None
     output: str | None = None
     title: Annotated[str, Field(max_length=200)] | None = None
     record: str | None = None
@@ -127,8 +131,11 @@ class TableRequest(Frozen):
         return self.sha256
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; decimals as strings."""
-        return self.model_dump(mode="json")
+        """Plain JSON types; decimals as strings. Without a suite there is no such field, nor was there before."""
+        fields = self.model_dump(mode="json")
+        if self.input_suite is None:
+            del fields["input_suite"]
+        return fields
 
     def to_json(self) -> str:
         """The request as indented JSON."""

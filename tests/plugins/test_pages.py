@@ -92,10 +92,23 @@ class TestAccounts:
     def test_csv_is_no_formula(self, shown: PrivacyLedger) -> None:
         charges = shown.charges("visits", ChargeFilter(limit=100)).charges
         bad = [charge.__class__(**{**vars(charge), "release": "=1+1", "actor": "@x"}) for charge in charges[:1]]
-        rows = list(csv.DictReader(io.StringIO(pages.charges_csv([*bad, *charges], shown.account("visits")))))
+        rows = list(csv.DictReader(io.StringIO("".join(pages.charges_csv([*bad, *charges], shown.account("visits"))))))
         assert (rows[0]["release"], rows[0]["actor"]) == ("'=1+1", "'@x")
         assert len(rows) == 16
         assert {row["epsilon"] for row in rows} == {"0.5", "0.75"}
+
+    def test_csv_has_each_charge_once_while_others_are_reserved(self, tmp_path: Path) -> None:
+        ledger = PrivacyLedger(f"sqlite:///{tmp_path}/ledger.db")
+        ledger.migrate()
+        ledger.open_account("a", epsilon="9")
+        known = [ledger.reserve("a", release=f"r{number}", epsilon="0.1").release for number in range(7)]
+        read = []
+        for charge in pages.charges_of(ledger, "a", ChargeFilter(), size=3):
+            read.append(charge.release)
+            if len(read) == 2:
+                ledger.reserve("a", release="late", epsilon="0.1")
+        ledger.close()
+        assert read == known[::-1]
 
     def test_five_queries_are_enough(self, shown: PrivacyLedger) -> None:
         asked: list[str] = []

@@ -59,6 +59,11 @@ def wait(page: Page, ready: str) -> None:
     time.sleep(1.5)
 
 
+def _as_written(fields: dict[str, Any]) -> str:
+    """A request as somebody would write it: without the fields that are left out."""
+    return json.dumps({name: value for name, value in fields.items() if value is not None}, indent=2)
+
+
 def of_airflow(page: Page, server: LiveApiServer, asked: str, folder: Path) -> None:
     """Pages of the ledger in Airflow's frame; ``asked`` is the request whose price is asked for."""
     page.call("Network.setCookie", name="_token", value=server.token(USER), url=server.url)
@@ -139,7 +144,7 @@ def main(folder: Path) -> None:
         connection = json.dumps({"conn_type": "privacy_ledger", "extra": {"url": url}})
         variables = {"AIRFLOW_CONN_PRIVACY_LEDGER_DEFAULT": connection}
         with live_api_server(root, roles={USER: "admin"}, environment=variables) as server:
-            of_airflow(page, server, request_for(root / "releases").to_json(), folder)
+            of_airflow(page, server, _as_written(request_for(root / "releases").to_dict()), folder)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,7 @@ class ReleaseArguments(TaskArguments, total=False):
     record: str | None
     scoring: Mapping[str, Any] | None
     federation: str | None
+    input_suite: Mapping[str, Any] | None
     runner: str
     master: str | None
     spark_conn_id: str

@@ -52,7 +52,6 @@ def _columns(result: RankingFigures) -> dict[str, Column]:
     nominal = f"{100 * result.confidence:.4g} %"
     noise = f"of the {nominal} interval for what the same rows give without noise"
     population = f"of the {nominal} interval for the population; of a band of the whole curve for the precision"
-
     band = f"{nominal} simultaneous band of the precision-recall curve; null for gain and lift"
 
     def joined(end: str) -> FloatArray:
