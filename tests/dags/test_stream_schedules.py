@@ -1,4 +1,6 @@
-"""A real scheduler advances a stream: it catches up by several runs at once, and one day is skipped."""
+"""A real scheduler advances streams: it catches up by several runs at once, one day is skipped, and one is cleared;
+another stream is advanced by an asset's events, and a third by partitions.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,6 @@ import pytest
 from dp_operators.budget import ChargeState, PrivacyLedger
 from spark_jobs.contract.stream_keys import STREAM_KEYS_FILE_VARIABLE
 from tests.support.accounts import open_bound
-from tests.support.ledgers import new_ledger
 from tests.support.live_airflow import LiveAirflow, live_airflow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(3600)]
@@ -29,7 +30,7 @@ START = TODAY - dt.timedelta(days=DAYS)
 DAGS = """
 import datetime as dt
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, Asset, CronPartitionTimetable, task
 
 from dp_operators.operators.count_stream import CountStreamOperator
 
@@ -43,17 +44,32 @@ with DAG("daily", schedule="@daily", start_date=START, catchup=True, max_active_
         return dag_run.run_after.date() != (START + dt.timedelta(days=2)).date()
 
     wanted() >> CountStreamOperator(task_id="count", request=REQUEST, master="local[1]")
+
+with DAG("arriving", schedule=[Asset("lake://visits")], max_active_runs=1, default_args=AGAIN):
+    CountStreamOperator(task_id="count", request=REQUEST, master="local[1]")
+
+with DAG(
+    "partitioned",
+    schedule=CronPartitionTimetable("0 0 * * *", timezone="UTC"),
+    start_date=START,
+    end_date=START + dt.timedelta(days=1),
+    catchup=True,
+    max_active_runs=1,
+    default_args=AGAIN,
+):
+    CountStreamOperator(task_id="count", request=REQUEST, master="local[1]")
 """
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[PrivacyLedger]:
-    ledger = new_ledger(tmp_path / "ledger.db")
+    ledger = PrivacyLedger(f"sqlite:///{tmp_path}/ledger.db")
+    ledger.migrate()
     lake = tmp_path / "visits"
     (lake / "v1").mkdir(parents=True)
     at = pd.date_range(START.replace(tzinfo=None), periods=24 * DAYS * 10, freq="6min").astype("datetime64[us]")
     pd.DataFrame({"at": at}).to_parquet(lake / "v1" / "part.parquet", index=False)
-    open_bound(ledger, "people", epsilon="1", table=lake, output=tmp_path / "out", append_only=True)
+    open_bound(ledger, "people", epsilon="3", table=lake, output=tmp_path / "out", append_only=True)
     yield ledger
     ledger.close()
 
@@ -110,6 +126,13 @@ def result(airflow: LiveAirflow, dag: str, run: dict[str, Any]) -> dict[str, Any
     return dict(json.loads(value) if isinstance(value, str) else value)
 
 
+def released(folder: Path, dag: str) -> list[int]:
+    """The steps of a DAG's stream, file after file."""
+    [root] = (folder / "out").glob(f"*-{dag}-stream-*")
+    files = sorted((root / "steps").glob("*.parquet"))
+    return [step for path in files for step in pq.read_table(path)["step"].to_pylist()]
+
+
 def test_a_scheduler_catches_up_by_runs_at_once_and_makes_up_for_a_skipped_one(
     airflow: LiveAirflow, ledger: PrivacyLedger, tmp_path: Path
 ) -> None:
@@ -118,9 +141,29 @@ def test_a_scheduler_catches_up_by_runs_at_once_and_makes_up_for_a_skipped_one(
     assert states == ["success", "success", "skipped", "success"]
     results = [result(airflow, "daily", run) for run, state in zip(days, states, strict=True) if state == "success"]
     assert max(one["steps"] for one in results) == 24 * DAYS
-    [root] = (tmp_path / "out").glob("*-stream-*")
-    files = sorted((root / "steps").glob("*.parquet"))
-    steps = [step for path in files for step in pq.read_table(path)["step"].to_pylist()]
-    assert steps == list(range(24 * DAYS)), "each step once, by one run or another"
-    assert [charge.state for charge in ledger.history("people")] == [ChargeState.COMMITTED]
+    assert released(tmp_path, "daily") == list(range(24 * DAYS)), "each step once, by one run or another"
+
+    # cleared: the run is made again, and finds that every step is there
+    cleared = {"dry_run": False, "dag_run_id": days[0]["dag_run_id"], "task_ids": ["count"], "only_failed": False}
+    airflow.call("POST", "dags/daily/clearTaskInstances", cleared)
+    [again, *_] = ended(airflow, "daily", DAYS + 1)
+    assert again["dag_run_id"] == days[0]["dag_run_id"]
+    repeated = result(airflow, "daily", again)
+    assert (repeated["released"], repeated["steps"]) == (0, 24 * DAYS)
+
+    # an asset's event, which has no interval: all that has ended is due
+    assert runs(airflow, "arriving") == []
+    [asset] = airflow.call("GET", "assets?uri_pattern=lake://visits")["assets"]
+    airflow.call("POST", "assets/events", {"asset_id": asset["id"]})
+    [arrival] = ended(airflow, "arriving", 1)
+    assert result(airflow, "arriving", arrival)["steps"] == 24 * DAYS
+    assert released(tmp_path, "arriving") == list(range(24 * DAYS))
+
+    # partitions: each run releases what has ended by the end of its own
+    parts = ended(airflow, "partitioned", 2)
+    assert [run["partition_key"] is None for run in parts] == [False, False]
+    assert [result(airflow, "partitioned", run)["steps"] for run in parts] == [24, 48]
+    assert released(tmp_path, "partitioned") == list(range(48))
+
+    assert [charge.state for charge in ledger.history("people")] == [ChargeState.COMMITTED] * 3
     assert ledger.verification().findings == ()
