@@ -19,6 +19,7 @@ import pytest
 from dp_operators.budget import ChargeState, PrivacyLedger
 from spark_jobs.contract.stream_keys import STREAM_KEYS_FILE_VARIABLE
 from tests.support.accounts import open_bound
+from tests.support.ledgers import new_ledger
 from tests.support.live_airflow import LiveAirflow, live_airflow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(3600)]
@@ -63,8 +64,7 @@ with DAG(
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[PrivacyLedger]:
-    ledger = PrivacyLedger(f"sqlite:///{tmp_path}/ledger.db")
-    ledger.migrate()
+    ledger = new_ledger(tmp_path / "ledger.db")
     lake = tmp_path / "visits"
     (lake / "v1").mkdir(parents=True)
     at = pd.date_range(START.replace(tzinfo=None), periods=24 * DAYS * 10, freq="6min").astype("datetime64[us]")
