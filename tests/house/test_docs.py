@@ -11,6 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 import yaml
 
 from spark_jobs.contract import InvalidRequest, PrivacyUnit, ReleaseRequest
+from spark_jobs.contract.input_suites import InputSuite
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.options.streams import LocalLevelMethod, PegasusMethod
 from spark_jobs.contract.public_groups import is_registered
@@ -157,11 +159,9 @@ def parse_documented(data: dict[str, Any]) -> None:
     elif "unit" in data:
         PrivacyUnit.parse(data["unit"])
     elif "dp_diagnostics" in data:
-        from airflow.sdk import Connection
-
-        from dp_operators.backends.databricks import DatabricksJobs
-
-        DatabricksJobs.of(Connection(conn_id="a", conn_type="databricks", extra=json.dumps(data)), conf={})
+        assert len(backends_of(data)) == 1
+    elif "expectations" in data:
+        InputSuite.parse(data)
     elif "conn_type" in data:
         from airflow.sdk import Connection
 
@@ -172,10 +172,25 @@ def parse_documented(data: dict[str, Any]) -> None:
         raise AssertionError("a block of JSON or YAML that is no known thing")
 
 
+def backends_of(extra: dict[str, Any]) -> list[str]:
+    """The types of connection that may have this extra."""
+    from airflow.sdk import Connection
+
+    from dp_operators.backends.handles import PROVIDERS
+
+    types = []
+    for backend in PROVIDERS:
+        with suppress(InvalidRequest):
+            backend.of(Connection(conn_id="a", extra=json.dumps(extra)), conf={})
+            types.append(backend.connection_type)
+    return types
+
+
 @pytest.mark.parametrize(
     "data",
     [
         {"diagnostics": "roc_curve", "budget": {"epsilon": 1}},
+        {"name": "a", "expectations": [{"type": "expect_column_values_to_be_unique", "kwargs": {"column": "a"}}]},
         {"format": "csv", "path": "/lake/t", "snapshot": {"path_version": "v1"}},
         {"unit": {"column": "person", "max_rows": 0}},
         {"diagnostics": [{"kind": "roc_curve", "confidence": 2}]},
