@@ -88,7 +88,7 @@ def test_old_or_missing_java(sound: dict[str, Any], tmp_path: Path) -> None:
 
 def test_missing_spark(sound: dict[str, Any], tmp_path: Path) -> None:
     sound["environ"]["SPARK_HOME"] = f"{tmp_path}/none"
-    assert "install pyspark, or set SPARK_HOME" in line_about("spark", sound)
+    assert "install dp-diagnostics[spark], or set SPARK_HOME" in line_about("spark", sound)
 
 
 @pytest.mark.parametrize("name", ["spark_jobs", "dp_operators/__init__.py", "spark_jobs.py"])

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spark_jobs.federation import exchange
+from spark_jobs.federation import exchange, serving
 from spark_jobs.federation.agreement import Keys
 from spark_jobs.federation.derived import DerivedWords, derived_key
 from spark_jobs.federation.messages import Header
@@ -55,7 +55,8 @@ def test_each_participant_derives_from_its_own_secret_for_each_purpose(tmp_path,
         derived.append((keys.to_text(), purpose, header.turn, len(list(vectors))))
         return derived_key(keys, purpose, header=header, vectors=vectors)
 
-    monkeypatch.setattr(exchange, "derived_key", spy)
+    for room in (exchange, serving):
+        monkeypatch.setattr(room, "derived_key", spy)
     _, _, keys = exchanged({name: np.arange(3) for name in SILOS}, tmp_path)
     expected = [(keys[name].to_text(), purpose, 0, 1) for name in SILOS for purpose in ("tag", "masks")]
     expected += [(keys[name].to_text(), purpose, 0, 3) for name in SERVERS for purpose in ("receipt", "noise")]
