@@ -58,9 +58,9 @@ class CheckReleaseOperator(BaseOperator):
     def execute(self, context: Context) -> str:
         """Run the checkpoint, and return the release's URI."""
         uri = str(self.release["uri"] if isinstance(self.release, Mapping) else self.release)
-        asked = json.dumps({"release": uri, "suites": self.suites, "data_docs": self.data_docs})
+        document = json.dumps({"release": uri, "suites": self.suites, "data_docs": self.data_docs})
         command = [sys.executable, "-P", "-m", "spark_jobs.checks"]
-        ended = subprocess.run(command, input=asked.encode(), capture_output=True, check=False)
+        ended = subprocess.run(command, input=document.encode(), capture_output=True, check=False)
         try:
             answer = json.loads(ended.stdout)
         except ValueError:

@@ -56,8 +56,8 @@ def check_suites(release: str, suites: Mapping[str, Any], *, data_docs: str | No
         results = checkpoint.run().run_results
     unmet = []
     for name, result in zip(batches, results.values(), strict=True):
-        failed = [each for each in result.results if not each.success]
-        unmet += [f"{name}: {_described(each.expectation_config)}" for each in failed]
+        failed = [outcome for outcome in result.results if not outcome.success]
+        unmet += [f"{name}: {_described(outcome.expectation_config)}" for outcome in failed]
     return unmet
 
 
@@ -136,12 +136,11 @@ def figures(results: Mapping[str, Any]) -> dict[str, Any]:
 
 def _suite(gx: Any, name: str, fields: Any) -> Any:
     try:
-        listed = [dict(each) for each in fields["expectations"]]
+        listed = [dict(expectation) for expectation in fields["expectations"]]
         suite = gx.ExpectationSuite(**{**fields, "id": None, "name": name})
         # the library leaves out, with a line in its log, an expectation that it does not know
-        unknown = [
-            each["type"] for each in listed if each["type"] not in {one.expectation_type for one in suite.expectations}
-        ]
+        known = {expectation.expectation_type for expectation in suite.expectations}
+        unknown = [expectation["type"] for expectation in listed if expectation["type"] not in known]
         problem = f"has no expectation {unknown[0]}" if unknown else "" if listed else "needs an expectation"
     except Exception as error:  # the library has many kinds of errors for what people write
         problem = (str(error).splitlines() or [type(error).__name__])[0][:200]

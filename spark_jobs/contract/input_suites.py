@@ -36,8 +36,8 @@ _TYPE_NAMES = frozenset(name for names in TYPES.values() for name in names) | fr
 
 
 def _is_between(columns: Columns, given: Kwargs) -> bool:
-    least, most = given.get("min_value"), given.get("max_value")
-    return (least is None or len(columns) >= least) and (most is None or len(columns) <= most)
+    low, high = given.get("min_value"), given.get("max_value")
+    return (low is None or len(columns) >= low) and (high is None or len(columns) <= high)
 
 
 def _matches_set(columns: Columns, given: Kwargs) -> bool:
@@ -173,7 +173,7 @@ def class_of(written: str) -> str:
 
 def _check_argument(name: str, value: Any) -> None:
     is_list = (
-        isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(each, str) for each in value)
+        isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(item, str) for item in value)
     )
     right = {
         **dict.fromkeys(_LISTS, is_list),

@@ -20,9 +20,9 @@ from spark_jobs.contract.options import (
     ReferenceDistribution,
 )
 from spark_jobs.contract.result_checks import EXPECTED_FORM, violations
-from spark_jobs.diagnostics import ecdf, linear_fit, logistic_fit, roc_comparison
+from spark_jobs.diagnostics import by_group, ecdf, linear_fit, logistic_fit, roc_comparison
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics import CrossProducts, LabelledRows, PairedScoreCounts, ScoreCounts
+from spark_jobs.statistics import CrossProducts, GroupedScoreCounts, LabelledRows, PairedScoreCounts, ScoreCounts
 from tests.support import linear_results
 from tests.support.earlier import released
 from tests.support.paired_scores import two_models
@@ -34,6 +34,12 @@ def scores(seed: int) -> ScoreCounts:
     random = np.random.default_rng(seed)
     labels = random.integers(0, 2, 2000)
     return ScoreCounts.from_arrays(labels, random.beta(2 + labels, 3 - labels), cells=256)
+
+
+def grouped_scores() -> GroupedScoreCounts:
+    random = np.random.default_rng(1)
+    labels, region = random.integers(0, 2, 4000), random.choice(np.array(["north", "south"], dtype=object), 4000)
+    return GroupedScoreCounts.from_arrays(labels, random.beta(2 + labels, 3 - labels), region, keys=("north", "south"))
 
 
 def fit(kind: str) -> Any:
@@ -68,6 +74,8 @@ def stored(kind: str) -> str:
             )
         case "ecdf":
             found = distribution()
+        case "by_group":
+            found = by_group.release(grouped_scores(), epsilon=10, kinds=("roc_curve",), noise=SeededNoise(1))
         case "residual_plot":
             found = linear_results.residual_plot()
         case "linear_regression":

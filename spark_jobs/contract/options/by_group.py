@@ -94,8 +94,8 @@ def _results_of_kinds() -> ResultCheck:
 
     def broken(result: Fields) -> Iterator[str]:
         for by_kind in result["results"]:
-            for kind, released in by_kind.items():
-                options = KINDS_BY_GROUP[kind]
+            for kind in dict(by_kind):
+                released, options = by_kind[kind], KINDS_BY_GROUP[kind]
                 for line in violations(released, figures=options.figures, checks=options.checks):
                     yield f"{kind}: {line}"
 
