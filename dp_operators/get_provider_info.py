@@ -11,6 +11,7 @@ OPERATORS = [
     "dp_operators.operators.release",
     "dp_operators.operators.count_stream",
     "dp_operators.operators.approval",
+    "dp_operators.operators.expectations",
     "dp_operators.operators.federation_server",
     "dp_operators.operators.verification",
     *(f"dp_operators.operators.diagnostics.{family}" for family in FAMILIES),

@@ -11,13 +11,13 @@ import pytest
 
 from spark_jobs.contract.figures import OK, PARTLY, UNDEFINED, is_withheld, status_of, undefined_kinds
 from spark_jobs.contract.options import DIAGNOSTICS
-from spark_jobs.diagnostics import auc
+from spark_jobs.diagnostics import auc, by_group
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing.data_files import parquet_bytes
 from spark_jobs.publishing.rendering import Column
-from spark_jobs.statistics import ScoreCounts
+from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 from tests.support.undefined import is_undefined
 
 
@@ -27,7 +27,7 @@ def few_rows():
 
 
 SCORES = [kind for kind in DIAGNOSTICS if kind not in ("roc_comparison", "residual_plot", "linear_regression")]
-SCORES = [kind for kind in SCORES if not kind.endswith("_fit")]
+SCORES = [kind for kind in SCORES if not kind.endswith("_fit") and kind != "by_group"]
 
 
 def test_an_area_of_few_rows_at_little_budget_is_never_published():
@@ -55,6 +55,16 @@ def test_few_rows_at_little_budget_leave_no_figure_of_any_kind(kind):
         assert is_undefined(kind, found)
         fields = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert status_of(fields) == UNDEFINED
+
+
+def test_few_rows_at_little_budget_leave_no_figure_of_any_group():
+    regions = np.array(["north", "south"], dtype=object).repeat(28)
+    rows = GroupedScoreCounts.from_arrays([0, 1] * 28, [0.2, 0.8] * 28, regions, keys=("north", "south"))
+    released = by_group.release(rows, epsilon="0.01", kinds=("auc", "roc_curve"), noise=SeededNoise(2))
+    fields = json.loads(json.dumps(released.to_dict(), allow_nan=False))
+    assert fields["status"] == [UNDEFINED] * 3
+    assert all(of_kind["status"] == UNDEFINED for group in fields["results"] for of_kind in group.values())
+    assert all(found["difference"] is None for found in fields["comparisons"])
 
 
 def test_a_figure_beside_an_undefined_status_is_seen():
