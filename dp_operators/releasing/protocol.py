@@ -244,7 +244,13 @@ class _Attempt(ChargedAttempt):
         if draft is None:
             raise ReleaseFailed(_NO_DRAFT)
         if draft.sha256 != charge.manifest_sha256:
-            raise ReleaseDamaged(f"{layout.draft_manifest} is not what the ledger committed")
+            raise ReleaseDamaged(
+                f"{layout.draft_manifest} is not what the ledger committed"
+                if visible is None
+                else f"the files made again for {layout.root} are not those that the ledger committed: other versions "
+                "of the programs write them otherwise; prune the release once more, and retry with the versions in "
+                f"{layout.manifest}"
+            )
         return self.publish(charge, layout, draft)
 
     def end_unfinished(self, charge: Charge, layout: ReleaseLayout) -> ReleaseClosed:

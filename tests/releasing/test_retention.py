@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dp_operators.releasing import check_release_folder
+from dp_operators.releasing import ReleaseDamaged, check_release_folder
 from dp_operators.releasing.retention import prune
+from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import ReleaseLayout
+from tests.support import fake_application
 from tests.support.release_lab import Lab
 
 
@@ -45,6 +47,28 @@ def test_files_are_listed_then_removed_and_made_again_for_nothing(lab: Lab) -> N
     assert {name: everything(lab)[name] for name in published} == {name: before[name] for name in published}
     assert check_release_folder(made.uri, ledger) == ()
     assert len(ledger.history("people")) == 1
+    ledger.close()
+
+
+def test_files_that_other_versions_write_otherwise_are_not_published(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, ledger = lab.release(), lab.ledger()
+    drawn = ledger.charge(made.charge_id).draw_sha256
+    prune(lab.output, ledger, older_than=timedelta(0), remove=True)
+    with monkeypatch.context() as upgraded:
+        upgraded.setattr(
+            fake_application, "Release", lambda **fields: Release(**{**fields, "versions": {"numpy": "9"}})
+        )
+        for _ in range(2):
+            with pytest.raises(
+                ReleaseDamaged, match="prune the release once more, and retry with the versions in"
+            ) as refused:
+                lab.release()
+            assert "\n" not in str(refused.value)
+    [charge] = ledger.history("people")
+    assert (charge.id, charge.draw_sha256) == (made.charge_id, drawn)
+    prune(lab.output, ledger, older_than=timedelta(0), remove=True)
+    assert lab.release().manifest_sha256 == made.manifest_sha256
+    assert check_release_folder(made.uri, ledger) == ()
     ledger.close()
 
 
