@@ -121,7 +121,9 @@ def dag_from(path: str | Path) -> DAG:
 
 
 def line_of(text: str, field: str) -> int | None:
-    """The line of a YAML document on which ``field`` is, or the part of it that exists; None for a bad document.
+    """The line of a YAML document on which ``field``, or else the innermost part around it, begins.
+
+    None if the document cannot be read.
 
     Args:
         text: the document.
@@ -174,7 +176,7 @@ def _airflow_agrees(part: str) -> Iterator[None]:
         raise
     except (TypeError, ValueError, AirflowException) as wrong:
         raise InvalidRequest(
-            part, value=str(wrong), requirement="must be as Airflow takes it", remedy="correct the value"
+            part, value=str(wrong), requirement="must be a value that Airflow accepts", remedy="correct the value"
         ) from None
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class RowSummation(Protocol):
-    """Sums one type of statistic: the inputs of a row, the row's vector, and the statistic of all rows."""
+    """Sums one type of statistic, which has sums at places: those of a group, or those of a row of a matrix.
+
+    Every row of the table adds a line of numbers at each of its places.
+    """
 
     def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         """Columns that are read of the table with its scores; each is evaluated once per row."""
@@ -37,11 +40,11 @@ class RowSummation(Protocol):
         ...
 
     def places(self, statistic: Any, key: Column) -> list[Column]:
-        """The places of a row's lines, from 0 to ``size - 1``; null for a line that does not count."""
+        """The places at which a row adds its lines, from 0 to ``size - 1``; null for a line that does not count."""
         ...
 
     def line(self, statistic: Any, key: Column, place: Column) -> Column:
-        """What the line of a row at a place is summed from, besides ``key``; null if ``place`` is null."""
+        """The numbers that a row adds at a place, unless ``key`` has them already; null if ``place`` is null."""
         ...
 
     def aggregates(self, statistic: Any, key: Column, line: Column) -> list[Column]:

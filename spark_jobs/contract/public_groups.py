@@ -140,7 +140,7 @@ def _keys(named: KeyFile) -> Iterable[Any]:
         raise InvalidRequest(
             f"{_FIELD}.path",
             value=named.path,
-            requirement=f"must be a {suffix} file as its name says",
+            requirement=f"must be a {suffix} file, as its name says, that can be read",
             remedy="check the file",
         ) from None
 

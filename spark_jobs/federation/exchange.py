@@ -73,7 +73,7 @@ class Meeting:
 
 @dataclass(frozen=True, kw_only=True)
 class Silo(Meeting):
-    """A silo's side of all rounds.
+    """What one silo does in all rounds of a federated release.
 
     Attributes:
         silo: the silo's name.
@@ -116,7 +116,7 @@ class Silo(Meeting):
             raise FederationFailed(str(problem)) from None
 
     def deposit(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity: int) -> Evaluate:
-        """Give the two servers keys of this silo's rows; what is returned asks for numbers of rows below edges.
+        """Give both servers the keys of this silo's rows; what is returned asks how many rows lie below an edge.
 
         Args:
             counts: exact counts per cell of the grid; private.
