@@ -11,6 +11,7 @@ import pytest
 from airflow.sdk import DAG
 
 from dp_operators.budget import ChargeState, PrivacyLedger
+from dp_operators.notifications.budget import PrivacyBudgetNotifier
 from dp_operators.operators.events import ReleaseEvent
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from spark_jobs.contract.store.layout import SALT_VARIABLE
@@ -128,8 +129,11 @@ def test_values_that_do_not_fit_reach_nobody(
     metrics: list[str],
     facets: list[str],
 ) -> None:
-    run = run_dag(make_dag("canary_good", table, tmp_path / "releases"))
+    lines: list[str] = []
+    notifier = PrivacyBudgetNotifier(account="people", at=("0.05",), notify=lines.append)
+    run = run_dag(make_dag("canary_good", table, tmp_path / "releases", on_success_callback=notifier))
     assert states(run) == {"release": "success"}
+    assert lines == ["account people is past 5% of its privacy budget: 10% is spent"]
     [event] = events(f"file://{tmp_path}/releases")
     [facet] = facets
     assert "manifest_sha256" in event
