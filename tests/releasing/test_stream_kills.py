@@ -144,4 +144,4 @@ def test_a_stream_in_s3_is_that_of_a_folder(tmp_path: Path, bucket: S3) -> None:
     assert write_report(open_store(lab.output), f"{lab.output}/{folder_name(KEY)}")
     assert b"</html>" in bucket.objects[f"{BUCKET}{folder_name(KEY)}/report.html"]
     made = [put.get("if-none-match") for put in bucket.puts]
-    assert made.count("*") == len(made) - 1, "all but the report is made by exclusive create"
+    assert made.count("*") == len(made) - 2, "all but the report and what it keeps is made by exclusive create"

@@ -13,8 +13,8 @@ Example:
     >>> result = release(statistic, epsilon=1, noise=SeededNoise(1), kinds=("auc",))
     >>> result.keys, result.status, [round(results["auc"].value, 1) for results in result.results[:2]]
     (('a', 'b', 'other'), ('ok', 'ok', 'undefined'), [1.0, 1.0])
-    >>> [comparison.figure for comparison in result.comparisons]
-    ['positive_rate', 'auc']
+    >>> tuple(comparison.figure for comparison in result.comparisons)
+    ('positive_rate', 'auc')
 """
 
 from __future__ import annotations
