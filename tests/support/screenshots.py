@@ -61,7 +61,13 @@ def wait(page: Page, ready: str) -> None:
 
 def _as_written(fields: dict[str, Any]) -> str:
     """A request as somebody would write it: without the fields that are left out."""
-    return json.dumps({name: value for name, value in fields.items() if value is not None}, indent=2)
+
+    def stated(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: stated(entry) for name, entry in value.items() if entry is not None}
+        return [stated(entry) for entry in value] if isinstance(value, list) else value
+
+    return json.dumps(stated(fields), indent=2)
 
 
 def of_airflow(page: Page, server: LiveApiServer, asked: str, folder: Path) -> None:
