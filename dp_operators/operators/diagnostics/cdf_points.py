@@ -17,7 +17,7 @@ class CdfPointsOperator(DiagnosticOperator):
     Args:
         column: a column of numbers; None for the scores.
         bounds: public bounds of the column's values. None: an ``ecdf`` finds bounds privately, with a part of the
-            budget; a ``quantile`` is found on a very wide grid, at no cost.
+            budget; a ``quantile`` is found on a very wide grid, at no cost; ``cdf_points`` needs them.
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
         value_unit: the smallest size that matters, for ``log`` and without bounds.
         cells: the number of cells of the grid, a power of two.
