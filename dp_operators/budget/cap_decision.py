@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, limits_of, room, zero_cost
-from dp_operators.budget.plain_words import meaning
+from dp_operators.budget.plain_words import certainty, observer
 from dp_operators.budget.values import ALL, Account, SubBudget
 from spark_jobs.contract.privacy import Budget, plain
 
@@ -37,25 +37,25 @@ class CapDecision:
         block = max(totals, key=lambda name: (fraction_spent(limits, totals[name]), name))
         return cls(account=account, before=before, after=after, block=block, spent=totals[block])
 
-    def facts(self) -> dict[str, str]:
-        """The caps, what is spent and left, and what both caps promise, in words."""
+    def rows(self) -> tuple[tuple[str, str, str], ...]:
+        """What is compared, as it is now and as it would be: the cap, what is spent and left, and what it promises."""
         where = "" if self.block == ALL else f" in block {self.block}, which has the least left"
-        return {
-            "cap now": self._amount(self.before.cap),
-            "cap asked for": self._amount(self.after.cap),
-            f"spent{where}": self._amount(self.spent),
-            "left now": self._amount(self._left(self.before)),
-            "left after": self._amount(self._left(self.after)),
-            "what the cap promises now": self._meaning(self.before.cap),
-            "what it would promise": self._meaning(self.after.cap),
-        }
+        spent = self._amount(self.spent)
+        return (
+            ("cap", self._amount(self.before.cap), self._amount(self.after.cap)),
+            (f"spent{where}", spent, spent),
+            ("left", self._amount(self._left(self.before)), self._amount(self._left(self.after))),
+            ("how sure an observer can become", certainty(self.before.cap), certainty(self.after.cap)),
+        )
+
+    def observer(self) -> str:
+        """Whom the last row is about, in one sentence."""
+        knows = observer(self.account.neighbours, self.account.unit)
+        return f"An observer {knows}, and sees all that a block's cap pays for."
 
     def _left(self, holder: Account | SubBudget) -> Budget:
         kind = APPROXIMATE if self.account.composition == APPROXIMATE else "pure"
         return room(limits_of(self.account.composition, holder.cap, holder.slack), self.spent, kind)
-
-    def _meaning(self, cap: Budget) -> str:
-        return meaning(cap, self.account.neighbours, self.account.unit)
 
     def _amount(self, budget: Budget) -> str:
         if self.account.composition == ZCDP:

@@ -19,6 +19,19 @@ def surest(epsilon: Decimal) -> str:
     return f"at most {math.ceil(percent) if percent <= 99 else math.ceil(10 * percent) / 10}%"
 
 
+def observer(neighbours: Neighbours, unit: PrivacyUnit) -> str:
+    """Whom a promise is about: what somebody knows beforehand, as the rest of a sentence."""
+    one = "row" if unit.column is None else unit.column
+    secret = "is in the table" if neighbours is Neighbours.ADD_REMOVE else "has one value or another"
+    return f"knows everything but whether one particular {one} {secret}, and holds both for equally likely"
+
+
+def certainty(cap: Budget) -> str:
+    """How sure that observer can become after all that a cap pays for; its epsilon holds at its delta."""
+    failure = f", except with a probability of about {plain(cap.delta)}" if cap.delta else ""
+    return f"{surest(cap.epsilon)} sure{failure}"
+
+
 def meaning(cap: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
     """What the cap of an account's blocks promises, in one sentence.
 
@@ -27,10 +40,6 @@ def meaning(cap: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
         neighbours: the relation of the guarantee.
         unit: the privacy unit.
     """
-    one = "row" if unit.column is None else unit.column
-    secret = "is in the table" if neighbours is Neighbours.ADD_REMOVE else "has one value or another"
-    failure = f", except with a probability of about {plain(cap.delta)}" if cap.delta else ""
-    return (
-        f"Somebody who knows everything but whether one particular {one} {secret}, and holds both for equally likely, "
-        f"can become {surest(cap.epsilon)} sure after seeing all that a block's cap pays for{failure}."
-    )
+    sure, _, failure = certainty(cap).partition(", ")
+    seen = f"{sure} after seeing all that a block's cap pays for"
+    return f"Somebody who {observer(neighbours, unit)}, can become {', '.join(filter(None, (seen, failure)))}."

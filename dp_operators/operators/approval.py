@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 QUESTION = ("account", "epsilon", "delta", "rho", "reason", "allotment", "privacy_ledger_conn_id")
 """The attributes that say what is asked."""
+REFUSED = {
+    "defaults": "a timeout may not approve a higher cap",
+    "subject": "the question says itself what is asked",
+    "body": "the question says itself what is asked, and for what reason",
+}
+"""Airflow's own arguments that would answer the question, or describe it otherwise than it is."""
 ANONYMOUS = "anonymous"
 """The name of Airflow's user who may be anybody, in lower case."""
 WAITING: Any = getattr(exceptions, "TaskAwaitingInput", exceptions.TaskDeferred)
@@ -57,7 +63,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             who may respond for the DAG.
 
     Raises:
-        InvalidRequest: on construction, if ``defaults`` are given or the reason is missing.
+        InvalidRequest: on construction, if ``defaults``, ``subject`` or ``body`` are given or the reason is missing.
         AirflowFailException: the cap cannot be raised to this value, or Airflow does not name the approver.
         AirflowException: the ledger cannot be reached; a retry asks again.
     """
@@ -79,17 +85,13 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         rho: object = None,
         allotment: str | None = None,
         privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
-        subject: str | None = None,
-        body: str | None = None,
         **kwargs: Any,
     ) -> None:
-        if kwargs.get("defaults") is not None:
-            raise InvalidRequest(
-                "defaults",
-                value=kwargs["defaults"],
-                requirement="must not be given: a timeout may not approve a higher cap",
-                remedy="leave them out",
-            )
+        for name, why in REFUSED.items():
+            if kwargs.get(name) is not None:
+                raise InvalidRequest(
+                    name, value=kwargs[name], requirement=f"must not be given: {why}", remedy="leave it out"
+                )
         if not reason:
             raise InvalidRequest("reason", value=reason, requirement="must be given", remedy="say why more is needed")
         new_cap = ", ".join(
@@ -97,11 +99,8 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         )
         whose = f"sub-budget {allotment} of account {account}" if allotment else f"account {account}"
         super().__init__(
-            subject=subject or f"Raise the privacy budget of {whose} to {new_cap}?",
-            body=body or reason,
-            **kwargs,
+            **{**kwargs, "subject": f"Raise the privacy budget of {whose} to {new_cap}?", "body": reason},
         )
-        self._introduced = bool(body)
         self.account = account
         self.epsilon = epsilon
         self.delta = delta
@@ -116,9 +115,19 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             decision = ledger.cap_decision(
                 self.account, epsilon=self.epsilon, delta=self.delta, rho=self.rho, allotment=self.allotment or None
             )
-        facts = {"reason": str(self.reason), **decision.facts(), **self._askers(context)}
-        listed = [f"- {_verbatim(name)}: {_verbatim(text)}" for name, text in facts.items()]
-        self.body = "\n".join([str(self.body), "", *listed] if self._introduced else listed)
+        facts = {"reason": str(self.reason), **self._askers(context)}
+        rows = [
+            ("", "**now**", "**if approved**"),
+            ("---",) * 3,
+            *(tuple(map(_verbatim, row)) for row in decision.rows()),
+        ]
+        self.body = "\n".join([
+            *(f"- {name}: {_verbatim(text)}" for name, text in facts.items()),
+            "",
+            *(f"| {' | '.join(row)} |" for row in rows),
+            "",
+            _verbatim(decision.observer()),
+        ])  # fmt: skip
         try:
             return super().execute(context)
         except WAITING as waiting:

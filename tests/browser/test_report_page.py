@@ -10,39 +10,13 @@ import pytest
 from spark_jobs.application.streams.report import write_report
 from spark_jobs.contract.store.objects import LocalStore
 from tests.support import publications as made
-from tests.support.chromium import DESKTOP, PHONE, Page, browse
+from tests.support.chromium import CONTRASTS, DESKTOP, PHONE, Page, browse
 from tests.support.stream_files import publish_stream
 from tests.support.streams import of_hierarchy
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 TABLET = (768, 1024)
-
-# the contrast of every visible text with the opaque background behind it; pictures are left to the tokens' test
-CONTRASTS = """
-(() => {
-  const parse = text => { const n = text.match(/[0-9.]+/g).map(Number); return n.length > 3 ? n : [...n, 1]; };
-  const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-  const luminance = c => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
-  const behind = element => {
-    for (let e = element; e; e = e.parentElement) {
-      const colour = parse(getComputedStyle(e).backgroundColor);
-      if (colour[3] === 1) return colour;
-    }
-    return [255, 255, 255, 1];
-  };
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const found = [];
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || !element.checkVisibility()) continue;
-    if (element.closest('svg, .watermark')) continue;
-    const [a, b] = [luminance(parse(getComputedStyle(element).color)), luminance(behind(element))];
-    found.push([walker.currentNode.textContent.trim().slice(0, 40), (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)]);
-  }
-  return found;
-})()
-"""
 
 BOX = """
 (() => { const r = document.querySelector('%s').getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; })()

@@ -104,7 +104,7 @@ def test_approved_budget_wakes_the_sensor_and_pays_for_the_release(
     asked = airflow.wait("the question is asked", lambda: found(airflow, question))
     airflow.wait("nobody is kept waiting", lambda: all(map(airflow.has_left_its_worker, ("ask", "budget"))))
     assert asked["subject"] == "Raise the privacy budget of account visits to epsilon 2?"
-    for line in ("a second look", "- cap asked for: epsilon 2", "can become at most 89% sure", "- asked by: dora"):
+    for line in ("a second look", "| cap | epsilon 1 | epsilon 2 |", "| at most 89% sure |", "- asked by: dora"):
         assert line in asked["body"]
     airflow.call("PATCH", question, {"chosen_options": ["Approve"], "params_input": {}})
 

@@ -17,6 +17,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from tests.support.repository import ROOT
 
 INFO = get_provider_info()
+TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 [CONNECTION] = INFO["connection-types"]
 
 
@@ -58,7 +59,7 @@ def test_airflow_knows_provider_and_connection_type() -> None:
     assert hook.hook_name == PrivacyLedgerHook.hook_name == CONNECTION["hook-name"]
     assert hook.connection_id_attribute_name == PrivacyLedgerHook.conn_name_attr
     widgets = manager.connection_form_widgets
-    assert {f"extra__privacy_ledger__{name}" for name in ("path", "url", "deployment")} <= set(widgets)
+    assert {f"extra__privacy_ledger__{name}" for name in ("path", "url", "deployment", *TLS)} <= set(widgets)
     assert widgets["extra__privacy_ledger__url"].is_sensitive
     assert manager.field_behaviours["privacy_ledger"]["relabeling"] == {"schema": "Database"}
 

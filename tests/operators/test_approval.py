@@ -101,13 +101,12 @@ def test_question_shows_figures_in_plain_words(account: PrivacyLedger, monkeypat
     body = ask(operator, monkeypatch, triggering_user_name="ada <b>")
     for line in (
         "the yearly report",
-        "- cap now: epsilon 1",
-        "- cap asked for: epsilon 2",
-        "- spent: epsilon 0.75",
-        "- left now: epsilon 0.25",
-        "- left after: epsilon 1.25",
-        "can become at most 74% sure",
-        "can become at most 89% sure",
+        "|  | **now** | **if approved** |",
+        "| cap | epsilon 1 | epsilon 2 |",
+        "| spent | epsilon 0.75 | epsilon 0.75 |",
+        "| left | epsilon 0.25 | epsilon 1.25 |",
+        "| how sure an observer can become | at most 74% sure | at most 89% sure |",
+        "An observer knows everything but whether one particular row is in the table, and holds both for",
         r"- asked by: ada \<b\>",
         r"- waiting for it: release\_visits, send",
         r"run scheduled\_\_2026-11-20",
@@ -124,9 +123,9 @@ def test_question_about_blocks_and_sub_budgets_shows_the_tightest(
     for day, rho in (("2026-11-20", "0.1"), ("2026-11-21", "0.4")):
         airflow_ledger.reserve("visits", release=day, rho=rho, blocks=day, allotment="team")
     body = ask(request(epsilon=None, rho="0.8", allotment="team"), monkeypatch)
-    assert "- cap now: rho 0.5" in body
-    assert "- spent in block 2026-11-21, which has the least left: rho 0.4" in body
-    assert "- left after: rho 0.4" in body
+    assert "| cap | rho 0.5 | rho 0.8 |" in body
+    assert "| spent in block 2026-11-21, which has the least left | rho 0.4 | rho 0.4 |" in body
+    assert "| left | rho 0.1 | rho 0.4 |" in body
     assert "except with a probability of about 0.000001" in body
 
 
@@ -175,7 +174,12 @@ def test_what_was_asked_is_raised_whatever_its_templates_say_by_then(
 
 
 def test_reason_cannot_pose_as_a_figure(account: PrivacyLedger, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = ask(request(reason="fine\n- left after: epsilon 100\n![x](https://evil)"), monkeypatch)
-    assert body.startswith(r"- reason: fine - left after: epsilon 100 !\[x\](https://evil)")
-    assert body.count("\n- left after:") == 1
-    assert ask(request(body="# Please"), monkeypatch).startswith("# Please\n\n- reason: the yearly report")
+    body = ask(request(reason="fine\n\n| left | 1 | 100 |\n![x](https://evil)"), monkeypatch)
+    assert body.startswith(r"- reason: fine \| left \| 1 \| 100 \| !\[x\](https://evil)")
+    assert body.count("\n| left |") == 1
+
+
+@pytest.mark.parametrize("name", ["subject", "body"])
+def test_question_is_not_the_dags_own(name: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"^{name}: got 'A little more'; must not be given: the question says"):
+        request(**{name: "A little more"})

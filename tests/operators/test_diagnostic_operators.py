@@ -170,6 +170,37 @@ def test_mapped_over_tables_each_index_has_a_key_and_a_charge(accounts: PrivacyL
     assert [key.rpartition("/")[2] for key in keys] == ["0", "1"]
 
 
+@pytest.mark.airflow
+@pytest.mark.slow
+@pytest.mark.usefixtures("airflow_database", "fake_application")
+@pytest.mark.parametrize(
+    ("name", "values", "charged"),
+    [
+        ("model", [COLUMNS, {**COLUMNS, "score": "other"}], [("all",), ("all",)]),
+        (
+            "blocks",
+            ["2026-11-20", ["2026-11-21", "2026-11-22"]],
+            [("2026-11-20",), ("2026-11-21", "2026-11-22")],
+        ),
+    ],
+)
+def test_mapped_over_models_and_blocks_each_index_pays_under_its_own_key(
+    airflow_ledger: PrivacyLedger, tmp_path: Path, name: str, values: list[Any], charged: list[tuple[str, ...]]
+) -> None:
+    settings = {"blocks": "day(at)"} if name == "blocks" else {}
+    open_bound(airflow_ledger, "visits", epsilon="3", table="/lake/visits", output=tmp_path, **settings)
+    fixed = {field: value for field, value in {**GIVEN, "output": str(tmp_path)}.items() if field != name}
+    with DAG(f"mapped_{name}", schedule=None) as dag:
+        RocCurveOperator.partial(**fixed).expand(**{name: values})
+    assert set(states(run_dag(dag)).values()) == {"success"}
+    charges = sorted(airflow_ledger.history("visits"), key=lambda charge: charge.release)
+    assert [(charge.release.rpartition("/")[2], charge.blocks) for charge in charges] == list(
+        zip(("0", "1"), charged, strict=True)
+    )
+    assert {charge.state for charge in charges} == {ChargeState.COMMITTED}
+    assert len({charge.request_sha256 for charge in charges}) == 2
+
+
 TYPED = """
 from dp_operators.operators import EcdfOperator, RocCurveOperator, Template
 

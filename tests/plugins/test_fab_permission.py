@@ -27,6 +27,9 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.slow,
     pytest.mark.verify,
+    pytest.mark.timeout(
+        1800
+    ),  # each of Airflow's processes takes a quarter of a minute to import FAB, alone on a machine
     pytest.mark.skipif(not HAS_FAB, reason="NOT TESTED UNDER FAB: apache-airflow-providers-fab is not installed"),
 ]
 MANAGER = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
@@ -49,18 +52,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveApiServer]:
         yield running
 
 
+ADD_USERS = """
+import json, sys
+with get_application_builder() as builder:
+    for user, has in json.loads(sys.argv[1]).items():
+        role, password = builder.sm.find_role(has), f"password of {user}"
+        assert builder.sm.add_user(user, "A", "B", f"{user}@example.org", role, password=password)
+"""
+
+
 def add_users(env: dict[str, str]) -> None:
     """FAB's own users; the reader's role is made by the program that the documentation shows."""
     [role] = [block for block in code_blocks(ROOT / "docs/reference/airflow.md") if block.title == "budget_role.py"]
-    run(env, "-c", role.code)
-    for user, has in USERS.items():
-        given = {"username": user, "password": f"password of {user}", "role": has, "email": f"{user}@example.org"}
-        options = [f"--{name}={value}" for name, value in given.items()]
-        run(env, "-m", "airflow", "users", "create", "--firstname=A", "--lastname=B", *options)
-
-
-def run(env: dict[str, str], *arguments: str) -> None:
-    done = subprocess.run([sys.executable, *arguments], env=env, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", role.code + ADD_USERS, json.dumps(USERS)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

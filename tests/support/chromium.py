@@ -23,6 +23,39 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 VARIABLE = "DP_CHROMIUM"
 DESKTOP, PHONE = (1280, 900), (375, 812)
 
+CONTRASTS = """
+(() => {
+  const dot = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const parse = text => {
+    dot.clearRect(0, 0, 1, 1);
+    dot.fillStyle = text;
+    dot.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = dot.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
+  const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const luminance = c => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
+  const behind = element => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = parse(getComputedStyle(e).backgroundColor);
+      if (colour[3] === 1) return colour;
+    }
+    return [255, 255, 255, 1];
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || !element.checkVisibility()) continue;
+    if (element.closest('svg, .watermark')) continue;
+    const [a, b] = [luminance(parse(getComputedStyle(element).color)), luminance(behind(element))];
+    found.push([walker.currentNode.textContent.trim().slice(0, 40), (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)]);
+  }
+  return found;
+})()
+"""
+"""The contrast of every visible text with the opaque background behind it; pictures are left out."""
+
 
 def executable() -> str | None:
     """The Chromium that ``DP_CHROMIUM`` names, or the first one on the path."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.support.repository import ROOT
 
-PATIENCE = 180.0
+PATIENCE = 400.0
 """Seconds that a step may take on a busy machine."""
 
 PARTS = (("api-server", "--workers", "1"), ("scheduler",), ("dag-processor",), ("triggerer",))

@@ -29,6 +29,8 @@ from spark_jobs.contract.store.objects import LocalStore
 from spark_jobs.mechanisms.noise import SecureNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.chromium import Page, browse
+from tests.support.ledgers import new_ledger
+from tests.support.live_airflow import live_airflow
 from tests.support.live_api_server import LiveApiServer, live_api_server
 from tests.support.repository import ROOT
 from tests.support.shown_ledger import KEY, fill, request_for
@@ -37,6 +39,21 @@ from tests.support.streams import a_stream
 
 WIDTH, COLOURS = 1280, 256
 USER = "dora"
+APPROVAL = """
+from airflow.sdk import DAG
+
+from dp_operators.operators import ReleaseDiagnosticsOperator, RequestMoreBudgetOperator, VerifyReleaseOperator
+
+with DAG("yearly_report", schedule=None):
+    ask = RequestMoreBudgetOperator(
+        task_id="more_budget",
+        account="readmissions",
+        epsilon="2",
+        reason="The yearly report compares four wards, and what is left pays for one of them",
+    )
+    release = ReleaseDiagnosticsOperator(task_id="release", request="/requests/readmissions.yaml")
+    ask >> release >> VerifyReleaseOperator(task_id="verify", release=release.output)
+"""
 EXPECTED = {"rows": "45000", "positive_rate": "0.06", "auc": "0.8"}
 
 
@@ -96,6 +113,25 @@ def of_airflow(page: Page, server: LiveApiServer, asked: str, folder: Path) -> N
     take(page, "cost-page", 1000, folder=folder)
 
 
+def of_approval(page: Page, root: Path, folder: Path) -> None:
+    """A question about a higher cap that a real scheduler has asked, and nobody has answered yet."""
+    ledger = new_ledger(root / "ledger.db")
+    ledger.open_account("readmissions", epsilon="1")
+    ledger.reserve("readmissions", release="airflow/yearly_report/2025/release/-1", epsilon="0.75")
+    ledger.close()
+    connection = json.dumps({"conn_type": "privacy_ledger", "extra": {"path": str(root / "ledger.db")}})
+    variables = {"AIRFLOW_CONN_PRIVACY_LEDGER_DEFAULT": connection}
+    with live_airflow(root, {"yearly_report.py": APPROVAL}, variables) as airflow:
+        airflow.wait("the DAG is known", lambda: airflow.call("GET", "dags")["dags"])
+        run = airflow.call("POST", "dags/yearly_report/dagRuns", {"logical_date": None})["dag_run_id"]
+        airflow.wait("the task waits", lambda: airflow.call("GET", "dags/~/dagRuns/~/hitlDetails")["hitl_details"])
+        page.call("Network.setCookie", name="_token", value=airflow.token, url=airflow.url)
+        page.show(size=(WIDTH, 800))
+        page.open(f"{airflow.url}/dags/yearly_report/runs/{quote(run, safe='')}/tasks/more_budget/required_actions")
+        wait(page, "[...document.querySelectorAll('button')].some(button => button.textContent == 'Approve')")
+        take(page, "approval-page", 800, folder=folder)
+
+
 def write_roc_report(folder: Path) -> Path:
     """The report of a ROC curve of the demo's table."""
     rows, model = lake.person_years().iloc[lake.FITTED_ROWS :], lake.load_model()
@@ -151,6 +187,8 @@ def main(folder: Path) -> None:
         variables = {"AIRFLOW_CONN_PRIVACY_LEDGER_DEFAULT": connection}
         with live_api_server(root, roles={USER: "admin"}, environment=variables) as server:
             of_airflow(page, server, _as_written(request_for(root / "releases").to_dict()), folder)
+        (root / "approval").mkdir()
+        of_approval(page, root / "approval", folder)
 
 
 if __name__ == "__main__":
