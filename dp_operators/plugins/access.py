@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails
+from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails, TeamDetails
 from airflow.api_fastapi.core_api.security import GetUserDep
 from airflow.configuration import conf
 from airflow.models.connection import Connection
@@ -60,13 +60,16 @@ def opened(connection_id: Readable) -> Iterator[PrivacyLedger]:
     """The ledger of a connection that the user may read, closed after the answer.
 
     Raises:
-        HTTPException: there is no such connection.
-        InvalidRequest: the connection is not of a ledger.
+        HTTPException: there is no such connection, or it is not of a ledger: whoever may see pages alone does not learn
+            which other connections there are.
+        InvalidRequest: the connection names no ledger.
     """
     try:
         connection = Connection.get_connection_from_secrets(connection_id)
     except Exception:  # the error of a secrets backend may hold secrets
         raise HTTPException(404, NO_SUCH) from None
+    if connection.conn_type != PrivacyLedgerHook.conn_type:
+        raise HTTPException(404, NO_SUCH)
     with closing(PrivacyLedger(ledger_url(connection), patience=5.0)) as ledger:
         yield ledger
 
@@ -107,7 +110,7 @@ def answer_errors(app: FastAPI) -> None:
 
     def of_ledger(request: Request, error: Exception) -> Response:
         status = 503 if isinstance(error, (LedgerUnavailable, ReleaseError)) else 404
-        return _refusal(request, 403 if isinstance(error, NotAllowed) else status, str(error))
+        return _refusal(request, 403 if isinstance(error, NotAllowed) else status, pages.line_of(error))
 
     def of_program(request: Request, _: Exception) -> Response:
         return _refusal(request, 500, "this page has failed; the API server's log says why")
@@ -128,10 +131,12 @@ def _refusal(request: Request, status: int, line: str) -> Response:
 
 def _may_see(connection_id: str, user: Any) -> bool:
     manager, permission = get_auth_manager(), configuration.page_permission()
-    if permission is not None:
+    team = Connection.get_team_name(connection_id) if conf.getboolean("core", "multi_team") else None
+    if permission is not None and (
+        team is None or manager.is_authorized_team(method="GET", details=TeamDetails(name=team), user=user)
+    ):
         resource = f"{permission}:{connection_id}"
         if manager.is_authorized_custom_view(method="GET", resource_name=resource, user=user):
             return True
-    team = Connection.get_team_name(connection_id) if conf.getboolean("core", "multi_team") else None
     details = ConnectionDetails(conn_id=connection_id, team_name=team)
     return bool(manager.is_authorized_connection(method="GET", details=details, user=user))

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
-from dp_operators.plugins.pages import render
+from dp_operators.plugins.pages import line_of, render
 from dp_operators.releasing import (
     ReleaseError,
     ReleaseFailed,
@@ -71,7 +71,7 @@ def cost_page(
         try:
             answer = _answer(text, stated, ledger)
         except (InvalidRequest, BudgetExceeded, LedgerUnavailable, ReleaseError) as error:
-            refused = str(error)
+            refused = line_of(error)
     return render(
         "cost.html.j2",
         connection=connection,
@@ -116,7 +116,8 @@ def _request(text: str, ledger: PrivacyLedger) -> ReleaseRequest:
 
 def _names_release(value: object) -> bool:
     if isinstance(value, dict):
-        return "release" in value or "uri" in value or any(map(_names_release, value.values()))
+        by_its_place = isinstance(value.get("compare_with"), str)
+        return by_its_place or "release" in value or "uri" in value or any(map(_names_release, value.values()))
     if isinstance(value, list):
         return any(map(_names_release, value))
     return isinstance(value, str) and "://" in value

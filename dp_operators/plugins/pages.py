@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dp_operators.budget import Account, Charge, ChargeState, LedgerReader
+from dp_operators.budget import Account, Charge, ChargeState, LedgerReader, LedgerUnavailable, NotAllowed
 from dp_operators.budget.burn_down import RATE_DAYS
 from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, limits_of, room
 from dp_operators.budget.overview import AccountOverview, ChargeFilter
@@ -25,6 +26,7 @@ LISTED = 50
 """The maximum number of charges, and of blocks, on a page; the newest are shown."""
 
 _NEARLY_SPENT = 0.2
+_log = logging.getLogger(__name__)
 
 
 def ledgers(connections: Iterable[str], *, nonce: str) -> str:
@@ -72,6 +74,15 @@ def account(connection: str, ledger: LedgerReader, name: str, wanted: ChargeFilt
 def failure(line: str, *, nonce: str, sign_in: str = "") -> str:
     """The page of an error message, with the address of the log-in page if that helps."""
     return render("failure.html.j2", line=line, sign_in=sign_in, nonce=nonce)
+
+
+def line_of(error: Exception) -> str:
+    """An error as a page may show it: where the ledger's database is and whom it lets in stays in the server's log."""
+    if isinstance(error, (LedgerUnavailable, NotAllowed)):
+        _log.warning("%s", error)
+        may = "may not read this" if isinstance(error, NotAllowed) else "cannot be used now"
+        return f"the ledger of this connection {may}; the API server's log says why"
+    return str(error)
 
 
 def _summary(overview: AccountOverview) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dp_operators.budget import Charge, LedgerReader
-from dp_operators.plugins.pages import charge_facts, render
+from dp_operators.plugins.pages import charge_facts, line_of, render
 from dp_operators.releasing import ReleaseError
 from dp_operators.releasing.earlier_releases import CommittedRelease, committed_release
 from spark_jobs.contract.errors import InvalidRequest
@@ -58,7 +58,7 @@ def release_page(connection: str, ledger: LedgerReader, account: str, key: str, 
     try:
         published = published_release(ledger, account, key) if charge.manifest_sha256 else None
     except (InvalidRequest, ReleaseError) as error:
-        unread = str(error)
+        unread = line_of(error)
     return render(
         "release.html.j2",
         connection=connection,

@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.configuration import conf
+from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from sqlalchemy import ColumnElement, and_, or_, select
@@ -23,8 +25,10 @@ def run_address(key: str, user: Any) -> str:
         parts = ReleaseKey.parse(key)
     except InvalidRequest:
         return ""
+    team = DagModel.get_team_name(parts.dag_id) if conf.getboolean("core", "multi_team") else None
+    details = DagDetails(id=parts.dag_id, team_name=team)
     if not get_auth_manager().is_authorized_dag(
-        method="GET", access_entity=DagAccessEntity.TASK_INSTANCE, details=DagDetails(id=parts.dag_id), user=user
+        method="GET", access_entity=DagAccessEntity.TASK_INSTANCE, details=details, user=user
     ):
         return ""
     latest = select(DagRun.run_id).where(DagRun.dag_id == parts.dag_id, _is_run(parts.run)).order_by(DagRun.id.desc())

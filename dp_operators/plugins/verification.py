@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dp_operators.budget import LedgerReader
-from dp_operators.plugins.pages import render
+from dp_operators.plugins.pages import line_of, render
 from dp_operators.releasing import ReleaseError, check_release_folder
 from dp_operators.releasing.requests import require_output
 
@@ -20,7 +20,7 @@ def verification(connection: str, ledger: LedgerReader, account: str, uri: str, 
     try:
         differences = check_release_folder(uri, ledger)
     except ReleaseError as error:
-        unread = str(error)
+        unread = line_of(error)
     return render(
         "verify.html.j2",
         connection=connection,

@@ -47,7 +47,7 @@ def registered_agreement(name: str, account: str | None, environ: Mapping[str, s
     if registered.account != account:
         raise InvalidRequest(
             "federation", value=name,
-            requirement=f"must be registered for account {account}, and is for {registered.account}",
+            requirement=f"must be registered for account {account}, and is for another one",
             remedy="name that account, or have the federation registered for this one",
         )  # fmt: skip
     return registered.agreement

@@ -32,7 +32,7 @@ def with_saved_model(request: ReleaseRequest, ledger: LedgerReader) -> ReleaseRe
         for table in account.tables:
             if Place.parse(table).overlaps(place):
                 raise InvalidRequest(
-                    "model.path", value=model.path, requirement=f"must not lie within a table: {table} is one",
+                    "model.path", value=model.path, requirement="must not lie within a table, nor around one",
                     remedy="save the model outside the lake's tables",
                 )  # fmt: skip
     if model.sha256 is not None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.models.dagrun import DagRun
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 from fastapi import HTTPException
@@ -25,11 +26,17 @@ Allow = Callable[..., None]
 def allow(monkeypatch: pytest.MonkeyPatch) -> Allow:
     """Set what the auth manager lets a user do: read connections, resources by name, and DAGs."""
 
-    def set_rights(*, connections: bool = False, resources: tuple[str, ...] = (), dags: bool = False) -> None:
+    def set_rights(
+        *, connections: bool = False, resources: tuple[str, ...] = (), dags: bool = False, team: str | None = None
+    ) -> None:
+        def of_team(details: Any) -> bool:
+            return details.team_name in (None, team)
+
         manager = SimpleNamespace(
-            is_authorized_connection=lambda **_: connections,
+            is_authorized_connection=lambda *, details, **_: connections and of_team(details),
             is_authorized_custom_view=lambda *, resource_name, **_: resource_name in resources,
-            is_authorized_dag=lambda **_: dags,
+            is_authorized_dag=lambda *, details, **_: dags and of_team(details),
+            is_authorized_team=lambda *, details, **_: details.name == team,
         )
         for module in (access, runs):
             monkeypatch.setattr(module, "get_auth_manager", lambda: manager)
@@ -51,6 +58,27 @@ def test_pages_have_a_permission_of_their_own(allow: Allow, monkeypatch: pytest.
     allow()
     with pytest.raises(HTTPException):
         access.readable("ledger", user)
+
+
+def test_other_teams_see_neither_the_pages_nor_the_run(
+    airflow_database: None, allow: Allow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user: Any = SimpleNamespace()
+    monkeypatch.setenv("AIRFLOW__CORE__MULTI_TEAM", "True")
+    monkeypatch.setenv("AIRFLOW__PRIVACY_DIAGNOSTICS__PAGE_PERMISSION", "Privacy budget")
+    monkeypatch.setattr("airflow.models.connection.Connection.get_team_name", lambda _: "wards")
+    monkeypatch.setattr("airflow.models.dag.DagModel.get_team_name", lambda _: "wards")
+    asked: list[str] = []
+    monkeypatch.setattr(runs, "_is_run", lambda name: asked.append(name) or DagRun.run_id == name)
+    key = str(ReleaseKey(deployment="airflow", dag_id="d", run="r", task_id="release"))
+    for team, sees in (("wards", True), ("labs", False)):
+        allow(connections=True, resources=("Privacy budget:ledger",), dags=True, team=team)
+        assert access._may_see("ledger", user) is sees
+        assert runs.run_address(key, user) == ""
+        assert bool(asked) is sees
+        asked.clear()
+    allow(resources=("Privacy budget:ledger",), team="labs")
+    assert not access._may_see("ledger", user)
 
 
 def test_release_leads_to_the_task_that_made_it(

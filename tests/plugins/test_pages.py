@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from dp_operators.budget import ChargeState, PrivacyLedger
+from dp_operators.budget import ChargeState, LedgerUnavailable, NotAllowed, PrivacyLedger
 from dp_operators.budget.overview import ChargeFilter
 from dp_operators.plugins import costs, pages, releases
 from dp_operators.plugins.costs import cost_page
@@ -242,3 +242,25 @@ class TestCosts:
         monkeypatch.setattr("dp_operators.releasing.earlier_releases.open_store", forbidden)
         monkeypatch.setattr("dp_operators.releasing.saved_models.read_pipeline", forbidden)
         assert "this page reads neither" in ask(shown, json.dumps({"account": "visits", "model": model}))
+
+    @pytest.mark.parametrize("compared", ["/etc", "file:///etc", {"release": "/etc"}, {"uri": "/etc", "key": "k"}])
+    def test_no_release_to_compare_with_is_read(
+        self, shown: PrivacyLedger, output: Path, compared: object, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def forbidden(*_: object, **__: object) -> None:
+            raise AssertionError("the store was opened")
+
+        monkeypatch.setattr("dp_operators.releasing.earlier_releases.open_store", forbidden)
+        fields = request_for(output / "releases").to_dict()
+        fields["diagnostics"] = [{"kind": "ecdf", "compare_with": compared}]
+        assert "this page reads neither" in ask(shown, json.dumps(fields))
+
+
+def test_a_page_says_neither_where_the_database_is_nor_who_signs_in(caplog: pytest.LogCaptureFixture) -> None:
+    url, why = "postgresql+psycopg://quality@db.internal/ledger", "connection to db.internal failed"
+    for error in (LedgerUnavailable(url, why), NotAllowed(url, why)):
+        line = pages.line_of(error)
+        assert line.startswith("the ledger of this connection ")
+        assert "quality" not in line
+        assert "internal" not in line
+        assert "db.internal" in caplog.records.pop().message

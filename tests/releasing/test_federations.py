@@ -119,7 +119,7 @@ def test_what_was_not_registered_is_refused_and_nothing_is_charged(lab: Lab, fed
 def test_a_federation_is_registered_for_one_account(lab: Lab, federation: Path) -> None:
     lab.open_account("others", "file:///lake/others")
     join(federation, "others", name="clinics", silo="south")
-    with pytest.raises(InvalidRequest, match="must be registered for account people, and is for others"):
+    with pytest.raises(InvalidRequest, match="must be registered for account people, and is for another one"):
         lab.release(request=make_request(lab.output, federation="clinics"))
 
 
