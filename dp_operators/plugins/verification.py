@@ -15,7 +15,7 @@ def verification(connection: str, ledger: LedgerReader, account: str, uri: str, 
         InvalidRequest: there is no such account, or no release of it there.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    require_output(uri.rstrip("/").rpartition("/")[0], ledger.account(account))
+    require_output(uri, ledger.account(account))
     unread, differences = "", tuple[str, ...]()
     try:
         differences = check_release_folder(uri, ledger)

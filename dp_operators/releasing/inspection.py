@@ -63,7 +63,7 @@ def _files(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
         if content is None:
             yield f"{file.name}: is missing"
         elif not file.matches(content):
-            yield f"{file.name}: has SHA-256 {sha256(content)}, the manifest says {file.sha256}"
+            yield f"{file.name}: has another SHA-256 than the manifest says, {file.sha256}"
 
 
 def _unlisted(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:

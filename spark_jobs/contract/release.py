@@ -7,7 +7,7 @@ import json
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import status_of
@@ -19,10 +19,20 @@ NOT_PRIVATE = "NOT PRIVATE"
 PRIVATE = "differentially private"
 
 
+def _below(name: str) -> str:
+    """The name of a file below a folder: whoever writes a manifest may not have files read elsewhere."""
+    if any(segment in ("", ".", "..") for segment in name.split("/")) or set(name) & set("\\\0"):
+        raise InvalidRequest(
+            "files.name", value=name, requirement="must be a path below the release's folder",
+            remedy="name the file as the folder has it",
+        )  # fmt: skip
+    return name
+
+
 class ReleaseFile(Frozen):
     """One file of a release, by its name below the release's folder."""
 
-    name: str
+    name: Annotated[str, AfterValidator(_below)]
     media_type: str
     size: Annotated[int, Field(ge=0)]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

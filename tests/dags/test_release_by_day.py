@@ -1,4 +1,6 @@
-"""Airflow's own scheduler runs a day's release from a day's budget, daily and by partition; and so do people."""
+"""Airflow's own scheduler runs a day's release from a day's budget: daily, by partition, by an asset's partition and in
+a backfill; and so do people.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ from tests.support.live_airflow import LiveAirflow, live_airflow
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(1800)]
 
 FILE = Path(__file__).parents[2] / "dags" / "release_by_day.py"
-DAILY, PARTITIONS = "release_by_day", "release_by_partition"
+DAILY, PARTITIONS, ASSETS = "release_by_day", "release_by_partition", "release_by_asset"
+OF_ASSET = """
+from airflow.sdk import Asset, PartitionedAssetTimetable
+
+SCHEDULES["release_by_asset"] = PartitionedAssetTimetable(assets=Asset("lake://visits"))
+
+for dag_id"""
+"""A third DAG of the same tasks, which runs for each partition of an asset."""
 DONE = {"success", "failed"}
 
 
@@ -37,7 +46,7 @@ def airflow(home: Path) -> Iterator[LiveAirflow]:
         "DP_DEMO_OUTPUT": str(home / "releases"),
         "XDG_STATE_HOME": str(home / "private"),
     }
-    with live_airflow(home, {FILE.name: FILE.read_text()}, environment) as running:
+    with live_airflow(home, {FILE.name: FILE.read_text().replace("\nfor dag_id", OF_ASSET)}, environment) as running:
         yield running
 
 
@@ -103,6 +112,18 @@ def test_scheduler_and_people_release_days(airflow: LiveAirflow, ledger: Privacy
     keys = {charge.release for charge in ledger.history("visits")}
     assert f"airflow/{PARTITIONS}/partition={day}/release/-1" in keys
 
+    # a backfill of the same tick is the same release, which is paid for
+    tick = {"from_date": daily["logical_date"], "to_date": daily["logical_date"]}
+    backfill = airflow.call("POST", "backfills", {"dag_id": DAILY, "reprocess_behavior": "completed", **tick})
+    again = airflow.wait(
+        "the backfill has a run",
+        lambda: [run for run in runs(airflow, DAILY) if run["run_type"] == "backfill"],
+    )[0]
+    assert backfill["dag_id"] == DAILY
+    assert finished(airflow, DAILY, again["dag_run_id"])["state"] == "success"
+    assert spent(ledger) == {day: Decimal(1)}
+    assert len(ledger.history("visits")) == 2
+
     # a run by hand, without a logical date, is about no day: one line, and nothing is charged
     head = ledger.head()
     manual = triggered(airflow, DAILY)
@@ -129,12 +150,24 @@ def test_scheduler_and_people_release_days(airflow: LiveAirflow, ledger: Privacy
     assert spent(ledger) == {day: Decimal("1.5")}
     assert ledger.verify()
 
+    # an asset's partition names the block: the day before has a budget of its own
+    before = f"{dt.date.fromisoformat(day) - dt.timedelta(days=1)}"
+    [asset] = airflow.call("GET", "assets?uri_pattern=lake://visits")["assets"]
+    airflow.call("POST", "assets/events", {"asset_id": asset["id"], "partition_key": before})
+    airflow.wait("the event makes a run", lambda: runs(airflow, ASSETS))
+    by_asset = finished(airflow, ASSETS, runs(airflow, ASSETS)[0]["dag_run_id"])
+    assert by_asset["state"] == "success", airflow.task_log(ASSETS, by_asset["dag_run_id"], "release")
+    assert (by_asset["run_type"], by_asset["logical_date"]) == ("asset_triggered", None)
+    assert spent(ledger) == {before: Decimal("0.5"), day: Decimal("1.5")}
+    assert ledger.verify()
+
     charges = ledger.history("visits")
-    assert [charge.state for charge in charges] == [ChargeState.COMMITTED] * 3
+    assert [charge.state for charge in charges] == [ChargeState.COMMITTED] * 4
     releases = [Release.from_json(path.read_bytes()) for path in home.glob("releases/*/*/release.json")]
-    assert {tuple(release.request["blocks"]) for release in releases} == {(day,)}
+    assert {tuple(release.request["blocks"]) for release in releases} == {(day,), (before,)}
     # 1,000 visits, of which the model ranks about three of four pairs rightly
-    assert all(0.5 < release.results["roc_curve"]["auc"] < 1 for release in releases)
+    of_day = [release for release in releases if release.request["blocks"] == [day]]
+    assert all(0.5 < release.results["roc_curve"]["auc"] < 1 for release in of_day)
 
 
 def spent(ledger: PrivacyLedger) -> dict[str, Decimal]:

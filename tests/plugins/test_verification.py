@@ -53,7 +53,7 @@ def test_sound_altered_and_unreadable_releases(
     manifest = json.loads(Path(uri, "release.json").read_text())
     Path(uri, "release.json").write_text(json.dumps({**manifest, "drawn_at": "<script>"}))
     assert "This is not what the ledger paid for" in page()
-    assert "report.html: has SHA-256" in page()
+    assert "report.html: has another SHA-256 than the manifest says" in page()
     assert "<script>" not in page()
 
     def fail(*_: object) -> None:
@@ -63,8 +63,27 @@ def test_sound_altered_and_unreadable_releases(
     assert "the output store failed" in page()
 
 
-@pytest.mark.parametrize("elsewhere", ["/etc/folder", "{}/../../secret", "{}/../none", "relative"])
+@pytest.mark.parametrize(
+    "elsewhere", ["/etc/folder", "{}/../../secret", "{}/../none", "{}/../..", "{}/../link", "relative"]
+)
 def test_only_folders_of_the_account_are_read(released: tuple[PrivacyLedger, str], elsewhere: str) -> None:
     ledger, uri = released
-    with pytest.raises(InvalidRequest):
+    secret = Path(uri).parents[2] / "secret"
+    secret.mkdir()
+    for folder in (secret, Path(uri).parents[1]):
+        (folder / "release.json").write_text("{}")
+    (Path(uri).parent / "link").symlink_to(secret)
+    with pytest.raises(InvalidRequest, match="must"):
         verification("ledger", ledger, "visits & co", elsewhere.format(uri), nonce="n")
+
+
+@pytest.mark.parametrize("name", ["../../secret", "/etc/hostname", "a/./b", "a//b", "a\\b", ""])
+def test_manifest_reads_no_file_outside_its_folder(released: tuple[PrivacyLedger, str], name: str) -> None:
+    ledger, uri = released
+    (Path(uri).parents[1] / "secret").write_text("x")
+    manifest = json.loads(Path(uri, "release.json").read_text())
+    manifest["files"][0]["name"] = name
+    Path(uri, "release.json").write_text(json.dumps(manifest))
+    page = verification("ledger", ledger, "visits & co", uri, nonce="n")
+    assert "release.json: is not a manifest" in page
+    assert name == "" or name not in page
