@@ -41,5 +41,5 @@ def meaning(cap: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
         unit: the privacy unit.
     """
     sure, _, failure = certainty(cap).partition(", ")
-    seen = f"{sure} after seeing all that a block's cap pays for"
-    return f"Somebody who {observer(neighbours, unit)}, can become {', '.join(filter(None, (seen, failure)))}."
+    outcome = f"{sure} after seeing all that a block's cap pays for"
+    return f"Somebody who {observer(neighbours, unit)}, can become {', '.join(filter(None, (outcome, failure)))}."
