@@ -20,7 +20,8 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.mechanisms.noise import Cost, SeededNoise
-from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusState, draw_noise, take_steps
+from spark_jobs.mechanisms.streams.open_groups import PegasusState
+from spark_jobs.mechanisms.streams.pegasus import PegasusShape, draw_noise, take_steps
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 STEPS = 200_000

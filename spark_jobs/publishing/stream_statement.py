@@ -43,24 +43,24 @@ def stream_rules(request: StreamRequest) -> tuple[str, ...]:
     if request.where is not None:
         lines.append(f"Only rows for which this condition is true are used: {request.where}.")
     lines.append(
-        f"A row counts in the step of {request.step} in which its {request.time} lies, in UTC; a row without a "
-        f"{request.time}, or with one outside the stream, is left out."
+        f"A row counts in the step of {request.step} that contains its time, in UTC, in the column '{request.time}'; a "
+        "row without a time there, or with one outside the stream, is left out."
     )
     if request.states is not None:
         lines.append(
-            f"A row counts in the state that its {request.states.column} names; a row whose {request.states.column} is "
-            f"null or not among the {len(request.leaf_names):,} states of the request is left out."
+            f"A row counts in the state that the column '{request.states.column}' names; a row with a null there, or "
+            f"with none of the {len(request.leaf_names):,} states of the request, is left out."
         )
     if request.unit.column is not None and request.follow is not None:
         lines.append(
-            f"Of the rows that arrive together and share a value of {request.unit.column}, at most "
-            f"{request.unit.max_rows} are used; a row without {request.unit.column} is left out."
+            f"Of the rows that arrive together and share a value of '{request.unit.column}', at most "
+            f"{request.unit.max_rows} are used; a row without a value there is left out."
         )
     elif request.unit.column is not None:
         lines.append(
-            f"Of the rows that share a value of {request.unit.column}, at most {request.rows_per_step} in a step and "
+            f"Of the rows that share a value of '{request.unit.column}', at most {request.rows_per_step} in a step and "
             f"{request.unit.max_rows} {_within(request)} are used: the first by time, and within a step by a secret "
-            f"order; a row without {request.unit.column} is left out."
+            "order; a row without a value there is left out."
         )
     if request.follow is not None:
         lines.append(

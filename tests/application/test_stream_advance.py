@@ -105,7 +105,7 @@ def test_a_state_of_another_stream_or_version_is_refused_in_one_line() -> None:
     with pytest.raises(InvalidRequest, match="state: is that of a stream with another request"):
         CountStreamState.from_bytes(kept, a_stream(steps=25))
     with pytest.raises(InvalidRequest, match="state: was written by another version"):
-        CountStreamState.from_bytes(kept.replace(b"state 2", b"state 1"), a_stream())
+        CountStreamState.from_bytes(kept.replace(b"state 3", b"state 2"), a_stream())
 
 
 @pytest.mark.parametrize("request_", REQUESTS)

@@ -43,6 +43,18 @@ def test_with_a_declared_bound_earlier_steps_are_not_read(spark: Any, monkeypatc
     assert whole == [7, 5]
 
 
+@pytest.mark.parametrize("follow", [None, {"delay": "10 minutes"}])
+def test_rules_quote_the_names_of_columns_so_that_any_name_can_be_read(follow: dict[str, str] | None) -> None:
+    request = a_stream(
+        time="at", states={"column": "is null", "keys": ["b"]}, unit={"column": "of", "max_rows": 3}, follow=follow
+    )
+    rules = " ".join(stream_rules(request))
+    assert "its time, in UTC, in the column 'at'; a row without a time there, or with one outside the stream," in rules
+    assert "that the column 'is null' names; a row with a null there" in rules
+    assert "share a value of 'of', at most" in rules
+    assert "a row without a value there is left out" in rules
+
+
 def test_the_declaration_is_printed_as_an_assumption() -> None:
     plain, bounded = declared(None), declared(2)
     [line] = set(stream_assumptions(bounded)) - set(stream_assumptions(plain))

@@ -15,7 +15,8 @@ from spark_jobs.mechanisms.streams.local_level import (
     filter_steps,
     release_filtered_steps,
 )
-from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusState, draw_noise, release_steps
+from spark_jobs.mechanisms.streams.open_groups import PegasusState
+from spark_jobs.mechanisms.streams.pegasus import PegasusShape, draw_noise, release_steps
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.noises import Recording, worst_loss
 from tests.support.replay import replayed_loss

@@ -18,7 +18,8 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusState, release_steps
+from spark_jobs.mechanisms.streams.open_groups import PegasusState
+from spark_jobs.mechanisms.streams.pegasus import PegasusShape, release_steps
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 from tests.support.noises import Recording, worst_loss
 
@@ -180,7 +181,7 @@ def rewritten(state, **changed):
 
 
 def signed(body):
-    return b"count-stream 1 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    return b"count-stream 3 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
 def test_a_state_that_was_rewritten_without_a_change_is_read():
@@ -194,10 +195,10 @@ def test_a_state_that_was_rewritten_without_a_change_is_read():
     "changed",
     [{"step": 4}, {"step": -1}, {"start": 1}, {"start": 4}, {"open": False}, {"level": 2**63}, {"counts": []},
      {"counts": [5, 5, -1]}, {"counts": [TOLD, 5, 5]}, {"counts": [5, 5, 2**41]}, {"counts": [5, 5, 5.0]},
-     {"counts": [5, 5, "5"]}, {"counts": [5, 5, None]}, {"noisy": [5, 5]}, {"noisy": [5, 5, 2**63]}, {"max_group": 3},
-     {"max_group": 0}, {"epsilon": 1}, {"epsilon": "0"}, {"epsilon": "1.0"}, {"epsilon": "nan"}, {"group_share": "1"},
-     {"threshold": 5}, {"threshold": "5"}, {"smoothing": "mode"}, {"neighbours": "twins"}, {"guarantee": "private"},
-     {"guarantee": None}, {"more": 1}],
+     {"counts": [5, 5, "5"]}, {"counts": [5, 5, None]}, {"noisy": [5, 5]}, {"noisy": [TOLD, 5, 5]},
+     {"noisy": [5, 5, 2**63]}, {"max_group": 3}, {"max_group": 0}, {"epsilon": 1}, {"epsilon": "0"}, {"epsilon": "1.0"},
+     {"epsilon": "nan"}, {"group_share": "1"}, {"threshold": 5}, {"threshold": "5"}, {"smoothing": "mode"},
+     {"neighbours": "twins"}, {"guarantee": "private"}, {"guarantee": None}, {"more": 1}],
     ids=str,
 )  # fmt: skip
 def test_what_no_stream_comes_to_is_refused_and_not_quoted(changed):
@@ -215,7 +216,7 @@ def damaged():
     state = open_stream().state()
     head, body = state.split(b"\n", 1)
     yield from (b"", b"\n", b"{}", state[:-1], state + b"\n", b" " + state, state.replace(b"4710", b"4711"), body)
-    yield from (state.replace(b"stream 1", b"stream 2"), head + b"\n" + head + b"\n" + body, None, state.decode(), 5)
+    yield from (state.replace(b"stream 3", b"stream 2"), head + b"\n" + head + b"\n" + body, None, state.decode(), 5)
     yield from (signed(body + b" "), signed(b"[]"), signed(b""), signed(body[:-1]), signed(b"\xff"))
     # one field twice, or left out
     yield signed(body.replace(b'"step":3', b'"step":3,"step":3'))
@@ -369,7 +370,7 @@ def test_what_no_filtered_stream_comes_to_is_refused(changed):
     stream = CountStream(**FILTERED, noise=SeededNoise(1))
     stream.steps([5, 6, 7])
     fields = json.loads(stream.state().split(b"\n", 1)[1])
-    written = signed(json.dumps({**fields, **changed}, separators=(",", ":")).encode()).replace(b"m 1 ", b"m 2 ")
+    written = signed(json.dumps({**fields, **changed}, separators=(",", ":")).encode()).replace(b"m 3 ", b"m 2 ")
     with pytest.raises(InvalidRequest, match="state"):
         CountStream.restore(written)
 

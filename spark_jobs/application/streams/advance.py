@@ -26,15 +26,8 @@ from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape, HierarchyState, release_hierarchy
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, filter_streams
-from spark_jobs.mechanisms.streams.pegasus import (
-    MAX_COUNT,
-    PegasusColumns,
-    PegasusNoise,
-    PegasusShape,
-    PegasusState,
-    draw_noise,
-    take_steps,
-)
+from spark_jobs.mechanisms.streams.open_groups import PegasusState
+from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, release_steps
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 Shape = LocalLevelShape | PegasusShape | HierarchyShape
@@ -65,11 +58,11 @@ class StepReleases:
 def start_state(request: StreamRequest) -> CountStreamState:
     """The state before the first step."""
     streams = len(request.names)
-    counts: LocalLevelState | PegasusColumns
+    counts: LocalLevelState | PegasusState
     if isinstance(request.method, LocalLevelMethod):
         counts = LocalLevelState.start(streams)
     else:
-        counts = PegasusColumns.of((PegasusState(),) * streams)
+        counts = PegasusState.begin(streams)
     return CountStreamState(step=0, guarantee="", counts=counts)
 
 
@@ -96,13 +89,13 @@ def advance(
     if exact.shape != wanted or state.step + len(exact) > request.steps:
         raise ValueError(f"counts: got shape {exact.shape}; must be {wanted}, within the {request.steps} steps")
     shape = mechanism(request)
-    following: LocalLevelState | PegasusColumns
+    following: LocalLevelState | PegasusState
     match shape, state.counts:
         case LocalLevelShape(), LocalLevelState():
             following, releases = _filtered(shape, state.counts, exact, noise)
-        case PegasusShape(), PegasusColumns():
+        case PegasusShape(), PegasusState():
             following, releases = _grouped(shape, state.counts, exact, noise)
-        case HierarchyShape(), PegasusColumns():
+        case HierarchyShape(), PegasusState():
             following, releases = _of_hierarchy(shape, state.step, state.counts, exact, noise)
         case _:
             raise ValueError("a state of another method")
@@ -169,25 +162,20 @@ def _filtered(
 
 
 def _grouped(
-    shape: PegasusShape, state: PegasusColumns, exact: Int64Array, noise: Noise
-) -> tuple[PegasusColumns, StepReleases]:
-    drawn = draw_noise(exact.ravel(), shape=shape, noise=noise)
-    noisy, levels, tests = (values.reshape(exact.shape) for values in (drawn.noisy, drawn.levels, drawn.tests))
-    estimates, after = np.empty(exact.shape), []
-    for place, before in enumerate(state.states):
-        own = PegasusNoise(noisy=noisy[:, place], levels=levels[:, place], tests=tests[:, place])
-        following, steps = take_steps(before, exact[:, place], shape=shape, drawn=own)
-        estimates[:, place] = steps.estimates
-        after.append(following)
+    shape: PegasusShape, state: PegasusState, exact: Int64Array, noise: Noise
+) -> tuple[PegasusState, StepReleases]:
+    after, steps = release_steps(state, exact, shape=shape, noise=noise)
     measured = np.ones(exact.shape, dtype=np.bool_)
-    releases = StepReleases(first=0, noisy=noisy, estimates=estimates, lower=None, upper=None, measured=measured)
-    return PegasusColumns.of(after), releases
+    releases = StepReleases(
+        first=0, noisy=steps.noisy, estimates=steps.estimates, lower=None, upper=None, measured=measured
+    )
+    return after, releases
 
 
 def _of_hierarchy(
-    shape: HierarchyShape, step: int, state: PegasusColumns, exact: Int64Array, noise: Noise
-) -> tuple[PegasusColumns, StepReleases]:
-    after, steps = release_hierarchy(HierarchyState(step=step, nodes=state.states), exact, shape=shape, noise=noise)
+    shape: HierarchyShape, step: int, state: PegasusState, exact: Int64Array, noise: Noise
+) -> tuple[PegasusState, StepReleases]:
+    after, steps = release_hierarchy(HierarchyState(step=step, nodes=state), exact, shape=shape, noise=noise)
     releases = StepReleases(
         first=0,
         noisy=steps.noisy,
@@ -196,4 +184,4 @@ def _of_hierarchy(
         upper=None,
         measured=steps.levels > 0,
     )
-    return PegasusColumns.of(after.nodes), releases
+    return after.nodes, releases

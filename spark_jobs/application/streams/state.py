@@ -16,10 +16,10 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.mechanisms.streams.local_level import LocalLevelState
-from spark_jobs.mechanisms.streams.pegasus import PegasusColumns
+from spark_jobs.mechanisms.streams.open_groups import PegasusState
 
-_FORM = b"dp-diagnostics stream state 2\n"
-_KINDS: tuple[type[LocalLevelState | PegasusColumns], ...] = (LocalLevelState, PegasusColumns)
+_FORM = b"dp-diagnostics stream state 3\n"
+_KINDS: tuple[type[LocalLevelState | PegasusState], ...] = (LocalLevelState, PegasusState)
 _COLUMN = "counts."
 
 
@@ -64,7 +64,7 @@ class CountStreamState:
 
     step: int
     guarantee: str
-    counts: LocalLevelState | PegasusColumns
+    counts: LocalLevelState | PegasusState
     open: OpenCounts | None = None
 
     def to_bytes(self, request: StreamRequest) -> bytes:

@@ -14,13 +14,13 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from spark_jobs.arrays import FloatArray
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.mechanisms.streams.grouping import GroupState
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState
-from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, PegasusState
+from spark_jobs.mechanisms.streams.open_groups import PegasusState
+from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 Shape = LocalLevelShape | PegasusShape
@@ -122,8 +122,8 @@ class SavedPegasus(_Kept):
     Attributes:
         epsilon, neighbours, group_share, threshold, max_group, smoothing: as in ``CountStream``.
         guarantee: stamp of all steps so far.
-        step, start, open, level, counts: as in ``GroupState``.
-        noisy: as in ``PegasusState``.
+        step, start, open, level: as in ``PegasusState``.
+        counts, noisy: the exact and the noisy counts of the open group, both ascending.
     """
 
     epsilon: str
@@ -148,7 +148,7 @@ class SavedPegasus(_Kept):
             len(self.counts) == len(self.noisy) == size,
             self.open or self.level == 0,
             size < self.max_group,
-            all(one <= other for one, other in pairwise(self.counts)),
+            all(one <= other for kept in (self.counts, self.noisy) for one, other in pairwise(kept)),
         )
         if not all(fits):
             raise ValueError("no stream can reach this state")
@@ -157,7 +157,6 @@ class SavedPegasus(_Kept):
     @classmethod
     def of(cls, shape: PegasusShape, state: PegasusState, guarantee: str) -> SavedPegasus:
         """The saved form of a stream."""
-        group = state.group
         return cls(
             epsilon=plain(exact_decimal(shape.epsilon)),
             neighbours=shape.neighbours,
@@ -166,12 +165,12 @@ class SavedPegasus(_Kept):
             max_group=int(shape.max_group),
             smoothing=shape.smoother,
             guarantee=guarantee,
-            step=group.step,
-            start=group.start,
-            open=group.open,
-            level=group.level,
-            counts=group.counts,
-            noisy=state.noisy,
+            step=int(state.step[0]),
+            start=int(state.start[0]),
+            open=bool(state.open[0]),
+            level=int(state.level[0]),
+            counts=tuple(sorted(state.counts.tolist())),
+            noisy=tuple(state.noisy.tolist()),
         )
 
     @property
@@ -189,14 +188,24 @@ class SavedPegasus(_Kept):
     @property
     def state(self) -> PegasusState:
         """The private state of the stream."""
-        group = GroupState(step=self.step, start=self.start, open=self.open, level=self.level, counts=self.counts)
-        return PegasusState(group=group, noisy=self.noisy)
+
+        def column(*values: int) -> Int64Array:
+            return np.array(values, dtype=np.int64)
+
+        return PegasusState(
+            step=column(self.step),
+            start=column(self.start),
+            open=np.array([self.open]),
+            level=column(self.level),
+            counts=column(*self.counts),
+            noisy=column(*self.noisy),
+        )
 
 
 Saved = SavedLocalLevel | SavedPegasus
 _FORMS: dict[bytes, type[SavedLocalLevel] | type[SavedPegasus]] = {
-    b"count-stream 1 ": SavedPegasus,
     b"count-stream 2 ": SavedLocalLevel,
+    b"count-stream 3 ": SavedPegasus,
 }
 
 

@@ -21,7 +21,8 @@ from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.mechanisms.streams import local_level, pegasus
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState
-from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, PegasusState
+from spark_jobs.mechanisms.streams.open_groups import PegasusState
+from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 SECURE = SecureNoise()
@@ -237,7 +238,7 @@ class CountStream:
     def taken(self) -> int:
         """Number of steps taken so far."""
         state = self._state
-        return state.step if isinstance(state, LocalLevelState) else state.group.step
+        return state.step if isinstance(state, LocalLevelState) else int(state.step[0])
 
     def __repr__(self) -> str:
         return (

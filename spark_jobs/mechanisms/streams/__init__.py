@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from spark_jobs.mechanisms.streams.local_level import filter_steps as filter_steps
     from spark_jobs.mechanisms.streams.local_level import filter_streams as filter_streams
     from spark_jobs.mechanisms.streams.local_level import release_filtered_steps as release_filtered_steps
-    from spark_jobs.mechanisms.streams.pegasus import PegasusNoise as PegasusNoise
+    from spark_jobs.mechanisms.streams.open_groups import PegasusNoise as PegasusNoise
+    from spark_jobs.mechanisms.streams.open_groups import PegasusState as PegasusState
     from spark_jobs.mechanisms.streams.pegasus import PegasusShape as PegasusShape
-    from spark_jobs.mechanisms.streams.pegasus import PegasusState as PegasusState
     from spark_jobs.mechanisms.streams.pegasus import PegasusSteps as PegasusSteps
     from spark_jobs.mechanisms.streams.pegasus import release_steps as release_steps
     from spark_jobs.mechanisms.streams.smoothing import Smoother as Smoother
@@ -36,7 +36,8 @@ else:
             "hierarchy": "HierarchyNoise HierarchyShape HierarchyState HierarchySteps release_hierarchy",
             "local_level": "LocalLevelShape LocalLevelState LocalLevelSteps filter_steps filter_streams "
             "release_filtered_steps",
-            "pegasus": "PegasusNoise PegasusShape PegasusState PegasusSteps release_steps",
+            "open_groups": "PegasusNoise PegasusState",
+            "pegasus": "PegasusShape PegasusSteps release_steps",
             "smoothing": "Smoother smooth",
             "window_filter": "FilteredSums filtered_sums",
             "windows": "jumps low_signals monitor window_sums",

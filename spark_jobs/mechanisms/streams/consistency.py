@@ -15,57 +15,84 @@ for each level, for any weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Demand:
-    """The demand of a subtree at a price, in each of n tables: a sum of ``slope * max(0, price - bend)``.
+class _Demands:
+    """The demands of the subtrees of one level, in each of n tables: sums of ``slope * max(0, price - bend)``.
 
     Attributes:
-        bends: shape (n, leaves below), ascending in each row.
+        sizes: the number of leaves below each node of the level, shape (nodes,); subtrees are one after the other.
+        bends: shape (n, leaves), ascending in each subtree.
         slopes: the increase of the slope at each bend, at least 0; of the same shape.
     """
 
+    sizes: NDArray[np.intp]
     bends: FloatArray
     slopes: FloatArray
 
-    def at(self, price: FloatArray) -> FloatArray:
-        """The counts at prices of shape (n,)."""
-        demands: FloatArray = (self.slopes * np.maximum(price[:, None] - self.bends, 0.0)).sum(axis=1)
+    def at(self, prices: FloatArray) -> FloatArray:
+        """The counts of the nodes at their prices, shape (n, nodes)."""
+        demands = np.empty_like(prices)
+        for nodes, leaves in _of_equal_size(self.sizes):
+            bends, slopes = (np.take(values, leaves, axis=1) for values in (self.bends, self.slopes))
+            demands[:, nodes] = (slopes * np.maximum(prices[:, nodes, None] - bends, 0.0)).sum(axis=-1)
         return demands
 
-    def with_root(self, measurement: FloatArray, variance: FloatArray) -> _Demand:
-        """The demand if the root of the subtree is measured as well."""
-        steep = np.cumsum(self.slopes, axis=1)
-        steps = steep[:, :-1] * np.diff(self.bends, axis=1)
-        counts = np.concatenate([np.zeros((len(steps), 1)), np.cumsum(steps, axis=1)], axis=1)
-        bends = self.bends + (counts - measurement[:, None]) / variance[:, None]
-        flatter = steep / (1.0 + steep / variance[:, None])
-        return _Demand(bends=bends, slopes=np.maximum(np.diff(flatter, axis=1, prepend=0.0), 0.0))
+    def above(
+        self, children: NDArray[np.intp], measurements: FloatArray, variances: FloatArray, ends: BoolArray
+    ) -> _Demands:
+        """The demands of the level above, with the measurements of its nodes, shape (n, nodes).
 
-    def ended(self, here: BoolArray, measurement: FloatArray, variance: FloatArray) -> _Demand:
-        """The same, but the demand of a leaf in the tables where nothing below the node is measured."""
-        first = np.arange(self.bends.shape[1]) == 0
-        leaf = np.where(first, variance[:, None], 0.0)
-        return _Demand(
-            bends=np.where(here[:, None], -(measurement / variance)[:, None], self.bends),
-            slopes=np.where(here[:, None], leaf, self.slopes),
-        )
+        Args:
+            children: the number of children of each of its nodes.
+            measurements: of its nodes.
+            variances: of the measurements.
+            ends: where nothing below a node is measured; its demand is then that of a leaf.
+        """
+        sizes = np.add.reduceat(self.sizes, np.cumsum(children) - children)
+        bends, slopes = np.empty_like(self.bends), np.empty_like(self.slopes)
+        for nodes, leaves in _of_equal_size(sizes):
+            order = np.argsort(np.take(self.bends, leaves, axis=1), axis=-1, kind="stable")
+            joined = [
+                np.take_along_axis(np.take(values, leaves, axis=1), order, axis=-1)
+                for values in (self.bends, self.slopes)
+            ]
+            bends[:, leaves], slopes[:, leaves] = _with_root(
+                joined[0], joined[1], measurements[:, nodes, None], variances[:, nodes, None], ends[:, nodes, None]
+            )
+        return _Demands(sizes=sizes, bends=bends, slopes=slopes)
 
-    @classmethod
-    def together(cls, parts: Sequence[_Demand]) -> _Demand:
-        """The total demand of several subtrees at a common price."""
-        bends = np.concatenate([part.bends for part in parts], axis=1)
-        slopes = np.concatenate([part.slopes for part in parts], axis=1)
-        order = np.argsort(bends, axis=1, kind="stable")
-        return cls(bends=np.take_along_axis(bends, order, axis=1), slopes=np.take_along_axis(slopes, order, axis=1))
+
+def _of_equal_size(sizes: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """For each size of subtrees: the nodes that have it, shape (m,), and their leaves, shape (m, size)."""
+    firsts = np.cumsum(sizes) - sizes
+    for size in np.unique(sizes):
+        nodes = np.flatnonzero(sizes == size)
+        yield nodes, firsts[nodes, None] + np.arange(size)
+
+
+def _with_root(
+    bends: FloatArray, slopes: FloatArray, measurement: FloatArray, variance: FloatArray, end: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """The bends and slopes of subtrees, shape (n, m, size), after their roots' measurements, shape (n, m, 1)."""
+    steep = np.cumsum(slopes, axis=-1)
+    steps = steep[..., :-1] * np.diff(bends, axis=-1)
+    counts = np.concatenate([np.zeros_like(measurement), np.cumsum(steps, axis=-1)], axis=-1)
+    flatter = steep / (1.0 + steep / variance)
+    leaf = np.where(np.arange(bends.shape[-1]) == 0, variance, 0.0)
+    return (
+        np.where(end, -(measurement / variance), bends + (counts - measurement) / variance),
+        np.where(end, leaf, np.maximum(np.diff(flatter, axis=-1, prepend=0.0), 0.0)),
+    )
 
 
 def consistent_counts(
@@ -91,7 +118,7 @@ def consistent_counts(
     demands: list[FloatArray] = []
     measured = np.ones(measurements[0].shape, dtype=np.bool_)
     for depth, subtrees in enumerate(levels):
-        counts = np.column_stack([part.at(prices[-1][:, node]) for node, part in enumerate(subtrees)])
+        counts = subtrees.at(prices[-1])
         demands.append(np.where(measured, counts, 0.0))
         if depth < len(ends):
             above = prices[-1] - (counts - measurements[depth]) / variances[depth]
@@ -107,19 +134,12 @@ def consistent_counts(
 
 def _upwards(
     measurements: Sequence[FloatArray], variances: Sequence[FloatArray], hierarchy: Hierarchy, ends: Sequence[BoolArray]
-) -> list[list[_Demand]]:
+) -> list[_Demands]:
     """The demands of all subtrees, level by level from the root."""
-    leaves = [
-        _Demand(bends=-(measurement / variance)[:, None], slopes=variance[:, None])
-        for measurement, variance in zip(measurements[-1].T, variances[-1].T, strict=True)
-    ]
-    levels = [leaves]
+    spread = variances[-1]
+    sizes = np.ones(spread.shape[1], dtype=np.intp)
+    levels = [_Demands(sizes=sizes, bends=-(measurements[-1] / spread), slopes=spread)]
     for depth in range(len(ends) - 1, -1, -1):
-        stops = np.cumsum(hierarchy.children[len(ends) - 1 - depth])
-        above = []
-        for node, (start, stop) in enumerate(zip(np.append(0, stops[:-1]), stops, strict=True)):
-            measurement, variance = measurements[depth][:, node], variances[depth][:, node]
-            joined = _Demand.together(levels[-1][start:stop]).with_root(measurement, variance)
-            above.append(joined.ended(ends[depth][:, node], measurement, variance))
-        levels.append(above)
+        children = hierarchy.children[len(ends) - 1 - depth]
+        levels.append(levels[-1].above(children, measurements[depth], variances[depth], ends[depth]))
     return levels[::-1]

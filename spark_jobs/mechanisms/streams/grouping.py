@@ -26,6 +26,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ PARTS = 16
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class GroupState:
-    """The state between two steps; private, so its ``repr`` shows no counts.
+    """The groups of one stream between two steps; private, so its ``repr`` shows no counts.
 
     Attributes:
         step: the number of steps so far.
@@ -54,10 +55,24 @@ class GroupState:
     counts: tuple[int, ...] = ()
 
 
+def rounded_deviation(size: Any, mean: Any, rest: Any, inside: Any, below: Any) -> Any:
+    """``dev`` of a group in parts, rounded: from whole numbers, or from arrays of them for several groups.
+
+    Args:
+        size: the number of counts, up to 65,536.
+        mean: their sum divided by ``size``, rounded down.
+        rest: the remainder of this division.
+        inside: how many of them are not above ``mean``.
+        below: the sum of these.
+    """
+    # dev(G) is twice the total shortfall of the counts below the mean; no term reaches 2^63 for counts up to 2^40
+    return 2 * PARTS * (inside * mean - below) + (4 * PARTS * inside * rest + size) // (2 * size)
+
+
 def group_steps(
     state: GroupState, counts: Sequence[int], *, levels: Sequence[int], tests: Sequence[int], max_group: int
 ) -> tuple[GroupState, Int64Array]:
-    """The groups of the next steps.
+    """The groups of the next steps of one stream.
 
     Args:
         state: the state after the previous step.
@@ -92,9 +107,7 @@ def group_steps(
             while ordered[inside - 1] > mean:
                 inside -= 1
                 below -= ordered[inside]
-            # size * dev(G) is twice the total shortfall of the counts below the mean
-            lacking = 2 * (inside * total - size * below)
-            if (2 * PARTS * lacking + size) // (2 * size) + tests[at] < level:
+            if rounded_deviation(size, mean, total - mean * size, inside, below) + tests[at] < level:
                 growing = size < max_group
             else:
                 start, growing = state.step + at, False

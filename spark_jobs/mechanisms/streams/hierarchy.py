@@ -11,8 +11,8 @@ Neighbours: a person has up to ``max_rows`` events in the stream, at one step in
 these events are added or removed (ADD_REMOVE) or replaced by others (REPLACE_ONE).
 Cost: ``epsilon`` for a stream of any length. It is split as pruning ``e_r``, groups ``e_g``, counts ``e_p``.
 
-Proof, for one event that is added at step t. It changes by 1 the counts at t of one node in each level, a path, and no
-others. *Pruning*: the trees of different steps hold disjoint rows, so all answers together are ``e_r``-DP
+Proof, for one event that is added at step t. It changes by at most 1 the counts at t of one node in each level, a
+path, and no others. *Pruning*: the trees of different steps hold disjoint rows, so all answers together are ``e_r``-DP
 (``pruning``). The other parts have independent noise, and for them the set of measured nodes is a public fact.
 *Groups*: given this set, the tests of a node are those of one stream, which consists of the node's measured steps, at
 ``e_g / h``. *Counts*: the noise of a measured node costs ``e_p / h`` if its children are measured as well or if it is a
@@ -45,11 +45,9 @@ from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_vari
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pruning import refined_levels
 from spark_jobs.mechanisms.streams.consistency import consistent_counts
+from spark_jobs.mechanisms.streams.open_groups import NextSteps, PegasusNoise, PegasusState, take_next
 from spark_jobs.mechanisms.streams.pegasus import (
     MAX_COUNT,
-    PegasusNoise,
-    PegasusState,
-    advance,
     draw_tests,
     require,
     require_epsilon,
@@ -63,8 +61,8 @@ MIN_VARIANCE = 1e-6
 """A lower bound on variances, for noise that is practically 0."""
 _UNIT = 1024
 """The weight of a count whose noise has the budget of one level."""
-_CHUNK = 1024
-"""The number of steps that are adjusted at once, which bounds memory for calls with many steps."""
+_CHUNK = 1 << 18
+"""The number of counts that are adjusted at once, which bounds memory for calls with many steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,16 +173,16 @@ class HierarchyState:
 
     Attributes:
         step: the number of steps so far.
-        nodes: the state of each node's stream, which consists of its measured steps; the root first, level by level.
+        nodes: the state of the nodes' streams, which consist of their measured steps; the root first, level by level.
     """
 
     step: int
-    nodes: tuple[PegasusState, ...]
+    nodes: PegasusState
 
     @classmethod
     def start(cls, shape: HierarchyShape) -> HierarchyState:
         """The state before the first step."""
-        return cls(step=0, nodes=(PegasusState(),) * sum(shape.sizes))
+        return cls(step=0, nodes=PegasusState.begin(sum(shape.sizes)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -222,7 +220,7 @@ def release_hierarchy(
 
     Args:
         state: the state after the previous step; ``HierarchyState.start(shape)`` at first.
-        counts: the number of rows of each step in each state, shape (n, states); private, clipped to 0 to 2^40.
+        counts: the number of rows of each step in each state, shape (n, states); private, see ``aggregate``.
         shape: the public facts; the same for all steps.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
@@ -236,6 +234,8 @@ def release_hierarchy(
 def aggregate(counts: ArrayLike, hierarchy: Hierarchy) -> Int64Array:
     """The exact count of every node, shape (n, nodes), from those of the states, shape (n, states); private.
 
+    Those of states and their sums are clipped to 0 to 2^40; an event still changes each by at most 1.
+
     Raises:
         ValueError: counts are not rows of whole numbers, one for each state.
     """
@@ -245,7 +245,7 @@ def aggregate(counts: ArrayLike, hierarchy: Hierarchy) -> Int64Array:
     levels = [np.clip(values.astype(np.int64), 0, MAX_COUNT)]
     for level in range(len(hierarchy.children)):
         levels.append(hierarchy.sums(level, levels[-1]))
-    return np.concatenate(levels[::-1], axis=1)
+    return np.minimum(np.concatenate(levels[::-1], axis=1), MAX_COUNT)
 
 
 def draw_hierarchy(exact: Int64Array, *, shape: HierarchyShape, noise: Noise) -> HierarchyNoise:
@@ -271,37 +271,31 @@ def take_hierarchy(
     state: HierarchyState, exact: Int64Array, *, shape: HierarchyShape, drawn: HierarchyNoise
 ) -> tuple[HierarchyState, HierarchySteps]:
     """The deterministic part of ``release_hierarchy``, given its random values."""
-    nodes: list[PegasusState] = []
-    starts, raw, group_weights = np.full(exact.shape, -1, dtype=np.int64), np.zeros(exact.shape), np.ones(exact.shape)
-    weights = shape.weights[drawn.levels]
-    for node, before in enumerate(state.nodes):
-        at = np.flatnonzero(drawn.levels[:, node])
-        own = PegasusNoise(
-            noisy=drawn.counts.noisy[at, node],
-            levels=drawn.counts.levels[at, node],
-            tests=drawn.counts.tests[at, node],
-        )
-        after, starts[at, node], raw[at, node] = advance(
-            before,
-            exact[at, node],
-            drawn=own,
+    nodes, grouped = take_next(
+        state.nodes,
+        NextSteps(
+            exact=exact,
+            drawn=drawn.counts,
+            taken=drawn.levels > 0,
             max_group=shape.max_group,
             smoother=shape.smoother,
             variance=float(shape.variances[0]) * _UNIT,
-            weights=weights[at, node],
-        )
-        group_weights[at, node] = _weights_so_far(before, starts[at, node], weights[at, node])
-        nodes.append(after)
-    estimates = np.maximum(raw, 0.0)
+            weights=shape.weights[drawn.levels],
+        ),
+    )
+    estimates = np.maximum(grouped.estimates, 0.0)
     if shape.consistent:
-        blocks = range(0, len(exact), _CHUNK)
-        parts = [slice(start, start + _CHUNK) for start in blocks]
-        adding = [_adding_up(raw[part], 1.0 / group_weights[part], drawn.levels[part], shape) for part in parts]
+        chunk = max(1, _CHUNK // exact.shape[1])
+        parts = [slice(start, start + chunk) for start in range(0, len(exact), chunk)]
+        adding = [
+            _adding_up(grouped.estimates[part], 1.0 / grouped.weights[part], drawn.levels[part], shape)
+            for part in parts
+        ]
         estimates = np.concatenate(adding) if adding else estimates
     steps = HierarchySteps(
-        first=state.step, levels=drawn.levels, noisy=drawn.counts.noisy, starts=starts, estimates=estimates
+        first=state.step, levels=drawn.levels, noisy=drawn.counts.noisy, starts=grouped.starts, estimates=estimates
     )
-    return HierarchyState(step=state.step + len(exact), nodes=tuple(nodes)), steps
+    return HierarchyState(step=state.step + len(exact), nodes=nodes), steps
 
 
 def laplace_hierarchy(
@@ -349,18 +343,10 @@ def _measured(exact: Int64Array, shape: HierarchyShape, noise: Noise) -> Int64Ar
     return np.concatenate(measured, axis=1).astype(np.int64)
 
 
-def _weights_so_far(before: PegasusState, starts: Int64Array, weights: Int64Array) -> FloatArray:
-    """The total weight of each step's group up to this step, for the steps after the state ``before``."""
-    first, kept = before.group.step, len(before.weights)
-    upto = np.concatenate([[0.0], np.cumsum(np.append(np.array(before.weights, dtype=np.float64), weights))])
-    at = np.arange(kept, kept + starts.size)
-    totals: FloatArray = upto[at + 1] - upto[starts - (first - kept)]
-    return totals
-
-
 def _adding_up(raw: FloatArray, variances: FloatArray, levels: Int64Array, shape: HierarchyShape) -> FloatArray:
     """Estimates that add up, for a block of steps; only the ratios of ``variances`` matter."""
-    readings, spreads = (np.split(values, shape.cuts, axis=1) for values in (raw, variances / variances.min()))
+    lowest = variances.min(axis=1, keepdims=True)
+    readings, spreads = (np.split(values, shape.cuts, axis=1) for values in (raw, variances / lowest))
     # nothing is measured below a node that has the budget of several levels, or below one that is not measured
     ends = [values != 1 for values in np.split(levels, shape.cuts, axis=1)[:-1]]
     return np.concatenate(consistent_counts(readings, spreads, hierarchy=shape.hierarchy, ends=ends), axis=1)

@@ -19,19 +19,16 @@ state before the results of its steps are published: steps that are released twi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain
 from numbers import Integral, Real
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.streams import MAX_GROUP, MAX_THRESHOLD, MIN_EPSILON
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
@@ -39,8 +36,9 @@ from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.sparse_vector import optimal_split
-from spark_jobs.mechanisms.streams.grouping import PARTS, GroupState, group_steps
-from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
+from spark_jobs.mechanisms.streams.grouping import PARTS
+from spark_jobs.mechanisms.streams.open_groups import NextSteps, PegasusNoise, PegasusState, take_next
+from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 MAX_COUNT = 1 << 40
 
@@ -102,82 +100,15 @@ class PegasusShape:
         return laplace_variance(self.scale)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class PegasusState:
-    """The state between two steps; private, so its ``repr`` shows no counts.
-
-    Attributes:
-        group: exact counts and threshold of the open group.
-        noisy: the released noisy counts of the open group, in order.
-        weights: the weights of ``noisy`` if their noise differs (``hierarchy``); else empty.
-    """
-
-    group: GroupState = field(default_factory=GroupState)
-    noisy: tuple[int, ...] = ()
-    weights: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PegasusColumns:
-    """The states of several streams between two steps, in columns; private, so its ``repr`` shows no counts.
-
-    Attributes:
-        step, start, open, level: as in ``GroupState``, shape (streams,).
-        counts, noisy, weights: as in ``GroupState`` and ``PegasusState``, of one stream after the other; the open group
-            of a stream has as many as it has steps.
-    """
-
-    step: Int64Array
-    start: Int64Array
-    open: BoolArray
-    level: Int64Array
-    counts: Int64Array
-    noisy: Int64Array
-    weights: Int64Array
-
-    @classmethod
-    def of(cls, states: Sequence[PegasusState]) -> Self:
-        """The columns of these states."""
-        groups = [state.group for state in states]
-
-        def whole(numbers: Iterable[int]) -> Int64Array:
-            return np.fromiter(numbers, dtype=np.int64)
-
-        return cls(
-            step=whole(group.step for group in groups),
-            start=whole(group.start for group in groups),
-            open=np.array([group.open for group in groups], dtype=np.bool_),
-            level=whole(group.level for group in groups),
-            counts=whole(chain.from_iterable(group.counts for group in groups)),
-            noisy=whole(chain.from_iterable(state.noisy for state in states)),
-            weights=whole(chain.from_iterable(state.weights for state in states)),
-        )
-
-    @property
-    def states(self) -> tuple[PegasusState, ...]:
-        """The state of each stream."""
-        ends = np.cumsum(np.where(self.open, self.step - self.start, 0)).tolist()
-        counts, noisy, weights = (values.tolist() for values in (self.counts, self.noisy, self.weights))
-        columns = (values.tolist() for values in (self.step, self.start, self.open, self.level))
-        return tuple(
-            PegasusState(
-                group=GroupState(step=step, start=start, open=is_open, level=level, counts=tuple(counts[first:end])),
-                noisy=tuple(noisy[first:end]),
-                weights=tuple(weights[first:end]),
-            )
-            for step, start, is_open, level, first, end in zip(*columns, [0, *ends[:-1]], ends, strict=True)
-        )
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PegasusSteps:
-    """The released values of some steps.
+    """The released values of some steps; all arrays have the shape of the counts.
 
     Attributes:
         first: the index of the first of these steps in the stream, from 0.
-        noisy: noisy counts, shape (n,).
-        starts: the first step of each step's group, shape (n,), as an index in the stream.
-        estimates: of the counts, at least 0, as each step was published, shape (n,).
+        noisy: noisy counts.
+        starts: the first step of each step's group, as an index in the stream.
+        estimates: of the counts, at least 0, as each step was published.
     """
 
     first: int
@@ -186,30 +117,25 @@ class PegasusSteps:
     estimates: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PegasusNoise:
-    """All random values of some steps: noisy counts, noisy thresholds and the noise of the tests; private."""
-
-    noisy: Int64Array
-    levels: Int64Array
-    tests: Int64Array
-
-
 def release_steps(
     state: PegasusState, counts: ArrayLike, *, shape: PegasusShape, noise: Noise
 ) -> tuple[PegasusState, PegasusSteps]:
     """Release noisy estimates of the next steps; all steps of a stream together cost ``epsilon`` once.
 
+    Several streams at once must be of disjoint rows; all of them together then cost ``epsilon`` once.
+
     Args:
-        state: the state after the previous step; ``PegasusState()`` at first.
-        counts: the number of rows of each step, shape (n,); private, clipped to 0 to 2^40.
-        shape: the public facts; the same for all steps.
+        state: the state after the previous step; at first ``PegasusState()`` for one stream, or
+            ``PegasusState.begin(streams)``.
+        counts: the number of rows of each step, shape (n,), or (n, streams) for several streams; private, clipped to 0
+            to 2^40.
+        shape: the public facts; the same for all steps and streams.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
     Raises:
-        ValueError: the counts are not a one-dimensional array of whole numbers.
+        ValueError: the counts are not whole numbers of that shape.
     """
-    exact = _counts(counts)
+    exact = _counts(counts, state.step.size)
     return take_steps(state, exact, shape=shape, drawn=draw_noise(exact, shape=shape, noise=noise))
 
 
@@ -243,57 +169,25 @@ def take_steps(
     state: PegasusState, exact: Int64Array, *, shape: PegasusShape, drawn: PegasusNoise
 ) -> tuple[PegasusState, PegasusSteps]:
     """The deterministic part of ``release_steps``, given its random values."""
-    after, starts, estimates = advance(
+    # a row of steps is that of one stream
+    columns = (len(exact), state.step.size)
+    after, grouped = take_next(
         state,
-        exact,
-        drawn=drawn,
-        max_group=shape.max_group,
-        smoother=shape.smoother,
-        variance=shape.variance,
+        NextSteps(
+            exact=exact.reshape(columns),
+            drawn=PegasusNoise(**{name: values.reshape(columns) for name, values in vars(drawn).items()}),
+            taken=np.ones(columns, dtype=np.bool_),
+            max_group=shape.max_group,
+            smoother=shape.smoother,
+            variance=shape.variance,
+        ),
     )
-    steps = PegasusSteps(first=state.group.step, noisy=drawn.noisy, starts=starts, estimates=np.maximum(estimates, 0.0))
-    return after, steps
-
-
-def advance(
-    state: PegasusState,
-    exact: Int64Array,
-    *,
-    drawn: PegasusNoise,
-    max_group: int,
-    smoother: Smoother,
-    variance: float,
-    weights: Int64Array | None = None,
-) -> tuple[PegasusState, Int64Array, FloatArray]:
-    """The state after these steps, the first step of each step's group, and estimates that are not clipped.
-
-    Args:
-        state: the state after the previous step.
-        exact: counts of the next steps, within bounds.
-        drawn: their random values.
-        max_group: the largest number of steps of a group.
-        smoother: the estimate from a group's noisy counts.
-        variance: of the noise of a count; with weights, of a count with weight 1.
-        weights: of the noisy counts if their noise differs (``smoothing.smooth``); for all steps of a stream or for
-            none.
-    """
-    group, starts = group_steps(
-        state.group, exact.tolist(), levels=drawn.levels.tolist(), tests=drawn.tests.tolist(), max_group=max_group
+    return after, PegasusSteps(
+        first=int(state.step[0]),
+        noisy=drawn.noisy,
+        starts=grouped.starts.reshape(exact.shape),
+        estimates=np.maximum(grouped.estimates, 0.0).reshape(exact.shape),
     )
-    first, kept = state.group.step, len(state.noisy)
-    # the steps of the open group come first, for those that join it; they all begin at its start
-    before = np.full(kept, state.group.start, dtype=np.int64)
-    noisy = np.concatenate([np.array(state.noisy, dtype=np.int64), drawn.noisy])
-    places = np.concatenate([before, starts]) - (first - kept)
-    all_weights = None if weights is None else np.concatenate([np.array(state.weights, dtype=np.int64), weights])
-    estimates = smooth(noisy, places, smoother=smoother, variance=variance, weights=all_weights)[kept:]
-    left = noisy.size - (group.step - group.start) if group.open else noisy.size
-    after = PegasusState(
-        group=group,
-        noisy=tuple(noisy[left:].tolist()),
-        weights=() if all_weights is None else tuple(all_weights[left:].tolist()),
-    )
-    return after, starts, estimates
 
 
 def require_number(what: str, given: object, lower: float, upper: float, *, whole: bool = False) -> None:
@@ -327,8 +221,11 @@ def require_epsilon(total: Decimal, smallest: Decimal, which: str) -> None:
     require("epsilon", total, smallest >= MIN_EPSILON, bound, remedy="give the cost of the stream, e.g. '1'")
 
 
-def _counts(counts: ArrayLike) -> Int64Array:
+def _counts(counts: ArrayLike, streams: int) -> Int64Array:
     values = np.asarray(counts)
-    if values.ndim != 1 or not np.can_cast(values.dtype, np.int64):
-        raise ValueError(f"counts: got shape {values.shape} of {values.dtype}; must be one row of whole numbers")
+    fits = values.shape == (len(values), streams) if values.ndim == 2 else values.ndim == streams == 1
+    if not fits or not np.can_cast(values.dtype, np.int64):
+        raise ValueError(
+            f"counts: got shape {values.shape} of {values.dtype}; must be steps of whole numbers, {streams} in each"
+        )
     return np.clip(values.astype(np.int64), 0, MAX_COUNT)

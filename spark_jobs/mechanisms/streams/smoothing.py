@@ -55,6 +55,48 @@ def smooth(
     return _moments(noisy.tolist(), starts.tolist(), counted, variance=shrinks)
 
 
+def smooth_groups(
+    noisy: Int64Array,
+    sizes: Int64Array,
+    newest: Int64Array,
+    *,
+    smoother: Smoother,
+    variance: float,
+    weights: Int64Array | None = None,
+) -> FloatArray:
+    """The estimate of the newest step of each of several groups: what ``smooth`` says of it.
+
+    Args:
+        noisy: noisy counts of one group after the other, ascending in each.
+        sizes: how many of them each group has, at least 1, shape (groups,).
+        newest: the noisy count of each group's newest step, shape (groups,).
+        smoother: the estimate.
+        variance: as in ``smooth``.
+        weights: as in ``smooth``, in the order of ``noisy``.
+    """
+    stops = np.cumsum(sizes)
+    firsts = stops - sizes
+    if smoother is Smoother.MEDIAN:
+        low, high = firsts + ((sizes - 1) >> 1), firsts + (sizes >> 1)
+        if weights is not None:
+            upto, totals = np.cumsum(weights), np.add.reduceat(weights, firsts)
+            # twice the weight up to each count, less that of its group: below 0 before the middle, 0 at it
+            twice = 2 * upto - np.repeat(2 * upto[stops - 1] - totals, sizes)
+            low, high = (firsts + np.add.reduceat(early, firsts, dtype=np.int64) for early in (twice < 0, twice <= 0))
+        medians: FloatArray = (noisy[low] + noisy[high]) / 2
+        return medians
+    if smoother is Smoother.MEAN and weights is None:
+        means: FloatArray = np.add.reduceat(noisy, firsts) / sizes
+        return means
+    counted = np.ones_like(noisy) if weights is None else weights
+    largest = max(int(np.abs(noisy).max()), 1) ** 2 * int(counted.max()) * int(sizes.max())
+    values = noisy if largest < 1 << 63 else noisy.astype(object)
+    sums = (np.add.reduceat(terms, firsts).tolist() for terms in (counted, counted * values, counted * values * values))
+    shrinks = variance if smoother is Smoother.JAMES_STEIN else None
+    groups = zip(newest.tolist(), sizes.tolist(), *sums, strict=True)
+    return np.array([_shrunk(*group, variance=shrinks) for group in groups], dtype=np.float64)
+
+
 def _medians(noisy: list[int], starts: list[int]) -> FloatArray:
     medians, ordered, size = [], [0], 0
     for at, (value, start) in enumerate(zip(noisy, starts, strict=True)):
@@ -91,17 +133,21 @@ def _weighted_medians(noisy: list[int], starts: list[int], weights: list[int]) -
 
 
 def _moments(noisy: list[int], starts: list[int], weights: list[int], *, variance: float | None) -> FloatArray:
-    """Means, or James-Stein estimates if there is a variance."""
-    # integer sums, without cancellation for large and similar counts
     estimates, weight_sum, total, squares = [], 0, 0, 0
     for at, (value, start, weight) in enumerate(zip(noisy, starts, weights, strict=True)):
         if start == at:
             weight_sum, total, squares = 0, 0, 0
         weight_sum, total, squares = weight_sum + weight, total + weight * value, squares + weight * value * value
-        mean = total / weight_sum
-        kept = 0.0
-        if variance is not None:
-            size, spread = at + 1 - start, (weight_sum * squares - total * total) / weight_sum
-            kept = max(0.0, 1.0 - max(size - 3, 0) * variance / spread) if spread else 1.0
-        estimates.append(mean + kept * (value - mean))
+        estimates.append(_shrunk(value, at + 1 - start, weight_sum, total, squares, variance=variance))
     return np.array(estimates, dtype=np.float64)
+
+
+def _shrunk(value: int, size: int, weight_sum: int, total: int, squares: int, *, variance: float | None) -> float:
+    """The mean of a group, or its James-Stein estimate if there is a variance; ``value`` is its newest count."""
+    mean = total / weight_sum
+    if variance is None:
+        return mean
+    # whole numbers, without cancellation for large and similar counts
+    spread = (weight_sum * squares - total * total) / weight_sum
+    kept = max(0.0, 1.0 - max(size - 3, 0) * variance / spread) if spread else 1.0
+    return mean + kept * (value - mean)

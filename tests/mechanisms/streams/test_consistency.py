@@ -12,7 +12,21 @@ from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.streams.consistency import consistent_counts
 from spark_jobs.mechanisms.trees import Tree
 
-HIERARCHIES = st.builds(Hierarchy.line, st.integers(1, 11), branching=st.integers(2, 4))
+LINES = st.builds(Hierarchy.line, st.integers(1, 11), branching=st.integers(2, 4))
+
+
+@st.composite
+def of_any_groups(draw):
+    """Groups of different sizes, in groups of different sizes, under one root."""
+    children = [np.array(draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))]
+    while children[-1].size > 1:
+        size = draw(st.integers(2, children[-1].size))
+        whole, rest = divmod(children[-1].size, size)
+        children.append(np.array([size] * whole + [rest] * (rest > 0)))
+    return Hierarchy(order=np.arange(children[0].sum()), children=tuple(children))
+
+
+HIERARCHIES = st.one_of(LINES, of_any_groups())
 
 
 def sizes_of(hierarchy):
@@ -96,7 +110,7 @@ def test_sums_hold_to_the_last_digit_and_scales_do_not_matter(hierarchy, seed):
 
 
 def test_tables_do_not_touch_each_other():
-    hierarchy = Hierarchy.line(7, branching=2)
+    hierarchy = Hierarchy(order=np.arange(7), children=(np.array([1, 3, 1, 2]), np.array([2, 2]), np.array([2])))
     readings, variances, ends = drawn_for(hierarchy, 5, tables=4)
     whole = consistent_counts(readings, variances, hierarchy=hierarchy, ends=ends)
     for table in range(4):
