@@ -100,12 +100,14 @@ def sampled(relation, noise):
     laws = [group_law(counts, scales_of(relation, group_share="0.2")) for counts in pair]
     of_groups = {starts: np.log(laws[0][starts] / laws[1][starts]) for starts in laws[0]}
 
-    def once(counts):
-        _, steps = release_steps(PegasusState(), counts, shape=shape, noise=noise)
-        near = [np.abs(steps.noisy - exact).sum() for exact in pair]
-        return (near[1] - near[0]) / shape.scale + of_groups[tuple(steps.starts.tolist())]
+    def many(counts, count):
+        # as many streams of one release, which is how a request with many states is released
+        exact = np.repeat(np.array(counts)[:, None], count, axis=1)
+        _, steps = release_steps(PegasusState.begin(count), exact, shape=shape, noise=noise)
+        near = [np.abs(steps.noisy - np.array(one)[:, None]).sum(axis=0) for one in pair]
+        return (near[1] - near[0]) / shape.scale + [of_groups[tuple(starts)] for starts in steps.starts.T.tolist()]
 
-    return (lambda counts, count: np.array([once(counts) for _ in range(count)])), *pair
+    return many, *pair
 
 
 class TestSampledStreams(SampledAudit):

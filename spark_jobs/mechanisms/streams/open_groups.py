@@ -167,8 +167,8 @@ def _take_step(state: PegasusState, steps: NextSteps, at: int, grouped: GroupedS
             weights=None if steps.weights is None else weights,
         )
         firsts = (np.cumsum(sizes) - sizes)[some]
-        held = sizes[some] if steps.weights is None else np.add.reduceat(weights, firsts)
-        grouped.estimates[at, grows], grouped.weights[at, grows] = estimates[in_group], held[in_group]
+        of_group = sizes[some] if steps.weights is None else np.add.reduceat(weights, firsts)
+        grouped.estimates[at, grows], grouped.weights[at, grows] = estimates[in_group], of_group[in_group]
     is_open = np.where(taken, grows & (sizes < steps.max_group), state.open)
     left = np.repeat(is_open, sizes)
     return PegasusState(
@@ -219,15 +219,15 @@ def along_steps(state: PegasusState, steps: NextSteps) -> tuple[PegasusState, Gr
             max_group=steps.max_group,
         )
         # the steps of the open group come first, for those that join it; they all begin at its start
-        held = end - first
+        before = end - first
         noisy = np.append(state.noisy[inside], steps.drawn.noisy[at, stream])
         counts = np.append(state.counts[inside], steps.exact[at, stream])
-        places = np.append(np.full(held, group.start), starts) - (group.step - held)
+        places = np.append(np.full(before, group.start), starts) - (group.step - before)
         weights = None if steps.weights is None else np.append(state.weights[inside], steps.weights[at, stream])
         smoothed = smooth(noisy, places, smoother=steps.smoother, variance=steps.variance, weights=weights)
         upto = np.arange(noisy.size + 1) if weights is None else np.append(0, np.cumsum(weights))
-        grouped.starts[at, stream], grouped.estimates[at, stream] = starts, smoothed[held:]
-        grouped.weights[at, stream] = upto[held + 1 :] - upto[places[held:]]
+        grouped.starts[at, stream], grouped.estimates[at, stream] = starts, smoothed[before:]
+        grouped.weights[at, stream] = upto[before + 1 :] - upto[places[before:]]
         left = noisy.size - len(after.counts)
         order = left + np.argsort(noisy[left:], kind="stable")
         groups.append(after)
