@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import ChargeState
@@ -12,7 +13,7 @@ from dp_operators.releasing.errors import as_release_errors
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, RECEIPT_NAME, folder_name
-from spark_jobs.contract.store.objects import ObjectStore, open_store
+from spark_jobs.contract.store.objects import LocalStore, ObjectStore, local_path, open_store
 from spark_jobs.contract.store.sealing import sha256
 
 if TYPE_CHECKING:
@@ -59,11 +60,19 @@ def known_charge(ledger: LedgerReader, charge_id: str | None) -> Charge | None:
 
 def _files(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
     for file in release.files:
+        if isinstance(store, LocalStore) and _is_link(local_path(uri), file.name):
+            yield f"{file.name}: is a symbolic link, which is not followed"
+            continue
         content = store.read(f"{uri}/{file.name}")
         if content is None:
             yield f"{file.name}: is missing"
         elif not file.matches(content):
             yield f"{file.name}: has another SHA-256 than the manifest says, {file.sha256}"
+
+
+def _is_link(folder: Path, name: str) -> bool:
+    """Whether a file's name leads elsewhere: its content is then no release's, and nobody is told about it."""
+    return (folder / name).resolve() != folder.resolve() / name
 
 
 def _unlisted(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:

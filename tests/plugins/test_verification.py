@@ -87,3 +87,13 @@ def test_manifest_reads_no_file_outside_its_folder(released: tuple[PrivacyLedger
     page = verification("ledger", ledger, "visits & co", uri, nonce="n")
     assert "release.json: is not a manifest" in page
     assert name == "" or name not in page
+
+
+def test_symbolic_link_is_not_followed(released: tuple[PrivacyLedger, str]) -> None:
+    ledger, uri = released
+    report = Path(uri, "report.html")
+    same = Path(uri).parents[1] / "same"
+    report.rename(same)
+    report.symlink_to(same)
+    page = verification("ledger", ledger, "visits & co", uri, nonce="n")
+    assert "report.html: is a symbolic link" in page
