@@ -79,10 +79,12 @@ def smooth_groups(
     if smoother is Smoother.MEDIAN:
         low, high = firsts + ((sizes - 1) >> 1), firsts + (sizes >> 1)
         if weights is not None:
-            upto, totals = np.cumsum(weights), np.add.reduceat(weights, firsts)
-            # twice the weight up to each count, less that of its group: below 0 before the middle, 0 at it
-            twice = 2 * upto - np.repeat(2 * upto[stops - 1] - totals, sizes)
-            low, high = (firsts + np.add.reduceat(early, firsts, dtype=np.int64) for early in (twice < 0, twice <= 0))
+            # where half of a group's weight is reached, and exceeded
+            upto = np.cumsum(weights)
+            before = upto[firsts] - weights[firsts]
+            whole = upto[stops - 1] - before
+            low = np.searchsorted(upto, before + ((whole + 1) >> 1))
+            high = np.searchsorted(upto, before + (whole >> 1), side="right")
         medians: FloatArray = (noisy[low] + noisy[high]) / 2
         return medians
     if smoother is Smoother.MEAN and weights is None:
