@@ -12,7 +12,6 @@ import operator
 import re
 from contextlib import suppress
 from decimal import Decimal
-from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -234,7 +233,7 @@ class StreamRequest(TableRequest):
         declared = None if self.unit.column is None else self.table.rows_per_unit
         return None if declared is None or declared > self.unit.max_rows else declared
 
-    @cached_property
+    @property
     def charged_sha256(self) -> str:
         """The hash that the charge is tied to: of everything but the snapshot, which differs between runs.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, Self, get_args, get_origin
@@ -42,13 +42,6 @@ class Frozen(BaseModel):
             for name in _numeric_fields(cls):
                 _require_numbers(name, data.get(name))
         return data
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other fields, and without what was computed from the fields before (``cached_property``)."""
-        copied = super().model_copy(update=update, deep=deep)
-        for name in set(vars(copied)).difference(type(self).model_fields):
-            del vars(copied)[name]
-        return copied
 
     @classmethod
     def parse(cls, data: Any) -> Self:

@@ -42,18 +42,6 @@ def test_the_charge_is_tied_to_everything_but_the_snapshot() -> None:
         assert a_stream(**changes).charged_sha256 != a_stream().charged_sha256
 
 
-def test_a_copy_with_other_fields_has_a_hash_and_levels_of_its_own() -> None:
-    request, other = of_hierarchy(), of_states()
-    before = request.charged_sha256, request.names
-    assert request.model_copy().charged_sha256 == before[0]
-    copied = request.model_copy(update={"budget": a_stream(budget={"epsilon": 2}).budget})
-    assert copied.charged_sha256 == of_hierarchy(budget={"epsilon": 2}).charged_sha256 != before[0]
-    assert request.states is not None
-    assert other.states is not None
-    assert request.states.model_copy(update={"parents": None}).levels == (("d", "a", "c", "b"),)
-    assert (request.charged_sha256, request.names) == before
-
-
 def test_steps_are_intervals_of_utc() -> None:
     request = a_stream(step="15 minutes", steps=8)
     assert request.step_begins(2) == dt.datetime(2026, 1, 1, 0, 30, tzinfo=dt.UTC)
