@@ -57,7 +57,7 @@ def test_steps_in_several_calls_are_the_steps_of_one_call(request_: StreamReques
     _, whole = advance(request, start_state(request), counts, noise=SeededNoise(1))
     state, estimates, firsts = start_state(request), [], []
     for part in np.array_split(counts, 5):
-        state = CountStreamState.from_bytes(state.to_bytes(request), request)
+        state = CountStreamState.from_bytes(state.to_bytes(request.charged_sha256), request.charged_sha256)
         state, released = advance(request, state, part, noise=SeededNoise(2))
         estimates.append(released.estimates)
         firsts.append(released.first)
@@ -101,11 +101,11 @@ def test_counts_of_another_shape_are_rejected(counts: Any) -> None:
 
 
 def test_a_state_of_another_stream_or_version_is_refused_in_one_line() -> None:
-    kept = start_state(a_stream()).to_bytes(a_stream())
+    kept = start_state(a_stream()).to_bytes(a_stream().charged_sha256)
     with pytest.raises(InvalidRequest, match="state: is that of a stream with another request"):
-        CountStreamState.from_bytes(kept, a_stream(steps=25))
+        CountStreamState.from_bytes(kept, a_stream(steps=25).charged_sha256)
     with pytest.raises(InvalidRequest, match="state: was written by another version"):
-        CountStreamState.from_bytes(kept.replace(b"state 3", b"state 2"), a_stream())
+        CountStreamState.from_bytes(kept.replace(b"state 3", b"state 2"), a_stream().charged_sha256)
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
@@ -115,8 +115,8 @@ def test_the_length_of_a_state_does_not_depend_on_the_digits_of_counts(request_:
     for count in (10**3, 10**6, 2**36):
         counts = np.full((3, len(request_.leaf_names)), count, dtype=np.int64)
         state, _ = advance(request_, start_state(request_), counts, noise=Still())
-        lengths.add(len(state.to_bytes(request_)))
-        again = CountStreamState.from_bytes(state.to_bytes(request_), request_)
+        lengths.add(len(state.to_bytes(request_.charged_sha256)))
+        again = CountStreamState.from_bytes(state.to_bytes(request_.charged_sha256), request_.charged_sha256)
         assert as_bytes(again) == as_bytes(state)
     assert len(lengths) == 1
 
@@ -127,6 +127,6 @@ def test_ten_thousand_states_are_one_draw() -> None:
     noise = RecordingNoise(SeededNoise(8))
     state, released = advance(request, start_state(request), np.ones((1, 10_000), dtype=np.int64), noise=noise)
     assert released.noisy.shape == (1, 10_000)
-    again = CountStreamState.from_bytes(state.to_bytes(request), request).counts
+    again = CountStreamState.from_bytes(state.to_bytes(request.charged_sha256), request.charged_sha256).counts
     assert isinstance(again, LocalLevelState)
     assert again.recent.shape == (5, 10_000)

@@ -169,7 +169,9 @@ class ObjectChain:
         return self._opened(StreamSegment.parse(content, key=self.task.key))
 
     def _opened(self, segment: StreamSegment) -> Position:
-        state = CountStreamState.from_bytes(segment.open_state(self.keys, self.task.seal), self.request)
+        content = segment.open_state(self.keys, self.task.seal)
+        # the hash of the request, as ``open`` has checked
+        state = CountStreamState.from_bytes(content, self.task.seal.request_sha256)
         return Position(next=segment.ends, previous=segment.sha256, state=state)
 
     def _draw(self, position: Position, counts: Int64Array, left_open: OpenCounts | None) -> tuple[Position, bytes]:
@@ -197,7 +199,7 @@ class ObjectChain:
         state = replace(state, open=left_open)
         segment = StreamSegment.close(
             place,
-            state=state.to_bytes(request),
+            state=state.to_bytes(task.seal.request_sha256),
             release=pack_files(facts, files),
             keys=self.keys,
             seal=task.seal,

@@ -14,7 +14,6 @@ import numpy as np
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.mechanisms.streams.local_level import LocalLevelState
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
 
@@ -67,10 +66,10 @@ class CountStreamState:
     counts: LocalLevelState | PegasusState
     open: OpenCounts | None = None
 
-    def to_bytes(self, request: StreamRequest) -> bytes:
-        """The state of the stream of ``request`` as bytes, to be encrypted."""
+    def to_bytes(self, request_sha256: str) -> bytes:
+        """The state of the stream whose charge is tied to this hash, as bytes, to be encrypted."""
         fields: dict[str, Any] = {
-            "request": request.charged_sha256,
+            "request": request_sha256,
             "kind": type(self.counts).__name__,
             "step": self.step,
             "guarantee": self.guarantee,
@@ -84,7 +83,7 @@ class CountStreamState:
         return _FORM + written.getvalue()
 
     @classmethod
-    def from_bytes(cls, content: bytes, request: StreamRequest) -> CountStreamState:
+    def from_bytes(cls, content: bytes, request_sha256: str) -> CountStreamState:
         """The state that ``to_bytes`` wrote.
 
         Raises:
@@ -97,7 +96,7 @@ class CountStreamState:
             )  # fmt: skip
         with np.load(io.BytesIO(content.removeprefix(_FORM)), allow_pickle=False) as kept:
             fields = {name: array if array.ndim else array.item() for name, array in kept.items()}
-        if fields["request"] != request.charged_sha256:
+        if fields["request"] != request_sha256:
             raise InvalidRequest(
                 "state", requirement="is that of a stream with another request",
                 remedy="use the request that the stream began with",
