@@ -49,9 +49,17 @@ class ScoreTable:
     population_auc: float
 
 
-def drawn_table(random: np.random.Generator, *, positives: int, auc: float, shape: str) -> ScoreTable:
-    """A table of the law with this number of positives, signal and base shape."""
-    rows = int(np.exp(random.uniform(*np.log(ROWS))))
+def drawn_table(
+    random: np.random.Generator,
+    *,
+    positives: int,
+    auc: float,
+    shape: str,
+    sizes: tuple[int, int] = ROWS,
+    epsilons: tuple[str, ...] = EPSILONS,
+) -> ScoreTable:
+    """A table of the law with this number of positives, signal and base shape, and its rows and budget within these."""
+    rows = int(np.exp(random.uniform(*np.log(sizes))))
     wider, width = np.exp(random.normal(0, [0.25, 0.4]))
     centre = np.log(positives / rows) + random.normal(0, 0.7)
     latent, observed = _shape(random, shape)
@@ -64,7 +72,7 @@ def drawn_table(random: np.random.Generator, *, positives: int, auc: float, shap
         low, high = (apart, high) if reached < auc else (low, apart)
     classes = latent(rows - positives), apart + wider * latent(positives)
     scores = np.concatenate([observed(places, random.random(places.size)) for places in classes])
-    epsilon = str(random.choice(EPSILONS))
+    epsilon = str(random.choice(epsilons))
     # many more rows than a table has positives, so that the error of this area is small beside the table's
     population = latent(_POPULATION), apart + wider * latent(_POPULATION)
     return ScoreTable(

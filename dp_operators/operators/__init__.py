@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dp_operators.operators.diagnostics.score_figures import BinormalRocOperator as BinormalRocOperator
     from dp_operators.operators.diagnostics.score_figures import ConfusionMatrixOperator as ConfusionMatrixOperator
     from dp_operators.operators.diagnostics.score_figures import RankingFiguresOperator as RankingFiguresOperator
+    from dp_operators.operators.diagnostics.score_figures import RecalibrationOperator as RecalibrationOperator
     from dp_operators.operators.diagnostics.scores import BinnedResidualsOperator as BinnedResidualsOperator
     from dp_operators.operators.diagnostics.scores import CalibrationOperator as CalibrationOperator
     from dp_operators.operators.diagnostics.scores import RocCurveOperator as RocCurveOperator
@@ -49,7 +50,7 @@ else:
             "diagnostics.linear": "LinearRegressionOperator",
             "diagnostics.residuals": "ResidualPlotOperator",
             "diagnostics.score_figures": "AucOperator AveragePrecisionOperator BinormalRocOperator "
-            "ConfusionMatrixOperator RankingFiguresOperator",
+            "ConfusionMatrixOperator RankingFiguresOperator RecalibrationOperator",
             "diagnostics.scores": "BinnedResidualsOperator CalibrationOperator RocCurveOperator",
             "diagnostics.values": "EcdfOperator QuantileOperator",
             "expectations": "CheckReleaseOperator",

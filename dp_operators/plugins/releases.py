@@ -14,7 +14,7 @@ from typing import Any
 from dp_operators.budget import Charge, LedgerReader
 from dp_operators.plugins.pages import charge_facts, line_of, render
 from dp_operators.releasing import ReleaseError
-from dp_operators.releasing.earlier_releases import CommittedRelease, committed_release
+from dp_operators.releasing.committed_releases import CommittedRelease, committed_release
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.release import ReleaseFile

@@ -1,132 +1,42 @@
 """Earlier releases and registered key lists that a request names: read, checked against the ledger, and filled in.
 
-Whoever can write to the store could put a model or a distribution function there. It would not have been paid for, and
-it would not be private. So a release is used only if its manifest is, byte for byte, the one that the ledger committed,
-and its files only if they have the sizes and hashes that the manifest lists. Using a release again costs no budget.
+Only what the ledger has committed is used (``committed_releases``). Using a release again costs no budget.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dp_operators.budget import ChargeState
-from dp_operators.releasing.drafts import read_manifest
-from dp_operators.releasing.errors import as_release_errors
+from dp_operators.releasing.committed_releases import CommittedRelease, committed_release
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EarlierCurve, EarlierFunction, EcdfOptions, RocComparisonOptions
-from spark_jobs.contract.places import Place
 from spark_jobs.contract.public_groups import is_registered, names_file
-from spark_jobs.contract.release import PRIVATE, Release
-from spark_jobs.contract.store.layout import MANIFEST_NAME, release_folder
-from spark_jobs.contract.store.objects import open_store
-from spark_jobs.contract.store.sealing import sha256
-from spark_jobs.contract.tables import LinearModel, LogisticModel
+from spark_jobs.contract.tables import LinearModel, LogisticModel, Model
 
 if TYPE_CHECKING:
     from dp_operators.budget import LedgerReader
     from spark_jobs.contract.request import ReleaseRequest
 
-FITS = {"linear": "linear_fit", "logistic": "logistic_fit"}
-"""The diagnostic that releases each kind of model."""
+MAPPED = "recalibrated"
+FITS = {"linear": "linear_fit", "logistic": "logistic_fit", MAPPED: "recalibration"}
+"""The diagnostic that releases each kind of model; ``MAPPED`` is the model of a request, with a map that was fitted."""
 
 ECDF, ROC, COMPARISON = "ecdf", "roc_curve", "roc_comparison"
 _ECDF_FILE, _ECDF_COLUMN = f"{ECDF}.parquet", "cdf"
 _COMPARED = "diagnostics.compare_with"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommittedRelease:
-    """A published release whose manifest is, byte for byte, the one that the ledger committed.
-
-    Attributes:
-        uri: the release's folder.
-        release: the parsed manifest.
-        what: the request's field that names the release; error messages begin with it.
-    """
-
-    uri: str
-    release: Release
-    what: str
-
-    def file(self, name: str) -> bytes:
-        """The content of one of the release's files.
-
-        Raises:
-            InvalidRequest: the manifest lists no such file, or the file is missing or differs from the manifest.
-            ReleaseFailed: the store failed.
-        """
-        entries = [entry for entry in self.release.files if entry.name == name]
-        with as_release_errors():
-            content = open_store(self.uri, what=self.what).read(f"{self.uri}/{name}") if entries else None
-        if content is None or not entries[0].matches(content):
-            raise InvalidRequest(
-                self.what,
-                value=self.uri,
-                requirement=f"must hold {name} as its manifest says",
-                remedy="dp-budget check-release says what is wrong with it",
-            )
-        return content
-
-
-def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> CommittedRelease:
-    """The published release in a folder.
-
-    Args:
-        uri: the folder, or the manifest in it.
-        ledger: the ledger that paid for the release; it is only read.
-        what: the request's field that names the release.
-
-    Raises:
-        InvalidRequest: there is no release in the folder, the ledger has not committed it, or it lies outside the
-            output folders of the account that paid for it.
-        ReleaseFailed: the store failed.
-        LedgerUnavailable: the ledger cannot be reached.
-    """
-    if not isinstance(uri, str) or not uri:
-        raise InvalidRequest(
-            what,
-            value=uri,
-            requirement="must be the URI of a release",
-            remedy="give what the task that made it returned",
-        )
-    folder = Place.of_folder(uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}"), what=what).identity
-    store = open_store(folder, what=what)
-    content = read_manifest(store, folder, what=what, remedy="wait for the task that makes it, or check the path")
-    refused = InvalidRequest(
-        what,
-        value=folder,
-        requirement="must be a release that this ledger has committed",
-        remedy="make it by a charged release; dp-budget check-release says what is wrong with this one",
-    )
-    try:
-        release = Release.from_json(content)
-        charge = ledger.charge(release.charge_id or "")
-        outputs = ledger.account(charge.account).outputs
-    except InvalidRequest:
-        raise refused from None
-    paid = charge.state is ChargeState.COMMITTED and charge.manifest_sha256 == sha256(content)
-    if not paid or release.key != charge.release or release.guarantee != PRIVATE:
-        raise refused
-    if folder not in (release_folder(output, charge.release) for output in outputs):
-        raise InvalidRequest(
-            what,
-            value=folder,
-            requirement=f"must lie where account {charge.account} releases",
-            remedy="name the release where it was published; dp-budget show lists the account's outputs",
-        )
-    return CommittedRelease(uri=folder, release=release, what=what)
-
-
 def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> dict[str, Any]:
     """The model in a published release, in the form that a request takes; its ``fitted_by`` is the release's key.
 
+    Of a recalibration it is the model whose scores were recalibrated, with the map as ``recalibrated``.
+
     Args:
         uri: the release's folder.
         ledger: the ledger that paid for the release; it is only read.
-        kind: ``linear`` or ``logistic``; needed only for a release that holds both.
+        kind: ``linear``, ``logistic`` or ``recalibrated``; needed only for a release that holds several.
 
     Raises:
         InvalidRequest: see ``committed_release``; or the release holds no model of this kind.
@@ -144,10 +54,11 @@ def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> d
         raise InvalidRequest(
             "model.release",
             value=uri,
-            requirement="holds both a linear and a logistic fit" if kinds else "must hold a fitted model",
+            requirement="holds several fitted models" if kinds else "must hold a fitted model",
             remedy="give its kind" if kinds else f"name a release of {' or '.join(FITS.values())}",
         )
-    model = release.results[FITS[kinds[0]]]["model"]
+    fit = release.results[FITS[kinds[0]]]
+    model = fit["map"] if kinds[0] == MAPPED else fit["model"]
     if model is None:
         raise InvalidRequest(
             "model.release",
@@ -155,7 +66,21 @@ def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> d
             requirement="holds no model: its noisy counts were too small to fit one",
             remedy="name another release, or fit again with more of the budget",
         )
-    return {**model, "fitted_by": release.key, "release": committed.uri}
+    signed = {**model, "fitted_by": release.key, "release": committed.uri}
+    return _with_map(committed, signed) if kinds[0] == MAPPED else signed
+
+
+def _with_map(committed: CommittedRelease, score_map: dict[str, Any]) -> dict[str, Any]:
+    """The model of a release's request, with the map that the release fitted to its scores."""
+    model = committed.release.request.get("model")
+    if not isinstance(model, dict) or model.get(MAPPED):
+        raise InvalidRequest(
+            committed.what,
+            value=committed.uri,
+            requirement="holds a map of scores that are recalibrated already",
+            remedy="recalibrate the model itself, without a map",
+        )
+    return {**model, MAPPED: score_map}
 
 
 def earlier_function(uri: object, ledger: LedgerReader) -> dict[str, Any]:
@@ -308,11 +233,11 @@ def require_as_released(request: ReleaseRequest, ledger: LedgerReader) -> None:
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    if isinstance(request.model, (LinearModel, LogisticModel)):
+    if request.model is not None:
         _require_fitted(request.model, ledger, what="model")
     for options in request.diagnostics:
         other = getattr(options, "other", None)
-        if isinstance(other, (LinearModel, LogisticModel)):
+        if other is not None:
             _require_fitted(other, ledger, what="diagnostics.other")
         if isinstance(options, (EcdfOptions, RocComparisonOptions)) and options.compare_with is not None:
             given = options.compare_with
@@ -321,9 +246,21 @@ def require_as_released(request: ReleaseRequest, ledger: LedgerReader) -> None:
                 raise _forged(_COMPARED, given.released_by)
 
 
-def _require_fitted(model: LinearModel | LogisticModel, ledger: LedgerReader, *, what: str) -> None:
-    if model.release is not None and model != type(model).parse(fitted_model(model.release, ledger, kind=model.kind)):
-        raise _forged(what, model.fitted_by)
+def _require_fitted(model: Model, ledger: LedgerReader, *, what: str) -> None:
+    score_map = model.recalibrated
+    if score_map is not None and score_map.release is not None:
+        # the model below the map is what the charged request of that release had, so it is compared as a whole
+        if model.model_dump(mode="json") != _parsed(model, fitted_model(score_map.release, ledger, kind=MAPPED)):
+            raise _forged(what, score_map.fitted_by)
+    elif isinstance(model, (LinearModel, LogisticModel)) and model.release is not None:
+        unmapped = model.model_copy(update={MAPPED: None})
+        if unmapped != type(model).parse(fitted_model(model.release, ledger, kind=model.kind)):
+            raise _forged(what, model.fitted_by)
+
+
+def _parsed(model: Model, fields: dict[str, Any]) -> dict[str, Any] | None:
+    """The model of these fields in its JSON form; None if it is of another kind than ``model``."""
+    return type(model).parse(fields).model_dump(mode="json") if fields.get("kind") == model.kind else None
 
 
 def _forged(what: str, key: str | None) -> InvalidRequest:

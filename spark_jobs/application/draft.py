@@ -67,10 +67,14 @@ def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
 
 
 def _assumed_of(model: Model, *, charged: bool) -> str:
-    fitted_by = getattr(model, "fitted_by", None)
+    fitted_by, mapped = getattr(model, "fitted_by", None), ""
+    if model.recalibrated is not None and model.recalibrated.fitted_by is not None:
+        mapped = (
+            f" Its scores are recalibrated by the map of release {model.recalibrated.fitted_by}, {_checked(charged)}."
+        )
     if fitted_by is not None:
-        return f"The model was fitted privately by release {fitted_by}, {_checked(charged)}."
-    return ASSUMED_OF_MODEL[model.basis]
+        return f"The model was fitted privately by release {fitted_by}, {_checked(charged)}.{mapped}"
+    return ASSUMED_OF_MODEL[model.basis] + mapped
 
 
 def _checked(charged: bool) -> str:

@@ -37,6 +37,7 @@ LINEAR: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
         "linear_regression": ("auto", "noisy_moments"),
         "logistic_fit": ("laplace",),
         "ranking_figures": (None,),
+        "recalibration": (None,),
         "residual_plot": ("auto",),
         "roc_curve": ("auto", "equi_depth", "fixed_cells", "tree"),
     }

@@ -20,6 +20,7 @@ from spark_jobs.contract.binding import (
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place, require_relative
+from spark_jobs.contract.score_map import ScoreMap, require_both
 from spark_jobs.contract.values import Frozen
 
 Literalish = bool | int | float | str
@@ -274,6 +275,15 @@ class Label(Frozen):
 class _Basis(Frozen):
     basis: Literal["public", "differentially_private"]
     """How the model was fitted: without the rows of this release, or by a private method that was paid for."""
+    recalibrated: ScoreMap | None = None
+    """The map that the model's scores go through, if any."""
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # a model without these fields has the hash that it had before the fields existed
+        given: dict[str, Any] = handler(self)
+        later = ("bounds", "fitted_by", "release", "recalibrated")
+        return {name: value for name, value in given.items() if name not in later or value}
 
 
 class ColumnsModel(_Basis):
@@ -307,11 +317,7 @@ class _Coefficients(_Basis):
 
     @model_validator(mode="after")
     def _named_with_its_place(self) -> Self:
-        if (self.fitted_by is None) != (self.release is None):
-            raise InvalidRequest(
-                "fitted_by", value=self.fitted_by, requirement="is filled in from the release that fitted the model",
-                remedy="name that release alone, {'release': URI}, as the model",
-            )  # fmt: skip
+        require_both(self.fitted_by, self.release)
         return self
 
     @model_validator(mode="after")
@@ -330,12 +336,6 @@ class _Coefficients(_Basis):
                     remedy="give the bounds that the model was fitted with",
                 )  # fmt: skip
         return self
-
-    @model_serializer(mode="wrap")
-    def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # a model without these fields has the hash that it had before the fields existed
-        given: dict[str, Any] = handler(self)
-        return {name: value for name, value in given.items() if name not in ("bounds", "fitted_by", "release") or value}
 
 
 class LinearModel(_Coefficients):

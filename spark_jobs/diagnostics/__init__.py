@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spark_jobs.diagnostics import logistic_fit as logistic_fit
     from spark_jobs.diagnostics import quantile as quantile
     from spark_jobs.diagnostics import ranking_figures as ranking_figures
+    from spark_jobs.diagnostics import recalibration as recalibration
     from spark_jobs.diagnostics import residual_plot as residual_plot
     from spark_jobs.diagnostics import roc_comparison as roc_comparison
     from spark_jobs.diagnostics import roc_curve as roc_curve
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from spark_jobs.diagnostics.linear_regression import LinearFit as LinearFit
     from spark_jobs.diagnostics.quantile import SingleQuantile as SingleQuantile
     from spark_jobs.diagnostics.ranking_figures import RankingFigures as RankingFigures
+    from spark_jobs.diagnostics.recalibration import Recalibration as Recalibration
     from spark_jobs.diagnostics.residual_plot import ResidualPlot as ResidualPlot
     from spark_jobs.diagnostics.roc_comparison import RocComparison as RocComparison
     from spark_jobs.diagnostics.roc_curve import CurveDifference as CurveDifference
@@ -72,6 +74,7 @@ else:
             "logistic_fit": "logistic_fit",
             "quantile": "SingleQuantile quantile",
             "ranking_figures": "RankingFigures ranking_figures",
+            "recalibration": "Recalibration recalibration",
             "residual_plot": "ResidualPlot residual_plot",
             "roc_comparison": "RocComparison roc_comparison",
             "roc_curve": "CurveDifference RocCurve compare roc_curve",

@@ -16,6 +16,7 @@ from spark_jobs.contract.options import LinearRegressionOptions
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 from spark_jobs.contract.release import NOT_PRIVATE, PartSpending, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.score_map import ScoreMap
 from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.formats import amount, equals, exponent, listed, odds_factor, probability, surest
 
@@ -216,6 +217,22 @@ def _taken_for_granted(facts: ReleaseFacts) -> str:
 def _model_taken(request: ReleaseRequest, *, charged: bool) -> str:
     if not request.uses_model:
         return ""
+    score_map = request.needed_model.recalibrated
+    return " ".join([_fit_taken(request, charged=charged), *_map_taken(score_map, charged=charged)])
+
+
+def _map_taken(score_map: ScoreMap | None, *, charged: bool) -> list[str]:
+    if score_map is None:
+        return []
+    if score_map.fitted_by is None or not charged:
+        return ["The same holds for the map that recalibrates its scores."]
+    return [
+        f"The map that recalibrates its scores was fitted privately, by release {score_map.fitted_by}, from which map "
+        "and model were read when this release was charged. The cost of that release adds to the cost of this one."
+    ]
+
+
+def _fit_taken(request: ReleaseRequest, *, charged: bool) -> str:
     fitted_by = getattr(request.needed_model, "fitted_by", None)
     if fitted_by is not None and charged:
         return (

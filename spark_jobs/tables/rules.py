@@ -88,6 +88,13 @@ def _inputs(model: Model) -> list[str]:
                 lines.append(f"A level of {names} that the model does not list, or null, adds nothing to the score.")
         case SparkMLModel():
             lines.append("The pipeline's stages receive null numbers as NaN, and a row that they skip is left out.")
+    if model.recalibrated is not None:
+        clip = model.recalibrated.clip
+        lines.append(
+            f"The model's score is clipped to between {clip:g} and {1 - clip:g}, and then recalibrated: "
+            f"{model.recalibrated.intercept:.6g} + {model.recalibrated.slope:.6g} times its log-odds are the log-odds "
+            "that count."
+        )
     return lines
 
 
@@ -100,11 +107,14 @@ def _scores(request: ReleaseRequest, label: Label, model: Model) -> list[str]:
             lines += ["A row with a feature that is null or NaN is left out."] if model.coefficients else []
         case SparkMLModel():
             lines.append("A row whose score is null or NaN is left out.")
-    if isinstance(model, LogisticModel):
-        return lines
-    if request.scoring.outside == "drop":
-        return [*lines, "A row whose score is below 0 or above 1 is left out."]
-    return [*lines, "A score below 0 counts as 0 and a score above 1 as 1."]
+    if not isinstance(model, LogisticModel):
+        drop = request.scoring.outside == "drop"
+        lines.append(
+            "A row whose score is below 0 or above 1 is left out."
+            if drop
+            else "A score below 0 counts as 0 and a score above 1 as 1."
+        )
+    return lines
 
 
 def _values(statistic: ValueCells, *, scored: bool) -> list[str]:

@@ -80,11 +80,15 @@ def fitted_value(frame: DataFrame, model: Model) -> Column:
     """The model's unclipped output for each row of ``frame``, which ``prepare_model`` has prepared: a double.
 
     It is the linear predictor of a linear model, the probability of a logistic model, the column, or the output of the
-    pipeline; null or NaN where a feature is.
+    pipeline, or what the model's map makes of it; null or NaN where a feature is.
 
     Raises:
         InvalidRequest: a column of the model is missing or has an unsuitable type.
     """
+    return _recalibrated(_output(frame, model), model)
+
+
+def _output(frame: DataFrame, model: Model) -> Column:
     schema = frame.schema
     match model:
         case ColumnsModel(score=name):
@@ -115,11 +119,21 @@ def label_column(label: Label, schema: StructType) -> Column:
 
 
 def _score(frame: DataFrame, model: Model, scoring: Scoring) -> Column:
-    value = fitted_value(frame, model)
+    value = _output(frame, model)
     # a probability is in [0, 1], or NaN
-    return (
+    bounded = (
         sf.nanvl(value, sf.lit(None).cast("double")) if isinstance(model, LogisticModel) else _bounded(value, scoring)
     )
+    return _recalibrated(bounded, model)
+
+
+def _recalibrated(score: Column, model: Model) -> Column:
+    """What the model's map, if it has one, makes of its scores; null of null and NaN."""
+    of = model.recalibrated
+    if of is None:
+        return score
+    clipped = _clipped(score, of.clip, 1.0 - of.clip)
+    return 1.0 / (1.0 + sf.exp(-(float(of.intercept) + float(of.slope) * sf.ln(clipped / (1.0 - clipped)))))
 
 
 def _bounded(score: Column, scoring: Scoring) -> Column:

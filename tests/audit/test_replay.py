@@ -57,6 +57,7 @@ BASE: dict[str, list[dict]] = {
     "binormal_roc": [{}],
     "confusion_matrix": [{}, {"thresholds": (0.25, 0.5, 0.75)}],
     "ranking_figures": [{"points": 5, "depths": (0.1, 0.5)}],
+    "recalibration": [{"clip": 0.01}],
     "by_group": [{"group_by": "site", "groups": ["a", "b"], "kinds": ["roc_curve", "calibration"]}],
     "binned_residuals": [{"bins": 4}],
     "calibration": [{"bins": 4}],
@@ -228,7 +229,7 @@ def test_so_it_is_with_little_and_with_much_budget(options, relation, epsilon):
 def test_the_noise_of_a_shared_release_makes_the_same_of_another_table(relation):
     readers = [options.model_validate({"kind": kind, **BASE[kind][-1]}) for kind, options in DIAGNOSTICS.items()]
     sharing = [options for options in readers if options.can_share]
-    assert len(sharing) == 9
+    assert len(sharing) == 10
 
     def run(statistic, noise):
         shared = measure_shared(statistic, diagnostics=sharing, epsilon="1", neighbours=relation, noise=noise)

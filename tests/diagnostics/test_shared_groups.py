@@ -26,6 +26,7 @@ from spark_jobs.diagnostics import (
     calibration,
     confusion_matrix,
     ranking_figures,
+    recalibration,
     roc_curve,
 )
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
@@ -49,6 +50,7 @@ MODULES = {
         calibration,
         binned_residuals,
         ranking_figures,
+        recalibration,
     )
 }
 RNG = np.random.default_rng(17)
@@ -112,7 +114,7 @@ def published_sizes(value: Any, name: str) -> set[float]:
     return set()
 
 
-EIGHT = [
+NINE = [
     *(kind for kind in MODULES if kind != "confusion_matrix"),
     {"kind": "confusion_matrix", "thresholds": (0.2, 0.6)},
 ]
@@ -120,14 +122,14 @@ EIGHT = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", ["synthetic", pytest.param("bank", marks=pytest.mark.verify)])
-def test_eight_kinds_say_one_thing(table: str) -> None:
+def test_nine_kinds_say_one_thing(table: str) -> None:
     statistic = STATISTIC
     if table != "synthetic":
         real = real_tables()
         if table not in real:
             pytest.skip(f"SKIPPED: the data of {table} are not here, so nothing is tested on them")
         statistic = ScoreCounts.from_arrays(*real[table])
-    asked = request(diagnostics=EIGHT)
+    asked = request(diagnostics=NINE)
     drawn = measure(asked, {ScoreCells(): statistic}, charge_id="c", noise=SeededNoise(2))
     (part,) = drawn.parts
     assert part.cost.epsilon == exact_sum(*(spent.epsilon for spent in part.spendings)) == Decimal(1)

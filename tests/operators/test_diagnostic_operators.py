@@ -50,6 +50,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "binormal_roc": {"points": 11},
     "confusion_matrix": {"thresholds": (0.2, 0.5)},
     "ranking_figures": {"depths": (0.1, 0.5), "false_negative_cost": 5.0},
+    "recalibration": {"clip": 0.01},
     "by_group": {"group_by": "region", "groups": ("north", 2), "kinds": ("auc", {"kind": "calibration"})},
     "ecdf": {"column": "amount", "bounds": (0, 1000), "scale": "log", "unit": 0.5, "cells": 1024},
     "quantile": {"level": 0.9, "column": "amount", "interval": False},

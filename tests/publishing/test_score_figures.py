@@ -22,8 +22,16 @@ ASKED: dict[str, dict[str, Any]] = {
     "binormal_roc": {"points": 17},
     "confusion_matrix": {"thresholds": [0.2, 0.5, 0.8]},
     "ranking_figures": {"depths": [0.1, 0.5], "points": 9},
+    "recalibration": {"clip": 0.01},
 }
-ROWS = {"auc": 1, "average_precision": 1, "binormal_roc": 17, "confusion_matrix": 3, "ranking_figures": 13}
+ROWS = {
+    "auc": 1,
+    "average_precision": 1,
+    "binormal_roc": 17,
+    "confusion_matrix": 3,
+    "ranking_figures": 13,
+    "recalibration": 41,
+}
 EMPTY = {ScoreCells(): ScoreCounts.from_arrays([], [])}
 
 

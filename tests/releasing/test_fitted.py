@@ -87,14 +87,14 @@ def test_a_model_itself_is_left_alone(place: Place) -> None:
 @pytest.mark.slow
 def test_a_release_with_both_fits_is_asked_for_one(place: Place) -> None:
     uri = place.write(results={"logistic_fit": {"model": LOGISTIC}, "linear_fit": {"model": LINEAR}})
-    assert "holds both a linear and a logistic fit; give its kind" in place.refusal(uri)
+    assert "holds several fitted models; give its kind" in place.refusal(uri)
     assert fitted_model(uri, place.ledger, kind="linear")["kind"] == "linear"
     assert with_references({"model": {"release": uri, "kind": "logistic"}}, place.ledger)["model"] == {
         **LOGISTIC,
         "fitted_by": KEY,
         "release": f"file://{uri}",
     }
-    assert "must be one of linear, logistic" in place.refusal(uri, kind="forest")
+    assert "must be one of linear, logistic, recalibrated" in place.refusal(uri, kind="forest")
 
 
 def test_what_was_not_committed_is_refused(place: Place) -> None:
@@ -211,3 +211,54 @@ def test_a_copy_elsewhere_is_not_the_release(place: Place, tmp_path: Path) -> No
     uri = place.write()
     copy = shutil.copytree(uri, tmp_path / "copy")
     assert "must lie where account fits releases" in place.refusal(str(copy))
+
+
+MAP = {"intercept": -0.2, "slope": 0.6, "clip": 0.001}
+COLUMN = {"kind": "columns", "basis": "public", "score": "propensity"}
+
+
+def recalibrated(place: Place, *, score_map: Any = MAP, model: Any = COLUMN, **changes: Any) -> str:
+    """The release of a recalibration."""
+    asked = {**a_request(account="fits", output=place.output).to_dict(), "model": model}
+    return place.write(request=asked, results={"recalibration": {"map": score_map}}, **changes)
+
+
+def test_the_map_of_a_recalibration_comes_with_the_model_that_it_is_for(place: Place) -> None:
+    uri = recalibrated(place)
+    filled = with_references({**a_request(account="fits").to_dict(), "model": {"release": uri}}, place.ledger)
+    assert filled["model"] == {**COLUMN, "recalibrated": {**MAP, "fitted_by": KEY, "release": f"file://{uri}"}}
+    made = ReleaseRequest.parse(filled)
+    assert ReleaseRequest.from_json(made.to_json()) == made
+    assert made.sha256 != forged(COLUMN).sha256
+    require_as_released(made, place.ledger)
+
+
+def test_a_map_or_a_model_below_it_that_differs_from_the_release_is_refused(place: Place) -> None:
+    true = fitted_model(recalibrated(place), place.ledger)
+    for changes in (
+        {"score": "other"},
+        {"recalibrated": {**true["recalibrated"], "slope": 0.61}},
+        {"recalibrated": {**true["recalibrated"], "clip": 0.01}},
+        {"recalibrated": {**true["recalibrated"], "fitted_by": "test/fit/9"}},
+    ):
+        with pytest.raises(InvalidRequest, match="must be what that release holds"):
+            require_as_released(forged({**true, **changes}), place.ledger)
+    with pytest.raises(InvalidRequest, match="must be what that release holds"):
+        require_as_released(forged({**LOGISTIC, "recalibrated": true["recalibrated"]}), place.ledger)
+
+
+def test_a_fitted_model_with_a_map_of_its_own_is_still_compared_with_its_release(place: Place) -> None:
+    true = {**fitted_model(place.write(), place.ledger), "recalibrated": MAP}
+    require_as_released(forged(true), place.ledger)
+    with pytest.raises(InvalidRequest, match="must be what that release holds"):
+        require_as_released(forged({**true, "intercept": 0.0}), place.ledger)
+
+
+def test_a_map_of_a_map_and_one_that_is_undefined_are_refused(place: Place) -> None:
+    twice = recalibrated(place, model={**COLUMN, "recalibrated": MAP}, key="test/fit/2")
+    assert "recalibrated already; recalibrate the model itself" in place.refusal(twice)
+    assert "holds no model" in place.refusal(recalibrated(place, score_map=None, key="test/fit/3"))
+
+
+def test_a_model_without_a_map_keeps_its_form() -> None:
+    assert forged(COLUMN).to_dict()["model"] == COLUMN

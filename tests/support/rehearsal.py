@@ -213,6 +213,7 @@ KINDS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "binormal_roc": _figure("binormal_roc", points=st.sampled_from([2, 201])),
     "confusion_matrix": _kind("confusion_matrix", thresholds=st.sampled_from([[0.5], [0.0, 0.3, 1.0]])),
     "ranking_figures": _kind("ranking_figures", depths=st.sampled_from([[0.5], [0.01, 1.0]])),
+    "recalibration": _kind("recalibration", clip=st.sampled_from([0.001, 0.1])),
     "by_group": st.builds(
         lambda options, kinds: {**options, "group_by": "tract", "groups": KEYS, "kinds": kinds},
         _kind("by_group", confidence=CONFIDENCES),

@@ -110,6 +110,23 @@ def test_a_score_of_another_type_is_refused(spark: SparkSession, type_name: str)
         label_and_score(frame, a_request())
 
 
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_map_recalibrates_clipped_scores(spark: SparkSession, ansi: str) -> None:
+    """No score, whatever it is, fails or gives anything but a probability or null."""
+    scores = [0.0, -3.0, 0.005, 0.2, 0.5, 0.999, 1.0, 7.0, INF, -INF, NAN, None]
+    table = spark.createDataFrame([(1, score) for score in scores], "y int, score double")
+    score_map = {"intercept": -0.4, "slope": 1.7, "clip": 0.01}
+    model = {"kind": "columns", "basis": "public", "score": "score", "recalibrated": score_map}
+    clipped = np.clip([0, 0, 0.005, 0.2, 0.5, 0.999, 1, 1, 1, 0], 0.01, 0.99)
+    expected = [*(1 / (1 + np.exp(0.4 - 1.7 * np.log(clipped / (1 - clipped))))), None, None]
+    with spark_settings(spark, {"spark.sql.ansi.enabled": ansi}):
+        mapped = [score for _, score in scored(table, a_request(model=model))]
+        dropped = [score for _, score in scored(table, a_request(model=model, scoring={"outside": "drop"}))]
+    assert mapped[-2:] == [None, None]
+    assert mapped[:-2] == pytest.approx(expected[:-2], abs=1e-12)
+    assert [score is None for score in dropped] == [score is None or not 0 <= score <= 1 for score in scores]
+
+
 @pytest.fixture(scope="module")
 def people(spark: SparkSession) -> DataFrame:
     rows = [

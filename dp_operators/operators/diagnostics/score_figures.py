@@ -156,3 +156,30 @@ class RankingFiguresOperator(DiagnosticOperator):
             "confidence": confidence,
         }
         super().__init__(_options=options, **release)
+
+
+class RecalibrationOperator(DiagnosticOperator):
+    """Releases one ``recalibration``: brier score, log loss, calibration slope and intercept, and a map that
+    recalibrates scores.
+
+    Args:
+        clip: scores are clipped to [clip, 1 - clip] for the log loss, which would otherwise be unbounded, and where
+            their log-odds count: in the slope, the intercept and the map.
+        confidence: nominal level of intervals and bands.
+        release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
+    """
+
+    kind = "recalibration"
+
+    def __init__(
+        self,
+        *,
+        clip: float | Later = 0.001,
+        confidence: float | Later = 0.9,
+        **release: Unpack[ReleaseArguments],
+    ) -> None:
+        options = {
+            "clip": clip,
+            "confidence": confidence,
+        }
+        super().__init__(_options=options, **release)

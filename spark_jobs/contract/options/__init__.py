@@ -58,6 +58,8 @@ from spark_jobs.contract.options.score_figures import (
     ConfusionMatrixSettings,
     RankingFiguresOptions,
     RankingFiguresSettings,
+    RecalibrationOptions,
+    RecalibrationSettings,
 )
 from spark_jobs.contract.options.scores import (
     BinnedResidualsOptions,
@@ -121,6 +123,8 @@ __all__ = [
     "QuantileSettings",
     "RankingFiguresOptions",
     "RankingFiguresSettings",
+    "RecalibrationOptions",
+    "RecalibrationSettings",
     "ReferenceDistribution",
     "ResidualCells",
     "ResidualPlotOptions",

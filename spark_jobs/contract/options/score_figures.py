@@ -256,10 +256,48 @@ class RankingFiguresOptions(RankingFiguresSettings, SharingOptions):
     kind: Literal["ranking_figures"] = "ranking_figures"
 
 
+class RecalibrationSettings(Settings):
+    """How Brier score, log loss, calibration slope and recalibration map are read from groups of scores.
+
+    Attributes:
+        clip: scores are clipped to [clip, 1 - clip] for the log loss, which would otherwise be unbounded, and where
+            their log-odds count: in the slope, the intercept and the map.
+        confidence: nominal level of intervals and bands.
+    """
+
+    clip: Annotated[float, Field(ge=1e-4, le=0.1)] = 0.001
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+
+_PROBABILITY = ("brier", "log_loss", "slope", "intercept")
+_MAPPED = ("recalibrated_lower", "recalibrated", "recalibrated_upper")
+_MAPPED_POPULATION = ("recalibrated_population_lower", "recalibrated", "recalibrated_population_upper")
+
+
+class RecalibrationOptions(RecalibrationSettings, SharingOptions):
+    """Brier score, log loss, calibration slope and intercept, and a map that recalibrates scores."""
+
+    figures: ClassVar[tuple[str, ...]] = (
+        *(f"{name}{end}" for name in _PROBABILITY for end in ("", "_interval", "_population_interval")),
+        "map", *_MAPPED, _MAPPED_POPULATION[0], _MAPPED_POPULATION[2],
+    )  # fmt: skip
+    checks: ClassVar[tuple[ResultCheck, ...]] = (
+        same_length("score", *_MAPPED, *_MAPPED_POPULATION),
+        within("score", "brier", *_MAPPED, *_MAPPED_POPULATION),
+        finite("log_loss", low=0),
+        finite("slope", "intercept", "map.slope", "map.intercept", "map.clip", "positives", "negatives"),
+        ascending(*_MAPPED, along="score"),
+        ascending(*_MAPPED_POPULATION, along="score"),
+        *(inside(name, f"{name}{end}") for name in _PROBABILITY for end in ("_interval", "_population_interval")),
+    )
+    kind: Literal["recalibration"] = "recalibration"
+
+
 KINDS: tuple[type[Options], ...] = (
     AucOptions,
     AveragePrecisionOptions,
     BinormalRocOptions,
     ConfusionMatrixOptions,
     RankingFiguresOptions,
+    RecalibrationOptions,
 )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
+from scipy.special import expit, logit
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.options import ConfusionMatrixSettings, GroupedSettings, Options
+from spark_jobs.contract.options import ConfusionMatrixSettings, GroupedSettings, RecalibrationSettings
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.values import Frozen
 from spark_jobs.diagnostics._score_cells import cells_for, locate_scores, place_cells
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
@@ -24,6 +27,8 @@ from spark_jobs.statistics import ScoreCounts
 SUMS_SHARE = Decimal("0.1")
 """Share of the budget for the sums of scores. A row changes a sum by at most half a group's width, so it needs less."""
 MAX_GROUPS = 256
+WIDEST_IN_LOG_ODDS = 0.7
+"""The widest group that a logistic regression on log-odds of scores is read from: its odds differ by a factor of 2."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,7 +59,7 @@ class SharedGroups(Draw):
         return negatives, positives
 
 
-def measure_shared(statistic: ScoreCounts, diagnostics: Sequence[Options], terms: Terms) -> SharedGroups:
+def measure_shared(statistic: ScoreCounts, diagnostics: Sequence[Frozen], terms: Terms) -> SharedGroups:
     """Draw the noise of a shared measurement; ``epsilon``-DP for one row added, removed or replaced.
 
     Steps compose sequentially: the noisy histograms that place the groups, the sums of scores if one of
@@ -63,7 +68,7 @@ def measure_shared(statistic: ScoreCounts, diagnostics: Sequence[Options], terms
 
     Args:
         statistic: exact counts of both classes; private.
-        diagnostics: the options of the diagnostics that will read it; public.
+        diagnostics: the options or settings of the diagnostics that will read it; public.
         terms: budget, relation and noise; all of epsilon is spent.
     """
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
@@ -71,9 +76,12 @@ def measure_shared(statistic: ScoreCounts, diagnostics: Sequence[Options], terms
     grid = counts.shape[1]
     located, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise)
     cuts = place_cells(located[-1], grid=grid, cells=min(cells_for(signal), MAX_GROUPS, grid))
+    for options in diagnostics:
+        if isinstance(options, RecalibrationSettings):
+            cuts = _narrowed(cuts, options.clip)
     cuts = _with_edges(cuts, *(o.cells_on(grid) for o in diagnostics if isinstance(o, ConfusionMatrixSettings)))
     cells, of_sums = cuts.size - 1, Decimal(0)
-    if any(isinstance(options, GroupedSettings) for options in diagnostics):
+    if any(isinstance(options, (GroupedSettings, RecalibrationSettings)) for options in diagnostics):
         of_sums = meter.spend_share(SUMS_SHARE, label=f"sums of scores in {cells} groups")
     of_counts = meter.spend_rest(label=f"counts of both classes in {cells} groups")
     return SharedGroups(
@@ -90,6 +98,24 @@ def _with_edges(cuts: Int64Array, *edges: Iterable[int]) -> Int64Array:
     wanted = np.unique([0, cuts[-1], *(edge for some in edges for edge in some)]).astype(np.int64)
     nearest = np.abs(np.subtract.outer(wanted, cuts)).argmin(axis=1)
     return np.union1d(wanted, np.delete(cuts, nearest))
+
+
+def _narrowed(cuts: Int64Array, clip: float) -> Int64Array:
+    """Cuts with more between them, so that no group is wider than ``WIDEST_IN_LOG_ODDS`` within [clip, 1 - clip].
+
+    A group does not reach beyond these ends from inside. Groups that are narrow enough stay as they are.
+    """
+    grid = int(cuts[-1])
+    ends = np.array([math.ceil(clip * grid), grid - math.ceil(clip * grid)])
+    wide = np.union1d(cuts, ends[(ends > 0) & (ends < grid)])
+    odds = logit(np.clip(wide / grid, clip, 1 - clip))
+    parts = np.ceil(np.diff(odds) / WIDEST_IN_LOG_ODDS - 1e-9)
+    between = [
+        expit(np.linspace(odds[group], odds[group + 1], int(parts[group]) + 1)[1:-1])
+        for group in np.flatnonzero(parts > 1)
+    ]
+    added = np.rint(grid * np.concatenate([[0.0], *between])).astype(np.int64)
+    return np.union1d(wide, added)
 
 
 def _groups(

@@ -20,6 +20,7 @@ from spark_jobs.diagnostics.ranking_figures.reading import (
 )
 from spark_jobs.diagnostics.ranking_figures.result import Ends, RankingFigures
 from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
+from spark_jobs.diagnostics.roc_curve.posterior import trees_of
 from spark_jobs.diagnostics.roc_curve.trace import Trace, trace
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -74,7 +75,9 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
         seed: public seed of the simulations behind bands and intervals.
     """
     traced = trace(draw.curve)
-    ranking = Ranking.of(draw.curve, traced, SeededNoise(seed))
+    # counts that have a posterior keep all edges; of others, those of the whole grid, some are left out
+    at_places = traced if trees_of(draw.curve) else trace(draw.curve, resolve_rarer=True)
+    ranking = Ranking.of(draw.curve, at_places, SeededNoise(seed))
     recall, depths = (np.arange(draw.points) + 0.5) / draw.points, np.array(draw.depths)
     rates = bands(draw.curve, traced, seed=seed)
     gains = _gains(ranking, depths, draw.curve.confidence)

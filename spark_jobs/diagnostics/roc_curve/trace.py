@@ -53,12 +53,14 @@ class Trace:
     defined: bool
 
 
-def trace(draw: RocDraw, *, raw: bool = False) -> Trace:
+def trace(draw: RocDraw, *, raw: bool = False, resolve_rarer: bool = False) -> Trace:
     """The curve of a draw; the diagonal if it is undefined.
 
     Args:
         draw: the draw.
         raw: whether to use raw counts, without their ``posterior``, which takes longer.
+        resolve_rarer: whether edges stay so far apart that counts of the rarer class exceed their noise, too. Figures
+            at a single place of the curve need it; an area is nearer without.
     """
     counts = draw.negatives.counts(), draw.positives.counts()
     sizes = float(counts[0].sum()), float(counts[1].sum())
@@ -68,7 +70,7 @@ def trace(draw: RocDraw, *, raw: bool = False) -> Trace:
     if not defined:
         curve = _diagonal(draw)
     elif trees is None:
-        curve = _course(draw, *map(counts_above, counts))
+        curve = _course(draw, *map(counts_above, counts), resolve_rarer=resolve_rarer)
     else:
         above = counts_above(_estimated(trees))
         curve = edges(draw.cuts[::-1], above[0], above[1], tied=draw.tied)
@@ -105,14 +107,15 @@ def _estimated(trees: tuple[NoisyTree, NoisyTree]) -> FloatArray:
     return moved
 
 
-def _course(draw: RocDraw, negatives: FloatArray, positives: FloatArray) -> Edges:
+def _course(draw: RocDraw, negatives: FloatArray, positives: FloatArray, *, resolve_rarer: bool) -> Edges:
     cuts = draw.cuts[::-1]
     curve = edges(cuts, negatives, positives, tied=draw.tied)
     counts = draw.negatives
     if draw.method not in ("auto", "tree") or isinstance(counts, HistogramCells):
         return curve
     error = math.sqrt(float(counts.prefix_variances()[1:].mean()))
-    rows = max(negatives[-1] + positives[-1], 1.0)
+    sizes = negatives[-1], positives[-1]
+    rows = max(2 * min(sizes) if resolve_rarer else sum(sizes), 1.0)
     cells = math.ceil(min(rows / (RESOLVED * error), float(cuts.size))) if error > 0 else cuts.size
     if max(cells, MIN_CELLS) >= cuts.size - 1:
         return curve

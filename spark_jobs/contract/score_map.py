@@ -1,0 +1,45 @@
+"""A map that recalibrates a model's scores."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.values import Frozen
+
+
+def require_both(fitted_by: str | None, release: str | None) -> None:
+    """Refuse a model or map that has the key of the release that fitted it, and not its URI, or the other way round.
+
+    Raises:
+        InvalidRequest: one of them is missing.
+    """
+    if (fitted_by is None) != (release is None):
+        raise InvalidRequest(
+            "fitted_by", value=fitted_by, requirement="is filled in from the release that fitted the model",
+            remedy="name that release alone, {'release': URI}, as the model",
+        )  # fmt: skip
+
+
+class ScoreMap(Frozen):
+    """A map that recalibrates scores: ``1 / (1 + exp(-(intercept + slope ln(c / (1 - c)))))`` of the clipped score c.
+
+    Attributes:
+        intercept, slope: of the regression of labels on log-odds of scores.
+        clip: scores are clipped to [clip, 1 - clip].
+        fitted_by: the key of the release that fitted the map, if one did; filled in together with the map itself.
+        release: the URI of that release, against which map and model are verified when a request is charged.
+    """
+
+    intercept: Annotated[float, Field(ge=-100, le=100)]
+    slope: Annotated[float, Field(ge=-100, le=100)]
+    clip: Annotated[float, Field(ge=1e-6, le=0.1)]
+    fitted_by: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    release: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+
+    @model_validator(mode="after")
+    def _named_with_its_place(self) -> Self:
+        require_both(self.fitted_by, self.release)
+        return self

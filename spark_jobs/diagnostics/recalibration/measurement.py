@@ -1,0 +1,50 @@
+"""The draw of a recalibration: the noisy sums of groups of scores, with public options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_jobs.contract.options import RecalibrationSettings
+from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups, measure_shared
+from spark_jobs.diagnostics.class_sizes import ClassSizes
+from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.mechanisms.group_sums import NoisyGroups
+from spark_jobs.statistics import ScoreCounts
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecalibrationDraw(Draw):
+    """The noisy sums of groups of scores, and what is read from them.
+
+    Attributes:
+        groups: the noisy sums.
+        clip: scores are clipped to [clip, 1 - clip] where their log-odds count.
+        confidence: nominal level of intervals.
+    """
+
+    groups: NoisyGroups
+    clip: float
+    confidence: float
+
+    @property
+    def class_sizes(self) -> ClassSizes | None:
+        """The noisy sizes of both classes."""
+        positives, negatives, _ = self.groups.values().sum(axis=-1)
+        return ClassSizes(negatives=float(negatives), positives=float(positives), variance=self.groups.size_variance())
+
+
+def measure_recalibration(statistic: ScoreCounts, options: RecalibrationSettings, terms: Terms) -> RecalibrationDraw:
+    """Draw the noise of a shared measurement of its own; see ``_shared_groups`` for the guarantee."""
+    return recalibration_of_groups(options, measure_shared(statistic, (options,), terms))
+
+
+def recalibration_of_groups(options: RecalibrationSettings, shared: SharedGroups) -> RecalibrationDraw:
+    """The draw from a measurement that several diagnostics share."""
+    return RecalibrationDraw(
+        groups=shared.groups,
+        clip=options.clip,
+        confidence=options.confidence,
+        neighbours=shared.neighbours,
+        guarantee=shared.guarantee,
+        spendings=shared.spendings,
+    )

@@ -1,0 +1,211 @@
+"""The page of a recalibration: data file, picture of the map, and section of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit, logit
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
+from spark_jobs.diagnostics.recalibration.result import Ends, Recalibration
+from spark_jobs.publishing import figures
+from spark_jobs.publishing.formats import decimals, level, percent
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Plot,
+    Rendering,
+    Section,
+    ValueTable,
+    ends_of,
+    known,
+)
+from spark_jobs.publishing.theme import light
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
+_TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
+_OUTERMOST = 1e-4
+_WIDEST_SCALE = 2.0
+_ROWS = 9
+
+
+def render(result: Recalibration, request: ReleaseRequest) -> Rendering:
+    """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
+    return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
+
+
+def _defined(result: Recalibration) -> bool:
+    return result.status == "ok"
+
+
+def _columns(result: Recalibration) -> dict[str, Column]:
+    nominal = f"pointwise {100 * result.confidence:.4g} % band"
+    noise, population = (
+        f"of the {nominal} for the map of the same rows without noise",
+        f"of the {nominal} for the map of the population",
+    )
+    return {
+        "score": Column(values=result.score, meaning="score of the model"),
+        "recalibrated": Column(values=result.recalibrated, meaning="probability that the map gives this score"),
+        "lower": Column(values=result.recalibrated_lower, meaning=f"lower end {noise}"),
+        "upper": Column(values=result.recalibrated_upper, meaning=f"upper end {noise}"),
+        "population_lower": Column(values=result.recalibrated_population_lower, meaning=f"lower end {population}"),
+        "population_upper": Column(values=result.recalibrated_population_upper, meaning=f"upper end {population}"),
+    }
+
+
+def _plot(result: Recalibration) -> Plot:
+    def draw(alone: bool) -> Figure:
+        figure, axes = _FRAME.axes(alone=alone, x_label="Score of the model", y_label="Recalibrated probability")
+        _scales(axes)
+        axes.axline(
+            (0, 0), slope=1, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="score as it is"
+        )
+        if _defined(result):
+            _curve(axes, result)
+        else:
+            figures.draw_undefined(axes, "a class has too few rows")
+        if alone:
+            axes.legend(
+                loc="upper left",
+                fontsize=figures.LEGEND_SIZE,
+                labelcolor=light("ink"),
+                edgecolor="none",
+                framealpha=0.85,
+            )
+            figures.heading(figure, left=0.03, title="Recalibration", lines=(_line(result), "released with noise"))
+        return figure
+
+    return Plot(
+        name="recalibration", title="Recalibration map", description=_description(result), draw=draw, axes=_FRAME.box
+    )
+
+
+def _scales(axes: Axes) -> None:
+    """Both axes in log-odds, on which the map is a straight line."""
+    ends = float(logit(_TICKS[0])) - 0.3, float(logit(_TICKS[-1])) + 0.3
+    for axis, limits in ((axes.xaxis, axes.set_xlim), (axes.yaxis, axes.set_ylim)):
+        limits(ends)
+        axis.set_ticks([float(logit(tick)) for tick in _TICKS], [f"{100 * tick:.3g} %" for tick in _TICKS])
+    axes.tick_params(axis="x", labelrotation=45, pad=2)
+
+
+def _curve(axes: Axes, result: Recalibration) -> None:
+    at = logit(result.score)
+    bands = (
+        ("for the population", result.recalibrated_population_lower, result.recalibrated_population_upper, 0.13),
+        ("for these rows", result.recalibrated_lower, result.recalibrated_upper, 0.22),
+    )
+    for what, low, high, alpha in bands:
+        axes.fill_between(
+            at, _log_odds(low), _log_odds(high), color=light("curve"), alpha=alpha, linewidth=0,
+            label=f"{level(result.confidence)} band {what}",
+        )  # fmt: skip
+    axes.plot(at, _log_odds(result.recalibrated), color=light("curve"), linewidth=1.8, label="released map")
+
+
+def _log_odds(values: FloatArray) -> FloatArray:
+    return np.asarray(logit(np.clip(values, _OUTERMOST, 1 - _OUTERMOST)), dtype=np.float64)
+
+
+def _interval(interval: Ends | None, result: Recalibration, places: int = 3) -> str:
+    low, high = ends_of(interval)
+    return f"{level(result.confidence)} interval {decimals(low, places)} to {decimals(high, places)}"
+
+
+def _line(result: Recalibration) -> str:
+    if not _defined(result):
+        return "Calibration slope undefined"
+    return f"Calibration slope {decimals(result.slope, 2)}  ({_interval(result.slope_interval, result, 2)})"
+
+
+def _description(result: Recalibration) -> str:
+    if not _defined(result):
+        return "An empty recalibration map: undefined, because a class has too few rows for the noise."
+    shown = (0.01, 0.1, 0.5, 0.9)
+    mapped = expit(known(result.intercept) + known(result.slope) * logit(np.clip(shown, result.clip, 1 - result.clip)))
+    text = ", ".join(f"{percent(score)} becomes {percent(float(to))}" for score, to in zip(shown, mapped, strict=True))
+    return f"Recalibrated probability against the score, both in log-odds: {text}. {_line(result)}."
+
+
+def _measure(label: str, name: str, result: Recalibration, places: int = 3) -> Measure:
+    if not _defined(result):
+        return Measure(label=label, value=decimals(None), note="")
+    ends = (ends_of(getattr(result, f"{name}{end}_interval")) for end in ("", "_population"))
+    (low, high), (lowest, highest) = ((decimals(a, places), decimals(b, places)) for a, b in ends)
+    note = f"{low} to {high}; for the population {lowest} to {highest}"
+    return Measure(label=label, value=decimals(getattr(result, name), places), note=note)
+
+
+def _section(result: Recalibration, request: ReleaseRequest) -> Section:
+    defined = _defined(result)
+    return Section(
+        title="Scores as probabilities",
+        reading=(
+            "The slope says whether scores are too extreme: below 1, high scores are too high and low scores too low; "
+            "above 1, all are too cautious. The intercept says by how much log-odds are too low where the score is a "
+            "half. A calibrated model has slope 1 and intercept 0.",
+            "The Brier score is the mean squared difference of score and outcome; the log loss, the mean negative "
+            "logarithm of the probability that the model gave the outcome. Both are lower for better models, and "
+            "depend on how frequent positives are.",
+            "The map turns a score into a calibrated probability. On the dashed line, both are the same.",
+        ),
+        headline=_headline(result),
+        measures=(
+            _measure("Calibration slope", "slope", result),
+            _measure("Calibration intercept", "intercept", result),
+            _measure("Brier score", "brier", result, 4),
+            _measure("Log loss", "log_loss", result, 4),
+            *size_measures(result.positives, result.negatives, request),
+        ),
+        table=_table(result),
+        legend=(
+            ("curve", "released map"),
+            ("band", f"{level(result.confidence)} band for these rows"),
+            ("band-outer", "for the population"),
+            ("chance", "score as it is"),
+        ),
+        notes=(
+            "All numbers are noisy. The first interval of a figure is for the same rows without noise; the one for the "
+            f"population accounts for the sampling of the rows as well. Scores below {result.clip:g} and "
+            f"above {1 - result.clip:g} are clipped to these for slope, intercept, map and log loss.",
+        ),
+        notice=None if defined else UNDEFINED_CLASS,
+    )
+
+
+def _headline(result: Recalibration) -> Headline:
+    label, scale = "Calibration slope", ("0", f"{_WIDEST_SCALE:g} or more")
+    if not _defined(result):
+        return Headline(label=label, value="undefined", interval=None, scale=scale)
+    low, value, high = (
+        min(max(end / _WIDEST_SCALE, 0.0), 1.0)
+        for end in (ends_of(result.slope_interval)[0], known(result.slope), ends_of(result.slope_interval)[1])
+    )
+    return Headline(
+        label=label,
+        value=decimals(result.slope, 2),
+        interval=_interval(result.slope_interval, result, 2),
+        scale=scale,
+        marks=(low, value, high),
+        reference=("calibrated model", 1 / _WIDEST_SCALE),
+    )
+
+
+def _table(result: Recalibration) -> ValueTable:
+    rows = np.linspace(0, result.score.size - 1, _ROWS).round().astype(int)
+    names = ("score", "recalibrated", "recalibrated_lower", "recalibrated_upper")
+    ends = ("recalibrated_population_lower", "recalibrated_population_upper")
+    return ValueTable(
+        caption=f"The map, with {level(result.confidence)} bands.",
+        header=("Score", "Recalibrated", "From", "To", "For the population, from", "To"),
+        rows=tuple(tuple(percent(float(getattr(result, name)[row])) for name in (*names, *ends)) for row in rows),
+    )

@@ -1,0 +1,105 @@
+"""The summary of a draw as a released recalibration; deterministic post-processing.
+
+Fresh noise, from a public seed, is taken off the raw counts; what remains says what the exact counts may be, and goes
+through the estimator of the released figures. Copies also differ by where scores lie inside their groups, as far as the
+noisy sums of scores leave that open, and for the population by the sampling of the rows, which is Poisson's. Raw counts
+are unbiased and the estimator's equations are linear in them, so quantiles of the copies are Fieller's limits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.diagnostics._simulation import DECIMALS, central_range, normal, rounded
+from spark_jobs.diagnostics.recalibration.estimate import Estimates, estimate
+from spark_jobs.diagnostics.recalibration.inside_groups import Means
+from spark_jobs.diagnostics.recalibration.measurement import RecalibrationDraw
+from spark_jobs.diagnostics.recalibration.result import Recalibration
+from spark_jobs.diagnostics.undefined import publishable
+from spark_jobs.mechanisms.noise import SeededNoise
+
+BATCHES, COPIES_OF_BATCH = 20, 20
+"""Copies of where scores lie inside their groups, and copies of the counts for each of these."""
+POINTS = 41
+
+
+def summarise(draw: RecalibrationDraw, *, seed: int) -> Recalibration:
+    """The result of a draw; a function of the draw and the seed.
+
+    Args:
+        draw: the draw.
+        seed: public seed of the simulations behind intervals.
+    """
+    sizes = draw.class_sizes
+    if sizes is None:
+        raise ValueError("the draw of a recalibration has no class sizes")
+    defined = min(sizes.negatives, sizes.positives) >= max(1.0, DEFINED_ABOVE * math.sqrt(sizes.variance))
+    scores = rounded(expit(np.linspace(logit(draw.clip), -logit(draw.clip), POINTS)))
+    result = Recalibration(
+        **(_figures(draw, scores, seed) if defined else _placeholders(scores)),
+        score=scores,
+        clip=draw.clip,
+        confidence=draw.confidence,
+        status=OK if defined else UNDEFINED,
+        positives=sizes.shown["positives"],
+        negatives=sizes.shown["negatives"],
+        epsilon=draw.epsilon,
+        neighbours=draw.neighbours,
+        guarantee=draw.guarantee,
+    )
+    return publishable("recalibration", result)
+
+
+def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int) -> dict[str, Any]:
+    means, counts = Means.of(draw.groups), np.stack([draw.groups.positives, draw.groups.negatives]).astype(np.float64)
+    released = estimate(counts[0][None], counts[1][None], means.estimated(), draw.clip)
+    noise, population = _copies(draw, means, counts, SeededNoise(seed))
+    fields: dict[str, Any] = {}
+    for name in ("brier", "log_loss", "slope", "intercept"):
+        value, *copies = (getattr(one, name) for one in (released, noise, population))
+        fields[name] = round(float(value[0]), DECIMALS)
+        for end, one in zip(("", "_population"), copies, strict=True):
+            low, high = _around(value[0], one, draw.confidence)
+            fields[f"{name}{end}_interval"] = (float(low), float(high))
+    mapped = released.mapped(scores)[0]
+    fields["recalibrated"] = rounded(mapped)
+    for end, one in (("", noise), ("_population", population)):
+        ends = _around(mapped, one.mapped(scores), draw.confidence)
+        fields[f"recalibrated{end}_lower"], fields[f"recalibrated{end}_upper"] = ends
+    return {**fields, "map": {"intercept": fields["intercept"], "slope": fields["slope"], "clip": draw.clip}}
+
+
+def _copies(
+    draw: RecalibrationDraw, means: Means, counts: FloatArray, source: SeededNoise
+) -> tuple[Estimates, Estimates]:
+    """The figures of copies of the exact counts, and of copies of the population."""
+    errors = draw.groups.errors(BATCHES * COPIES_OF_BATCH, source)[:, :2]
+    exact = counts - errors
+    sampled = exact + np.sqrt(np.maximum(counts, 0.0)) * normal(source, exact.shape)
+    parts: tuple[list[Estimates], list[Estimates]] = ([], [])
+    for batch in np.split(np.arange(len(exact)), BATCHES):
+        inside = means.drawn(source)
+        for part, copies in zip(parts, (exact, sampled), strict=True):
+            part.append(estimate(copies[batch, 0], copies[batch, 1], inside, draw.clip))
+    return Estimates.joined(parts[0]), Estimates.joined(parts[1])
+
+
+def _around(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """The ends of an interval that contains the value."""
+    low, high = central_range(copies, confidence)
+    return rounded(np.minimum(low, value)), rounded(np.maximum(high, value))
+
+
+def _placeholders(scores: FloatArray) -> dict[str, Any]:
+    """What ``publishable`` replaces by None and NaN."""
+    names = ("brier", "log_loss", "slope", "intercept")
+    fields: dict[str, Any] = dict.fromkeys(names, 0.0)
+    fields |= {f"{name}{end}_interval": (0.0, 0.0) for name in names for end in ("", "_population")}
+    ends = ("", "_lower", "_upper", "_population_lower", "_population_upper")
+    return {**fields, "map": None, **{f"recalibrated{end}": scores for end in ends}}
