@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from spark_jobs.application.draw import ReleaseDraw
+from spark_jobs.application.memory import trim
 from spark_jobs.contract.options import (
     PAIR_CELLS,
     EcdfOptions,
@@ -92,6 +93,7 @@ def draft(
 ) -> tuple[Release, dict[str, bytes]]:
     """The manifest and the files of the release of ``draw``."""
     results, sizes = results_of(request, draw)
+    trim()
     of_grid = (rule for kind, rule in GRID_RULES.items() if kind in map(type, request.statistics))
     facts = ReleaseFacts(
         request=request,

@@ -13,6 +13,7 @@ from spark_jobs.application.count_statistics import Counts
 from spark_jobs.application.draft import draft, versions
 from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
 from spark_jobs.application.federated import agreed, noise_of, open_silo
+from spark_jobs.application.memory import trim
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.refusal_guard import RecordingNoise, forbid_refusal
 from spark_jobs.contract.account import AccountState
@@ -85,15 +86,19 @@ def run_charged(
         raise NotThisDraw
     announcer.stage(ApplicationStage.WRITING)
     failpoint("before_results")
+    draft_folder = DraftFolder(store=store, layout=layout, seal=seal, draw_sha256=sha256(stored))
     content = seal.open("draw.json", stored)
     draw = ReleaseDraw.from_json(content, charge_id=seal.charge_id, request_sha256=seal.request_sha256)
+    del stored, content  # of many groups, they are long
+    trim()
     with forbid_refusal():
         release, files = draft(request, draw, key=charged.key, rules=rules(request))
     failpoint("after_results")
-    draft_folder = DraftFolder(store=store, layout=layout, seal=seal, draw_sha256=sha256(stored))
-    release = _as_stored(release, files, draft_folder)
+    manifest = _as_stored(release, files, draft_folder).to_bytes()
+    del draw, release, files
+    trim()
     failpoint("before_draft_manifest")
-    draft_folder.create_manifest(release.to_json().encode())
+    draft_folder.create_manifest(manifest)
     failpoint("after_draft_manifest")
 
 
@@ -151,11 +156,12 @@ def run_uncharged(
         )
     draw = make_draw(request, charge_id=None, noise=noise, master=master, announcer=announcer)
     announcer.stage(ApplicationStage.WRITING)
+    trim()
     with forbid_refusal():
         release, files = draft(request, draw, key=None, rules=rules(request))
     for name, content in files.items():
         store.create(f"{output.rstrip('/')}/{name}", content)
-    store.create(manifest, release.to_json().encode())
+    store.create(manifest, release.to_bytes())
     return manifest
 
 

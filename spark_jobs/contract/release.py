@@ -11,12 +11,14 @@ from pydantic import AfterValidator, Field
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import status_of
+from spark_jobs.contract.json_pieces import json_bytes
 from spark_jobs.contract.privacy import Budget, ExactDecimal, Neighbours, PrivacyUnit
 from spark_jobs.contract.values import Frozen
 
 FORMAT = 1
 NOT_PRIVATE = "NOT PRIVATE"
 PRIVATE = "differentially private"
+_PLAIN = ("request", "results")
 
 
 def _below(name: str) -> str:
@@ -139,9 +141,16 @@ class Release(Frozen):
         """The status of each kind's result (``contract.figures``)."""
         return {kind: status_of(result) for kind, result in self.results.items()}
 
+    def to_bytes(self) -> bytes:
+        """The manifest in UTF-8; the same release always gives the same bytes."""
+        dumped = self.model_dump(mode="json", exclude=set(_PLAIN))
+        # the fields of plain JSON types may be long, and dumping would copy them
+        fields = {name: getattr(self, name) if name in _PLAIN else dumped[name] for name in type(self).model_fields}
+        return json_bytes(fields, end="\n")
+
     def to_json(self) -> str:
-        """The manifest's text; the same release always gives the same bytes."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """The manifest's text."""
+        return self.to_bytes().decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

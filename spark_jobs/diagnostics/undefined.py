@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -35,6 +36,20 @@ def without_figures(result: R, names: tuple[str, ...]) -> R:
 def listed(values: NDArray[Any]) -> list[Any]:
     """An array as plain JSON types, with null for NaN."""
     return [_null(value) for value in values.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class ListedArray(Sequence[Any]):
+    """An array, read as ``listed`` without making the whole list; its slices are lists."""
+
+    array: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, place: Any) -> Any:
+        values = self.array[place]
+        return listed(values) if isinstance(values, np.ndarray) else _null(values.item())
 
 
 def plain_fields(result: Any) -> dict[str, Any]:

@@ -247,25 +247,30 @@ def _in_parallel(measurement: Callable[[Int64Array], Any], values: Int64Array) -
 
 @lru_cache(maxsize=64)
 def _opendp_laplace(scale: float, l1_sensitivity: int, epsilon: Decimal) -> Any:
-    import opendp.prelude as dp
+    # opendp.prelude would import pandas, scikit-learn and more: 85 MiB of the driver's memory
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
 
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return _within(lambda b: dp.m.make_laplace(*space, scale=b), scale, int(l1_sensitivity), epsilon)
+    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
+    return _within(lambda b: make_laplace(*space, scale=b), scale, int(l1_sensitivity), epsilon)
 
 
 @lru_cache(maxsize=64)
 def _opendp_gaussian(stddev: float, l2_sensitivity: float, rho: Decimal) -> Any:
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
 
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
-    return _within(lambda b: dp.m.make_gaussian(*space, scale=b), stddev, float(l2_sensitivity), rho)
+    space = vector_domain(atom_domain(T="i64")), l2_distance(T=float)
+    return _within(lambda b: make_gaussian(*space, scale=b), stddev, float(l2_sensitivity), rho)
 
 
 def _within(make: Callable[[float], Any], scale: float, distance: float, budget: Decimal) -> Any:
     """OpenDP's measurement at ``scale``, or at the smallest float above it whose privacy map is within the budget."""
-    import opendp.prelude as dp
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
+    enable_features("contrib")
     for _ in range(16):
         measurement = make(scale)
         if Decimal(measurement.map(distance)) <= budget:

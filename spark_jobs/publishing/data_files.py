@@ -44,4 +44,7 @@ def parquet_bytes(columns: Mapping[str, Column], *, metadata: Mapping[str, str])
         write_statistics=True,
         row_group_size=max(1, table.num_rows),
     )
-    return bytes(sink.getvalue().to_pybytes())
+    content = bytes(sink.getvalue().to_pybytes())
+    del arrays, table, sink
+    pa.default_memory_pool().release_unused()
+    return content

@@ -12,7 +12,7 @@ from spark_jobs.contract.release import Release, ReleaseFile
 from spark_jobs.publishing import data_files, figures, privacy_statement, report, stamp
 from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.inline import inline_svg
-from spark_jobs.publishing.rendering import Plot, Released, Rendering
+from spark_jobs.publishing.rendering import InColumns, Plot, Released, Rendering
 
 SVG, PNG = "image/svg+xml", "image/png"
 
@@ -82,7 +82,10 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
         drawn_at=facts.drawn_at,
         parts=facts.parts,
         class_sizes=facts.class_sizes,
-        results={kind: result.to_dict() for kind, (result, _) in ordered.items()},
+        results={
+            kind: result.to_columns() if isinstance(result, InColumns) else result.to_dict()
+            for kind, (result, _) in ordered.items()
+        },
         files=tuple(entries),
         versions=dict(facts.versions),
     )

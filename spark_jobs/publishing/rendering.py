@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,15 @@ class Result(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """The released values as plain JSON types."""
+        ...
+
+
+@runtime_checkable
+class InColumns(Protocol):
+    """A result of so many groups that its values are better written from arrays than from lists."""
+
+    def to_columns(self) -> dict[str, Any]:
+        """The fields of ``to_dict``, in which sequences that are read slice by slice replace long lists."""
         ...
 
 

@@ -14,12 +14,16 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Self
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from spark_jobs.contract.errors import InvalidRequest
 
@@ -31,6 +35,7 @@ _MAGIC = b"dp-diagnostics sealed 1\n"
 _NONCE_BYTES = 12
 _LENGTH_BYTES = 8
 _MIN_SIZE = 1024
+_PIECE = 2**20
 
 
 class SealBroken(Exception):
@@ -75,8 +80,13 @@ class Seal:
     def close(self, name: str, content: bytes, *, draw_sha256: str = "") -> bytes:
         """``content`` sealed as the object ``name``, bound to the draw with this hash if it was made from one."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        sealed = AESGCM(self.secret).encrypt(nonce, padded(content), self._bound_to(name, draw_sha256))
-        return _MAGIC + nonce + sealed
+        sealed, encryptor = BytesIO(), Cipher(AES(self.secret), GCM(nonce)).encryptor()
+        encryptor.authenticate_additional_data(self._bound_to(name, draw_sha256))
+        sealed.write(_MAGIC + nonce)
+        for piece in _padded_pieces(content):
+            sealed.write(encryptor.update(piece))
+        sealed.write(encryptor.finalize() + encryptor.tag)
+        return sealed.getvalue()
 
     def open(self, name: str, sealed: bytes, *, draw_sha256: str = "") -> bytes:
         """The content that was sealed as the object ``name``.
@@ -87,7 +97,7 @@ class Seal:
         start = len(_MAGIC) + _NONCE_BYTES
         if not sealed.startswith(_MAGIC):
             raise SealBroken(f"{name} is not sealed")
-        nonce, text = sealed[len(_MAGIC) : start], sealed[start:]
+        nonce, text = sealed[len(_MAGIC) : start], memoryview(sealed)[start:]
         try:
             opened = AESGCM(self.secret).decrypt(nonce, text, self._bound_to(name, draw_sha256))
         except (InvalidTag, ValueError):  # ValueError: the nonce was cut short
@@ -111,7 +121,16 @@ def unpadded(content: bytes) -> bytes:
 
 def padded(content: bytes) -> bytes:
     """``content`` after its length, padded to a power of two."""
+    return b"".join(_padded_pieces(content))
+
+
+def _padded_pieces(content: bytes) -> Iterator[bytes | memoryview]:
+    """``padded(content)`` in pieces, so that a long content is not copied."""
     size = _LENGTH_BYTES + len(content)
-    return (len(content).to_bytes(_LENGTH_BYTES, "big") + content).ljust(
-        max(_MIN_SIZE, 1 << (size - 1).bit_length()), b"\0"
-    )
+    yield len(content).to_bytes(_LENGTH_BYTES, "big")
+    view = memoryview(content)
+    for start in range(0, len(content), _PIECE):
+        yield view[start : start + _PIECE]
+    missing = max(_MIN_SIZE, 1 << (size - 1).bit_length()) - size
+    for start in range(0, missing, _PIECE):
+        yield bytes(min(_PIECE, missing - start))

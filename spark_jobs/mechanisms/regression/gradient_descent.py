@@ -8,8 +8,10 @@ rounded to a lattice with ``2^20`` steps in ``clip``, and summed.
 Each of T steps releases one noisy sum, of which one row changes both entries by at most ``clip`` if it is added or
 removed and by ``2 clip`` if it is replaced: 1-norm ``2 clip`` and ``4 clip``, 2-norm ``sqrt 2 clip`` and
 ``2 sqrt 2 clip``. With ``epsilon / T`` or ``rho / T`` each, all steps together cost epsilon or rho, by adaptive
-composition (Dwork, Roth 2014, theorem 3.16; Bun, Steinke, TCC 2016, lemma 2.3). Step sizes depend only on the noisy
-gradients (AdaGrad), and the result is the average of the second half of the path. Groups compose as in ``noisy_stats``.
+composition (Dwork, Roth 2014, theorem 3.16; Bun, Steinke, TCC 2016, lemma 2.3). *All* rows of a group are summed, each
+point once with its count: if only some were kept (``row_selection``), an added row could displace another, and a sum
+would have to be charged as a replacement under both relations. Step sizes depend only on the noisy gradients (AdaGrad),
+and the result is the average of the second half of the path. Groups compose as in ``noisy_stats``.
 """
 
 from __future__ import annotations
