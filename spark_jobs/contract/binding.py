@@ -22,7 +22,7 @@ from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.contract.values import Frozen
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
-Format = Literal["parquet", "csv", "catalog"]
+Format = Literal["parquet", "orc", "csv", "catalog"]
 
 MAX_COLUMNS = 10_000
 MAX_FOLDERS = 20
@@ -98,7 +98,7 @@ class TableBinding(Frozen):
 
     Attributes:
         table: the table's identity; accepted in any form in which a request may name it.
-        format: ``parquet`` or ``csv`` (a path), or ``catalog``.
+        format: ``parquet``, ``orc`` or ``csv`` (a path), or ``catalog``.
         columns: names and types, in order. For csv: the columns of the header, in the order of the file, and then those
             that partition folders add. Also accepted as a mapping of names to types.
         version: how the table's states are named.
@@ -148,7 +148,7 @@ class TableBinding(Frozen):
         if (self.format == "catalog") != self.table.startswith("catalog:"):
             raise InvalidRequest(
                 "format", value=self.format, requirement=f"must match the table {self.table}",
-                remedy="use catalog for catalog:db.name, and parquet or csv for a path",
+                remedy="use catalog for catalog:db.name, and parquet, orc or csv for a path",
             )  # fmt: skip
         other_form = "path_version" if self.format == "catalog" else "table_version"
         if self.version.by == other_form:

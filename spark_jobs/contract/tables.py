@@ -76,10 +76,10 @@ class TableSource(Frozen):
     (``TableBinding``) and filled in from there. A draft outside the ledger gives itself what it needs.
 
     Attributes:
-        path: absolute path or URI of the table's folder; for parquet and csv. See ``Place`` for what it may be.
+        path: absolute path or URI of the table's folder; for parquet, orc and csv; see ``Place``.
         name: catalog name such as ``sales.visits``.
-        format: ``parquet`` or ``csv`` (under ``path``), or ``catalog`` (named ``name``); by default parquet for a path
-            and catalog for a name.
+        format: ``parquet``, ``orc`` or ``csv`` (under ``path``), or ``catalog`` (named ``name``); by default parquet
+            for a path and catalog for a name.
         columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table without these is rejected. For
             a csv table of an account they are the header, in its order; a value that cannot be parsed becomes null.
         version: how the table's states are named.
@@ -128,7 +128,7 @@ class TableSource(Frozen):
             raise InvalidRequest(
                 "snapshot.path_version",
                 value=self.snapshot.path_version,
-                requirement="can pin only a parquet or csv path",
+                requirement="can pin only a path",
                 remedy="pin a catalog table by table_version or partition",
             )
         if self.snapshot.table_version is not None and not self.is_catalog:

@@ -50,6 +50,7 @@ SETTINGS = {
 
 Names = tuple[str, ...]
 
+_DAMAGED = "must contain only intact files of its format", "find the damaged file"
 _REFUSALS = {
     "PATH_NOT_FOUND": ("must be a table that exists", "check the path and its version"),
     "UNABLE_TO_INFER_SCHEMA": ("must be a table with files in it", "check the path and its version"),
@@ -61,7 +62,8 @@ _REFUSALS = {
     ),
     "CANNOT_MERGE_SCHEMAS": ("must have one type for each column in all its files", "write the files again"),
     "COLUMN_ALREADY_EXISTS": ("must have column names that differ in more than case", "rename one of them"),
-    "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": ("must contain only intact Parquet files", "find the damaged file"),
+    "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": _DAMAGED,
+    "FAILED_READ_FILE.NO_HINT": _DAMAGED,
 }
 _UNREADABLE = ("must be a table that can be read", "check its address, its format and the permission to read it")
 
@@ -83,7 +85,7 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
         if source.form == "csv":
             frame = read_csv(spark, path, source.columns or (), bound=source.is_bound)
         else:
-            frame = spark.read.option("mergeSchema", "true").parquet(path)
+            frame = spark.read.option("mergeSchema", "true").format(source.form).load(path)
     return _pinned(_declared(frame, source), source, _partition_columns(frame, path))
 
 

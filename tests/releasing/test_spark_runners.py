@@ -44,7 +44,7 @@ def test_request_that_only_spark_can_refuse_is_refused_and_paid_back(lab, runner
     output = lab.open_account("nothing", request.table.identity)
     request = request.model_copy(update={"account": "nothing", "output": output})
     lines = []
-    with pytest.raises(InvalidRequest, match="must contain only intact Parquet files"):
+    with pytest.raises(InvalidRequest, match="must contain only intact files"):
         lab.release(request=request, runner=runner, progress=lines.append)
     assert {ApplicationStage.STARTING, ApplicationStage.READING} <= set(lines)
     [charge] = ledger.history("nothing")

@@ -90,7 +90,7 @@ def test_request_that_only_spark_can_refuse_is_refused_by_a_driver_on_the_cluste
     request = make_request(lab.output, table={"path": f"{tmp_path}/none", "snapshot": {"path_version": "v1"}})
     output = lab.open_account("nothing", request.table.identity)
     request = request.model_copy(update={"account": "nothing", "output": output})
-    with pytest.raises(InvalidRequest, match="must contain only intact Parquet files"):
+    with pytest.raises(InvalidRequest, match="must contain only intact files"):
         lab.release(request=request, runner=backend)
     assert "Launching executor" in (tmp_path / "Master.log").read_text(), "the driver has used the cluster"
     ledger = lab.ledger()

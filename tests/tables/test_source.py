@@ -257,4 +257,72 @@ def test_a_damaged_file_is_refused_and_not_quoted(spark: SparkSession, tmp_path:
         spark.range(1).write.mode("append").parquet(str(folder))
     (folder / "damaged.parquet").write_text(SECRET)
     told = refusal(spark, source(tmp_path / "t", snapshot={"path_version": "v1"}))
-    assert "only intact Parquet files" in str(told)
+    assert "only intact files" in str(told)
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc"])
+def test_a_file_without_a_byte_is_refused_in_one_line(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "t" / "v1"
+    folder.mkdir(parents=True)
+    (folder / f"empty.{form}").touch()
+    table = source(tmp_path / "t", snapshot={"path_version": "v1"}, format=form)
+    assert str(refusal(spark, table)).startswith(f"table.path: got '{tmp_path / 't'}'; must ")
+
+
+class TestOrc:
+    """A folder of ORC files is read like one of Parquet files."""
+
+    def test_a_version_and_a_partition_are_read(self, spark: SparkSession, tmp_path: Path) -> None:
+        rows = spark.range(12).selectExpr("id", "concat('r/', id % 2) as region")
+        rows.write.orc(str(tmp_path / "plain" / "v1"))
+        rows.write.partitionBy("region").orc(str(tmp_path / "parted"))
+        plain = read_table(spark, source(tmp_path / "plain", snapshot={"path_version": "v1"}, format="orc"))
+        parted = source(tmp_path / "parted", snapshot={"partition": {"region": "r/1"}}, format="orc")
+        assert ids(plain) == list(range(12))
+        assert ids(read_table(spark, parted)) == list(range(1, 12, 2))
+
+    def test_columns_that_some_files_lack_are_null_and_other_types_are_refused(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "t" / "v1"
+        table = source(tmp_path / "t", snapshot={"path_version": "v1"}, format="orc")
+        spark.range(1).selectExpr("id").write.orc(str(folder))
+        spark.range(1, 2).selectExpr("id", "2 as later").write.mode("append").orc(str(folder))
+        assert sorted((row.id, row.later) for row in read_table(spark, table).collect()) == [(0, None), (1, 2)]
+        spark.sql(f"select '{SECRET}' as id").write.mode("append").orc(str(folder))
+        assert "one type for each column" in str(refusal(spark, table))
+
+    def test_a_damaged_file_is_refused_and_not_quoted(self, spark: SparkSession, tmp_path: Path) -> None:
+        folder = tmp_path / "t" / "v1"
+        spark.range(1).write.orc(str(folder))
+        (folder / "damaged.orc").write_text(SECRET)
+        told = refusal(spark, source(tmp_path / "t", snapshot={"path_version": "v1"}, format="orc"))
+        assert "only intact files" in str(told)
+
+    def test_the_bound_columns_are_those_of_the_files(self, spark: SparkSession, tmp_path: Path) -> None:
+        spark.range(1).write.orc(str(tmp_path / "t" / "v1"))
+        pin = {"snapshot": {"path_version": "v1"}, "format": "orc"}
+        assert ids(read_table(spark, source(tmp_path / "t", columns={"id": "bigint"}, **pin))) == [0]
+        told = refusal(spark, source(tmp_path / "t", columns={"id": "int"}, **pin))
+        assert str(told) == UNBOUND.format(name=tmp_path / "t")
+
+    def test_no_value_stops_the_others(self, spark: SparkSession, tmp_path: Path) -> None:
+        """The ends of each type, and days before the calendar changed."""
+        values = {
+            "day": ["date '0001-01-01'", "date '1582-10-04'", "date '9999-12-31'", "null"],
+            "moment": ["timestamp '0001-01-01 00:00:00'", "timestamp '1582-10-04 00:00:00'", "null", "null"],
+            "x": ["double('NaN')", "double('Infinity')", "-0.0D", "null"],
+            "n": ["bigint('-9223372036854775808')", "9223372036854775807L", "0L", "null"],
+            "d": ["99999.99BD", "-99999.99BD", "0.00BD", "null"],
+        }
+        for place in range(4):
+            chosen = ", ".join(f"{texts[place]} as {name}" for name, texts in values.items())
+            types = "cast(day as date) day, cast(moment as timestamp) moment, cast(x as double) x, cast(n as bigint) n"
+            frame = spark.sql(f"select {types}, cast(d as decimal(7,2)) d from (select {chosen})")
+            frame.write.mode("append").orc(str(tmp_path / "t" / "v1"))
+        read = read_table(spark, source(tmp_path / "t", snapshot={"path_version": "v1"}, format="orc"))
+        texts = read.selectExpr("string(day) d", "string(moment) m", "string(x) x", "string(n) n").collect()
+        assert sorted(map(str, (row.d for row in texts))) == ["0001-01-01", "1582-10-04", "9999-12-31", "None"]
+        assert {row.m for row in texts} == {"0001-01-01 00:00:00", "1582-10-04 00:00:00", None}
+        assert {row.x for row in texts} == {"NaN", "Infinity", "-0.0", None}
+        assert {row.n for row in texts} == {"-9223372036854775808", "9223372036854775807", "0", None}
