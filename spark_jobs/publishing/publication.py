@@ -7,12 +7,13 @@ settings of the machine or its user. Any attempt at a release can therefore recr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from spark_jobs.contract.release import Release, ReleaseFile
 from spark_jobs.publishing import data_files, figures, privacy_statement, report, stamp
 from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.inline import inline_svg
-from spark_jobs.publishing.rendering import InColumns, Plot, Released, Rendering
+from spark_jobs.publishing.rendering import InColumns, Plot, Released, Rendering, Result
 
 SVG, PNG = "image/svg+xml", "image/png"
 
@@ -82,10 +83,7 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
         drawn_at=facts.drawn_at,
         parts=facts.parts,
         class_sizes=facts.class_sizes,
-        results={
-            kind: result.to_columns() if isinstance(result, InColumns) else result.to_dict()
-            for kind, (result, _) in ordered.items()
-        },
+        results={kind: _values(result) for kind, (result, _) in ordered.items()},
         files=tuple(entries),
         versions=dict(facts.versions),
     )
@@ -101,6 +99,10 @@ def _as_requested(results: Mapping[str, Released], facts: ReleaseFacts) -> dict[
         if results[kind][0].neighbours != facts.request.neighbours:
             raise ValueError(f"results: {kind} was released under other neighbours than the request's")
     return {kind: results[kind] for kind in kinds}
+
+
+def _values(result: Result) -> dict[str, Any]:
+    return result.to_columns() if isinstance(result, InColumns) else result.to_dict()
 
 
 def _picture(plot: Plot, marks: tuple[stamp.Mark, ...], media_type: str) -> bytes:
