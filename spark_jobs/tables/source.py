@@ -50,7 +50,7 @@ SETTINGS = {
 
 Names = tuple[str, ...]
 
-_DAMAGED = "must contain only intact files of its format", "find the damaged file"
+_DAMAGED = "must contain only intact files of its format", "find the damaged file, or one that may not be read"
 _REFUSALS = {
     "PATH_NOT_FOUND": ("must be a table that exists", "check the path and its version"),
     "UNABLE_TO_INFER_SCHEMA": ("must be a table with files in it", "check the path and its version"),
