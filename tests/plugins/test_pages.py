@@ -239,7 +239,7 @@ class TestCosts:
         def forbidden(*_: object, **__: object) -> None:
             raise AssertionError("the store was opened")
 
-        monkeypatch.setattr("dp_operators.releasing.earlier_releases.open_store", forbidden)
+        monkeypatch.setattr("dp_operators.releasing.committed_releases.open_store", forbidden)
         monkeypatch.setattr("dp_operators.releasing.saved_models.read_pipeline", forbidden)
         assert "this page reads neither" in ask(shown, json.dumps({"account": "visits", "model": model}))
 
@@ -250,7 +250,7 @@ class TestCosts:
         def forbidden(*_: object, **__: object) -> None:
             raise AssertionError("the store was opened")
 
-        monkeypatch.setattr("dp_operators.releasing.earlier_releases.open_store", forbidden)
+        monkeypatch.setattr("dp_operators.releasing.committed_releases.open_store", forbidden)
         fields = request_for(output / "releases").to_dict()
         fields["diagnostics"] = [{"kind": "ecdf", "compare_with": compared}]
         assert "this page reads neither" in ask(shown, json.dumps(fields))
