@@ -47,7 +47,7 @@ class Answering:
     receipt: bytes = field(repr=False)
     places: str
     silos_per_person: int
-    _paid: list[int] = field(default_factory=list, repr=False)
+    _paid: dict[int, None] = field(default_factory=dict, repr=False)
 
     @property
     def left(self) -> int:
@@ -62,8 +62,10 @@ class Answering:
             MessageRejected: too few evaluations are left for the points, of which none is answered then.
             InvalidRequest: a point is out of range.
         """
+        wanted = points.tolist()
+        self._require_left(wanted)
         sums = np.sum([evaluate(own, points) for own in self.silo_keys], axis=0, dtype=np.uint64)
-        self._pay([int(point) for point in points])
+        self._pay(wanted)
         return sums + np.concatenate([self._noise(int(point)) for point in points])
 
     def _noise(self, point: int) -> Share:
@@ -77,15 +79,20 @@ class Answering:
         key = derived_key(self.keys, "evaluation", header=self.header, vectors=bound)
         return residues(law.draw((1,), noise=DerivedWords(key)))
 
-    def _pay(self, points: Sequence[int]) -> None:
-        new = set(points) - set(self._paid)
-        if len(new) > self.left:
+    def _require_left(self, points: Sequence[int]) -> None:
+        """Reject points that are not paid for, or a list that repeats them, before any work is done for them."""
+        left, new = self.left, len(set(points) - self._paid.keys())
+        if new > left:
             raise MessageRejected(
-                f"{len(new)} more evaluations are asked for than the {self.header.l1_sensitivity} that are paid for "
-                f"have left, {self.left}"
+                f"{new} more evaluations are asked for than the {self.header.l1_sensitivity} that are paid for "
+                f"have left, {left}"
             )
+        if len(points) > self.header.l1_sensitivity:
+            raise MessageRejected(f"{len(points)} points are asked for in one round, some of them twice")
+
+    def _pay(self, points: Sequence[int]) -> None:
         store = open_store(self.places)
-        for point in sorted(new):
+        for point in sorted(set(points)):
             while point not in self._paid:
                 if len(self._paid) == self.header.l1_sensitivity:
                     raise MessageRejected("no evaluation is left that is paid for")
@@ -97,7 +104,7 @@ class Answering:
     def _read_places(self) -> None:
         store = open_store(self.places)
         while (content := store.read(self._place(len(self._paid)))) is not None:
-            self._paid.append(int(content))
+            self._paid[int(content)] = None
 
     def _place(self, number: int) -> str:
         return f"{self.places.rstrip('/')}/{number}"

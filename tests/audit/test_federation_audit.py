@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spark_jobs.federation import derived, exchange, serving
+from spark_jobs.federation import answering, derived, exchange, serving
 from spark_jobs.federation.additive import residues
 from spark_jobs.federation.agreement import Keys
 from spark_jobs.federation.comparison import PaidComparisons, comparison_keys
@@ -21,6 +21,7 @@ from spark_jobs.mechanisms.noise import SeededNoise
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.audit import log_ratio
 from tests.support.federated import SERVERS, SILOS, exchanged, seen_by
+from tests.support.federated_points import answered
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -154,9 +155,9 @@ STRANGER = Keys.generate()
 """Keys of nobody who takes part."""
 
 
-def sums_with(change):
+def noise_with(change, module=serving):
     """A patch of the law of the noise that servers between machines add; ``change`` takes and returns its fields."""
-    return lambda monkeypatch: monkeypatch.setattr(serving, "NoiseShare", lambda **law: NoiseShare(**change(law)))
+    return lambda monkeypatch: monkeypatch.setattr(module, "NoiseShare", lambda **law: NoiseShare(**change(law)))
 
 
 class TestSumsBetweenMachines(SampledAudit):
@@ -167,9 +168,9 @@ class TestSumsBetweenMachines(SampledAudit):
     claimed, at_least, quick, thorough = EPSILON, 0.3, 12_000, 40_000
     faults = {
         "noise left out": Fault(patch=without_noise),
-        "half the noise": Fault(patch=sums_with(lambda law: {**law, "epsilon": 2 * Decimal(law["epsilon"])})),
-        "silos of one person forgotten": Fault(patch=sums_with(lambda law: {**law, "l1_sensitivity": 1})),
-        "colluding servers counted": Fault(patch=sums_with(lambda law: {**law, "colluding": 0})),
+        "half the noise": Fault(patch=noise_with(lambda law: {**law, "epsilon": 2 * Decimal(law["epsilon"])})),
+        "silos of one person forgotten": Fault(patch=noise_with(lambda law: {**law, "l1_sensitivity": 1})),
+        "colluding servers counted": Fault(patch=noise_with(lambda law: {**law, "colluding": 0})),
     }
 
     def source(self, fault):
@@ -190,6 +191,46 @@ class TestSumsBetweenMachines(SampledAudit):
             return log_ratio(total - own_noise.view(np.int64), larger, table, 2.0)
 
         return run, larger, table
+
+
+class TestAnswersBetweenMachines(SampledAudit):
+    """What one of two servers knows of a person in two silos: numbers of rows below points without its own noise.
+
+    A sample is two points that are paid for with ``EPSILON``; all of them are asked for in one round.
+    """
+
+    mechanisms = ("points answered by two servers, seen by one",)
+    relations = (ADDED,)
+    claimed, at_least, quick, thorough = EPSILON, 0.1, 500, 2000
+    kept = ()
+    faults = {
+        "noise left out": Fault(patch=without_noise),
+        "half the noise": Fault(
+            patch=noise_with(lambda law: {**law, "epsilon": 2 * Decimal(law["epsilon"])}, answering)
+        ),
+        "silos of one person forgotten": Fault(
+            patch=noise_with(lambda law: {**law, "l1_sensitivity": law["l1_sensitivity"] // 2}, answering)
+        ),
+        "colluding servers counted": Fault(patch=noise_with(lambda law: {**law, "colluding": 0}, answering)),
+    }
+
+    def source(self, fault):
+        return None
+
+    def mechanism(self, mechanism, relation, noise):
+        def run(rows, count):
+            points = np.arange(1, 2 * count + 1)
+            tables = dict.fromkeys(SILOS, np.zeros(2 * count + 1, dtype=int))
+            for name in SILOS[:2]:
+                tables[name] = tables[name] + rows * (np.arange(2 * count + 1) == 0)
+            with tempfile.TemporaryDirectory() as folder:
+                numbers, own_noise = answered(
+                    tables, points, Path(folder), epsilon=str(count * EPSILON), silos_per_person=2
+                )
+            seen = (numbers - own_noise).reshape(count, 2)
+            return log_ratio(seen, np.array([2, 2]), np.array([0, 0]), 4.0)
+
+        return run, 1, 0
 
 
 def shares_in_the_clear(monkeypatch):

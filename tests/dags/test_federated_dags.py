@@ -3,8 +3,9 @@
 Everybody meets in one release. Each silo's task is killed at each of its steps, and its application at each of its
 own: the messages of the first round and of the end, and in one silo also those of the second and the last. Each server
 is killed at each of its steps in the first round, in the last, and at the end. Each Airflow stays up; its DAG is run
-again after each kill. An application that is killed after it has stored its draw, or its draft, leaves all that its
-task needs: a release has only one such kill in each silo, and these have a release of their own.
+again after each kill. Some kills leave all that the next run needs: an application's after it has stored its draw, or
+its draft, and a task's around keeping the handle of an application, which goes on alone. They have releases of their
+own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ FREE, SHARED, FULL = PLANS
 ONE, TWO = SERVERS
 FINISHED = ("after_store_draw", "after_draft_manifest")
 """Where an application that is killed has left all that its task needs to go on."""
-STARTED, ENDED = PROTOCOL_POINTS.index("before_keep_handle"), PROTOCOL_POINTS.index("before_end_run")
+HANDED_OVER = ("before_keep_handle", "after_keep_handle")
+"""Where a task that is killed leaves an application that ends without it."""
+STARTED, WAITED, ENDED = (PROTOCOL_POINTS.index(name) for name in ("before_keep_handle", "after_run", "before_end_run"))
 DRAWN = APPLICATION_POINTS.index("after_draw")
 IN_ROUND = ["after_keep_receipt", "before_answer", "after_answer"]
 
@@ -39,7 +42,7 @@ def steps_of_a_silo(*messages: int) -> list[str]:
     sent = [f"{moment}_share:after:{number}" for number in messages for moment in ("before", "after")]
     written = [point for point in APPLICATION_POINTS[DRAWN:] if point not in FINISHED]
     return [
-        *PROTOCOL_POINTS[:STARTED], *APPLICATION_POINTS[:DRAWN], *sent, *written, *PROTOCOL_POINTS[STARTED:ENDED],
+        *PROTOCOL_POINTS[:STARTED], *APPLICATION_POINTS[:DRAWN], *sent, *written, *PROTOCOL_POINTS[WAITED:ENDED],
     ]  # fmt: skip
 
 
@@ -59,7 +62,7 @@ KILLS: dict[str, dict[str, list[str]]] = {
         ONE: STEPS_OF_A_SERVER,
         TWO: STEPS_OF_A_SERVER,
     },
-    **{point: {**{plan: [point] for plan in PLANS}, ONE: [], TWO: []} for point in FINISHED},
+    **{point: {**{plan: [point] for plan in PLANS}, ONE: [], TWO: []} for point in (*FINISHED, *HANDED_OVER)},
 }
 
 

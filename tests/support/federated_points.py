@@ -11,13 +11,16 @@ import numpy as np
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.diagnostics import cdf_points
+from spark_jobs.federation.additive import add
 from spark_jobs.federation.agreement import Agreement, Keys
-from spark_jobs.federation.exchange import FederationFailed, Silo, draw_hash
+from spark_jobs.federation.comparison import evaluate
+from spark_jobs.federation.exchange import EVERYBODY, FederationFailed, Silo, draw_hash
 from spark_jobs.federation.measuring import SiloNoise
+from spark_jobs.federation.messages import read, vector
 from spark_jobs.federation.serving import Summing
 from spark_jobs.mechanisms import codec
 from spark_jobs.statistics import ValueCounts
-from tests.support.federated import SERVERS, SILOS
+from tests.support.federated import SERVERS, SILOS, prepare
 
 CELLS, SILO_ROWS = 256, 600
 POINTS: dict[str, Any] = {
@@ -71,3 +74,31 @@ def together(
         runs = {name: pool.submit((roles or {}).get(name, in_silo), name) for name in SILOS}
         draws = {name: run.exception() or run.result() for name, run in runs.items()}
         return draws, [ask(points) for points in later]
+
+
+def answered(
+    tables: Mapping[str, Int64Array], points: Int64Array, folder: Path, *, epsilon: str, **agreed: object
+) -> tuple[Int64Array, Int64Array]:
+    """The numbers of all silos' rows below points, and the first server's share of their noise."""
+    agreement, keys = prepare(folder, epsilon=epsilon, **agreed)
+    terms: dict[str, Any] = {"epsilon": epsilon, "evaluations": points.size, "capacity": 2}
+
+    def ask(name: str) -> Int64Array:
+        silo = Silo(agreement=agreement, keys=keys[name], silo=name, poll_seconds=0.005)
+        numbers = silo.deposit(tables[name], **terms)(points)
+        silo.end("a draw")
+        return numbers
+
+    with ThreadPoolExecutor(len(SILOS) + len(SERVERS)) as pool:
+        for name in SERVERS:
+            pool.submit(serving(agreement, keys, folder, name).serve)
+        numbers, *_ = pool.map(ask, SILOS)
+    first = serving(agreement, keys, folder, SERVERS[0])
+    sent = [first._received(silo, 0) for silo in agreement.silos]
+    kept = first._answering_with(sent).silo_keys
+    own = add([evaluate(silo_keys, points) for silo_keys in kept])
+    content = Path(agreement.servers[0].folder, "1", "sum").read_bytes()
+    where: dict[str, Any] = {"agreement": agreement, "sender": agreement.servers[0], "turn": 1}
+    _, payload = read(content, kinds=("sum",), recipient=EVERYBODY, **where)
+    share = vector(payload, shape=points.shape, sender=SERVERS[0])
+    return numbers, (share - own).view(np.int64)
