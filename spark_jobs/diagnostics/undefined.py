@@ -40,9 +40,13 @@ def listed(values: NDArray[Any]) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class ListedArray(Sequence[Any]):
-    """An array, read as ``listed`` without making the whole list; its slices are lists."""
+    """An array, read as ``listed`` without making the whole list, and equal to it; its slices are lists."""
 
     array: NDArray[Any]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both list the same values."""
+        return isinstance(other, (ListedArray, list)) and list(self) == list(other)
 
     def __len__(self) -> int:
         return len(self.array)
