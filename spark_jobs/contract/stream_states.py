@@ -100,32 +100,34 @@ def _levels_upwards(leaves: Sequence[str], parents: Mapping[str, str]) -> list[l
 
 
 def _require_tree(leaves: tuple[str, ...], parents: Mapping[str, str]) -> None:
-    paths = {leaf: _path(leaf, parents) for leaf in leaves}
-    tops = sorted({path[-1] for path in paths.values()})
-    for leaf, path in paths.items():
-        if len(path) == 1:
+    groups = dict.fromkeys(parents[leaf] for leaf in leaves if leaf in parents)
+    # once for each group: there may be many states in it
+    paths = {group: _path(group, parents) for group in groups}
+    for leaf in leaves:
+        if leaf not in parents:
             raise _no_tree(leaf, "must name the group of every state, and this state is an orphan")
+    tops = sorted({path[-1] for path in paths.values()})
     if len(tops) > 1:
         raise _no_tree(tops[1], "must lead from every state to one top, and this group is an orphan")
     depth = min(map(len, paths.values()))
-    for leaf, path in paths.items():
-        if len(path) > depth:
+    for leaf in leaves:
+        if len(paths[parents[leaf]]) > depth:
             raise _no_tree(leaf, "must put every state at the same depth, and this state is deeper than others")
-    unused = sorted(set(parents).difference(*paths.values()))
+    unused = sorted(set(parents).difference(leaves, *paths.values()))
     if unused:
         raise _no_tree(unused[0], "must name only states and groups of states")
 
 
-def _path(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:
-    """The names from a state up to its top."""
-    path = [name]
+def _path(group: str, parents: Mapping[str, str]) -> tuple[str, ...]:
+    """The names from a group of states up to its top."""
+    path = [group]
     while path[-1] in parents:
         above = parents[path[-1]]
         if above in path:
             raise _no_tree(above, "must have no cycle")
         path.append(above)
-        if len(path) > MAX_LEVELS:
-            raise _no_tree(name, f"must have at most {MAX_LEVELS} levels")
+        if len(path) == MAX_LEVELS:  # with the states, one level more
+            raise _no_tree(group, f"must have at most {MAX_LEVELS} levels")
     return tuple(path)
 
 
