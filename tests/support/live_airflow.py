@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http
 import json
 import os
 import signal
@@ -65,8 +66,15 @@ class LiveAirflow:
         _end([self.processes[part] for part in parts])
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """An answer of the public API, version 2."""
-        return _ask(method, f"{self.url}/api/v2/{path}", body, token=self.token)
+        """An answer of the public API, version 2; a server whose database is locked for a moment is asked again."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return _ask(method, f"{self.url}/api/v2/{path}", body, token=self.token)
+            except urllib.error.HTTPError as error:
+                if error.code != http.HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > end:
+                    raise
+            time.sleep(0.5)
 
     def wait(self, what: str, ready: Callable[[], Any], *, patience: float = PATIENCE) -> Any:
         """What ``ready`` gives, once it is true."""
