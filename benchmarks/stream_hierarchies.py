@@ -86,7 +86,7 @@ def errors(counts: Int64Array, hierarchy: Hierarchy, epsilon: str, seed: int) ->
     of_states = SeededNoise(seed).laplace(counts, epsilon=epsilon, l1_sensitivity=1)
     results[STATES] = off(aggregate(np.rint(filtered(of_states, Decimal(epsilon))).astype(np.int64), hierarchy))
     for name, shape in shapes.items():
-        drawn = draw_hierarchy(exact, shape=shape, noise=SeededNoise(seed))
+        drawn = draw_hierarchy(HierarchyState.start(shape), exact, shape=shape, noise=SeededNoise(seed))
         _, steps = take_hierarchy(HierarchyState.start(shape), exact, shape=shape, drawn=drawn)
         results[name] = off(steps.estimates)
     return results

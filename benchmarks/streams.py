@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
                 assert released.lower is not None and released.upper is not None  # noqa: PT018
                 coverages.append(((released.lower <= counts) & (counts <= released.upper)).mean())
                 shape = PegasusShape(epsilon=epsilon, neighbours=Neighbours.ADD_REMOVE)
-                drawn = draw_noise(counts, shape=shape, noise=SeededNoise(seed))
+                drawn = draw_noise(PegasusState(), counts, shape=shape, noise=SeededNoise(seed))
                 for smoother in Smoother:
                     smoothing = replace(shape, smoother=smoother)
                     _, smoothed = take_steps(PegasusState(), counts, shape=smoothing, drawn=drawn)

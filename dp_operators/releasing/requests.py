@@ -115,8 +115,7 @@ def complete(request: AnyRequest, ledger: PrivacyLedger) -> AnyRequest:
     account.require_blocks(tuple(sorted(set(blocks))))
     table = request.table.completed(TableBinding.parse(binding))
     expression = None if blocks == (ALL,) else account.blocks
-    changes = {"table": table, "blocks": blocks, "block_expression": expression}
-    return type(request).parse({**dict(request), **changes})
+    return request.changed(table=table, blocks=blocks, block_expression=expression)
 
 
 def _account_of(request: TableRequest, ledger: PrivacyLedger) -> Account:

@@ -86,7 +86,7 @@ def _run_uncharged(arguments: argparse.Namespace, announcer: Announcer) -> None:
     seed = arguments.not_private_seed
     if not request.knows_public_columns:
         # outside the ledger only what the request itself declares is public
-        ReleaseRequest.parse({**dict(request), "account": None})
+        request.changed(account=None)
     manifest = run_uncharged(
         request,
         output=output,

@@ -12,7 +12,7 @@ from spark_jobs.contract.federation import OF_ONE_SILO, Federation, require_add_
 from spark_jobs.contract.options import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.options.base import entries_of
 from spark_jobs.contract.privacy import plain
-from spark_jobs.contract.table_request import TableRequest, canonical_sha256
+from spark_jobs.contract.table_request import TableRequest, canonical, canonical_sha256
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring
 
 
@@ -97,7 +97,7 @@ class ReleaseRequest(TableRequest):
         fields: dict[str, Any] = {name: value for name, value in self.to_dict().items() if name not in OF_ONE_SILO}
         if (fields["model"] or {}).get("sha256") is not None:
             del fields["model"]["path"]
-        return canonical_sha256(fields)
+        return canonical_sha256({name: canonical(value) for name, value in fields.items()})
 
     @property
     def uses_label(self) -> bool:

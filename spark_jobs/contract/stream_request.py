@@ -12,6 +12,7 @@ import operator
 import re
 from contextlib import suppress
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -21,7 +22,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.streams import MAX_MONITORS, LocalLevelMethod, StreamMethodOptions, StreamMonitor
 from spark_jobs.contract.privacy import KEPT_DIGITS, share
 from spark_jobs.contract.stream_states import EVERYTHING, StreamStates
-from spark_jobs.contract.table_request import TableRequest, canonical_sha256
+from spark_jobs.contract.table_request import TableRequest, canonical, canonical_sha256
 from spark_jobs.contract.values import Frozen
 
 MAX_STEPS = 1_000_000
@@ -233,7 +234,7 @@ class StreamRequest(TableRequest):
         declared = None if self.unit.column is None else self.table.rows_per_unit
         return None if declared is None or declared > self.unit.max_rows else declared
 
-    @property
+    @cached_property
     def charged_sha256(self) -> str:
         """The hash that the charge is tied to: of everything but the snapshot, which differs between runs.
 
@@ -241,8 +242,8 @@ class StreamRequest(TableRequest):
         """
         if self.follow is not None:
             return self.sha256
-        fields = self.to_dict()
-        return canonical_sha256({**fields, "table": {**fields["table"], "snapshot": None}})
+        table = {**self.table.model_dump(mode="json"), "snapshot": None}
+        return canonical_sha256({**self.canonical_fields, "table": canonical(table)})
 
 
 def instant(given: Any, *, field: str) -> dt.datetime:

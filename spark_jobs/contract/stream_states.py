@@ -65,10 +65,11 @@ class StreamStates(Frozen):
         if self.parents is None:
             return (leaves,)
         parts: dict[str, list[str]] = defaultdict(list)
-        for level in _levels_upwards(leaves, self.parents)[:-1]:
+        *below, top = _levels_upwards(leaves, self.parents)
+        for level in below:
             for name in level:
                 parts[self.parents[name]].append(name)
-        levels = [tuple(_levels_upwards(leaves, self.parents)[-1])]
+        levels = [tuple(top)]
         while levels[-1][0] in parts:
             levels.append(tuple(name for group in levels[-1] for name in parts[group]))
         return tuple(reversed(levels))
@@ -94,18 +95,17 @@ class StreamStates(Frozen):
 def _levels_upwards(leaves: Sequence[str], parents: Mapping[str, str]) -> list[list[str]]:
     """The distinct names of each level, the leaves first; of a tree in which all leaves have the same depth."""
     levels = [list(leaves)]
-    while any(name in parents for name in levels[-1]):
-        levels.append(list(dict.fromkeys(parents[name] for name in levels[-1])))
+    while levels[-1][0] in parents:
+        levels.append(list(dict.fromkeys(map(parents.__getitem__, levels[-1]))))
     return levels
 
 
 def _require_tree(leaves: tuple[str, ...], parents: Mapping[str, str]) -> None:
-    groups = dict.fromkeys(parents[leaf] for leaf in leaves if leaf in parents)
-    # once for each group: there may be many states in it
-    paths = {group: _path(group, parents) for group in groups}
     for leaf in leaves:
         if leaf not in parents:
             raise _no_tree(leaf, "must name the group of every state, and this state is an orphan")
+    # once for each group: there may be many states in it
+    paths = {group: _path(group, parents) for group in dict.fromkeys(map(parents.__getitem__, leaves))}
     tops = sorted({path[-1] for path in paths.values()})
     if len(tops) > 1:
         raise _no_tree(tops[1], "must lead from every state to one top, and this group is an orphan")

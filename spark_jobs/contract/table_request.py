@@ -6,10 +6,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
+from pydantic_core import to_json
 
 from spark_jobs.contract.documents import to_yaml
 from spark_jobs.contract.errors import InvalidRequest
@@ -120,12 +122,17 @@ class TableRequest(Frozen):
         expression = self.block_expression
         return ", ".join(self.blocks if expression is None else expression.compact(self.blocks))
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """SHA-256 of the canonical JSON: equal for requests that mean the same, whatever their spelling."""
-        return canonical_sha256(self.to_dict())
+        return canonical_sha256(self.canonical_fields)
 
-    @property
+    @cached_property
+    def canonical_fields(self) -> dict[str, str]:
+        """The canonical JSON of each field, by its name."""
+        return {name: canonical(value) for name, value in self.to_dict().items()}
+
+    @cached_property
     def charged_sha256(self) -> str:
         """The hash that the ledger's charge is tied to."""
         return self.sha256
@@ -139,7 +146,7 @@ class TableRequest(Frozen):
 
     def to_json(self) -> str:
         """The request as indented JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        return to_json(self.to_dict(), indent=2).decode()
 
     def to_yaml(self) -> str:
         """The request as YAML."""
@@ -182,7 +189,12 @@ class TableRequest(Frozen):
         return cls.parse(with_public_groups(fields))
 
 
-def canonical_sha256(fields: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of a request's fields."""
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+def canonical(value: Any) -> str:
+    """The canonical JSON of a value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def canonical_sha256(fields: Mapping[str, str]) -> str:
+    """SHA-256 of the canonical JSON of an object, from that of its fields by their names."""
+    text = ",".join(f"{canonical(name)}:{fields[name]}" for name in sorted(fields))
+    return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, Self, get_args, get_origin
@@ -54,6 +54,21 @@ class Frozen(BaseModel):
             return cls.model_validate(data)
         except ValidationError as error:
             raise refusal(error, cls) from None
+
+    def changed(self, **changes: Any) -> Self:
+        """This value with other fields.
+
+        Raises:
+            InvalidRequest: it is not a valid value of this type.
+        """
+        return self.parse({name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other fields, which are not checked; what was derived from the fields is derived anew."""
+        copied = super().model_copy(update=update, deep=deep)
+        for derived in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[derived]
+        return copied
 
 
 def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:

@@ -36,7 +36,7 @@ def public(relation, **changed):
 def scales_of(relation, *, less=1, **changed):
     """The scales that the code draws with, as it asks for them."""
     asked = Recording()
-    draw_noise(np.zeros(1, dtype=np.int64), shape=public(relation, **changed), noise=asked)
+    draw_noise(PegasusState(), np.zeros(2, dtype=np.int64), shape=public(relation, **changed), noise=asked)
     _, levels, tests = asked.asked
     of_levels, of_tests = (each.l1_sensitivity / float(each.epsilon) / less for each in (levels, tests))
     return GroupScales(level=int(levels.values[0]), of_levels=of_levels, of_tests=of_tests)

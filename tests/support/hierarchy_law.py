@@ -53,7 +53,10 @@ class HierarchyLaw:
 
     def __post_init__(self):
         asked, shape = Recording(), self.shape
-        draw_tests((1,), epsilon=shape.grouping, threshold=shape.threshold, neighbours=shape.neighbours, noise=asked)
+        draw_tests(
+            np.zeros(1, bool), np.ones((2, 1), bool),
+            epsilon=shape.grouping, threshold=shape.threshold, neighbours=shape.neighbours, noise=asked,
+        )  # fmt: skip
         of_levels, of_tests = (each.l1_sensitivity / float(each.epsilon) / self.less for each in asked.asked)
         level = round(shape.threshold / float(shape.grouping) * PARTS)
         object.__setattr__(self, "groups", GroupScales(level=level, of_levels=of_levels, of_tests=of_tests))

@@ -333,7 +333,8 @@ def require_keys(keys: Any) -> Keys:
 
 def _is_key(key: Any) -> bool:
     if isinstance(key, str):
-        return 1 <= len(key) <= MAX_KEY_CHARACTERS and not any("\ud800" <= character <= "\udfff" for character in key)
+        surrogate = not key.isascii() and any("\ud800" <= character <= "\udfff" for character in key)
+        return 1 <= len(key) <= MAX_KEY_CHARACTERS and not surrogate
     return isinstance(key, int) and not isinstance(key, bool) and -(2**63) <= key < 2**63
 
 

@@ -19,6 +19,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 from cryptography.exceptions import InvalidTag
@@ -118,7 +119,7 @@ class StreamSegment:
     release: bytes
     content: bytes
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """The hash of the object, as the ledger records it."""
         return sha256(self.content)
@@ -151,16 +152,20 @@ class StreamSegment:
         try:
             if not content.startswith(_MAGIC):
                 raise ValueError
-            header, _, rest = content.removeprefix(_MAGIC).partition(b"\n")
-            fields = json.loads(header)
+            start = content.index(b"\n", len(_MAGIC)) + 1
+            fields = json.loads(content[len(_MAGIC) : start])
             place = SegmentPlace(
                 key=key, first=int(fields["first"]), steps=int(fields["steps"]), previous=str(fields["previous"])
             )
-            size = int(fields["state"])
-            if place.first < 0 or place.steps < 1 or not _NONCE_BYTES <= size <= len(rest):
+            end = start + int(fields["state"])
+            if place.first < 0 or place.steps < 1 or not start + _NONCE_BYTES <= end <= len(content):
                 raise ValueError
             return cls(
-                place=place, key_name=str(fields["key"]), state=rest[:size], release=rest[size:], content=content
+                place=place,
+                key_name=str(fields["key"]),
+                state=content[start:end],
+                release=content[end:],
+                content=content,
             )
         except (ValueError, KeyError, TypeError):
             raise SealBroken("an object of the stream is damaged, or of another version") from None

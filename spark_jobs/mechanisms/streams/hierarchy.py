@@ -228,7 +228,7 @@ def release_hierarchy(
         ValueError: counts are not rows of whole numbers, one for each state.
     """
     exact = aggregate(counts, shape.hierarchy)
-    return take_hierarchy(state, exact, shape=shape, drawn=draw_hierarchy(exact, shape=shape, noise=noise))
+    return take_hierarchy(state, exact, shape=shape, drawn=draw_hierarchy(state, exact, shape=shape, noise=noise))
 
 
 def aggregate(counts: ArrayLike, hierarchy: Hierarchy) -> Int64Array:
@@ -248,17 +248,17 @@ def aggregate(counts: ArrayLike, hierarchy: Hierarchy) -> Int64Array:
     return np.minimum(np.concatenate(levels[::-1], axis=1), MAX_COUNT)
 
 
-def draw_hierarchy(exact: Int64Array, *, shape: HierarchyShape, noise: Noise) -> HierarchyNoise:
-    """Draw all random values of these steps, given the exact counts of all nodes."""
+def draw_hierarchy(state: HierarchyState, exact: Int64Array, *, shape: HierarchyShape, noise: Noise) -> HierarchyNoise:
+    """Draw all random values of the steps after ``state``, given the exact counts of all nodes."""
     levels = _measured(exact, shape, noise)
-    rows, kept = rows_changed(shape.neighbours), levels > 0
-    noisy, thresholds, tests = (np.zeros_like(exact) for _ in range(3))
+    rows, noisy = rows_changed(shape.neighbours), np.zeros_like(exact)
     for levels_paid in range(1, len(shape.sizes) + 1):
         here = levels == levels_paid
         if here.any():
             noisy[here] = noise.laplace(exact[here], epsilon=shape.perturbing(levels_paid), l1_sensitivity=rows)
-    thresholds[kept], tests[kept] = draw_tests(
-        (int(kept.sum()),),
+    thresholds, tests = draw_tests(
+        state.nodes.open,
+        levels > 0,
         epsilon=shape.grouping,
         threshold=shape.threshold,
         neighbours=shape.neighbours,

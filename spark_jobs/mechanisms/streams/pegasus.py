@@ -13,8 +13,9 @@ Proof. Steps are disjoint: an added row changes one count, and all y together ar
 ``e_g``-DP (``grouping``). The two have independent noise and compose; smoothing uses nothing else. A replaced row is
 one removed and one added.
 
-The noise of a step is drawn in full, whether the step is tested or not. Memory is that of the open group. Store the new
-state before the results of its steps are published: steps that are released twice with fresh noise cost twice.
+Noise that cannot be used is not drawn in the first of the steps, where it is known which groups are open. That depends
+on the answers of earlier tests, which are paid for. Memory is that of the open group. Store the new state before the
+results of its steps are published: steps that are released twice with fresh noise cost twice.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.streams import MAX_GROUP, MAX_THRESHOLD, MIN_EPSILON
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
@@ -136,33 +137,53 @@ def release_steps(
         ValueError: the counts are not whole numbers of that shape.
     """
     exact = _counts(counts, state.step.size)
-    return take_steps(state, exact, shape=shape, drawn=draw_noise(exact, shape=shape, noise=noise))
+    return take_steps(state, exact, shape=shape, drawn=draw_noise(state, exact, shape=shape, noise=noise))
 
 
-def draw_noise(exact: Int64Array, *, shape: PegasusShape, noise: Noise) -> PegasusNoise:
-    """Draw all random values of these steps, in three calls of the sampler."""
+def draw_noise(state: PegasusState, exact: Int64Array, *, shape: PegasusShape, noise: Noise) -> PegasusNoise:
+    """Draw all random values of the steps after ``state``, in three calls of the sampler; arrays like ``exact``."""
     rows = rows_changed(shape.neighbours)
     noisy = noise.laplace(exact, epsilon=shape.perturbing, l1_sensitivity=rows)
     levels, tests = draw_tests(
-        exact.shape, epsilon=shape.grouping, threshold=shape.threshold, neighbours=shape.neighbours, noise=noise
+        state.open,
+        np.ones((len(exact), state.open.size), dtype=np.bool_),
+        epsilon=shape.grouping,
+        threshold=shape.threshold,
+        neighbours=shape.neighbours,
+        noise=noise,
     )
-    return PegasusNoise(noisy=noisy, levels=levels, tests=tests)
+    return PegasusNoise(noisy=noisy, levels=levels.reshape(exact.shape), tests=tests.reshape(exact.shape))
 
 
 def draw_tests(
-    steps: tuple[int, ...], *, epsilon: Decimal, threshold: float, neighbours: Neighbours, noise: Noise
+    is_open: BoolArray,
+    taken: BoolArray,
+    *,
+    epsilon: Decimal,
+    threshold: float,
+    neighbours: Neighbours,
+    noise: Noise,
 ) -> tuple[Int64Array, Int64Array]:
-    """A noisy threshold and the noise of a test for each step, in parts, for groups that cost ``epsilon``.
+    """Noisy thresholds and the noise of tests, in parts, for groups that cost ``epsilon``; both of shape (n, streams).
 
-    ``threshold`` is the largest deviation of a group, times epsilon.
+    Args:
+        is_open: whether the group of each stream is open before the first step, which is then tested; otherwise the
+            step begins a group. Of later steps it is not known yet, so that both are drawn.
+        taken: whether a step is one of its stream's; nothing is drawn for the others.
+        epsilon: the cost of all groups of a stream.
+        threshold: the largest deviation of a group, times epsilon.
+        neighbours: the neighbouring relation.
+        noise: sampler of the mechanism's noise.
     """
-    rows, none = rows_changed(neighbours), np.zeros(steps, dtype=np.int64)
+    rows, begin, tested = rows_changed(neighbours), taken.copy(), taken.copy()
+    begin[:1] &= ~is_open
+    tested[:1] &= is_open
     first, second = optimal_split(epsilon, cutoff=1, monotone=False)
     level = round(Fraction(threshold) / Fraction(epsilon) * PARTS)
-    return (
-        noise.laplace(none + level, epsilon=first, l1_sensitivity=2 * PARTS * rows),
-        noise.laplace(none, epsilon=second, l1_sensitivity=4 * PARTS * rows),
-    )
+    levels, tests = np.zeros(taken.shape, dtype=np.int64), np.zeros(taken.shape, dtype=np.int64)
+    levels[begin] = noise.laplace(levels[begin] + level, epsilon=first, l1_sensitivity=2 * PARTS * rows)
+    tests[tested] = noise.laplace(tests[tested], epsilon=second, l1_sensitivity=4 * PARTS * rows)
+    return levels, tests
 
 
 def take_steps(

@@ -67,7 +67,7 @@ def test_a_group_that_is_closed_takes_no_step_and_what_closed_it_is_alone():
 def test_steps_are_the_same_in_one_call_or_in_many(counts, pieces):
     public = shape(epsilon=5, max_group=6)
     exact = np.array(counts)
-    drawn = draw_noise(exact, shape=public, noise=SeededNoise(1))
+    drawn = draw_noise(PegasusState(), exact, shape=public, noise=SeededNoise(1))
     _, whole = take_steps(PegasusState(), exact, shape=public, drawn=drawn)
     state, at, starts, estimates = PegasusState(), 0, [], []
     while at < exact.size:
@@ -84,7 +84,7 @@ def test_steps_are_the_same_in_one_call_or_in_many(counts, pieces):
 def test_what_is_drawn_costs_the_whole_epsilon_under_both_relations():
     for neighbours, rows in ((ADDED, 1), (REPLACED, 2)):
         public, still = shape(neighbours=neighbours), Still()
-        draw_noise(np.zeros(5, dtype=np.int64), shape=public, noise=still)
+        draw_noise(PegasusState(), np.zeros(5, dtype=np.int64), shape=public, noise=still)
         (counts, move), (levels, level_move), (tests, test_move) = still.asked
         assert counts + levels + tests == 1
         assert levels + tests == public.grouping == Fraction(1, 5)
@@ -93,11 +93,40 @@ def test_what_is_drawn_costs_the_whole_epsilon_under_both_relations():
         assert public.scale == laplace_scale(public.perturbing, rows)
 
 
-def test_noise_is_drawn_for_every_step_whatever_the_groups_are():
-    for counts in ([0] * 9, [0, 100] * 4 + [0]):
+def test_every_step_that_is_tested_or_begins_a_group_gets_noise_of_its_own():
+    def drawn(state, counts):
         noise = Recording()
-        release_steps(PegasusState(), counts, shape=shape(), noise=noise)
-        assert [asked.values.size for asked in noise.asked] == [9, 9, 9]
+        after, _ = release_steps(state, counts, shape=shape(), noise=noise)
+        return after, [asked.values.size for asked in noise.asked]
+
+    for counts in ([0] * 9, [0, 100] * 4 + [0]):
+        # no group is open before the first step
+        assert drawn(PegasusState(), counts)[1] == [9, 9, 8]
+    after, first = drawn(PegasusState.begin(3), [[0, 0, 0]])
+    assert (first, after.open.all()) == ([3, 3, 0], True)
+    two_open = replace(after, open=np.array([True, False, True]), counts=after.counts[:2], noisy=after.noisy[:2])
+    assert drawn(two_open, [[0, 0, 0]])[1] == [3, 1, 2]
+    assert drawn(two_open, [[0, 0, 0]] * 4)[1] == [12, 10, 11]
+
+
+@given(st.integers(1, 5), st.integers(0, 2**30))
+def test_what_is_not_drawn_is_not_used(streams, seed):
+    # any other number in place of what is not drawn gives the same steps
+    generator = np.random.default_rng(seed)
+    state = PegasusState.begin(streams)
+    for _ in range(12):
+        exact = generator.poisson(3, (int(generator.integers(1, 3)), streams))
+        drawn = draw_noise(state, exact, shape=shape(epsilon=5, max_group=4), noise=SeededNoise(seed))
+        junk = replace(drawn, levels=drawn.levels.copy(), tests=drawn.tests.copy())
+        for values, unused in ((junk.levels, state.open), (junk.tests, ~state.open)):
+            assert not values[0, unused].any()
+            values[0, unused] = generator.integers(-(2**40), 2**40, unused.sum())
+        after, steps = take_steps(state, exact, shape=shape(epsilon=5, max_group=4), drawn=drawn)
+        same, again = take_steps(state, exact, shape=shape(epsilon=5, max_group=4), drawn=junk)
+        for one, other in ((after, same), (steps, again)):
+            for name, values in vars(one).items():
+                assert np.array_equal(values, vars(other)[name]), name
+        state = after
 
 
 def test_being_in_one_state_or_another_is_two_steps_of_an_added_row_and_one_of_a_replaced_one():
@@ -105,7 +134,7 @@ def test_being_in_one_state_or_another_is_two_steps_of_an_added_row_and_one_of_a
     def streams(neighbours):
         def mechanism(states, noise):
             for counts in states:
-                draw_noise(np.asarray(counts), shape=shape(neighbours=neighbours), noise=noise)
+                draw_noise(PegasusState(), np.asarray(counts), shape=shape(neighbours=neighbours), noise=noise)
 
         return mechanism
 
@@ -155,7 +184,7 @@ def test_shares_that_leave_a_part_next_to_nothing_are_refused(part):
 def test_what_is_kept_between_steps_shows_no_count():
     exact = np.array([4711, 4711], dtype=np.int64)
     # all join: what is kept is an open group
-    drawn = replace(draw_noise(exact, shape=shape(), noise=SeededNoise(1)), levels=np.full(2, 10**9))
+    drawn = replace(draw_noise(PegasusState(), exact, shape=shape(), noise=SeededNoise(1)), levels=np.full(2, 10**9))
     after, _ = take_steps(PegasusState(), exact, shape=shape(), drawn=drawn)
     assert after.counts.tolist() == [4711, 4711]
     assert "4711" not in repr(after)
