@@ -59,7 +59,9 @@ Schema = Annotated[
 Columns = Annotated[
     str | None, typer.Option(help="The columns with their types: 'id int, `amount, net` decimal(10,2)'.")
 ]
-Form = Annotated[str | None, typer.Option("--format", help="parquet, orc, csv or catalog; by default the schema's.")]
+Form = Annotated[
+    str | None, typer.Option("--format", help="parquet, orc, csv, json or catalog; by default the schema's.")
+]
 VersionColumns = Annotated[
     list[str] | None,
     typer.Option("--version-column", help="A partition column that identifies the version; may be repeated."),

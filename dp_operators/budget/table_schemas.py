@@ -35,7 +35,8 @@ _ARROW = {
 
 
 _NAME = r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^\s`,][^\s,]*)"
-_COLUMN = re.compile(rf"\s*(?:{_NAME})\s+(?P<type>(?:[^,()]|\([^)]*\))+?)\s*(?:,(?=.)|$)", re.DOTALL)
+_STRUCT = r"<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>"
+_COLUMN = re.compile(rf"\s*(?:{_NAME})\s+(?P<type>(?:[^,()<>]|\([^)]*\)|{_STRUCT})+?)\s*(?:,(?=.)|$)", re.DOTALL)
 """A column in text: its name, in backticks where Spark's SQL needs them, and its type; a comma before the next one."""
 
 
@@ -59,8 +60,8 @@ def binding_of(
         schema: a JSON file of a binding or of its columns, a Parquet file, or a folder of Parquet files laid out like a
             snapshot of the table; or a csv file, whose header gives the names and ``columns`` the types.
         columns: names and types, such as ``id int, `amount, net` decimal(10,2)``.
-        form: ``parquet``, ``orc``, ``csv`` or ``catalog``; by default the earlier or the schema's format, else
-            ``catalog`` for a catalog name and ``parquet`` for a path.
+        form: ``parquet``, ``orc``, ``csv``, ``json`` or ``catalog``; by default the earlier or the schema's format,
+            else ``catalog`` for a catalog name and ``parquet`` for a path.
         version_columns: the partition columns that make a version.
         version_folders: how many folders deep a version is below the table; 1 by default.
         public_columns: columns that are public, in addition to those of the earlier binding.

@@ -160,7 +160,7 @@ def _first_table(request: ReleaseRequest, spelling: Mapping[str, Any]) -> dict[s
         "format": table.form,
         "path": table.path and _spelled(table.path, spelled.get("path")),
         "name": table.name,
-        "columns": _spelled_columns(columns, spelled.get("columns")) if table.form == "csv" else None,
+        "columns": _spelled_columns(columns, spelled.get("columns")) if table.is_text else None,
         "snapshot": snapshot,
     }
 

@@ -221,11 +221,13 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     from spark_jobs.contract.salt import read_salt
     from spark_jobs.tables.contribution import bound_contributions
     from spark_jobs.tables.expressions import filter_column, quoted
+    from spark_jobs.tables.nested import with_fields
     from spark_jobs.tables.scoring import prepare_model
     from spark_jobs.tables.source import read_table
 
     table = read_table(spark, request.table)
     check_columns(request, {field.name: field.dataType.simpleString() for field in table.schema.fields})
+    table = with_fields(table)
     for text in (request.block_filter, request.where):
         if text is not None:
             table = table.where(filter_column(text, table.schema))

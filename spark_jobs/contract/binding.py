@@ -14,15 +14,18 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spark_jobs.contract.column_types import CSV_TYPES, Kind, is_csv_type, kind_of_type, normal_type
+from spark_jobs.contract.column_types import TEXT_TYPES, Kind, is_text_type, kind_of_type, normal_type
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockBy, BlockExpression
+from spark_jobs.contract.nested_fields import with_nested_fields
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.contract.values import Frozen
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
-Format = Literal["parquet", "orc", "csv", "catalog"]
+Format = Literal["parquet", "orc", "csv", "json", "catalog"]
+TEXT_FORMATS = ("csv", "json")
+"""The formats whose files hold text, which is converted to the types of the declared columns."""
 
 MAX_COLUMNS = 10_000
 MAX_FOLDERS = 20
@@ -98,7 +101,7 @@ class TableBinding(Frozen):
 
     Attributes:
         table: the table's identity; accepted in any form in which a request may name it.
-        format: ``parquet``, ``orc`` or ``csv`` (a path), or ``catalog``.
+        format: ``parquet``, ``orc``, ``csv`` or ``json`` (a path), or ``catalog``.
         columns: names and types, in order. For csv: the columns of the header, in the order of the file, and then those
             that partition folders add. Also accepted as a mapping of names to types.
         version: how the table's states are named.
@@ -148,7 +151,7 @@ class TableBinding(Frozen):
         if (self.format == "catalog") != self.table.startswith("catalog:"):
             raise InvalidRequest(
                 "format", value=self.format, requirement=f"must match the table {self.table}",
-                remedy="use catalog for catalog:db.name, and parquet, orc or csv for a path",
+                remedy="use catalog for catalog:db.name, and parquet, orc, csv or json for a path",
             )  # fmt: skip
         other_form = "path_version" if self.format == "catalog" else "table_version"
         if self.version.by == other_form:
@@ -156,11 +159,14 @@ class TableBinding(Frozen):
                 "version.by", value=other_form, requirement=f"cannot name the states of a {self.format} table",
                 remedy="use table_version or partition for catalog tables, and path_version or partition for paths",
             )  # fmt: skip
-        if self.format == "csv":
-            require_csv_columns(self.columns)
-        for name in (*self.version.columns, *self.public_columns):
+        require_text_columns(self.columns, self.format)
+        for name in self.version.columns:
             if name not in self.names:
-                raise self._no_column("version.columns" if name in self.version.columns else "public_columns", name)
+                raise self._no_column("version.columns", name)
+        readable = with_nested_fields(self.types)
+        for name in self.public_columns:
+            if name not in readable:
+                raise self._no_column("public_columns", name)
         self._require_exact_versions()
         return self
 
@@ -189,11 +195,13 @@ class TableBinding(Frozen):
         return {column.name: column.type for column in self.columns}
 
     def column(self, name: str) -> BoundColumn | None:
-        """The column with this name, ignoring case; None if the table has no such column."""
-        return next((column for column in self.columns if column.name.lower() == name.lower()), None)
+        """The column with this name, or the field of a struct at this path, ignoring case; None if there is none."""
+        types = with_nested_fields(self.types)
+        alike = (BoundColumn(name=one, type=of) for one, of in types.items() if one.lower() == name.lower())
+        return next(alike, None)
 
     def require_column(self, name: str, field: str) -> BoundColumn:
-        """The column with this name, ignoring case.
+        """The column with this name, or the field of a struct at this path, ignoring case.
 
         Args:
             name: the column's name.
@@ -262,20 +270,22 @@ def columns_of_mapping(value: Any) -> Any:
     return [{"name": name, "type": of} for name, of in value.items()] if isinstance(value, dict) else value
 
 
-def require_csv_columns(columns: Iterable[BoundColumn]) -> None:
-    """Reject columns that a csv file cannot have.
+def require_text_columns(columns: Iterable[BoundColumn], form: Format | None) -> None:
+    """Reject columns that a table of text cannot have; nothing is rejected for another format.
 
     Raises:
         InvalidRequest: text cannot be converted to a column's type, or a name has spaces around it, which are lost when
             a header is read.
     """
-    for column in columns:
-        if not is_csv_type(column.type):
+    for column in columns if form in TEXT_FORMATS else ():
+        if not is_text_type(column.type, structs=form == "json"):
+            structs = " or a struct of these" if form == "json" else ""
             raise InvalidRequest(
                 f"columns.{column.name}", value=column.type,
-                requirement=f"must be one of {', '.join(CSV_TYPES)} or decimal(p,s)", remedy="correct the type",
+                requirement=f"must be one of {', '.join(TEXT_TYPES)} or decimal(p,s){structs}",
+                remedy="correct the type",
             )  # fmt: skip
-        if column.name != column.name.strip():
+        if form == "csv" and column.name != column.name.strip():
             raise InvalidRequest(
                 "columns", value=column.name, requirement="must have no spaces around it", remedy="remove them"
             )

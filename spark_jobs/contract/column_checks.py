@@ -27,6 +27,7 @@ from spark_jobs.contract.expressions.kinds import kind_of_expression
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import Expression
 from spark_jobs.contract.expressions.tree import columns as columns_of
+from spark_jobs.contract.nested_fields import with_nested_fields
 from spark_jobs.contract.options import (
     CrossProductCells,
     GroupedScoreCells,
@@ -49,7 +50,8 @@ def check_columns(request: TableRequest, types: Mapping[str, str]) -> None:
 
     Args:
         request: the request.
-        types: the type of each of the table's columns, as Spark writes it.
+        types: the type of each of the table's columns, as Spark writes it; the fields of structs are columns too, named
+            by their path.
 
     Raises:
         InvalidRequest: for the first mismatch: an expectation of the request's suite, a column, a part of an
@@ -57,6 +59,7 @@ def check_columns(request: TableRequest, types: Mapping[str, str]) -> None:
     """
     if request.input_suite is not None:
         request.input_suite.check(types)
+    types = with_nested_fields(types)
     table = _Table(types)
     for need in needs(request, types):
         table.require(need)

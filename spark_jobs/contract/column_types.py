@@ -27,8 +27,8 @@ TYPES = {
 }
 """The names of Spark's types of each kind; columns of other types cannot be read."""
 
-CSV_TYPES = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "date", "timestamp")
-"""The types that a csv column may be converted to, besides ``decimal(p,s)``."""
+TEXT_TYPES = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "date", "timestamp")
+"""The types that the text of a csv or JSON file may be converted to, besides ``decimal(p,s)``."""
 
 _KINDS = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Kind.INTEGER),
@@ -40,14 +40,40 @@ _KINDS = {
 }
 _SYNONYMS = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float"}
 _SIZED_TEXT = re.compile(r"(?:var)?char\([1-9][0-9]{0,9}\)")
+_STRUCT = re.compile(r"struct\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+_FIELD = re.compile(r"[^:,<>()`]+")
+_MAX_NESTING = 100
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
 
 
 def normal_type(text: str) -> str:
-    """The canonical spelling of a simple type (``int`` for ``INTEGER``); others, such as structs, stay unchanged."""
+    """The canonical spelling of a type: ``int`` for ``INTEGER``, also in structs; others, such as maps, stay as is."""
     simple = re.sub(r"\s", "", text.lower())
     simple = _SYNONYMS.get(simple, simple)
-    return simple if kind_of_type(simple) is not None else text.strip()
+    if kind_of_type(simple) is not None:
+        return simple
+    fields = struct_fields(text)
+    if fields is None:
+        return text.strip()
+    return f"struct<{','.join(f'{name}:{normal_type(of)}' for name, of in fields)}>"
+
+
+def struct_fields(text: str) -> tuple[tuple[str, str], ...] | None:
+    """The names and types of a struct's fields, of ``struct<city:string,zip:int>``; None for any other type."""
+    match = _STRUCT.fullmatch(text.strip())
+    if match is None or text.count("<") > _MAX_NESTING:
+        return None
+    parts, depth = [""], 0
+    for character in match[1]:
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    fields = [part.partition(":") for part in parts]
+    if depth or any(not colon or not _FIELD.fullmatch(name.strip()) or not of.strip() for name, colon, of in fields):
+        return None
+    return tuple((name.strip(), of.strip()) for name, _, of in fields)
 
 
 def kind_of_type(type_text: str) -> Kind | None:
@@ -59,9 +85,18 @@ def kind_of_type(type_text: str) -> Kind | None:
     return _KINDS.get(type_text)
 
 
-def is_csv_type(type_text: str) -> bool:
-    """Whether a csv column may be converted to this type, given in its canonical spelling (``normal_type``)."""
-    return type_text in CSV_TYPES or _is_decimal(type_text)
+def is_text_type(type_text: str, *, structs: bool = False) -> bool:
+    """Whether text may be converted to this type, given in its canonical spelling (``normal_type``).
+
+    Args:
+        type_text: the type.
+        structs: whether it may be a struct of such types.
+    """
+    fields = struct_fields(type_text) if structs else None
+    if fields is not None:
+        alike = {name.lower() for name, _ in fields}
+        return len(alike) == len(fields) and all(is_text_type(of, structs=True) for _, of in fields)
+    return type_text in TEXT_TYPES or _is_decimal(type_text)
 
 
 def _is_decimal(type_text: str) -> bool:

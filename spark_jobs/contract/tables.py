@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from spark_jobs.contract.binding import (
+    TEXT_FORMATS,
     BoundColumn,
     ColumnName,
     Format,
@@ -15,7 +16,7 @@ from spark_jobs.contract.binding import (
     TableBinding,
     TableVersion,
     columns_of_mapping,
-    require_csv_columns,
+    require_text_columns,
 )
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.errors import InvalidRequest
@@ -76,12 +77,13 @@ class TableSource(Frozen):
     (``TableBinding``) and filled in from there. A draft outside the ledger gives itself what it needs.
 
     Attributes:
-        path: absolute path or URI of the table's folder; for parquet, orc and csv; see ``Place``.
+        path: absolute path or URI of the table's folder; for all formats but catalog; see ``Place``.
         name: catalog name such as ``sales.visits``.
-        format: ``parquet``, ``orc`` or ``csv`` (under ``path``), or ``catalog`` (named ``name``); by default parquet
-            for a path and catalog for a name.
+        format: ``parquet``, ``orc``, ``csv`` or ``json`` (under ``path``), or ``catalog`` (named ``name``); by default
+            parquet for a path and catalog for a name.
         columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table without these is rejected. For
-            a csv table of an account they are the header, in its order; a value that cannot be parsed becomes null.
+            a csv table of an account they are the header, in its order. A value of a csv or JSON file that cannot be
+            parsed becomes null.
         version: how the table's states are named.
         public_columns: the columns that filters, groups and blocks may read where sizes are public.
         rows_per_unit: the most rows of one privacy unit in the table, as its administrator declares.
@@ -116,14 +118,13 @@ class TableSource(Frozen):
                 else "exactly one of path and name must be given",
                 remedy=f"set table.{wanted} and leave out table.{other}",
             )
-        if self.format == "csv":
-            if not self.columns:
-                raise InvalidRequest(
-                    "columns",
-                    requirement="is required for a csv table",
-                    remedy="list the csv's columns with their types, e.g. {'age': 'int', 'score': 'double'}",
-                )
-            require_csv_columns(self.columns)
+        if self.is_text and not self.columns:
+            raise InvalidRequest(
+                "columns",
+                requirement=f"is required for a {self.format} table",
+                remedy=f"list the {self.format}'s columns with their types, e.g. {{'age': 'int', 'score': 'double'}}",
+            )
+        require_text_columns(self.columns or (), self.format)
         if self.snapshot.path_version is not None and self.is_catalog:
             raise InvalidRequest(
                 "snapshot.path_version",
@@ -186,6 +187,11 @@ class TableSource(Frozen):
     def is_catalog(self) -> bool:
         """Whether the table is given by its name in a catalog, not by a path."""
         return self.path is None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its files hold text, which is converted to the types of the declared columns."""
+        return self.format in TEXT_FORMATS
 
     @property
     def is_bound(self) -> bool:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_jobs.contract.binding import BoundColumn
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.tables.expressions import quoted
+from spark_jobs.tables.texts import converted
 
 MAX_VALUES = 10_000
 """The largest number of values in a line; Spark's parser raises on twice as many."""
@@ -61,8 +62,8 @@ def read_csv(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, 
     rows = lines.where((sf.col("value") != header) & (sf.trim("value") != ""))
     rows = rows.select(texts.alias("values"), *(quoted(name) for name in folders))
     return rows.select(
-        *(_converted(sf.col(f"values.c{place}"), types[name]).alias(name) for name, place in places.items()),
-        *(_converted(sf.col(quoted(name)), types.get(name, "string")).alias(name) for name in folders),
+        *(converted(sf.col(f"values.c{place}"), types[name]).alias(name) for name, place in places.items()),
+        *(converted(sf.col(quoted(name)), types.get(name, "string")).alias(name) for name in folders),
     )
 
 
@@ -82,12 +83,3 @@ def _place(name: str, names: list[str]) -> int | None:
     same = [place for place, other in enumerate(names) if other == name]
     alike = same or [place for place, other in enumerate(names) if other.lower() == name.lower()]
     return alike[0] if len(alike) == 1 else None
-
-
-def _converted(text: Column, type_name: str) -> Column:
-    if type_name == "string":
-        return text
-    if type_name == "timestamp":
-        # a time of day alone would become a timestamp of the day of the run
-        return sf.when(text.rlike(r"^\s*[+-]?\d{4,}-"), text.try_cast(type_name))
-    return text.try_cast(type_name)

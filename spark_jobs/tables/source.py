@@ -33,6 +33,7 @@ from spark_jobs.contract.places import Place
 from spark_jobs.contract.tables import Literalish, TableSource
 from spark_jobs.tables.csv_files import read_csv
 from spark_jobs.tables.expressions import condition_column, field_of, kind_of, quoted
+from spark_jobs.tables.json_files import read_json
 
 SETTINGS = {
     # otherwise the type of a partition column depends on the values of all partitions
@@ -71,7 +72,8 @@ _UNREADABLE = ("must be a table that can be read", "check its address, its forma
 def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
     """The table in its pinned state; only its schema is read, so that errors do not depend on rows.
 
-    Partition columns of a path are strings. For csv files see ``spark_jobs.tables.csv_files``.
+    Partition columns of a path are strings. For csv and JSON files see
+    ``spark_jobs.tables.csv_files`` and ``json_files``.
 
     Raises:
         InvalidRequest: the table does not exist or cannot be read, its files have different schemas, or it cannot be
@@ -84,6 +86,8 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
     with _refusing("table.path", source.path):
         if source.form == "csv":
             frame = read_csv(spark, path, source.columns or (), bound=source.is_bound)
+        elif source.form == "json":
+            frame = read_json(spark, path, source.columns or ())
         else:
             frame = spark.read.option("mergeSchema", "true").format(source.form).load(path)
     return _pinned(_declared(frame, source), source, _partition_columns(frame, path))
@@ -115,7 +119,7 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
     Raises:
         InvalidRequest: a declared column is missing or has another type. The message is the same in all cases.
     """
-    if source.columns is None or (source.form == "csv" and not source.is_bound):
+    if source.columns is None or (source.is_text and not source.is_bound):
         return frame
     fields: dict[str, list[StructField]] = {}
     for field in frame.schema.fields:

@@ -62,7 +62,8 @@ def test_the_order_of_columns_is_part_of_a_binding() -> None:
         ("timestamp_ntz", "timestamp_ntz", Kind.TIMESTAMP),
         ("string collate UTF8_LCASE", "string collate UTF8_LCASE", None),
         ("decimal(39,0)", "decimal(39,0)", None),
-        ("struct<A: int>", "struct<A: int>", None),
+        ("Struct<A: Long>", "struct<A:bigint>", None),
+        ("map<int, A>", "map<int, A>", None),
     ],
 )
 def test_a_type_has_one_spelling_and_a_kind(text: str, spelled: str, kind: Kind | None) -> None:

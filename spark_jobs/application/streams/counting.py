@@ -20,8 +20,10 @@ def prepare_steps(spark: SparkSession, request: StreamRequest, table: DataFrame)
     """
     from spark_jobs.contract.column_checks import check_columns
     from spark_jobs.tables.expressions import filter_column
+    from spark_jobs.tables.nested import with_fields
 
     check_columns(request, {field.name: field.dataType.simpleString() for field in table.schema.fields})
+    table = with_fields(table)
     for text in (request.block_filter, request.where):
         if text is not None:
             table = table.where(filter_column(text, table.schema))

@@ -35,6 +35,7 @@ from spark_jobs.contract.expressions.tree import (
     Or,
     children,
 )
+from spark_jobs.contract.nested_fields import path_of
 
 MAX_CHARACTERS = 10_000
 MAX_DEPTH = 100
@@ -194,11 +195,22 @@ def _paren(node: Any) -> Expression:
 
 
 def _column(node: Any) -> Expression:
-    if type(node.this).__name__ != "Identifier":
-        raise _NotAllowedError(f"{_spelling(node.this)} is not allowed")
-    if any(value for name, value in node.args.items() if name != "this"):
-        raise _NotAllowedError("must name columns without their table", "put `backticks` around a name with a dot")
-    return ColumnReference(name=str(node.this.this))
+    return ColumnReference(name=path_of(_names(node)))
+
+
+def _names(node: Any) -> tuple[str, ...]:
+    """The names in a column's path; sqlglot takes the first of several for a catalog, a database and a table."""
+    name = type(node).__name__
+    if name == "Identifier":
+        return (str(node.this),)
+    if name == "Dot":
+        _only(node, "this", "expression")
+        return (*_names(node.this), *_names(node.expression))
+    if name != "Column":
+        raise _NotAllowedError(f"{_spelling(node)} is not allowed")
+    _only(node, "this", "table", "db", "catalog")
+    parts = (node.args.get(part) for part in ("catalog", "db", "table", "this"))
+    return tuple(name for part in parts if part is not None for name in _names(part))
 
 
 def _literal(node: Any) -> Literal:
@@ -378,7 +390,7 @@ _CAST_TYPES = {
 }
 _HANDLERS: dict[str, Callable[[Any], Expression]] = {
     "Paren": _paren,
-    "Column": _column,
+    **dict.fromkeys(("Column", "Dot"), _column),
     "Literal": _literal,
     "Boolean": lambda node: Literal(value=bool(node.this)),
     "Null": lambda node: Literal(value=None),

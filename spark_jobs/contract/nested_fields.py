@@ -1,0 +1,62 @@
+"""The fields of structs, which a request names by their path, such as ``address.city``.
+
+A path is the names from the column to the field, joined by dots; a name that itself has a dot or a backtick is put
+between backticks, as in ``address.`zip.code```. Fields of arrays and maps have no path, because a row has many of them.
+A column whose own name is a path comes first: the field is then not reachable. Nor are fields whose names differ in
+case alone, since Spark could not tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from spark_jobs.contract.column_types import kind_of_type, normal_type, struct_fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class NestedField:
+    """A field of a struct.
+
+    Attributes:
+        names: the column's name, and the names of the fields that lead to this one.
+        type: its type, in its canonical spelling; of simple values.
+    """
+
+    names: tuple[str, ...]
+    type: str
+
+    @property
+    def path(self) -> str:
+        """What a request calls it."""
+        return path_of(self.names)
+
+
+def path_of(names: tuple[str, ...]) -> str:
+    """The path through these names; a single name is itself, whatever is in it."""
+    return names[0] if len(names) == 1 else ".".join(_quoted(name) for name in names)
+
+
+def nested_fields(types: Mapping[str, str]) -> tuple[NestedField, ...]:
+    """The fields of simple values in the structs among columns of these types, in the order of the table."""
+    fields = [field for name, of in types.items() for field in _fields((name,), of)]
+    taken = Counter(field.path.lower() for field in fields) + Counter(name.lower() for name in types)
+    return tuple(field for field in fields if taken[field.path.lower()] == 1)
+
+
+def with_nested_fields(types: Mapping[str, str]) -> dict[str, str]:
+    """The types of columns, and after them those of the fields of structs, by path."""
+    return {**types, **{field.path: field.type for field in nested_fields(types)}}
+
+
+def _fields(names: tuple[str, ...], of: str) -> Iterator[NestedField]:
+    for name, inner in struct_fields(of) or ():
+        below = (*names, name)
+        if kind_of_type(normal_type(inner)) is not None:
+            yield NestedField(names=below, type=normal_type(inner))
+        yield from _fields(below, inner)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`" if set(name) & {".", "`"} else name
