@@ -18,6 +18,7 @@ pytest_plugins = [
     "tests.support.tiers",
     "tests.support.airflow",
     "tests.support.postgres",
+    "tests.support.databases",
     "tests.support.ledgers",
     "tests.support.spark",
 ]

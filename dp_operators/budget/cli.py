@@ -60,7 +60,7 @@ Columns = Annotated[
     str | None, typer.Option(help="The columns with their types: 'id int, `amount, net` decimal(10,2)'.")
 ]
 Form = Annotated[
-    str | None, typer.Option("--format", help="parquet, orc, csv, json or catalog; by default the schema's.")
+    str | None, typer.Option("--format", help="parquet, orc, csv, json, catalog or jdbc; by default the schema's.")
 ]
 VersionColumns = Annotated[
     list[str] | None,
@@ -99,7 +99,10 @@ def open_account(
     epsilon: Annotated[str | None, typer.Option(help="The cap on the sum of a block's charges.")] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option(help="A table that it pays for: absolute path, URI or catalog:db.name; may be repeated."),
+        typer.Option(
+            help="A table that it pays for: absolute path, URI, catalog:db.name or jdbc:connection.schema.table; may "
+            "be repeated."
+        ),
     ] = None,
     output: Annotated[
         list[str] | None, typer.Option(help="A folder or URI for the releases of this account alone; may be repeated.")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from spark_jobs.contract.binding import TableBinding
+from spark_jobs.contract.binding import NAMED_FORMATS, TableBinding
 from spark_jobs.contract.column_types import normal_type
 from spark_jobs.contract.errors import InvalidRequest
 
@@ -56,12 +56,12 @@ def binding_of(
     """The binding of a table from what is given here and, for the rest, from its earlier binding.
 
     Args:
-        table: a path, a URI or ``catalog:db.name``.
+        table: a path, a URI, ``catalog:db.name`` or ``jdbc:connection.schema.table``.
         schema: a JSON file of a binding or of its columns, a Parquet file, or a folder of Parquet files laid out like a
             snapshot of the table; or a csv file, whose header gives the names and ``columns`` the types.
         columns: names and types, such as ``id int, `amount, net` decimal(10,2)``.
-        form: ``parquet``, ``orc``, ``csv``, ``json`` or ``catalog``; by default the earlier or the schema's format,
-            else ``catalog`` for a catalog name and ``parquet`` for a path.
+        form: ``parquet``, ``orc``, ``csv``, ``json``, ``catalog`` or ``jdbc``; by default the earlier or the schema's
+            format, else what the table's name says, and ``parquet`` for a path.
         version_columns: the partition columns that make a version.
         version_folders: how many folders deep a version is below the table; 1 by default.
         public_columns: columns that are public, in addition to those of the earlier binding.
@@ -88,7 +88,8 @@ def binding_of(
             remedy="name a file that has them by --schema, or list them: --columns 'id int, region string'",
         )  # fmt: skip
     fields.pop("header", None)
-    by_default = "catalog" if table.startswith("catalog:") else "parquet"
+    named = table.partition(":")[0]
+    by_default = named if named in NAMED_FORMATS else "parquet"
     fields["format"] = form or fields.get("format") or by_default
     version = _version(tuple(version_columns), version_folders)
     if version is not None or "version" not in fields:

@@ -44,6 +44,9 @@ def dataset_name(identity: str) -> dict[str, str]:
     parts = urlsplit(identity)
     if parts.scheme == "catalog":
         return {"namespace": configuration.lineage_namespace(), "name": parts.path}
+    if parts.scheme == "jdbc":
+        connection, _, table = parts.path.partition(".")
+        return {"namespace": f"jdbc:{connection}", "name": table}
     if parts.scheme in ("", "file"):
         return {"namespace": "file", "name": parts.path}
     return {"namespace": f"{parts.scheme}://{parts.netloc}", "name": parts.path.strip("/") or "/"}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from spark_jobs.application.java import java_home
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.jdbc import connection_of
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.salt import read_salt
 from spark_jobs.contract.stream_keys import StreamKeys
@@ -65,6 +66,17 @@ def check_driver(*packages: str, field: str = "runner") -> None:
                 requirement="needs the Spark side with its engine",
                 remedy="install dp-diagnostics[spark] there",
             )
+
+
+def check_database(request: TableRequest, environment: Mapping[str, str]) -> None:
+    """Refuse a table of a database that the application will not be allowed to read.
+
+    Raises:
+        InvalidRequest: no connection is configured for it, its password cannot be read, or the connection does not
+            allow the table.
+    """
+    if request.table.form == "jdbc":
+        connection_of(request.table.place.path, environment).password()
 
 
 def check_java(environment: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from dp_operators.releasing.backends import Handle, RunState
 from dp_operators.releasing.connectors import require_connector, spark_defaults, spark_home
 from dp_operators.releasing.environments import (
     DRIVER,
+    check_database,
     check_driver,
     check_federation,
     check_java,
@@ -126,6 +127,7 @@ class LocalRunner(ProcessRunner):
             check_salt(request, environment)
             check_stream_keys(request, environment)
             check_federation(request, environment)
+            check_database(request, environment)
             check_snapshot(request)
             check_java(environment)
 

@@ -86,6 +86,13 @@ def _check_request(request: TableRequest) -> None:
         raise InvalidRequest(
             "runner", value="a Spark Connect server", requirement="must be another one for a stream", remedy=remedy
         )
+    if request.table.form == "jdbc":
+        raise InvalidRequest(
+            "table.name", value=request.table.name,
+            requirement="must be no table of a database with a Spark Connect server, which has no place to hold a "
+            "snapshot of the database",
+            remedy=remedy,
+        )  # fmt: skip
     if request.uses_model and isinstance(request.needed_model, SparkMLModel):
         raise InvalidRequest(
             "model",

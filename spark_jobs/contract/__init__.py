@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spark_jobs.contract.release import ReleaseFile as ReleaseFile
     from spark_jobs.contract.release import ReleasePart as ReleasePart
     from spark_jobs.contract.request import ReleaseRequest as ReleaseRequest
+    from spark_jobs.contract.snapshots import Snapshot as Snapshot
     from spark_jobs.contract.stream_request import StreamRequest as StreamRequest
     from spark_jobs.contract.stream_states import StreamStates as StreamStates
     from spark_jobs.contract.tables import ColumnsModel as ColumnsModel
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from spark_jobs.contract.tables import LinearModel as LinearModel
     from spark_jobs.contract.tables import LogisticModel as LogisticModel
     from spark_jobs.contract.tables import Scoring as Scoring
-    from spark_jobs.contract.tables import Snapshot as Snapshot
     from spark_jobs.contract.tables import SparkMLModel as SparkMLModel
     from spark_jobs.contract.tables import TableSource as TableSource
 else:
@@ -35,8 +35,9 @@ else:
             "privacy": "Budget Neighbours PrivacyUnit",
             "release": "PartSpending PublishedSizes Release ReleaseFile ReleasePart",
             "request": "ReleaseRequest",
+            "snapshots": "Snapshot",
             "stream_request": "StreamRequest",
             "stream_states": "StreamStates",
-            "tables": "ColumnsModel Label LinearModel LogisticModel Scoring Snapshot SparkMLModel TableSource",
+            "tables": "ColumnsModel Label LinearModel LogisticModel Scoring SparkMLModel TableSource",
         },
     )

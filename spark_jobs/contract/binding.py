@@ -23,9 +23,11 @@ from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.contract.values import Frozen
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
-Format = Literal["parquet", "orc", "csv", "json", "catalog"]
-TEXT_FORMATS = ("csv", "json")
-"""The formats whose files hold text, which is converted to the types of the declared columns."""
+Format = Literal["parquet", "orc", "csv", "json", "catalog", "jdbc"]
+NAMED_FORMATS = ("catalog", "jdbc")
+"""The formats of tables that have a name and no path."""
+TEXT_FORMATS = ("csv", "json", "jdbc")
+"""The formats whose values arrive as text, which is converted to the types of the declared columns."""
 
 MAX_COLUMNS = 10_000
 MAX_FOLDERS = 20
@@ -101,7 +103,7 @@ class TableBinding(Frozen):
 
     Attributes:
         table: the table's identity; accepted in any form in which a request may name it.
-        format: ``parquet``, ``orc``, ``csv`` or ``json`` (a path), or ``catalog``.
+        format: ``parquet``, ``orc``, ``csv`` or ``json`` (a path), ``catalog`` or ``jdbc``.
         columns: names and types, in order. For csv: the columns of the header, in the order of the file, and then those
             that partition folders add. Also accepted as a mapping of names to types.
         version: how the table's states are named.
@@ -148,16 +150,19 @@ class TableBinding(Frozen):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if (self.format == "catalog") != self.table.startswith("catalog:"):
+        named = self.table.partition(":")[0]
+        if self.format != named and (self.format in NAMED_FORMATS or named in NAMED_FORMATS):
             raise InvalidRequest(
                 "format", value=self.format, requirement=f"must match the table {self.table}",
-                remedy="use catalog for catalog:db.name, and parquet, orc, csv or json for a path",
+                remedy="use catalog for catalog:db.name, jdbc for jdbc:connection.schema.table, and parquet, orc, csv "
+                "or json for a path",
             )  # fmt: skip
-        other_form = "path_version" if self.format == "catalog" else "table_version"
-        if self.version.by == other_form:
+        forms = {"catalog": ("table_version", "partition"), "jdbc": ("partition",)}
+        if self.version.by not in forms.get(self.format, ("path_version", "partition")):
             raise InvalidRequest(
-                "version.by", value=other_form, requirement=f"cannot name the states of a {self.format} table",
-                remedy="use table_version or partition for catalog tables, and path_version or partition for paths",
+                "version.by", value=self.version.by, requirement=f"cannot name the states of a {self.format} table",
+                remedy="use table_version or partition for catalog tables, path_version or partition for paths, and "
+                "partition, the columns of a version, for tables of a database",
             )  # fmt: skip
         require_text_columns(self.columns, self.format)
         for name in self.version.columns:
@@ -173,7 +178,7 @@ class TableBinding(Frozen):
     def _require_exact_versions(self) -> None:
         """Reject version columns in which one pinned value could match two folders, such as ``v=1`` and ``v=01``."""
         kinds: tuple[Kind, ...] = (Kind.STRING,)
-        if self.format == "catalog":
+        if self.format in NAMED_FORMATS:
             kinds = (Kind.STRING, Kind.INTEGER, Kind.DATE)
         for name in self.version.columns:
             column = self.require_column(name, "version.columns")

@@ -38,9 +38,10 @@ from spark_jobs.contract.options import (
     ResidualCells,
 )
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.snapshots import Literalish
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.table_request import TableRequest
-from spark_jobs.contract.tables import Label, LinearModel, Literalish, LogisticModel, Model
+from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model
 
 _MAX_DIGITS = 20
 

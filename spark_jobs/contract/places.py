@@ -5,15 +5,16 @@ in its own way, a request could be charged to one table and read another. So tex
 whatever two programs could understand in two ways is rejected: relative paths, ``.`` and ``..``, ``#``, ``?`` and
 ``%``, patterns, control characters, and accented letters that are not in Unicode's composed form.
 
-=========================  ================================================================================
-text                       place
-=========================  ================================================================================
-``/lake/t``                ``file:///lake/t``, as are ``file:/lake/t`` and ``file://localhost/lake//t/``
-``s3a://bucket/t``         ``s3://bucket/t``, as is ``s3n://bucket/t``; Spark is given ``s3a://bucket/t``
-``HDFS://Name:8020/t``     ``hdfs://name/t``; any other port stays
-``gs://``, ``abfss://``    as they are; ``abfs://`` is ``abfss://``
-``catalog:Sales.Visits``   ``catalog:spark_catalog.sales.visits``: the first of three parts names the catalog
-=========================  ================================================================================
+===========================  ================================================================================
+text                         place
+===========================  ================================================================================
+``/lake/t``                  ``file:///lake/t``, as are ``file:/lake/t`` and ``file://localhost/lake//t/``
+``s3a://bucket/t``           ``s3://bucket/t``, as is ``s3n://bucket/t``; Spark is given ``s3a://bucket/t``
+``HDFS://Name:8020/t``       ``hdfs://name/t``; any other port stays
+``gs://``, ``abfss://``      as they are; ``abfs://`` is ``abfss://``
+``catalog:Sales.Visits``     ``catalog:spark_catalog.sales.visits``: the first of three parts names the catalog
+``jdbc:lake.public.visits``  as it is, in this case: a connection of the administrator's, a schema and a table
+===========================  ================================================================================
 
 Other schemes are rejected: they would be second names for the same files (``webhdfs``, ``viewfs``), or are not those of
 a data lake.
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 from spark_jobs.contract.errors import InvalidRequest
 
 CATALOG = "catalog:"
+DATABASE = "jdbc:"
 _DEFAULT_CATALOG = "spark_catalog"
 _SCHEMES = {
     "file": "file",
@@ -63,6 +65,7 @@ _AUTHORITIES = {
 _PATTERNS = "*?{}[]\\"
 _NAME = re.compile(r"[A-Za-z0-9_$-]+")
 _CATALOG_PARTS = 8
+_DATABASE_TABLE = re.compile(r"jdbc:[a-z0-9][a-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_$]*){2}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +82,7 @@ class Place:
 
     @classmethod
     def parse(cls, text: str, *, what: str = "path") -> Place:
-        """The place that ``text`` names: an absolute path, a URI, or ``catalog:`` and a table's name.
+        """The place that ``text`` names: an absolute path, a URI, or ``catalog:`` or ``jdbc:`` and a table's name.
 
         Args:
             text: what a user wrote.
@@ -90,6 +93,8 @@ class Place:
         """
         if text.lower().startswith(CATALOG):
             return cls.of_catalog(text[len(CATALOG) :], what=what)
+        if text.startswith(DATABASE):
+            return cls.of_database(text, what=what)
         return cls.of_folder(text, what=what)
 
     @classmethod
@@ -146,6 +151,20 @@ class Place:
         return cls(identity=f"{CATALOG}{full}", path=full)
 
     @classmethod
+    def of_database(cls, text: str, *, what: str = "name") -> Place:
+        """The place of a database's table, such as ``jdbc:warehouse.public.visits``; case matters, as it does there.
+
+        Raises:
+            InvalidRequest: it is not such a name.
+        """
+        if not _DATABASE_TABLE.fullmatch(text):
+            raise InvalidRequest(
+                what, value=text, requirement="must be the name of a connection, a schema and a table",
+                remedy="write it like jdbc:warehouse.public.visits",
+            )  # fmt: skip
+        return cls(identity=text, path=text.removeprefix(DATABASE))
+
+    @classmethod
     def _of(cls, scheme: str, authority: str, segments: list[str]) -> Place:
         rest = f"://{authority}/{'/'.join(segments)}"
         return cls(identity=f"{scheme}{rest}", path=f"{_READ_AS.get(scheme, scheme)}{rest}")
@@ -162,7 +181,7 @@ class Place:
 
     def contains(self, other: Place) -> bool:
         """Whether ``other`` is this place or lies below it."""
-        end = "." if self.identity.startswith(CATALOG) else "/"
+        end = "." if self.identity.startswith((CATALOG, DATABASE)) else "/"
         return f"{other.identity.rstrip(end)}{end}".startswith(f"{self.identity.rstrip(end)}{end}")
 
     def overlaps(self, other: Place) -> bool:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from spark_jobs.contract.binding import (
+    NAMED_FORMATS,
     TEXT_FORMATS,
     BoundColumn,
     ColumnName,
@@ -20,54 +21,11 @@ from spark_jobs.contract.binding import (
 )
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.places import Place, require_relative
+from spark_jobs.contract.jdbc import Partitioning
+from spark_jobs.contract.places import DATABASE, Place
 from spark_jobs.contract.score_map import ScoreMap, require_both
+from spark_jobs.contract.snapshots import Literalish, Snapshot
 from spark_jobs.contract.values import Frozen
-
-Literalish = bool | int | float | str
-
-
-class Snapshot(Frozen):
-    """The fixed state of a table that is read, in exactly one of three forms.
-
-    Attributes:
-        path_version: a sub-folder of the table's path that is never written again, e.g. ``"v=3"`` or ``"2026-11-21"``.
-        partition: partition columns and the values they are pinned to; later partitions are not read.
-        table_version: the version number of a catalog table that keeps its history (Delta, Iceberg).
-    """
-
-    path_version: str | None = None
-    partition: dict[ColumnName, Literalish] | None = None
-    table_version: Annotated[int, Field(ge=0)] | None = None
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Self:
-        given = [
-            name for name in ("path_version", "partition", "table_version") if getattr(self, name) not in (None, {})
-        ]
-        if len(given) != 1:
-            raise InvalidRequest(
-                "",
-                value=", ".join(given) or "nothing",
-                requirement="must pin the table by exactly one of path_version, partition and table_version",
-                remedy="name the one fixed state of the table that is released",
-            )
-        if self.path_version is not None:
-            require_relative(self.path_version, "path_version")
-        return self
-
-    @property
-    def form(self) -> str:
-        """Which of the three forms it has."""
-        return next(name for name in type(self).model_fields if getattr(self, name) not in (None, {}))
-
-    def describe(self) -> str:
-        """The snapshot in words, for reports."""
-        if self.path_version is not None:
-            return f"version {self.path_version}"
-        if self.partition is not None:
-            return "partition " + ", ".join(f"{name}={value}" for name, value in self.partition.items())
-        return f"table version {self.table_version}"
 
 
 class TableSource(Frozen):
@@ -78,15 +36,16 @@ class TableSource(Frozen):
 
     Attributes:
         path: absolute path or URI of the table's folder; for all formats but catalog; see ``Place``.
-        name: catalog name such as ``sales.visits``.
-        format: ``parquet``, ``orc``, ``csv`` or ``json`` (under ``path``), or ``catalog`` (named ``name``); by default
-            parquet for a path and catalog for a name.
+        name: catalog name such as ``sales.visits``, or a table of a database such as ``jdbc:warehouse.public.visits``.
+        format: ``parquet``, ``orc``, ``csv`` or ``json`` (under ``path``), ``catalog`` or ``jdbc`` (named ``name``); by
+            default parquet for a path, and what its name says for a name.
         columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table without these is rejected. For
             a csv table of an account they are the header, in its order. A value of a csv or JSON file that cannot be
             parsed becomes null.
         version: how the table's states are named.
         public_columns: the columns that filters, groups and blocks may read where sizes are public.
         rows_per_unit: the most rows of one privacy unit in the table, as its administrator declares.
+        partitioning: how the reading of a database's table is divided; required there, and nowhere else.
         snapshot: the fixed state that is read.
     """
 
@@ -97,6 +56,7 @@ class TableSource(Frozen):
     version: TableVersion | None = None
     public_columns: tuple[ColumnName, ...] | None = None
     rows_per_unit: RowsPerUnit = None
+    partitioning: Annotated[Partitioning | None, Field(exclude_if=lambda value: value is None)] = None
     snapshot: Snapshot
 
     @field_validator("columns", mode="before")
@@ -106,7 +66,7 @@ class TableSource(Frozen):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        wanted, other = ("name", "path") if self.format == "catalog" else ("path", "name")
+        wanted, other = ("name", "path") if self.format in NAMED_FORMATS else ("path", "name")
         if self.format is None and self.path is None:
             wanted, other = other, wanted
         if not getattr(self, wanted) or getattr(self, other) is not None:
@@ -118,31 +78,42 @@ class TableSource(Frozen):
                 else "exactly one of path and name must be given",
                 remedy=f"set table.{wanted} and leave out table.{other}",
             )
-        if self.is_text and not self.columns:
+        if self.format in ("csv", "json") and not self.columns:
             raise InvalidRequest(
                 "columns",
                 requirement=f"is required for a {self.format} table",
                 remedy=f"list the {self.format}'s columns with their types, e.g. {{'age': 'int', 'score': 'double'}}",
             )
-        require_text_columns(self.columns or (), self.format)
-        if self.snapshot.path_version is not None and self.is_catalog:
+        require_text_columns(self.columns or (), self.form)
+        if self.snapshot.path_version is not None and self.path is None:
             raise InvalidRequest(
                 "snapshot.path_version",
                 value=self.snapshot.path_version,
                 requirement="can pin only a path",
-                remedy="pin a catalog table by table_version or partition",
+                remedy="pin a catalog table by table_version or partition, and a database's table by partition",
             )
-        if self.snapshot.table_version is not None and not self.is_catalog:
+        if self.snapshot.table_version is not None and self.form != "catalog":
             raise InvalidRequest(
                 "snapshot.table_version",
                 value=self.snapshot.table_version,
                 requirement="can pin only a catalog table",
-                remedy="pin a path by path_version or partition",
+                remedy="pin a path by path_version or partition, and a database's table by partition",
             )
+        self._require_partitioning()
         _ = self.place  # raises now if the path or the name is not allowed
         if self.version is not None:
             self._require_version(self.version)
         return self
+
+    def _require_partitioning(self) -> None:
+        """Reject a database's table without bounds for its reading, and bounds where nothing is divided by them."""
+        if (self.form == "jdbc") != (self.partitioning is not None):
+            raise InvalidRequest(
+                "partitioning",
+                requirement="is required for a table of a database, and allowed for no other",
+                remedy="give public bounds: {'column': 'id', 'lower': 0, 'upper': 1000000, 'partitions': 8}"
+                if self.partitioning is None else "leave it out",
+            )  # fmt: skip
 
     def _require_version(self, version: TableVersion) -> None:
         """Reject a snapshot that names no state, or several states, which together contain a person several times."""
@@ -184,14 +155,9 @@ class TableSource(Frozen):
             )  # fmt: skip
 
     @property
-    def is_catalog(self) -> bool:
-        """Whether the table is given by its name in a catalog, not by a path."""
-        return self.path is None
-
-    @property
     def is_text(self) -> bool:
-        """Whether its files hold text, which is converted to the types of the declared columns."""
-        return self.format in TEXT_FORMATS
+        """Whether its values arrive as text, which is converted to the types of the declared columns."""
+        return self.form in TEXT_FORMATS
 
     @property
     def is_bound(self) -> bool:
@@ -201,7 +167,9 @@ class TableSource(Frozen):
     @property
     def form(self) -> Format:
         """How the table is read."""
-        return self.format or ("catalog" if self.is_catalog else "parquet")
+        if self.format is not None or self.path is not None:
+            return self.format or "parquet"
+        return "jdbc" if str(self.name).startswith(DATABASE) else "catalog"
 
     def completed(self, binding: TableBinding) -> Self:
         """This table with the account's terms filled in; unchanged if it already has exactly these terms.
@@ -232,9 +200,9 @@ class TableSource(Frozen):
     @property
     def place(self) -> Place:
         """Where the table lies, whatever the snapshot."""
-        if self.is_catalog:
-            return Place.of_catalog(str(self.name))
-        return Place.of_folder(str(self.path))
+        if self.path is not None:
+            return Place.of_folder(self.path)
+        return Place.of_database(str(self.name)) if self.form == "jdbc" else Place.of_catalog(str(self.name))
 
     @property
     def identity(self) -> str:

@@ -61,6 +61,11 @@ def _reading(request: ReleaseRequest) -> list[str]:
             "Each line of a JSON file is a row. A line that is not a JSON object counts as a row of nulls, and a value "
             "that is missing or not of its column's type counts as null."
         )
+    if request.table.form == "jdbc":
+        lines.append(
+            "All rows come from one snapshot of the database, exported when the run began; a run that is repeated "
+            "because the first drew no noise takes another. A value that is not of its column's type counts as null."
+        )
     if request.block_filter is not None:
         lines.append(
             f"Only rows in the charged blocks {request.written_blocks} of {request.block_expression}, in UTC, are "

@@ -19,11 +19,11 @@ from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import ColumnNeed, categorical_need, label_need, score_need
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.snapshots import Literalish
 from spark_jobs.contract.tables import (
     ColumnsModel,
     Label,
     LinearModel,
-    Literalish,
     LogisticModel,
     Model,
     Scoring,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
 
@@ -25,13 +25,16 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField
 from pyspark.sql.utils import is_remote
 
+from spark_jobs.contract.binding import Format
 from spark_jobs.contract.column_types import Kind, normal_type
 from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
 from spark_jobs.contract.places import Place
-from spark_jobs.contract.tables import Literalish, TableSource
+from spark_jobs.contract.snapshots import Literalish
+from spark_jobs.contract.tables import TableSource
 from spark_jobs.tables.csv_files import read_csv
+from spark_jobs.tables.databases import read_database
 from spark_jobs.tables.expressions import condition_column, field_of, kind_of, quoted
 from spark_jobs.tables.json_files import read_json
 
@@ -66,6 +69,8 @@ _REFUSALS = {
     "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": _DAMAGED,
     "FAILED_READ_FILE.NO_HINT": _DAMAGED,
 }
+_NO_FILE_SYSTEM = ("No FileSystem for scheme", "ClassNotFoundException: Class ")
+_NO_STORE = "must be in a store that Spark can read", "add the connector of its scheme by spark.jars, or to the cluster"
 _UNREADABLE = ("must be a table that can be read", "check its address, its format and the permission to read it")
 
 
@@ -80,17 +85,9 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
             pinned in this way. The message is one line and quotes nothing from Spark or a store.
     """
     _apply_settings(spark)
-    if source.is_catalog:
-        return _read_catalog(spark, source)
-    path = _folder(spark, source)
-    with _refusing("table.path", source.path):
-        if source.form == "csv":
-            frame = read_csv(spark, path, source.columns or (), bound=source.is_bound)
-        elif source.form == "json":
-            frame = read_json(spark, path, source.columns or ())
-        else:
-            frame = spark.read.option("mergeSchema", "true").format(source.form).load(path)
-    return _pinned(_declared(frame, source), source, _partition_columns(frame, path))
+    with _refusing("table.name" if source.path is None else "table.path", source.path or source.name):
+        frame, partitioned = _READERS[source.form](spark, source)
+        return _pinned(_declared(frame, source), source, partitioned)
 
 
 def read_arrivals(spark: SparkSession, source: TableSource) -> DataFrame:
@@ -119,7 +116,7 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
     Raises:
         InvalidRequest: a declared column is missing or has another type. The message is the same in all cases.
     """
-    if source.columns is None or (source.is_text and not source.is_bound):
+    if source.columns is None or (source.form in ("csv", "json") and not source.is_bound):
         return frame
     fields: dict[str, list[StructField]] = {}
     for field in frame.schema.fields:
@@ -198,9 +195,42 @@ def catalog_table(spark: SparkSession, name: str, *, table_version: int | None =
         return spark.table(quoted_name), tuple(column.name for column in columns if column.isPartition)
 
 
-def _read_catalog(spark: SparkSession, source: TableSource) -> DataFrame:
-    frame, partitioned = catalog_table(spark, str(source.name), table_version=source.snapshot.table_version)
-    return _pinned(_declared(frame, source), source, partitioned)
+def _catalog(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+    return catalog_table(spark, str(source.name), table_version=source.snapshot.table_version)
+
+
+def _database(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+    # any declared column may be the version; the reader has left out what cannot be in it
+    return read_database(spark, source), tuple(source.snapshot.partition or ())
+
+
+def _csv(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+    path = _folder(spark, source)
+    frame = read_csv(spark, path, source.columns or (), bound=source.is_bound)
+    return frame, _partition_columns(frame, path)
+
+
+def _json(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+    path = _folder(spark, source)
+    frame = read_json(spark, path, source.columns or ())
+    return frame, _partition_columns(frame, path)
+
+
+def _columnar(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+    path = _folder(spark, source)
+    frame = spark.read.option("mergeSchema", "true").format(source.form).load(path)
+    return frame, _partition_columns(frame, path)
+
+
+_READERS: dict[Format, Callable[[SparkSession, TableSource], tuple[DataFrame, Names]]] = {
+    "parquet": _columnar,
+    "orc": _columnar,
+    "csv": _csv,
+    "json": _json,
+    "catalog": _catalog,
+    "jdbc": _database,
+}
+"""For each format, what reads a table: its rows, and the columns that may be pinned."""
 
 
 def _partition_columns(frame: DataFrame, path: str) -> tuple[str, ...]:
@@ -258,6 +288,8 @@ def _refusing(field: str, given: object) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         bound, remedy = next((_REFUSALS[name] for name in _conditions(error) if name in _REFUSALS), _UNREADABLE)
+        if any(words in str(error) for words in _NO_FILE_SYSTEM):
+            bound, remedy = _NO_STORE
         raise InvalidRequest(field, value=given, requirement=bound, remedy=remedy) from None
 
 

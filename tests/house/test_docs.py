@@ -21,6 +21,7 @@ import yaml
 
 from spark_jobs.contract import InvalidRequest, PrivacyUnit, ReleaseRequest
 from spark_jobs.contract.input_suites import InputSuite
+from spark_jobs.contract.jdbc import JdbcConnection
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.options.streams import LocalLevelMethod, PegasusMethod
 from spark_jobs.contract.public_groups import is_registered
@@ -162,6 +163,8 @@ def parse_documented(data: dict[str, Any]) -> None:
         assert len(backends_of(data)) == 1
     elif "expectations" in data:
         InputSuite.parse(data)
+    elif set(data) == {"warehouse"}:
+        JdbcConnection.parse(data["warehouse"])
     elif "conn_type" in data:
         from airflow.sdk import Connection
 
@@ -196,6 +199,7 @@ def backends_of(extra: dict[str, Any]) -> list[str]:
         {"diagnostics": [{"kind": "roc_curve", "confidence": 2}]},
         {"model": {"kind": "columns"}, "diagnostics": ["roc_curve"]},
         {"conn_type": "privacy_ledger", "host": "db.example.org"},
+        {"warehouse": {"url": "jdbc:postgresql://db/lake", "tables": ["visits"]}},
     ],
 )
 def test_documents_that_do_not_parse_are_noticed(data: dict[str, Any]) -> None:

@@ -1,110 +1,275 @@
-"""Tables of every format through the ledger, the protocol and the real application: released, or refused for nothing."""
+"""Tables of every format through the command, the ledger and the real application: released, or refused for nothing."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from dp_operators.release_check import check_release
-from dp_operators.releasing import LocalRunner, Published
-from spark_jobs.contract import InvalidRequest, Release
-from tests.support.release_lab import Lab, make_request
+from dp_operators import cli
+from dp_operators.budget.cli import run
+from spark_jobs.contract import PrivacyUnit, Release
+from tests.support.databases import Database, running_database, write_connections
+from tests.support.release_lab import Lab
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
-PERSON = "struct<id:string,address:struct<city:string>>"
-COLUMNS = {"visit": "int", "score": "double", "person": PERSON}
-REQUEST: dict[str, Any] = {
-    "diagnostics": [{"kind": "ecdf", "column": "score", "bounds": [0, 1]}],
-    "where": "person.address.city <> 'Oslo'",
-    "unit": {"column": "person.id"},
-    "label": None,
-    "model": None,
-}
+COLUMNS = {"id": "bigint", "score": "double"}
+ROWS = 400
 
 
-@pytest.fixture(autouse=True)
-def salt(monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """``dp-budget run`` for an account of one table."""
+
+    lab: Lab
+    capture: pytest.CaptureFixture[str]
+
+    def open(self, table: str, **settings: Any) -> None:
+        self.lab.output = self.lab.open_account("rows", table, epsilon=100, **settings)
+
+    def run(self, table: dict[str, Any], **changes: Any) -> tuple[int, list[str], list[str]]:
+        """The exit code, and the lines of output and of errors."""
+        fields: dict[str, Any] = {
+            "account": "rows",
+            "table": table,
+            "diagnostics": [{"kind": "ecdf", "column": "score", "bounds": [0, 1]}],
+            "budget": {"epsilon": 50},
+            **changes,
+        }
+        file = Path(self.lab.folder) / "request.json"
+        file.write_text(json.dumps(fields))
+        self.capture.readouterr()
+        private = f"{self.lab.folder}/private"
+        status = run(cli.app, ["run", str(file), "--output", self.lab.output, "--private-dir", private])
+        written = self.capture.readouterr()
+        return status, written.out.splitlines(), written.err.splitlines()
+
+    def release(self, table: dict[str, Any], **changes: Any) -> Release:
+        """What is published and paid for."""
+        status, lines, errors = self.run(table, **changes)
+        assert status == 0, errors
+        [charge] = self.lab.ledger().history("rows")
+        assert charge.state == "committed"
+        return Release.from_json((Path(lines[-1]) / "release.json").read_bytes())
+
+    def refuses(self, table: dict[str, Any], line: str, *, states: tuple[str, ...] = (), **changes: Any) -> None:
+        """Refused in one line, with nothing spent: not reserved, or given back as no row was read."""
+        status, lines, errors = self.run(table, **changes)
+        assert (status, lines) == (2, [])
+        assert line in errors[-1], errors
+        assert not any(line in earlier for earlier in errors[:-1])
+        ledger = self.lab.ledger()
+        assert tuple(charge.state for charge in ledger.history("rows")) == states
+        assert ledger.remaining("rows").epsilon == 100
+
+
+@pytest.fixture
+def command(lab: Lab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setenv("DP_LEDGER_URL", lab.url)
     monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0123456789abcdef" * 2)
+    monkeypatch.chdir(lab.folder)
+    return Command(lab=lab, capture=capsys)
 
 
-def people() -> list[dict[str, Any]]:
+@pytest.fixture
+def lake(lab: Lab) -> Path:
+    folder = Path(lab.folder).resolve() / "lake"
+    (folder / "v1").mkdir(parents=True)
+    return folder
+
+
+def v1(table: Path | str) -> dict[str, Any]:
+    return {"path": str(table), "snapshot": {"path_version": "v1"}}
+
+
+def write_parquet(file: Path, **columns: Any) -> None:
+    pq.write_table(pa.table(columns), file)
+
+
+def test_json_lines_are_released_for_units_that_are_named_by_a_path(command: Command, lake: Path) -> None:
     cities = ("Rome", "Oslo", "Bern")
-    return [
-        {"visit": i % 2, "score": i % 100 / 100, "person": {"id": f"p{i % 400}", "address": {"city": cities[i % 3]}}}
-        for i in range(1200)
+    people = [
+        {"score": i % 100 / 100, "person": {"id": f"p{i % ROWS}", "address": {"city": cities[i % 3]}}}
+        for i in range(3 * ROWS)
     ]
-
-
-def write_json(lab: Lab, *, version: str = "v1") -> str:
-    table = Path(lab.folder).resolve() / "people-json"
-    (table / version).mkdir(parents=True)
-    lines = [json.dumps(row) for row in people()] + ["{damaged", "", '{"score": "far"}']
-    (table / version / "a.json").write_text("\n".join(lines))
-    return str(table)
-
-
-def open_account(lab: Lab, table: str, **settings: Any) -> None:
-    lab.output = lab.open_account("visits", table, epsilon=100, unit=make_unit(), **settings)
-
-
-def make_unit() -> Any:
-    from spark_jobs.contract import PrivacyUnit
-
-    return PrivacyUnit(column="person.id")
-
-
-def attempt(lab: Lab, table: dict[str, Any], *, runner: Any = None, **changes: Any) -> Published:
-    request = make_request(lab.output, account="visits", table=table, **{**REQUEST, **changes})
-    runner = runner or LocalRunner(master="local[2]", private_dir=Path(lab.output).parent / "private")
-    return lab.release(request=request, runner=runner, check=check_release)
-
-
-def test_a_table_of_json_lines_is_released_for_units_that_are_named_by_a_path(lab: Lab) -> None:
-    table = write_json(lab)
-    open_account(lab, table, columns=COLUMNS, form="json")
-    published = attempt(lab, {"path": table, "snapshot": {"path_version": "v1"}}, budget={"epsilon": 50})
-    release = Release.from_json((Path(published.uri) / "release.json").read_bytes())
-    # 400 people, each with a row outside Oslo, of whom one row counts; damaged lines name nobody
-    assert release.results["ecdf"]["rows"] == pytest.approx(400, abs=3)
+    lines = [*(json.dumps(row) for row in people), "{damaged", "", '{"score": "far"}']
+    (lake / "v1" / "a.json").write_text("\n".join(lines))
+    columns = {"score": "double", "person": "struct<id:string,address:struct<city:string>>"}
+    command.open(str(lake), columns=columns, form="json", unit=PrivacyUnit(column="person.id"))
+    release = command.release(v1(lake), where="person.address.city <> 'Oslo'", unit={"column": "person.id"})
+    # everybody has a row outside Oslo, of which one counts; damaged lines name nobody
+    assert release.results["ecdf"]["rows"] == pytest.approx(ROWS, abs=3)
     assert any(line.startswith("Each line of a JSON file is a row.") for line in release.rules)
-    [charge] = lab.ledger().history("visits")
-    assert charge.state == "committed"
+
+
+def vanish(lake: Path) -> None:
+    (lake / "v1").rename(lake / "v0")
+
+
+def empty(lake: Path) -> None:
+    (lake / "v1" / "a.parquet").unlink()
+
+
+def mark(lake: Path) -> None:
+    empty(lake)
+    (lake / "v1" / "_SUCCESS").touch()
+
+
+def cut(lake: Path) -> None:
+    (lake / "v1" / "a.parquet").write_bytes(b"")
+
+
+def retype(lake: Path) -> None:
+    write_parquet(lake / "v1" / "a.parquet", id=[1], score=["high"])
+
+
+def drop(lake: Path) -> None:
+    write_parquet(lake / "v1" / "a.parquet", score=[0.5])
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "change", "line"),
+    ("change", "line", "states"),
     [
-        ("v2", "", "must be a table that exists"),
-        ("v1", "emptied", "must be a table that exists"),
-        ("v1", "only a marker", "must be a table with files in it"),
-        ("v1", "links", "must be a folder without symbolic links in it"),
+        (vanish, "must be a table that exists", ()),
+        (empty, "must be a table that exists", ()),
+        (mark, "must be a table with files in it", ("void",)),
+        (cut, "must contain only intact files of its format", ("void",)),
+        (retype, "must have the columns that its account binds, of the same types", ("void",)),
+        (drop, "must have the columns that its account binds, of the same types", ("void",)),
     ],
 )
-def test_a_table_that_is_not_as_it_was_is_refused_for_nothing(lab: Lab, snapshot: str, change: str, line: str) -> None:
-    table = write_json(lab)
-    open_account(lab, table, columns=COLUMNS, form="json")
-    file = Path(table) / "v1" / "a.json"
-    if change:
-        file.rename(Path(table).parent / "moved.json")
-    if change == "only a marker":
-        (file.parent / "_SUCCESS").touch()
-    if change == "links":
-        file.symlink_to(Path(table).parent / "moved.json")
-    # what a worker can see of its own machine is refused before the reservation
-    states = ("void",) if change in ("only a marker", "links") else ()
-    refused_for_nothing(lab, {"path": table, "snapshot": {"path_version": snapshot}}, line, states=states)
+def test_a_table_that_is_not_as_it_was_is_refused_for_nothing(
+    command: Command, lake: Path, change: Callable[[Path], None], line: str, states: tuple[str, ...]
+) -> None:
+    write_parquet(lake / "v1" / "a.parquet", id=[1, 2], score=[0.25, 0.5])
+    command.open(str(lake), columns=COLUMNS)
+    change(lake)
+    command.refuses(v1(lake), line, states=states)
 
 
-def refused_for_nothing(lab: Lab, table: dict[str, Any], line: str, *, states: tuple[str, ...] = ("void",)) -> None:
-    """Refused in one line, with nothing spent; a request that cannot be right is not even reserved."""
-    with pytest.raises(InvalidRequest) as refused:
-        attempt(lab, table)
-    assert line in str(refused.value)
-    assert "\n" not in str(refused.value)
-    ledger = lab.ledger()
-    assert tuple(charge.state for charge in ledger.history("visits")) == states
-    assert ledger.remaining("visits").epsilon == 100
+def test_a_json_table_without_a_file_is_refused_for_nothing(command: Command, lake: Path) -> None:
+    (lake / "v1" / "_SUCCESS").touch()
+    command.open(str(lake), columns=COLUMNS, form="json")
+    command.refuses(v1(lake), "must be a table with files in it", states=("void",))
+
+
+@pytest.mark.parametrize("scheme", ["gs://bucket", "abfss://box@account.dfs.core.windows.net", "hdfs://nowhere:1"])
+def test_a_scheme_without_a_file_system_is_refused_for_nothing(command: Command, scheme: str) -> None:
+    command.open(f"{scheme}/rows", columns=COLUMNS)
+    line = "must be a table that can be read" if scheme.startswith("hdfs") else "must be in a store that Spark can read"
+    command.refuses(v1(f"{scheme}/rows"), line, states=("void",))
+
+
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        ({"snapshot": {"path_version": "v1", "table_version": 3}}, "by exactly one of path_version, partition and"),
+        ({"snapshot": {"path_version": "v1", "partition": {"day": "1"}}}, "by exactly one of path_version, partition"),
+        ({"snapshot": {"path_version": "v1"}, "name": "sales.visits"}, "exactly one of path and name must be given"),
+        ({"snapshot": {"table_version": 3}}, "can pin only a catalog table"),
+        ({"path": None, "name": "sales.rows", "snapshot": {"table_version": "main"}}, "should be a valid integer"),
+        ({"path": None, "name": "sales.rows", "snapshot": {"branch": "main"}}, "is not a field of this part"),
+        ({"snapshot": {}}, "by exactly one of path_version, partition and table_version"),
+    ],
+)
+def test_a_snapshot_that_is_none_is_refused_for_nothing(
+    command: Command, lake: Path, table: dict[str, Any], line: str
+) -> None:
+    command.open(str(lake), columns=COLUMNS)
+    command.refuses({"path": str(lake), **table}, line)
+
+
+@pytest.fixture(scope="module")
+def database(jdbc_driver: Path) -> Iterator[Database]:
+    with running_database(jdbc_driver) as database:
+        database.execute("CREATE TABLE visits (id bigint, version text, score double precision)")
+        database.execute(
+            f"INSERT INTO visits SELECT i, (1 + i % 2)::text, (i % 100) / 100.0 FROM generate_series(1, {2 * ROWS}) i"
+        )
+        database.execute("CREATE VIEW seen AS SELECT * FROM visits")
+        yield database
+
+
+VISITS = "jdbc:lake.public.visits"
+BOUNDS = {"column": "id", "lower": 1, "upper": 2 * ROWS, "partitions": 3}
+STATE = {"snapshot": {"partition": {"version": "1"}}}
+
+
+@pytest.fixture
+def connected(command: Command, database: Database, monkeypatch: pytest.MonkeyPatch) -> Command:
+    folder = Path(command.lab.folder)
+    allowed = ["public.visits", "public.seen"]
+    for name, value in write_connections(folder / "jdbc.json", lake=database.connection(*allowed)).items():
+        monkeypatch.setenv(name, value)
+    (folder / "conf").mkdir()
+    (folder / "conf" / "spark-defaults.conf").write_text(f"spark.jars {database.driver}\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(folder / "conf"))
+    return command
+
+
+def open_visits(command: Command, table: str = VISITS, **columns: str) -> None:
+    types = {"id": "bigint", "version": "string", "score": "double", **columns}
+    command.open(table, columns=types, form="jdbc", version={"by": "partition", "columns": ["version"]})
+
+
+def test_a_table_of_a_database_is_released(connected: Command) -> None:
+    open_visits(connected)
+    release = connected.release({"name": VISITS, "partitioning": BOUNDS, **STATE})
+    assert release.results["ecdf"]["rows"] == pytest.approx(ROWS, abs=3)
+    assert any(line.startswith("All rows come from one snapshot of the database") for line in release.rules)
+
+
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        ({}, "is required for a table of a database"),
+        ({"partitioning": {"column": "id", "lower": 1, "partitions": 3}}, "table.partitioning.upper: is required"),
+        ({"partitioning": {**BOUNDS, "lower": 9000}}, "must be above lower, 9000"),
+        ({"partitioning": {**BOUNDS, "partitions": 100_000}}, "table.partitioning.partitions"),
+        ({"partitioning": BOUNDS, "query": "SELECT 1"}, "is not a field of this part of the request"),
+        ({"partitioning": BOUNDS, "dbtable": "visits"}, "is not a field of this part of the request"),
+        ({"partitioning": BOUNDS, "snapshot": {"table_version": 1}}, "can pin only a catalog table"),
+        ({"partitioning": BOUNDS, "snapshot": {"path_version": "v1"}}, "can pin only a path"),
+        ({"partitioning": BOUNDS, "name": "jdbc:lake.(SELECT 1) t"}, "must be the name of a connection, a schema and"),
+        ({"partitioning": BOUNDS, "name": 'jdbc:lake.public."visits"'}, "must be the name of a connection, a schema"),
+        ({"partitioning": BOUNDS, "name": "jdbc:lake.public.Visits"}, "must be bound to an account of the ledger"),
+        (
+            {"partitioning": BOUNDS, "name": "jdbc:lake.pg_catalog.pg_authid"},
+            "must be bound to an account of the ledger",
+        ),
+    ],
+)
+def test_a_request_for_a_database_without_bounds_or_with_a_query_is_refused_for_nothing(
+    connected: Command, table: dict[str, Any], line: str
+) -> None:
+    open_visits(connected)
+    connected.refuses({"name": VISITS, **STATE, **table}, line)
+
+
+def test_what_the_administrator_does_not_allow_is_refused_before_the_reservation(connected: Command) -> None:
+    secret = "jdbc:lake.public.secret"
+    open_visits(connected, secret)
+    connected.refuses({"name": secret, "partitioning": BOUNDS, **STATE}, "must be a table that DP_DIAGNOSTICS_JDBC")
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "bounds", "line"),
+    [
+        ("jdbc:lake.public.seen", {}, BOUNDS, "neither a view nor a partition of another table"),
+        (VISITS, {"score": "float"}, BOUNDS, "must have the columns that its account binds, of the same types"),
+        (VISITS, {"gone": "int"}, BOUNDS, "must have the columns that its account binds, of the same types"),
+        (VISITS, {}, {**BOUNDS, "column": "version"}, "must be a declared column of whole numbers"),
+    ],
+)
+def test_a_table_of_a_database_that_does_not_fit_is_refused_for_nothing(
+    connected: Command, table: str, columns: dict[str, str], bounds: dict[str, Any], line: str
+) -> None:
+    open_visits(connected, table, **columns)
+    connected.refuses({"name": table, "partitioning": bounds, **STATE}, line, states=("void",))

@@ -41,8 +41,8 @@ MAX_CHARACTERS = 10_000
 MAX_DEPTH = 100
 MAX_NODES = 2_000
 MAX_NESTING = 20
-"""The deepest nesting of brackets, CASEs and signs. sqlglot needs some 25 frames of Python's stack for each level; this
-stays far below the recursion limit, so that the caller's own frames do not decide whether a text is accepted."""
+"""The deepest nesting of brackets, CASEs and signs: so low that the caller's own frames of Python's stack, of which
+sqlglot needs some 25 for each level, do not decide whether a text is accepted."""
 MAX_PATTERN = 200
 """The most characters of a LIKE pattern."""
 
@@ -194,23 +194,14 @@ def _paren(node: Any) -> Expression:
     return _expression(node.this)
 
 
-def _column(node: Any) -> Expression:
-    return ColumnReference(name=path_of(_names(node)))
-
-
 def _names(node: Any) -> tuple[str, ...]:
     """The names in a column's path; sqlglot takes the first of several for a catalog, a database and a table."""
-    name = type(node).__name__
-    if name == "Identifier":
+    if type(node).__name__ == "Identifier":
         return (str(node.this),)
-    if name == "Dot":
-        _only(node, "this", "expression")
-        return (*_names(node.this), *_names(node.expression))
-    if name != "Column":
+    if type(node).__name__ not in ("Column", "Dot"):
         raise _NotAllowedError(f"{_spelling(node)} is not allowed")
-    _only(node, "this", "table", "db", "catalog")
-    parts = (node.args.get(part) for part in ("catalog", "db", "table", "this"))
-    return tuple(name for part in parts if part is not None for name in _names(part))
+    _only(node, *_PATH)
+    return tuple(name for part in _PATH if node.args.get(part) is not None for name in _names(node.args[part]))
 
 
 def _literal(node: Any) -> Literal:
@@ -377,6 +368,7 @@ def _function(node: Any) -> Expression:
     return Function(name=name, arguments=present)
 
 
+_PATH = ("catalog", "db", "table", "this", "expression")
 _COMPARISONS = {"EQ": "=", "NEQ": "!=", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 _ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
 _CAST_TYPES = {
@@ -390,7 +382,7 @@ _CAST_TYPES = {
 }
 _HANDLERS: dict[str, Callable[[Any], Expression]] = {
     "Paren": _paren,
-    **dict.fromkeys(("Column", "Dot"), _column),
+    **dict.fromkeys(("Column", "Dot"), lambda node: ColumnReference(name=path_of(_names(node)))),
     "Literal": _literal,
     "Boolean": lambda node: Literal(value=bool(node.this)),
     "Null": lambda node: Literal(value=None),

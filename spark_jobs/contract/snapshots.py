@@ -1,0 +1,57 @@
+"""The fixed state of a table, as a request names it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from spark_jobs.contract.binding import ColumnName
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.places import require_relative
+from spark_jobs.contract.values import Frozen
+
+Literalish = bool | int | float | str
+
+
+class Snapshot(Frozen):
+    """The fixed state of a table that is read, in exactly one of three forms.
+
+    Attributes:
+        path_version: a sub-folder of the table's path that is never written again, e.g. ``"v=3"`` or ``"2026-11-21"``.
+        partition: partition columns and the values they are pinned to; later partitions are not read.
+        table_version: the version number of a catalog table that keeps its history (Delta, Iceberg).
+    """
+
+    path_version: str | None = None
+    partition: dict[ColumnName, Literalish] | None = None
+    table_version: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [
+            name for name in ("path_version", "partition", "table_version") if getattr(self, name) not in (None, {})
+        ]
+        if len(given) != 1:
+            raise InvalidRequest(
+                "",
+                value=", ".join(given) or "nothing",
+                requirement="must pin the table by exactly one of path_version, partition and table_version",
+                remedy="name the one fixed state of the table that is released",
+            )
+        if self.path_version is not None:
+            require_relative(self.path_version, "path_version")
+        return self
+
+    @property
+    def form(self) -> str:
+        """Which of the three forms it has."""
+        return next(name for name in type(self).model_fields if getattr(self, name) not in (None, {}))
+
+    def describe(self) -> str:
+        """The snapshot in words, for reports."""
+        if self.path_version is not None:
+            return f"version {self.path_version}"
+        if self.partition is not None:
+            return "partition " + ", ".join(f"{name}={value}" for name, value in self.partition.items())
+        return f"table version {self.table_version}"
