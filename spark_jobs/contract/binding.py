@@ -200,7 +200,7 @@ class TableBinding(Frozen):
         return {column.name: column.type for column in self.columns}
 
     def column(self, name: str) -> BoundColumn | None:
-        """The column with this name, or the field of a struct at this path, ignoring case; None if there is none."""
+        """The column with this name, or the field of a struct at this path, ignoring case; otherwise None."""
         types = with_nested_fields(self.types)
         alike = (BoundColumn(name=one, type=of) for one, of in types.items() if one.lower() == name.lower())
         return next(alike, None)

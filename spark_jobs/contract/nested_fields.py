@@ -3,7 +3,7 @@
 A path is the names from the column to the field, joined by dots; a name that itself has a dot or a backtick is put
 between backticks, as in ``address.`zip.code```. Fields of arrays and maps have no path, because a row has many of them.
 A column whose own name is a path comes first: the field is then not reachable. Nor are fields whose names differ in
-case alone, since Spark could not tell them apart.
+case alone, since Spark could not distinguish them.
 """
 
 from __future__ import annotations

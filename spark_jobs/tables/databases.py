@@ -62,7 +62,7 @@ WHERE a.attrelid = ? AND a.attnum > 0 AND NOT a.attisdropped AND (n.nspname = 'p
 ORDER BY a.attnum
 """
 
-_held: WeakKeyDictionary[SparkSession, list[Any]] = WeakKeyDictionary()
+_transactions: WeakKeyDictionary[SparkSession, list[Any]] = WeakKeyDictionary()
 """The connections whose transactions keep a snapshot, for as long as their session is used."""
 
 
@@ -92,10 +92,11 @@ def read_database(spark: SparkSession, source: TableSource) -> DataFrame:
     options = _options(connection)
     _, schema, name = table.split(".")
     snapshot = _snapshot(spark, connection.url, options, (schema, name), source)
-    partitioning = source.partitioning
-    assert partitioning is not None
+    bounds = source.partitioning
+    if bounds is None:
+        raise ValueError("a table of a database is read by bounds")  # its request has required them
     columns = tuple(snapshot.types)
-    key = _key(partitioning, snapshot.types)
+    key = _key(bounds, snapshot.types)
     texts = ", ".join(f"({_quoted(column)})::pg_catalog.text AS c{place}" for place, column in enumerate(columns))
     conditions = [f"{_quoted(column)} = {value}" for column, value in _pins(source, snapshot.types)]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -106,8 +107,8 @@ def read_database(spark: SparkSession, source: TableSource) -> DataFrame:
     frame = (
         spark.read.format("jdbc")
         .options(**options, url=connection.url, dbtable=f"({query}) AS t", driver=DRIVER)
-        .options(partitionColumn=_KEY, lowerBound=partitioning.lower, upperBound=partitioning.upper)
-        .options(numPartitions=partitioning.partitions, fetchsize=_ROWS_AT_ONCE, pushDownPredicate="false")
+        .options(partitionColumn=_KEY, lowerBound=bounds.lower, upperBound=bounds.upper)
+        .options(numPartitions=bounds.partitions, fetchsize=_ROWS_AT_ONCE, pushDownPredicate="false")
         .option("sessionInitStatement", _importing(snapshot.name))
         .load()
     )
@@ -136,29 +137,29 @@ def _snapshot(
     properties = jvm.java.util.Properties()
     for option, value in options.items():
         properties.setProperty(option, value)
-    held = jvm.java.sql.DriverManager.getConnection(url, properties)
-    _held.setdefault(spark, []).append(held)
-    held.setReadOnly(True)
-    held.setTransactionIsolation(_REPEATABLE_READ)
-    held.setAutoCommit(False)
-    _rows(held, "SET LOCAL search_path TO pg_catalog")
-    _rows(held, "SET LOCAL idle_in_transaction_session_timeout TO 0")
-    [[exported]] = _rows(held, "SELECT pg_catalog.pg_export_snapshot()")
-    found = list(_rows(held, _TABLE_QUERY, *name))
-    if len(found) != 1:
+    transaction = jvm.java.sql.DriverManager.getConnection(url, properties)
+    _transactions.setdefault(spark, []).append(transaction)
+    transaction.setReadOnly(True)
+    transaction.setTransactionIsolation(_REPEATABLE_READ)
+    transaction.setAutoCommit(False)
+    _rows(transaction, "SET LOCAL search_path TO pg_catalog")
+    _rows(transaction, "SET LOCAL idle_in_transaction_session_timeout TO 0")
+    [[exported]] = _rows(transaction, "SELECT pg_catalog.pg_export_snapshot()")
+    tables = list(_rows(transaction, _TABLE_QUERY, *name))
+    if len(tables) != 1:
         raise InvalidRequest(
             "table.name", value=source.name,
             requirement="must be a table that exists, and neither a view nor a partition of another table",
             remedy="name the whole table",
         )  # fmt: skip
-    readable = {column: _type(of) for column, of in _rows(held, _COLUMNS_QUERY, int(found[0][0]))}
+    readable = {column: _type(of) for column, of in _rows(transaction, _COLUMNS_QUERY, int(tables[0][0]))}
     declared = {column.name.lower() for column in source.columns} if source.columns else set(map(str.lower, readable))
     return _Snapshot(name=exported, types={name: of for name, of in readable.items() if name.lower() in declared})
 
 
-def _rows(connection: Any, statement: str, *values: object) -> Iterator[list[str]]:
+def _rows(transaction: Any, statement: str, *values: object) -> Iterator[list[str]]:
     """Run a statement; its rows as texts, if it has any."""
-    prepared = connection.prepareStatement(statement)
+    prepared = transaction.prepareStatement(statement)
     try:
         for place, value in enumerate(values, start=1):
             prepared.setLong(place, value) if isinstance(value, int) else prepared.setString(place, value)

@@ -140,7 +140,7 @@ def drop(lake: Path) -> None:
         (vanish, "must be a table that exists", ()),
         (empty, "must be a table that exists", ()),
         (mark, "must be a table with files in it", ("void",)),
-        (cut, "must contain only intact files of its format", ("void",)),
+        (cut, "must be a table with files in it", ("void",)),
         (retype, "must have the columns that its account binds, of the same types", ("void",)),
         (drop, "must have the columns that its account binds, of the same types", ("void",)),
     ],

@@ -142,7 +142,7 @@ def test_what_a_table_means_rests_on_settings_that_are_set(spark: SparkSession, 
         ({"format": "catalog", "name": "sales.recent", "snapshot": {"partition": {"half": 1}}}, "not a view"),
         ({"format": "catalog", "name": "sales.visits", "snapshot": {"partition": {"half": "x"}}}, "must not combine"),
         ({"format": "catalog", "name": "sales.visits", "snapshot": {"partition": {"day": "x"}}}, "must be a date"),
-        ({"path": "gs://bucket/t", "snapshot": {"path_version": "v1"}}, "can be read"),
+        ({"path": "gs://bucket/t", "snapshot": {"path_version": "v1"}}, "Spark can read"),
     ],
 )
 @pytest.mark.usefixtures("catalog")
