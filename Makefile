@@ -14,7 +14,7 @@ PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13; do \
 # only what the product is built on is held at its version.
 EXTRAS := .venv-extras
 HELD := apache-airflow|apache-airflow-core|apache-airflow-task-sdk|great-expectations|opendp|pyspark
-EXTRA_TESTS := tests/backends tests/operators/test_events.py tests/operators/test_runners.py tests/plugins/test_fab_permission.py
+EXTRA_TESTS := tests/backends tests/contract/test_store_contract.py tests/hooks/test_stores.py tests/operators/test_events.py tests/operators/test_runners.py tests/plugins/test_fab_permission.py
 
 # Where `make images` keeps bases and images.
 IMAGES ?= build/images
@@ -82,8 +82,10 @@ extras: $(STAMP) ## the tests that need Airflow's providers for clouds, lineage 
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(EXTRAS)
 	grep -oE '^($(HELD))==[^ ]+' requirements.lock > $(EXTRAS)/held.txt
 	VIRTUAL_ENV=$(abspath $(EXTRAS)) $(BIN)/uv pip install --quiet --constraint $(EXTRAS)/held.txt --group dev \
-		--editable './spark_jobs[spark,java,s3,connect,expectations]' \
-		--editable '.[accounting,databricks,dataproc,emr,kubernetes,openlineage]' 'apache-airflow-providers-fab>=3'
+		--editable './spark_jobs[spark,java,s3,gcs,azure,connect,expectations]' \
+		--editable '.[accounting,databricks,dataproc,emr,kubernetes,openlineage]' 'apache-airflow-providers-fab>=3' \
+		apache-airflow-providers-microsoft-azure
+	! command -v npm > /dev/null || npm install --silent --no-save --prefix $(EXTRAS) azurite
 	$(EXTRAS)/bin/python -m pytest $(or $(FILES),$(EXTRA_TESTS))
 
 soak: $(STAMP) ## hours, in parts: storm, audit, extras, images, each Python; PARTS=... for some; results go to docs/contributing/soak-results.md
@@ -112,7 +114,7 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff check --fix .
 
 lock: $(STAMP) ## resolve requirements.lock again
-	printf '%s\n' './spark_jobs[spark,java,s3,connect,expectations]' '.[accounting]' | $(UV) pip compile --quiet - --group dev \
+	printf '%s\n' './spark_jobs[spark,java,s3,gcs,azure,connect,expectations]' '.[accounting]' | $(UV) pip compile --quiet - --group dev \
 		--no-emit-package dp-diagnostics --no-emit-package airflow-provider-dp-diagnostics \
 		--universal --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
 

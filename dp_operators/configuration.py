@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from airflow.sdk.configuration import conf
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.places import Place
 
 SECTION = "privacy_diagnostics"
 
@@ -50,6 +53,24 @@ def salt_conn_id() -> str | None:
 def stream_keys_conn_id() -> str | None:
     """The connection whose password holds the keys of streams; None if the worker's environment has them."""
     return conf.get(SECTION, "stream_keys_conn_id", fallback=None) or None
+
+
+def store_conn_ids() -> tuple[tuple[Place, str], ...]:
+    """Folders of stores, and the connections by which Airflow's processes use them.
+
+    Raises:
+        InvalidRequest: the option is no JSON object of folders and connections.
+    """
+    text = conf.get(SECTION, "store_conn_ids", fallback=None) or "{}"
+    try:
+        return tuple((Place.of_folder(folder), str(name)) for folder, name in json.loads(text).items())
+    except (ValueError, AttributeError):
+        raise InvalidRequest(
+            f"[{SECTION}] store_conn_ids",
+            value=text,
+            requirement="must be a JSON object of folders and ids of connections",
+            remedy='write it like {"s3://releases": "aws_releases"}',
+        ) from None
 
 
 def lineage_namespace() -> str:

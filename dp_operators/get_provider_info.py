@@ -67,6 +67,15 @@ OPTIONS = {
         "example": "privacy_stream_keys",
         "default": None,
     },
+    "store_conn_ids": {
+        "description": "Connections for the folders of releases, as JSON: Airflow's processes read and write below a "
+        "folder through Airflow's object storage and its connection, the longest folder first. Elsewhere, and in "
+        "drivers on clusters, the machine's own identity or environment signs in.",
+        "version_added": "0.2.0",
+        "type": "string",
+        "example": '{"s3://releases": "aws_releases", "gs://releases/eu": "google_eu"}',
+        "default": None,
+    },
     "lineage_namespace": {
         "description": "OpenLineage namespace of catalog tables; other tables have that of their store.",
         "version_added": "0.2.0",
@@ -77,6 +86,13 @@ OPTIONS = {
 }
 """The options of the section ``[privacy_diagnostics]``, which ``dp_operators.configuration`` reads."""
 
+
+STORE_PROVIDERS = {
+    "s3": "apache-airflow-providers-amazon",
+    "gcs": "apache-airflow-providers-google",
+    "azure": "apache-airflow-providers-microsoft-azure",
+}
+"""Whose file systems Airflow's object storage uses for a store, by the store's extra."""
 
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 """What libpq's ``sslmode`` may be."""

@@ -139,5 +139,5 @@ def publish(store: ObjectStore, layout: ReleaseLayout, draft: Draft) -> None:
 
 
 def _put(store: ObjectStore, uri: str, content: bytes) -> None:
-    if not store.create(uri, content) and store.read(uri) != content:
+    if not store.create(uri, content):
         raise ReleaseDamaged(f"{uri} differs from what was committed")

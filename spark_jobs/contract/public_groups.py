@@ -147,13 +147,6 @@ def _keys(named: KeyFile) -> Iterable[Any]:
 
 def _read(path: str) -> bytes:
     scheme = path.partition("://")[0] if "://" in path else ""
-    if scheme not in ("", "file", "s3", "s3a"):
-        raise InvalidRequest(
-            f"{_FIELD}.path",
-            value=path,
-            requirement="must be a path, or a URI of file:// or s3://",
-            remedy="copy it there",
-        )
     uri = path if scheme else str(Path(path).absolute())
     try:
         content = open_store(uri, what=f"{_FIELD}.path").read(uri)

@@ -128,15 +128,16 @@ def test_wheels_hold_what_is_no_module(wheels: dict[str, zipfile.ZipFile]) -> No
 
 def test_wheels_name_their_extras() -> None:
     assert sorted(setup_cfg("spark_jobs")["options.extras_require"]) == [
+        "azure",
         "connect",
         "expectations",
+        "gcs",
         "java",
         "s3",
         "spark",
     ]
-    assert {"accounting", "databricks", "dataproc", "emr", "kubernetes", "openlineage", "s3", "spark"} <= set(
-        setup_cfg()["options.extras_require"]
-    )
+    others = {"databricks", "dataproc", "emr", "kubernetes", "openlineage", "spark"}
+    assert {"accounting", "azure", "gcs", "s3", *others} <= set(setup_cfg()["options.extras_require"])
 
 
 def test_wheel_tells_airflow_of_the_provider(wheels: dict[str, zipfile.ZipFile]) -> None:

@@ -12,34 +12,30 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.store.conditional_put import conditional_put_store, require_conditional_put
 from spark_jobs.contract.store.layout import DRAFT_FOLDER
-
-CONDITIONAL_PUT = ("s3", "s3a")
-"""Schemes whose fsspec implementation is known to send ``If-None-Match``."""
 
 _OWNER_ONLY = 0o600
 _READABLE = 0o644
 _OWNERS_FOLDER = 0o700
 _OTHERS = 0o077
-_PUT_ATTEMPTS = 5
 
 
 class ObjectStore(Protocol):
-    """Reads objects, and creates them exclusively.
-
-    ``create`` returns whether it created the object, as far as the store knows: if a response was lost, the repeated
-    request meets its own object. A caller that must know *what* is stored reads it.
-    """
+    """Reads objects, and creates them exclusively."""
 
     def create(self, uri: str, content: bytes) -> bool:
-        """Create the complete object; return False, and change nothing, if it exists.
+        """Create the complete object unless it exists, and change nothing if it does.
+
+        Returns:
+            Whether the object has this content now, whoever created it: a store's response may be lost, and the
+            repeated request meets its own object.
 
         Raises:
             OSError: the store failed; the object may or may not exist.
@@ -82,7 +78,7 @@ class LocalStore:
     """
 
     def create(self, uri: str, content: bytes) -> bool:
-        """Create the complete file, flushed to disk; return False, and change nothing, if it exists."""
+        """Create the complete file, flushed to disk, unless it exists; return whether the file has this content."""
         path = local_path(uri)
         private = DRAFT_FOLDER in path.parent.parts
         _make_folder(path.parent)
@@ -94,7 +90,7 @@ class LocalStore:
                 try:
                     os.link(source, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
                 except FileExistsError:
-                    return False
+                    return self.read(uri) == content
                 if not private and os.fstat(descriptor).st_mode & _READABLE == _OWNER_ONLY:
                     # it is the object only now: whoever may read the folder may read it
                     os.fchmod(descriptor, _OWNER_ONLY | os.fstat(folder).st_mode & _READABLE)
@@ -126,74 +122,6 @@ class LocalStore:
         return min(self.names(uri), default=None)
 
 
-class ConditionalPutStore:
-    """An object store whose writes take ``If-None-Match: *``, through fsspec.
-
-    For s3fs, ``pipe_file(..., mode="create")`` puts ``IfNoneMatch="*"`` into the one ``PutObject`` request, and into
-    ``CompleteMultipartUpload`` for objects of 100 MB and more (``s3fs.core.S3FileSystem._pipe_file``); the refusal,
-    412 PreconditionFailed, comes back as ``FileExistsError`` if it names its condition, as S3 does, and as a plain
-    ``OSError`` if not (``s3fs.errors.translate_boto_error``), which is why the cause is examined as well. 409
-    ConditionalRequestConflict means that another write was in progress: the request is repeated.
-    """
-
-    def __init__(self, filesystem: Any) -> None:
-        self._filesystem = filesystem
-
-    def create(self, uri: str, content: bytes) -> bool:
-        """Put the object unless it exists; return False, and change nothing, if it does."""
-        for attempt in range(_PUT_ATTEMPTS):
-            with _as_os_error():
-                try:
-                    self._filesystem.pipe_file(uri, content, mode="create")
-                    return True
-                except FileExistsError:
-                    return False
-                except OSError as error:
-                    code = _s3_code(error)
-                    if code in ("PreconditionFailed", "412"):
-                        return False
-                    if code not in ("ConditionalRequestConflict", "OperationAborted", "409"):
-                        raise
-            time.sleep(0.1 * 2**attempt)
-        raise OSError("the store kept rejecting a conditional write because of concurrent writes")
-
-    def overwrite(self, uri: str, content: bytes) -> None:
-        """Put the object, whatever is there; only for views (``contract.store.views``)."""
-        with _as_os_error():
-            self._filesystem.pipe_file(uri, content)
-
-    def read(self, uri: str) -> bytes | None:
-        """The object's bytes; None if it does not exist."""
-        with _as_os_error():
-            try:
-                # a cached listing would hide what another attempt has just written
-                self._filesystem.invalidate_cache()
-                return bytes(self._filesystem.cat_file(uri))
-            except FileNotFoundError:
-                return None
-
-    def first(self, uri: str) -> str | None:
-        """The first key of a listing, which object stores return in order, relative to the folder."""
-        with _as_os_error():
-            bucket, folder, _ = self._filesystem.split_path(uri)
-            prefix = f"{folder.rstrip('/')}/"
-            page = self._filesystem.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1)
-        return next((str(entry["Key"])[len(prefix) :] for entry in page.get("Contents", ())), None)
-
-    def remove(self, uri: str) -> None:
-        """Remove the object, if it exists."""
-        with contextlib.suppress(FileNotFoundError):
-            self._filesystem.rm_file(uri)
-
-    def names(self, uri: str) -> Iterator[str]:
-        """The keys below the folder, relative to it."""
-        with _as_os_error():
-            self._filesystem.invalidate_cache()
-            paths = self._filesystem.find(uri)
-        above = len(str(self._filesystem._strip_protocol(uri)).rstrip("/")) + 1
-        return (str(path)[above:] for path in paths)
-
-
 def _unless_missing(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):
         raise error
@@ -212,7 +140,7 @@ def open_store(uri: str, *, what: str = "output") -> ObjectStore:
         InvalidRequest: the store is unknown, or cannot create objects exclusively.
     """
     require_store(uri, what=what)
-    return LocalStore() if urlsplit(uri).scheme in ("", "file") else ConditionalPutStore(_s3(uri, what))
+    return LocalStore() if urlsplit(uri).scheme in ("", "file") else conditional_put_store(uri, what)
 
 
 def require_store(uri: str, *, what: str = "output") -> None:
@@ -234,17 +162,8 @@ def require_store(uri: str, *, what: str = "output") -> None:
     if parts.scheme in ("", "file"):
         if not local_path(uri).is_absolute() or parts.netloc not in ("", "localhost"):
             raise InvalidRequest(what, value=uri, requirement="must be absolute", remedy="give a full path or a URI")
-    elif parts.scheme not in CONDITIONAL_PUT:
-        raise InvalidRequest(
-            what,
-            value=uri,
-            requirement="must be a store with conditional put: file:// or s3://",
-            remedy="release to one of these; others could publish one release twice",
-        )
-    elif not parts.netloc:
-        raise InvalidRequest(
-            what, value=uri, requirement="must name a bucket", remedy="write it like s3://bucket/folder"
-        )
+    else:
+        require_conditional_put(uri, what)
 
 
 def check_store(uri: str, *, what: str = "output") -> ObjectStore:
@@ -257,11 +176,12 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
     # in no folder of its own: one attempt would remove it while another puts its probe there
     probe = f"{uri.rstrip('/')}/.probe-{secrets.token_hex(16)}"
     try:
-        first, second = store.create(probe, b""), store.create(probe, b"")
+        first, second = store.create(probe, b""), store.create(probe, b"2")
     except OSError as error:  # any failure of a store means one thing here: it cannot be written
         raise _unwritable(uri, what, error) from None
     finally:
-        _remove_probe(store, probe)
+        with contextlib.suppress(Exception):
+            store.remove(probe)
     if not first or second:
         raise InvalidRequest(
             what,
@@ -306,17 +226,6 @@ def _unwritable(uri: str, what: str, error: OSError) -> InvalidRequest:
     )
 
 
-def _s3(uri: str, what: str) -> Any:
-    try:
-        import fsspec
-
-        return fsspec.filesystem("s3")
-    except ImportError:
-        raise InvalidRequest(
-            what, value=uri, requirement="needs the s3 extra", remedy="install dp-diagnostics[s3]"
-        ) from None
-
-
 def _make_folder(folder: Path) -> None:
     """Create ``folder`` and its parents, flushed to disk: a lost folder would lose the draw in it.
 
@@ -357,27 +266,3 @@ def _write_all(descriptor: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
-
-
-@contextlib.contextmanager
-def _as_os_error() -> Iterator[None]:
-    """Convert every error of an object store's client into ``OSError``, the only one that callers expect."""
-    try:
-        yield
-    except OSError:
-        raise
-    except Exception as error:
-        raise OSError(f"the object store failed: {type(error).__name__}") from error
-
-
-def _s3_code(error: OSError) -> str:
-    response = getattr(error.__cause__, "response", None) or {}
-    return str(response.get("Error", {}).get("Code", ""))
-
-
-def _remove_probe(store: ObjectStore, probe: str) -> None:
-    with contextlib.suppress(Exception):
-        if isinstance(store, ConditionalPutStore):
-            store._filesystem.rm_file(probe)
-        else:
-            local_path(probe).unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from spark_jobs.contract.store.objects import LocalStore, local_path, open_store
 PIPELINE_CLASS = "org.apache.spark.ml.PipelineModel"
 MAX_BYTES = 2**30
 """The most bytes of all files of a pipeline together."""
-WORKER_SCHEMES = ("file://", "s3://")
+WORKER_SCHEMES = ("file://", "s3://", "gs://", "abfss://")
 """The stores that can be read without Spark."""
 
 _FILE = re.compile(r"(?:(?P<stage>stages/\w[\w.-]*)/)?(?P<folder>metadata|data|treesMetadata)/part-[\w.-]+", re.ASCII)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import secrets
 
-from spark_jobs.contract.store.objects import ConditionalPutStore, LocalStore, ObjectStore, local_path
+from spark_jobs.contract.store.conditional_put import ConditionalPutStore
+from spark_jobs.contract.store.objects import LocalStore, ObjectStore, local_path
 
 _READABLE = 0o644
 
