@@ -60,7 +60,8 @@ Columns = Annotated[
     str | None, typer.Option(help="The columns with their types: 'id int, `amount, net` decimal(10,2)'.")
 ]
 Form = Annotated[
-    str | None, typer.Option("--format", help="parquet, orc, csv, json, catalog or jdbc; by default the schema's.")
+    str | None,
+    typer.Option("--format", help="parquet, orc, csv, json, delta, iceberg, catalog or jdbc; by default the schema's."),
 ]
 VersionColumns = Annotated[
     list[str] | None,

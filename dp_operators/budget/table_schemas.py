@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from spark_jobs.contract.binding import NAMED_FORMATS, TableBinding
+from spark_jobs.contract.binding import NAMED_FORMATS, VERSIONED_FORMATS, TableBinding
 from spark_jobs.contract.column_types import normal_type
 from spark_jobs.contract.errors import InvalidRequest
 
@@ -34,6 +34,7 @@ _ARROW = {
 }
 
 
+_BY = {**dict.fromkeys(VERSIONED_FORMATS, "table_version"), "jdbc": "partition"}
 _NAME = r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^\s`,][^\s,]*)"
 _STRUCT = r"<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>"
 _COLUMN = re.compile(rf"\s*(?:{_NAME})\s+(?P<type>(?:[^,()<>]|\([^)]*\)|{_STRUCT})+?)\s*(?:,(?=.)|$)", re.DOTALL)
@@ -60,8 +61,8 @@ def binding_of(
         schema: a JSON file of a binding or of its columns, a Parquet file, or a folder of Parquet files laid out like a
             snapshot of the table; or a csv file, whose header gives the names and ``columns`` the types.
         columns: names and types, such as ``id int, `amount, net` decimal(10,2)``.
-        form: ``parquet``, ``orc``, ``csv``, ``json``, ``catalog`` or ``jdbc``; by default the earlier or the schema's
-            format, else what the table's name says, and ``parquet`` for a path.
+        form: ``parquet``, ``orc``, ``csv``, ``json``, ``delta``, ``iceberg``, ``catalog`` or ``jdbc``; by default the
+            earlier or the schema's format, else what the table's name says, and ``parquet`` for a path.
         version_columns: the partition columns that make a version.
         version_folders: how many folders deep a version is below the table; 1 by default.
         public_columns: columns that are public, in addition to those of the earlier binding.
@@ -93,7 +94,7 @@ def binding_of(
     fields["format"] = form or fields.get("format") or by_default
     version = _version(tuple(version_columns), version_folders)
     if version is not None or "version" not in fields:
-        fields["version"] = version or {"by": "table_version" if fields["format"] == "catalog" else "path_version"}
+        fields["version"] = version or {"by": _BY.get(fields["format"], "path_version")}
     fields["public_columns"] = sorted({*fields.get("public_columns", ()), *public_columns})
     declared = {} if rows_per_unit is None else {"rows_per_unit": rows_per_unit}
     if append_only:

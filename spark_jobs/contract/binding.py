@@ -23,9 +23,11 @@ from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.contract.values import Frozen
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
-Format = Literal["parquet", "orc", "csv", "json", "catalog", "jdbc"]
+Format = Literal["parquet", "orc", "csv", "json", "delta", "iceberg", "catalog", "jdbc"]
 NAMED_FORMATS = ("catalog", "jdbc")
 """The formats of tables that have a name and no path."""
+VERSIONED_FORMATS = ("catalog", "delta", "iceberg")
+"""The formats of tables that keep their earlier states under numbers."""
 TEXT_FORMATS = ("csv", "json", "jdbc")
 """The formats whose values arrive as text, which is converted to the types of the declared columns."""
 
@@ -90,7 +92,7 @@ class TableVersion(Frozen):
         if self.by == "partition":
             return f"the partition columns {', '.join(self.columns)}"
         if self.by == "table_version":
-            return "the catalog's version number"
+            return "the table's version number"
         return "a folder below the path" if self.folders == 1 else f"a path of {self.folders} folders below the path"
 
 
@@ -103,7 +105,7 @@ class TableBinding(Frozen):
 
     Attributes:
         table: the table's identity; accepted in any form in which a request may name it.
-        format: ``parquet``, ``orc``, ``csv`` or ``json`` (a path), ``catalog`` or ``jdbc``.
+        format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg`` (a path), ``catalog`` or ``jdbc``.
         columns: names and types, in order. For csv: the columns of the header, in the order of the file, and then those
             that partition folders add. Also accepted as a mapping of names to types.
         version: how the table's states are named.
@@ -154,15 +156,16 @@ class TableBinding(Frozen):
         if self.format != named and (self.format in NAMED_FORMATS or named in NAMED_FORMATS):
             raise InvalidRequest(
                 "format", value=self.format, requirement=f"must match the table {self.table}",
-                remedy="use catalog for catalog:db.name, jdbc for jdbc:connection.schema.table, and parquet, orc, csv "
-                "or json for a path",
+                remedy="use catalog for catalog:db.name, jdbc for jdbc:connection.schema.table, and another "
+                "format for a path",
             )  # fmt: skip
-        forms = {"catalog": ("table_version", "partition"), "jdbc": ("partition",)}
+        numbered = dict.fromkeys(("delta", "iceberg"), ("table_version",))
+        forms = {"catalog": ("table_version", "partition"), "jdbc": ("partition",), **numbered}
         if self.version.by not in forms.get(self.format, ("path_version", "partition")):
             raise InvalidRequest(
                 "version.by", value=self.version.by, requirement=f"cannot name the states of a {self.format} table",
-                remedy="use table_version or partition for catalog tables, path_version or partition for paths, and "
-                "partition, the columns of a version, for tables of a database",
+                remedy="use table_version or partition for catalog tables, table_version for delta and iceberg, "
+                "partition for tables of a database, and path_version or partition for others",
             )  # fmt: skip
         require_text_columns(self.columns, self.format)
         for name in self.version.columns:

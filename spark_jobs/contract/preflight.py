@@ -7,6 +7,7 @@ diagnostics, and the counts are few enough for the driver's memory.
 
 from __future__ import annotations
 
+from spark_jobs.contract.binding import VERSIONED_FORMATS
 from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.column_checks import check_columns
 from spark_jobs.contract.errors import InvalidRequest
@@ -32,8 +33,8 @@ def preflight(request: TableRequest) -> None:
 
     Raises:
         InvalidRequest: a part of the budget is too small for the diagnostics that it pays for, there would be too many
-            counts, the table lacks columns that are read, or has them with other types, or the silos of a federation
-            have agreed on something else.
+            counts, the table lacks columns that are read, or has them with other types, has no numbered versions, or
+            the silos of a federation have agreed on something else.
     """
     if isinstance(request, ReleaseRequest):
         require_agreed(request)
@@ -41,8 +42,24 @@ def preflight(request: TableRequest) -> None:
         require_size(request)
     if isinstance(request, StreamRequest):
         require_stream(request)
+    require_numbered(request)
     if request.table.columns is not None:
         check_columns(request, {column.name: column.type for column in request.table.columns})
+
+
+def require_numbered(request: TableRequest) -> None:
+    """Reject the number of a version for a table whose states have none: all of them would be read at once.
+
+    Raises:
+        InvalidRequest: the table is a folder of files in a format without versions.
+    """
+    table = request.table
+    if table.snapshot.table_version is not None and table.form not in VERSIONED_FORMATS:
+        raise InvalidRequest(
+            "table.snapshot.table_version", value=table.snapshot.table_version,
+            requirement=f"must be left out for a {table.form} table, which has no numbered versions",
+            remedy="pin it by path_version or partition, or state the format",
+        )  # fmt: skip
 
 
 def require_agreed(request: ReleaseRequest) -> None:

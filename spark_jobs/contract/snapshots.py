@@ -20,7 +20,8 @@ class Snapshot(Frozen):
     Attributes:
         path_version: a sub-folder of the table's path that is never written again, e.g. ``"v=3"`` or ``"2026-11-21"``.
         partition: partition columns and the values they are pinned to; later partitions are not read.
-        table_version: the version number of a catalog table that keeps its history (Delta, Iceberg).
+        table_version: the version number of a Delta table, or the number of a snapshot of an Iceberg table; a branch,
+            a tag or a time is none, because what it names may change.
     """
 
     path_version: str | None = None

@@ -10,6 +10,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 from spark_jobs.contract.binding import (
     NAMED_FORMATS,
     TEXT_FORMATS,
+    VERSIONED_FORMATS,
     BoundColumn,
     ColumnName,
     Format,
@@ -37,8 +38,8 @@ class TableSource(Frozen):
     Attributes:
         path: absolute path or URI of the table's folder; for all formats but catalog; see ``Place``.
         name: catalog name such as ``sales.visits``, or a table of a database such as ``jdbc:warehouse.public.visits``.
-        format: ``parquet``, ``orc``, ``csv`` or ``json`` (under ``path``), ``catalog`` or ``jdbc`` (named ``name``); by
-            default parquet for a path, and what its name says for a name.
+        format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg`` (under ``path``), ``catalog`` or
+            ``jdbc`` (named ``name``); by default parquet for a path, and what its name says for a name.
         columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table without these is rejected. For
             a csv table of an account they are the header, in its order. A value of a csv or JSON file that cannot be
             parsed becomes null.
@@ -92,13 +93,18 @@ class TableSource(Frozen):
                 requirement="can pin only a path",
                 remedy="pin a catalog table by table_version or partition, and a database's table by partition",
             )
-        if self.snapshot.table_version is not None and self.form != "catalog":
+        if self.snapshot.table_version is not None and self.format not in (*VERSIONED_FORMATS, None):
             raise InvalidRequest(
                 "snapshot.table_version",
                 value=self.snapshot.table_version,
-                requirement="can pin only a catalog table",
+                requirement="can pin only a catalog, delta or iceberg table",
                 remedy="pin a path by path_version or partition, and a database's table by partition",
             )
+        if self.path is not None and self.format in VERSIONED_FORMATS and self.snapshot.table_version is None:
+            raise InvalidRequest(
+                f"snapshot.{self.snapshot.form}", requirement=f"must be table_version for the format {self.format}",
+                remedy="name the number of its version or snapshot",
+            )  # fmt: skip
         self._require_partitioning()
         _ = self.place  # raises now if the path or the name is not allowed
         if self.version is not None:
@@ -166,7 +172,7 @@ class TableSource(Frozen):
 
     @property
     def form(self) -> Format:
-        """How the table is read."""
+        """How the table is read; of a charged request, known once the account's terms are filled in."""
         if self.format is not None or self.path is not None:
             return self.format or "parquet"
         return "jdbc" if str(self.name).startswith(DATABASE) else "catalog"

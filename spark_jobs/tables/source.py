@@ -64,6 +64,10 @@ _REFUSALS = {
         "must be a table that keeps its versions, to be pinned by table_version",
         "pin it by snapshot.partition",
     ),
+    "DATA_SOURCE_NOT_FOUND": (
+        "must be of a format that Spark can read",
+        "add the connector of its format by spark.jars",
+    ),
     "CANNOT_MERGE_SCHEMAS": ("must have one type for each column in all its files", "write the files again"),
     "COLUMN_ALREADY_EXISTS": ("must have column names that differ in more than case", "rename one of them"),
     "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": _DAMAGED,
@@ -71,6 +75,10 @@ _REFUSALS = {
 }
 _NO_FILE_SYSTEM = ("No FileSystem for scheme", "ClassNotFoundException: Class ")
 _NO_STORE = "must be in a store that Spark can read", "add the connector of its scheme by spark.jars, or to the cluster"
+_UNREADABLE_VERSION = (
+    "must be a table that can be read at this version",
+    "check its name and format, and whether it still has the version",
+)
 _UNREADABLE = ("must be a table that can be read", "check its address, its format and the permission to read it")
 
 
@@ -85,7 +93,9 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
             pinned in this way. The message is one line and quotes nothing from Spark or a store.
     """
     _apply_settings(spark)
-    with _refusing("table.name" if source.path is None else "table.path", source.path or source.name):
+    unreadable = _UNREADABLE if source.snapshot.table_version is None else _UNREADABLE_VERSION
+    field = "table.name" if source.path is None else "table.path"
+    with _refusing(field, source.path or source.name, unreadable=unreadable):
         frame, partitioned = _READERS[source.form](spark, source)
         return _pinned(_declared(frame, source), source, partitioned)
 
@@ -181,7 +191,8 @@ def catalog_table(spark: SparkSession, name: str, *, table_version: int | None =
         InvalidRequest: the table or version does not exist, or it is a view.
     """
     quoted_name = ".".join(f"`{part}`" for part in Place.of_catalog(name, what="table.name").path.split("."))
-    with _refusing("table.name", name):
+    unreadable = _UNREADABLE if table_version is None else _UNREADABLE_VERSION
+    with _refusing("table.name", name, unreadable=unreadable):
         if spark.catalog.getTable(quoted_name).tableType not in ("MANAGED", "EXTERNAL"):
             raise InvalidRequest(
                 "table.name",
@@ -222,11 +233,23 @@ def _columnar(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Name
     return frame, _partition_columns(frame, path)
 
 
+def _delta(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+    path = _folder(spark, source)
+    return spark.read.format("delta").option("versionAsOf", str(source.snapshot.table_version)).load(path), ()
+
+
+def _iceberg(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+    path = _folder(spark, source)
+    return spark.read.format("iceberg").option("snapshot-id", str(source.snapshot.table_version)).load(path), ()
+
+
 _READERS: dict[Format, Callable[[SparkSession, TableSource], tuple[DataFrame, Names]]] = {
     "parquet": _columnar,
     "orc": _columnar,
     "csv": _csv,
     "json": _json,
+    "delta": _delta,
+    "iceberg": _iceberg,
     "catalog": _catalog,
     "jdbc": _database,
 }
@@ -282,12 +305,12 @@ def _date(need: ColumnNeed, text: str) -> datetime.date:
 
 
 @contextmanager
-def _refusing(field: str, given: object) -> Iterator[None]:
+def _refusing(field: str, given: object, *, unreadable: tuple[str, str] = _UNREADABLE) -> Iterator[None]:
     """Replace Spark's errors by one line of our own, because Spark's messages may quote what was read."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        bound, remedy = next((_REFUSALS[name] for name in _conditions(error) if name in _REFUSALS), _UNREADABLE)
+        bound, remedy = next((_REFUSALS[name] for name in _conditions(error) if name in _REFUSALS), unreadable)
         if any(words in str(error) for words in _NO_FILE_SYSTEM):
             bound, remedy = _NO_STORE
         raise InvalidRequest(field, value=given, requirement=bound, remedy=remedy) from None

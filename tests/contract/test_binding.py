@@ -95,6 +95,8 @@ def test_a_version_in_which_two_folders_are_one_value_is_refused() -> None:
         {"format": "catalog"},
         {"table": "catalog:lake.visits"},
         {"version": {"by": "table_version"}},
+        {"format": "delta"},
+        {"format": "iceberg", "version": {"by": "partition", "columns": ["day"]}},
         {"version": {"by": "partition"}},
         {"version": {"by": "path_version", "columns": ["v"]}},
         {"version": {"by": "path_version", "folders": 0}},

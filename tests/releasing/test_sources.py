@@ -173,7 +173,7 @@ def test_a_scheme_without_a_file_system_is_refused_for_nothing(command: Command,
         ({"snapshot": {"path_version": "v1", "table_version": 3}}, "by exactly one of path_version, partition and"),
         ({"snapshot": {"path_version": "v1", "partition": {"day": "1"}}}, "by exactly one of path_version, partition"),
         ({"snapshot": {"path_version": "v1"}, "name": "sales.visits"}, "exactly one of path and name must be given"),
-        ({"snapshot": {"table_version": 3}}, "can pin only a catalog table"),
+        ({"snapshot": {"table_version": 3}}, "can pin only a catalog, delta or iceberg table"),
         ({"path": None, "name": "sales.rows", "snapshot": {"table_version": "main"}}, "should be a valid integer"),
         ({"path": None, "name": "sales.rows", "snapshot": {"branch": "main"}}, "is not a field of this part"),
         ({"snapshot": {}}, "by exactly one of path_version, partition and table_version"),
@@ -184,6 +184,22 @@ def test_a_snapshot_that_is_none_is_refused_for_nothing(
 ) -> None:
     command.open(str(lake), columns=COLUMNS)
     command.refuses({"path": str(lake), **table}, line)
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+@pytest.mark.parametrize(
+    ("snapshot", "line", "states"),
+    [
+        ({"table_version": 3}, "must be of a format that Spark can read", ("void",)),
+        ({"table_version": "main"}, "should be a valid integer", ()),
+        ({"path_version": "v1"}, "must be table_version for the format", ()),
+    ],
+)
+def test_a_versioned_table_without_its_connector_or_version_is_refused_for_nothing(
+    command: Command, lake: Path, form: str, snapshot: dict[str, Any], line: str, states: tuple[str, ...]
+) -> None:
+    command.open(str(lake), columns=COLUMNS, form=form, version={"by": "table_version"})
+    command.refuses({"path": str(lake), "snapshot": snapshot}, line, states=states)
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +251,7 @@ def test_a_table_of_a_database_is_released(connected: Command) -> None:
         ({"partitioning": {**BOUNDS, "partitions": 100_000}}, "table.partitioning.partitions"),
         ({"partitioning": BOUNDS, "query": "SELECT 1"}, "is not a field of this part of the request"),
         ({"partitioning": BOUNDS, "dbtable": "visits"}, "is not a field of this part of the request"),
-        ({"partitioning": BOUNDS, "snapshot": {"table_version": 1}}, "can pin only a catalog table"),
+        ({"partitioning": BOUNDS, "snapshot": {"table_version": 1}}, "can pin only a catalog, delta or iceberg table"),
         ({"partitioning": BOUNDS, "snapshot": {"path_version": "v1"}}, "can pin only a path"),
         ({"partitioning": BOUNDS, "name": "jdbc:lake.(SELECT 1) t"}, "must be the name of a connection, a schema and"),
         ({"partitioning": BOUNDS, "name": 'jdbc:lake.public."visits"'}, "must be the name of a connection, a schema"),

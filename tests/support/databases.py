@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ def jdbc_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return INSTALLED
     folder = tmp_path_factory.mktemp("jdbc")
     if shutil.which("apt-get") and shutil.which("dpkg-deb"):
-        subprocess.run(["apt-get", "download", "-qq", PACKAGE], cwd=folder, capture_output=True, check=False)
+        with suppress(subprocess.TimeoutExpired):
+            download = ["apt-get", "download", "-qq", PACKAGE]
+            subprocess.run(download, cwd=folder, capture_output=True, check=False, timeout=60)
         for package in folder.glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", package.name, "."], cwd=folder, check=True)
     jar = folder / INSTALLED.relative_to("/")
