@@ -91,7 +91,31 @@ def pipeline_dp(table: Mapping[str, Any]) -> Figures:
     return {"histogram": lambda: released(p.Metrics.COUNT, lambda cell: (cell, 0.0), size), "median": median}
 
 
-LIBRARIES = {"diffprivlib": diffprivlib, "opendp": opendp, "pipeline_dp": pipeline_dp}
+def tumult(table: Mapping[str, Any]) -> Figures:
+    """Tumult Analytics, on Spark."""
+    analytics, sql = import_module("tmlt.analytics"), import_module("pyspark.sql")
+    builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.shuffle.partitions", 1).getOrCreate()
+    cells, size, budget = table["cells"], table["size"], analytics.PureDPBudget(table["epsilon"])
+    rows = spark.createDataFrame([(cell, (cell + 0.5) / size) for cell in cells], "cell long, place double")
+
+    def released(query: Any) -> Any:
+        session = analytics.Session.from_dataframe(budget, "rows", rows, analytics.AddOneRow())
+        return session.evaluate(query, budget).collect()
+
+    def histogram() -> Any:
+        keys = analytics.KeySet.from_dict({"cell": list(range(size))})
+        counts = {row["cell"]: row["count"] for row in released(analytics.QueryBuilder("rows").groupby(keys).count())}
+        return [counts[cell] for cell in range(size)]
+
+    def median() -> int:
+        [[place]] = released(analytics.QueryBuilder("rows").median("place", 0.0, 1.0))
+        return min(int(place * size), size - 1)
+
+    return {"histogram": histogram, "median": median}
+
+
+LIBRARIES = {"diffprivlib": diffprivlib, "opendp": opendp, "pipeline_dp": pipeline_dp, "tumult": tumult}
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "diffprivlib": ("diffprivlib==0.6.5", "scikit-learn<1.5", "numpy<2"),
     "opendp": ("opendp==0.16.0",),
     "pipeline_dp": ("pipeline-dp==0.3.1",),
+    "tumult": ("tmlt.analytics==0.21.0",),
 }
 SIGNALS = (1_000, 10_000)
 MAX_CELLS = 1_024

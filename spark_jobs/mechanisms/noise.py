@@ -215,7 +215,8 @@ def _integers(values: NDArray[Any]) -> Int64Array:
         raise TypeError(
             f"values: got {values.dtype}; must be integers that fit int64; round them to a public step first"
         )
-    return np.ascontiguousarray(values, dtype=np.int64)
+    # OpenDP takes no array that is read-only
+    return np.require(values, np.int64, ["C", "W"])
 
 
 def _saturating_add(values: Int64Array, noise: FloatArray) -> Int64Array:

@@ -57,6 +57,14 @@ def test_scale_never_spends_more_than_epsilon_and_hardly_less(epsilon, sensitivi
     assert sensitivity / scale >= Fraction(epsilon) * (1 - Fraction(1, 10**14))
 
 
+@BOTH
+def test_values_that_may_not_be_written_to_are_taken_and_left_as_they_are(noise):
+    values = np.arange(2000)
+    values.flags.writeable = False
+    assert noise.laplace(values, epsilon=10**6, l1_sensitivity=1).tolist() == list(range(2000))
+    assert noise.gaussian(values, rho=10**6, l2_sensitivity=1).tolist() == list(range(2000))
+
+
 @given(rho=EPSILONS, sensitivity=st.floats(0.01, 1000))
 def test_stddev_never_spends_more_than_rho_and_hardly_less(rho, sensitivity):
     stddev = Fraction(gaussian_stddev(rho, sensitivity))
