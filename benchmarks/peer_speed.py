@@ -9,7 +9,6 @@ the rows of the table.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -25,8 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish, scratch_folder
-from benchmarks.peers import OURS, environment
-from spark_jobs.application.java import java_home
+from benchmarks.peers import OURS, environment, for_spark
 
 GROUPS, FILES = 1024, 4
 SLOW = "pipeline_dp"
@@ -68,12 +66,7 @@ class Peer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={
-                **os.environ,
-                "JAVA_HOME": str(java_home()),
-                "PYSPARK_PYTHON": str(self.python),
-                "PYTHONPATH": str(script.parent.parent) if self.library == OURS else "",
-            },
+            env={**for_spark(self.python), "PYTHONPATH": str(script.parent.parent) if self.library == OURS else ""},
         )
         self.release()
         self.first = time.perf_counter() - began
@@ -121,14 +114,14 @@ def measure(folder: Path, environments: Mapping[str, Path], rows: int, slow_rows
         ratio = timing.median / timed[OURS].median
         begun = f"{first[library]:.1f} s" if library in first else ""
         lines.append([library, begun, str(timing), f"{ratio:.1f}"])
-        found = {"warm": ratio, "first": first.get(library, 0.0) / first[OURS]}
+        ratios = {"warm": ratio, "first": first.get(library, 0.0) / first[OURS]}
         for which, bound in AT_LEAST.get(library, {}).items():
             targets.append(
                 Target(
                     what=f"{which} release of {library} over ours",
                     target=f"at least {bound:g}x",
-                    outcome=f"{found[which]:.1f}x",
-                    met=found[which] >= bound,
+                    outcome=f"{ratios[which]:.1f}x",
+                    met=ratios[which] >= bound,
                 )
             )
     heads = ("library", "first", "warm", "over ours")

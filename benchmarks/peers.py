@@ -16,6 +16,7 @@ over tables; those below 0.0001 count as that, as medians are often exact.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -29,6 +30,7 @@ from benchmarks._choice_law import DrawnCounts, DrawnPoints, drawn_line, drawn_p
 from benchmarks._shown import noise_of
 from benchmarks.choices import least_squares
 from benchmarks.harness import Report, arguments, progress, publish
+from spark_jobs.application.java import java_home
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics import ecdf, linear_regression, quantile
 from spark_jobs.mechanisms.histograms import release_histogram
@@ -68,6 +70,11 @@ def environment(library: str, folder: Path) -> Path | None:
     return python
 
 
+def for_spark(python: Path) -> dict[str, str]:
+    """The variables of a process of ``python`` that may run Spark."""
+    return {**os.environ, "JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": str(python)}
+
+
 def figures_of(library: str, tables: Sequence[Mapping[str, Any]], folder: Path) -> list[Figures] | None:
     """What a library releases of each table; None if it cannot be run."""
     python = environment(library, folder)
@@ -76,7 +83,12 @@ def figures_of(library: str, tables: Sequence[Mapping[str, Any]], folder: Path) 
     progress(f"{library}: {len(tables)} tables")
     script = Path(__file__).with_name("_peer_figures.py")
     done = subprocess.run(
-        [str(python), str(script), library], input=json.dumps(tables), capture_output=True, text=True, check=False
+        [str(python), str(script), library],
+        input=json.dumps(tables),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=for_spark(python),
     )
     if done.returncode != 0:
         progress(f"SKIPPED: {library} failed; the tables are without it: {done.stderr.strip()[-300:]}")
