@@ -28,7 +28,7 @@ from benchmarks.peers import OURS, environment, for_spark
 
 GROUPS, FILES = 1024, 4
 SLOW = "pipeline_dp"
-AT_LEAST: Mapping[str, Mapping[str, float]] = {"tumult": {"first": 2.0, "warm": 2.5}, SLOW: {"warm": 500.0}}
+MIN_RATIOS: Mapping[str, Mapping[str, float]] = {"tumult": {"first": 2.0, "warm": 2.5}, SLOW: {"warm": 500.0}}
 
 
 def write_places(folder: Path, rows: int) -> Path:
@@ -115,7 +115,7 @@ def measure(folder: Path, environments: Mapping[str, Path], rows: int, slow_rows
         begun = f"{first[library]:.1f} s" if library in first else ""
         lines.append([library, begun, str(timing), f"{ratio:.1f}"])
         ratios = {"warm": ratio, "first": first.get(library, 0.0) / first[OURS]}
-        for which, bound in AT_LEAST.get(library, {}).items():
+        for which, bound in MIN_RATIOS.get(library, {}).items():
             targets.append(
                 Target(
                     what=f"{which} release of {library} over ours",
@@ -137,7 +137,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     rows = given.rows or (1_000_000 if given.quick else 10_000_000)
     environments = {OURS: Path(sys.executable)}
-    for library in AT_LEAST:
+    for library in MIN_RATIOS:
         python = environment(library, given.cache.absolute())
         if python is not None:
             environments[library] = python
