@@ -18,6 +18,7 @@ from dp_operators.budget.commands import app as administration_commands
 from dp_operators.budget.key_commands import app as key_commands
 from dp_operators.budget.reports import charges_table
 from dp_operators.command_tools import (
+    Conf,
     PublicReason,
     absolute_place,
     ended_by_signals,
@@ -25,6 +26,7 @@ from dp_operators.command_tools import (
     known_actor,
     opened_ledger,
     request_of,
+    settings_of,
 )
 from dp_operators.dry_run import (
     Auc,
@@ -94,6 +96,7 @@ def run_release(
     output: Output = None,
     key: Key = None,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    conf: Conf = None,
     private_dir: Annotated[
         Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
     ] = None,
@@ -133,7 +136,7 @@ def run_release(
         values=values,
     )
     release_request = request_of(ReleaseRequest, request, output=output, ledger=ledger)
-    runner = LocalRunner(master=master, private_dir=private_dir)
+    runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
     with opened_ledger(ledger) as opened:
         key = key or default_key(release_request, opened)
         if dry_run:

@@ -18,6 +18,9 @@ from spark_jobs.contract.request_documents import load_fields
 from spark_jobs.contract.table_request import TableRequest
 
 PublicReason = Annotated[str, typer.Option(help="Why, in public words; it is written into the audit log.")]
+Conf = Annotated[
+    list[str] | None, typer.Option(help="A Spark setting, e.g. spark.driver.memory=4g; may be given several times.")
+]
 Request = TypeVar("Request", bound=TableRequest)
 
 
@@ -39,6 +42,20 @@ def opened_ledger(url: str | None) -> Iterator[PrivacyLedger]:
 def absolute_place(output: str) -> str:
     """A folder's URI, or its absolute path: the ledger and the store need one that no working folder changes."""
     return output if "://" in output else str(Path(output).absolute())
+
+
+def settings_of(conf: list[str] | None) -> dict[str, str]:
+    """Spark's settings that a command line gives as NAME=VALUE.
+
+    Raises:
+        InvalidRequest: one has no value.
+    """
+    for setting in conf or ():
+        if "=" not in setting:
+            raise InvalidRequest(
+                "conf", value=setting, requirement="must be NAME=VALUE", remedy="write it like spark.driver.memory=4g"
+            )
+    return {name: value for name, _, value in (setting.partition("=") for setting in conf or ())}
 
 
 def request_of(kind: type[Request], path: Path, *, output: str | None, ledger: str | None) -> Request:

@@ -10,12 +10,14 @@ import typer
 
 from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user
 from dp_operators.command_tools import (
+    Conf,
     PublicReason,
     absolute_place,
     ended_by_signals,
     give_back_reservation,
     opened_ledger,
     request_of,
+    settings_of,
 )
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
@@ -57,6 +59,7 @@ def advance_command(
     ] = None,
     key: StreamKey = None,
     master: Master = "local[*]",
+    conf: Conf = None,
     private_dir: PrivateDir = None,
     allotment: Allotment = None,
     dry_run: DryRun = False,
@@ -76,7 +79,7 @@ def advance_command(
     stream = request_of(StreamRequest, request, output=output, ledger=ledger)
     require_mode(stream, followed=False)
     moment = _until(until)
-    runner = LocalRunner(master=master, private_dir=private_dir)
+    runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
     with opened_ledger(ledger) as opened:
         key = key or default_stream_key(stream)
         if dry_run:
@@ -117,6 +120,7 @@ def follow_command(
     ] = None,
     key: StreamKey = None,
     master: Master = "local[*]",
+    conf: Conf = None,
     private_dir: PrivateDir = None,
     allotment: Allotment = None,
     dry_run: DryRun = False,
@@ -136,7 +140,7 @@ def follow_command(
 
     stream = request_of(StreamRequest, request, output=output, ledger=ledger)
     require_mode(stream, followed=True)
-    runner = LocalRunner(master=master, private_dir=private_dir)
+    runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
     place = str(PrivateFolder(path=private_dir).open() / "checkpoints") if checkpoint is None else checkpoint
     with opened_ledger(ledger) as opened:
         key = key or default_stream_key(stream)

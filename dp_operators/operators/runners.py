@@ -51,11 +51,11 @@ def make_runner(
         InvalidRequest: there is no such runner, its connection is missing or unusable, or an option is for another
             runner.
     """
-    check_runner(kind, master=master, conf=conf)
+    check_runner(kind, master=master)
     if kind == "local":
         from dp_operators.releasing.runners import LocalRunner
 
-        return LocalRunner(private_dir=private_dir, master=master or LocalRunner.master)
+        return LocalRunner(private_dir=private_dir, master=master or LocalRunner.master, conf=conf or {})
     connection = _connection(spark_conn_id)
     _check_type(connection, kind)
     if connection.conn_type == "spark_connect":
@@ -81,7 +81,7 @@ def _check_type(connection: Connection, kind: str) -> None:
     )
 
 
-def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | None) -> None:
+def check_runner(kind: str, *, master: str | None) -> None:
     """Refuse an unknown runner, and options of another runner; a template passes, as its value is not known yet.
 
     Raises:
@@ -92,12 +92,6 @@ def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | Non
     if kind not in RUNNERS:
         raise InvalidRequest(
             "runner", value=kind, requirement=f"must be one of {', '.join(RUNNERS)}", remedy="choose one"
-        )
-    if kind == "local" and conf:
-        raise InvalidRequest(
-            "conf",
-            requirement="is for the runners spark_submit and cluster only",
-            remedy="leave it out, or set spark-defaults.conf",
         )
     if kind != "local" and master:
         raise InvalidRequest(

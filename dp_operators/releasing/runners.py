@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -23,12 +25,16 @@ from dp_operators.releasing.environments import (
 )
 from dp_operators.releasing.processes import PrivateFolder, ProcessGroups
 from dp_operators.releasing.submissions import Submission
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.table_request import TableRequest
 
 GRACE_SECONDS = 10.0
 
 WITHHELD = ("AIRFLOW_", "DP_LEDGER_")
 """Prefixes of environment variables that the application does not get: they may hold passwords it does not need."""
+
+_REDACTED = re.compile("secret|password|token|access[.]?key", re.IGNORECASE)
+"""What Spark itself takes for a secret: its default of ``spark.redaction.regex``."""
 
 APPLICATION = (sys.executable, "-P", "-m", "spark_jobs")
 """The command that starts the application; without -P, Python would import from the working directory first."""
@@ -108,10 +114,13 @@ class LocalRunner(ProcessRunner):
 
     Attributes:
         master: the Spark master; ``local[*]`` takes all cores.
+        conf: Spark settings that override ``spark-defaults.conf``, such as ``spark.driver.memory``; no secrets, because
+            Java gets them on its command line.
         command: the command that starts the application.
     """
 
     master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
     command: Sequence[str] = APPLICATION
 
     def check(self, request: TableRequest) -> None:
@@ -120,6 +129,15 @@ class LocalRunner(ProcessRunner):
         Raises:
             InvalidRequest: one of them is missing or cannot be used.
         """
+        require_settings(self.conf)
+        for name in self.conf:
+            if _REDACTED.search(name):
+                raise InvalidRequest(
+                    "conf",
+                    value=name,
+                    requirement="must not be a secret, which others on this machine would see on a command line",
+                    remedy="put it into spark-defaults.conf",
+                )
         super().check(request)
         if tuple(self.command) == APPLICATION:  # another command has requirements of its own
             environment = self.inherited()
@@ -138,5 +156,24 @@ class LocalRunner(ProcessRunner):
             OSError: it could not be started.
         """
         command = [*self.command, *submission.arguments(), f"--master={self.master}"]
-        pythons = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        return self._start(command, {**pythons, **submission.variables()})
+        variables = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        if self.conf:
+            settings = [word for name, value in self.conf.items() for word in ("--conf", f"{name}={value}")]
+            variables["PYSPARK_SUBMIT_ARGS"] = shlex.join([*settings, "pyspark-shell"])
+        return self._start(command, {**variables, **submission.variables()})
+
+    def _settings(self) -> Mapping[str, str]:
+        return {name: str(value) for name, value in self.conf.items()}
+
+
+def require_settings(names: Iterable[str]) -> None:
+    """Refuse names that are not Spark's, which ``spark-submit`` would ignore silently.
+
+    Raises:
+        InvalidRequest: a name does not begin with ``spark.``.
+    """
+    for name in names:
+        if not name.startswith("spark."):
+            raise InvalidRequest(
+                "conf", value=name, requirement="must begin with 'spark.'", remedy="correct the setting's name"
+            )

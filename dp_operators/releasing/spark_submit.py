@@ -18,7 +18,7 @@ from dp_operators.releasing.backends import Handle, RemoteBackend, RunState
 from dp_operators.releasing.connectors import spark_home
 from dp_operators.releasing.environments import DRIVER, check_driver, check_federation, check_salt, check_stream_keys
 from dp_operators.releasing.processes import private_file
-from dp_operators.releasing.runners import ProcessRunner
+from dp_operators.releasing.runners import ProcessRunner, require_settings
 from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.table_request import TableRequest
@@ -194,11 +194,7 @@ def properties(settings: Mapping[str, str]) -> str:
     Raises:
         InvalidRequest: a name is not a Spark setting; ``spark-submit`` would ignore it silently.
     """
-    for name in settings:
-        if not name.startswith("spark."):
-            raise InvalidRequest(
-                "conf", value=name, requirement="must begin with 'spark.'", remedy="correct the setting's name"
-            )
+    require_settings(settings)
     return "".join(f"{_escaped(name, ' =:')}={_escaped(str(value), '')}\n" for name, value in settings.items())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -242,3 +243,84 @@ def test_images_run_the_locked_tool_versions() -> None:
     makefile = re.search(r"^UV_VERSION := (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert makefile
     assert pinned == [makefile.group(1)]
+
+
+START = DOCKER / "spark" / "start"
+POD = {
+    "SPARK_CONF_DIR": "/opt/spark/conf",
+    "SPARK_HOME": "/opt/pyspark",
+    "SPARK_DRIVER_BIND_ADDRESS": "127.0.0.1",
+    "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@127.0.0.1:9",
+    "SPARK_EXECUTOR_ID": "1",
+    "SPARK_EXECUTOR_CORES": "1",
+    "SPARK_EXECUTOR_MEMORY": "256m",
+    "SPARK_EXECUTOR_POD_IP": "127.0.0.1",
+    "SPARK_EXECUTOR_POD_NAME": "pod-1",
+    "SPARK_APPLICATION_ID": "spark-1",
+    "SPARK_RESOURCE_PROFILE_ID": "0",
+    **{f"SPARK_JAVA_OPT_{number}": f"-Dnumber={number} of twelve" for number in range(12)},
+}
+"""What Spark puts into the environment of a pod."""
+
+
+def start(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **POD, **variables}
+    return subprocess.run(
+        ["bash", str(START), *words], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [("driver", "--class", "a b", "local:///x"), ("executor",)], ids=["driver", "executor"]
+)
+def test_pod_of_kubernetes_starts_what_spark_asks_for(words: tuple[str, ...], tmp_path: Path) -> None:
+    for name in ("java", "spark-submit"):
+        (tmp_path / name).write_text('#!/usr/bin/env bash\necho "$0"\nprintf "%s\\n" "$@"\n')
+        (tmp_path / name).chmod(0o755)
+    done = start(*words, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    program, *arguments = done.stdout.splitlines()
+    if words[0] == "driver":
+        assert program == f"{tmp_path}/spark-submit"
+        assert arguments == ["--conf", "spark.driver.bindAddress=127.0.0.1", "--deploy-mode", "client", *words[1:]]
+        return
+    assert program == f"{tmp_path}/java"
+    assert arguments[:12] == [POD[f"SPARK_JAVA_OPT_{number}"] for number in range(12)]
+    assert arguments[12:16] == ["-Xms256m", "-Xmx256m", "-cp", "/opt/spark/conf::/opt/pyspark/jars/*"]
+    named = dict(zip(arguments[17::2], arguments[18::2], strict=True))
+    assert named == {
+        "--driver-url": POD["SPARK_DRIVER_URL"], "--executor-id": "1", "--cores": "1", "--app-id": "spark-1",
+        "--hostname": "127.0.0.1", "--resourceProfileId": "0", "--podName": "pod-1",
+    }  # fmt: skip
+
+
+def test_pod_without_a_variable_of_sparks_says_which() -> None:
+    done = start("executor", SPARK_DRIVER_URL="")
+    assert done.returncode != 0
+    assert "SPARK_DRIVER_URL" in done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_real_spark_starts_in_the_pods(tmp_path: Path) -> None:
+    """The driver runs the application's script; the executor looks for its driver, which is not there."""
+    import pyspark
+
+    from spark_jobs.application.java import java_home
+
+    bin_folder = Path(sys.executable).parent
+    paths = {
+        "JAVA_HOME": str(java_home()),
+        "PATH": f"{bin_folder}:{java_home()}/bin:{os.environ['PATH']}",
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    (tmp_path / "spark.properties").write_text("spark.master=local[1]\nspark.driver.memory=300m\n")
+    launch = ROOT / "spark_jobs" / "submit" / "launch.py"
+    arguments = ["--properties-file", f"{tmp_path}/spark.properties", "--class", "org.apache.spark.deploy.PythonRunner"]
+    driver = start("driver", *arguments, f"local://{launch}", "--help", SPARK_CONF_DIR=str(tmp_path), **paths)
+    assert "usage: python -m spark_jobs" in driver.stdout, driver.stderr[-2000:]
+    plain = {f"SPARK_JAVA_OPT_{number}": f"-Dnumber={number}" for number in range(12)}
+    opened = {"SPARK_JAVA_OPT_0": "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"}
+    executor = start("executor", SPARK_CONF_DIR=str(tmp_path), **plain | opened, **paths)
+    assert "KubernetesExecutorBackend" in executor.stderr
+    assert "127.0.0.1:9" in executor.stderr

@@ -161,6 +161,18 @@ def parse_documented(data: dict[str, Any]) -> None:
         PrivacyUnit.parse(data["unit"])
     elif "dp_diagnostics" in data:
         assert len(backends_of(data)) == 1
+    elif "deploy-mode" in data:
+        from airflow.sdk import Connection
+
+        from dp_operators.operators.runners import spark_backend
+
+        fields = {
+            "conn_type": "spark",
+            "host": "k8s://https://api.example.org",
+            "port": 6443,
+            "extra": json.dumps(data),
+        }
+        assert spark_backend(Connection(conn_id="x", **fields), conf={}, private_dir=None).kind == "kubernetes"
     elif "expectations" in data:
         InputSuite.parse(data)
     elif set(data) == {"warehouse"}:

@@ -53,10 +53,6 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "model without its basis": ({"model": {"kind": "columns", "score": "score"}}, "model.basis: is required"),
     "unknown runner": ({"runner": "abacus"}, "runner: got 'abacus'; must be one of local, spark_submit"),
-    "settings of another runner": (
-        {"conf": {"spark.a": "b"}},
-        "conf: is for the runners spark_submit and cluster only",
-    ),
     "master of another runner": (
         {"runner": "spark_submit", "master": "local"},
         "master: got 'local'; is for the local",

@@ -154,7 +154,6 @@ def test_extra_that_would_be_ignored_is_refused(connect: Connect) -> None:
     [
         ("yarn", {}, "runner: got 'yarn'; must be one of local, spark_submit, cluster"),
         ("spark_submit", {"master": "local[2]"}, "master: got 'local[2]'; is for the local runner"),
-        ("local", {"conf": {"spark.x": "1"}}, "conf: is for the runners spark_submit and cluster"),
     ],
 )
 def test_options_of_the_other_runner_are_refused(kind: str, fields: dict[str, Any], line: str) -> None:

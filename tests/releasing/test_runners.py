@@ -417,3 +417,56 @@ def test_launcher_lies_in_a_folder_without_modules_that_hide_the_standard_librar
     beside = {path.stem for path in LAUNCH.parent.iterdir() if path.suffix == ".py"}
     assert beside == {"__init__", "launch"}
     assert beside.isdisjoint(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("driver.memory", "conf: got 'driver.memory'; must begin with 'spark.'"),
+        ("spark.hadoop.fs.s3a.secret.key", "conf: got 'spark.hadoop.fs.s3a.secret.key'; must not be a secret"),
+        ("spark.x.accessKey", "conf: got 'spark.x.accessKey'; must not be a secret"),
+        ("spark.some.Password", "conf: got 'spark.some.Password'; must not be a secret"),
+    ],
+)
+def test_settings_that_the_local_driver_cannot_take_are_refused(name, line, tmp_path):
+    runner = LocalRunner(conf={name: "x"}, command=FAKE, private_dir=tmp_path / "private")
+    with pytest.raises(InvalidRequest) as refused:
+        runner.check(make_request(str(tmp_path)))
+    assert str(refused.value).startswith(line)
+
+
+MEMORY = """
+import json, os
+from spark_jobs.application.session import open_session
+spark = open_session("local[1]")
+java = spark.sparkContext._jvm.java.lang.Runtime.getRuntime()
+seen = {name: spark.conf.get(name) for name in ("spark.ui.enabled", "spark.sql.shuffle.partitions", "spark.x")}
+with open(os.environ["PROBE"], "w") as file:
+    json.dump({"bytes": java.maxMemory(), **seen}, file)
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_local_driver_has_the_memory_that_it_is_given(tmp_path):
+    runner = LocalRunner(
+        conf={
+            "spark.driver.memory": "640m",
+            "spark.ui.enabled": "true",
+            "spark.sql.shuffle.partitions": 3,
+            "spark.x": "a b",
+        },
+        command=(sys.executable, "-c", MEMORY),
+        environment={"PROBE": str(tmp_path / "seen")},
+        private_dir=tmp_path / "private",
+    )
+    handle = runner.submit(SUBMISSION)
+    deadline = time.monotonic() + 300
+    while runner.look(handle) is RunState.RUNNING and time.monotonic() < deadline:
+        time.sleep(0.1)
+    seen = json.loads((tmp_path / "seen").read_text())
+    assert 600 < seen["bytes"] / 2**20 <= 640
+    # the boundary's own settings stay
+    assert seen["spark.ui.enabled"] == "false"
+    assert (seen["spark.sql.shuffle.partitions"], seen["spark.x"]) == ("3", "a b")
