@@ -119,7 +119,7 @@ BAD = {
         "bound to an account",
     ),
     "store of an unknown kind": ({}, ["--output", "memory://x"], "must be a path or a URI of"),
-    "store without conditional put": ({}, ["--output", "gs://x/releases"], "conditional put"),
+    "store without conditional put": ({}, ["--output", "hdfs://x/releases"], "conditional put"),
     "folder that is not the account's": (
         {},
         ["--output", "/proc/nowhere"],

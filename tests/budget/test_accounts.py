@@ -131,7 +131,7 @@ def test_two_names_of_a_table_are_one_table(ledger: PrivacyLedger, tmp_path: Pat
         (["/releases/others/x"], "must not contain, or lie within, file:///releases/others, a folder of account other"),
         (["releases"], "must be an absolute path or a URI"),
         (["/r#"], "must not contain any of"),
-        (["gs://bucket/r"], "must be a store with conditional put"),
+        (["hdfs://bucket/r"], "must be a store with conditional put"),
         (["catalog:a.b"], "must be a"),
     ],
 )

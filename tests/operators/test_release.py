@@ -263,7 +263,7 @@ class TestFailure:
             ({"model": "/no/such/model.json"}, "model: got '/no/such/model.json'; must be a file that can be read"),
             ({"output": None}, "output: is required"),
             ({"output": "releases"}, "must be an absolute path or a URI"),
-            ({"output": "gs://bucket/releases"}, "must be a store with conditional put"),
+            ({"output": "hdfs://bucket/releases"}, "must be a store with conditional put"),
             ({"output": "/proc/releases"}, "must lie within a folder of account visits"),
             ({"neighbours": "replace_one"}, "neighbours: got 'replace_one'"),
             ({"privacy_ledger_conn_id": "nowhere"}, "must be a connection that exists"),

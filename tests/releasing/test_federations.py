@@ -169,7 +169,7 @@ def test_a_draft_that_no_ledger_pays_shares_nothing(lab: Lab, federation: Path) 
             ["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "KEYS"],
             "must be registered once",
         ),
-        (["agree", "REQUEST", "--session", "s", "--silo", "SILO", "--server", "PUBLIC=gs://x"], "folder: got"),
+        (["agree", "REQUEST", "--session", "s", "--silo", "SILO", "--server", "PUBLIC=hdfs://x"], "folder: got"),
         (["agree", "REQUEST", "--session", "s", "--silo", "AGREEMENT", "--server", "x=y"], "name: is required"),
     ],
 )
