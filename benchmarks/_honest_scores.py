@@ -9,10 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from benchmarks._score_law import POSITIVES, SHAPES, SIGNALS, ScoreTable, drawn_table
 from benchmarks._shown import LEVEL, Intervals, Shown, noise_of, shown_at, shown_of
 from benchmarks.auc_accuracy import exact_figures
+from benchmarks.recalibration import CLIP, FIGURES
+from benchmarks.recalibration import drawn_table as drawn_miscalibrated
+from benchmarks.recalibration import exact_figures as exact_recalibration
 from benchmarks.roc_comparison import GAP, drawn
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics import (
@@ -22,6 +26,7 @@ from spark_jobs.diagnostics import (
     binormal_roc,
     calibration,
     confusion_matrix,
+    recalibration,
     roc_comparison,
     roc_curve,
 )
@@ -131,6 +136,27 @@ def of_matrices(random: np.random.Generator, positives: float) -> Intervals:
         known = np.isfinite(value)
         shown[f"confusion_matrix: {rate}"] = (
             Shown(value=value, low=low, high=high, exact=exact[rate]) if known else None
+        )
+    return shown
+
+
+def of_recalibrations(random: np.random.Generator, positives: float) -> Intervals:
+    """Brier score, log loss, and slope, intercept and a point of the map that recalibrates, for rows and population."""
+    table = drawn_miscalibrated(random, positives=int(positives))
+    outcome = recalibration.release(
+        table.counts, epsilon=table.epsilon, noise=noise_of(random), confidence=LEVEL, clip=CLIP
+    )
+    place = int(random.integers(outcome.score.size))
+    shown: Intervals = {}
+    for end, counts in (("", table.counts), ("_population", table.population)):
+        exact, suffix = exact_recalibration(counts), end.replace("_", ", ")
+        for name in FIGURES:
+            interval = getattr(outcome, f"{name}{end}_interval")
+            shown[f"recalibration: {name}{suffix}"] = shown_of(getattr(outcome, name), interval, exact[name])
+        mapped = expit(exact["intercept"] + exact["slope"] * logit(outcome.score))
+        band = (getattr(outcome, f"recalibrated{end}_{side}") for side in ("lower", "upper"))
+        shown[f"recalibration: the map{suffix}"] = (
+            shown_at(place, (outcome.recalibrated, *band), mapped) if outcome.status == "ok" else None
         )
     return shown
 

@@ -22,7 +22,7 @@ from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_groups.pools import Pools, pools
-from spark_jobs.diagnostics._simulation import basic_interval
+from spark_jobs.diagnostics._simulation import solved_interval
 from spark_jobs.diagnostics.binned_residuals import measure
 from spark_jobs.diagnostics.binned_residuals.summary import fit_test
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -128,7 +128,7 @@ def coverage(signal: int, *, tables: int) -> tuple[float, int]:
     for _ in range(tables):
         labels, scores = draw("M1", signal, random)
         plot = released_plot((labels, scores), seed=int(random.integers(2**62)))
-        low, high = basic_interval(plot.released.mean_excess, plot.noisy_copies().mean_excess, 0.9)
+        low, high = solved_interval(plot.released.mean_excess, plot.possible_copies().mean_excess, 0.9)
         inside = np.searchsorted(plot.released.upper[:-1], scores, side="right")
         sizes = np.bincount(inside, minlength=low.size)
         exact = np.bincount(inside, labels - scores, minlength=low.size) / np.maximum(sizes, 1)

@@ -1,8 +1,8 @@
 """Do intervals hold, and are automatic choices good, on tables drawn at random? ``python -m benchmarks.honesty``.
 
-Tables come from written laws: of scores (``_score_law``, ``roc_comparison``), of lines of cells and points
-(``_choice_law``), of residuals (``_residual_models``) and of rows to fit (``logistic_law``). A cell of the law is a
-kind of interval at one number of positives, or of rows times epsilon; all else is drawn anew for each release. A
+Tables come from written laws: of scores (``_score_law``, ``recalibration``, ``roc_comparison``), of lines of cells and
+points (``_choice_law``), of residuals (``_residual_models``) and of rows to fit (``logistic_law``). A cell of the law
+is a kind of interval at one number of positives, or of rows times epsilon; all else is drawn anew for each release. A
 release shows one interval of each kind, chosen at random if it has several. So coverage has a binomial law, and its
 99% interval is Clopper and Pearson's.
 
@@ -55,6 +55,7 @@ KINDS: Mapping[str, tuple[Kind, tuple[int, ...], str]] = {
     "areas": (scores.of_areas, POSITIVES, POSITIVE),
     "groups": (scores.of_groups, POSITIVES, POSITIVE),
     "matrices": (scores.of_matrices, POSITIVES, POSITIVE),
+    "recalibrations": (scores.of_recalibrations, POSITIVES, POSITIVE),
     "comparisons": (scores.of_comparisons, COMPARED_ROWS, "rows of the smaller class x epsilon"),
 }
 CHOICE_RELEASES = 4

@@ -57,10 +57,13 @@ class MiscalibratedTable:
     epsilon: str
 
 
-def drawn_table(random: np.random.Generator) -> MiscalibratedTable:
-    """A table of the law."""
-    rows = int(np.exp(random.uniform(*np.log([2_000, 80_000]))))
-    rate = float(np.exp(random.uniform(*np.log([0.01, 0.5]))))
+def drawn_table(random: np.random.Generator, *, positives: int | None = None) -> MiscalibratedTable:
+    """A table of the law, or of the part of it with this expected number of positives."""
+    fewest, largest = 2_000, 80_000
+    if positives is not None:
+        fewest, largest = max(fewest, 2 * positives), min(largest, 100 * positives)
+    rows = int(np.exp(random.uniform(*np.log([fewest, largest]))))
+    rate = float(np.exp(random.uniform(*np.log([0.01, 0.5])))) if positives is None else positives / rows
     shape, width, epsilon = str(random.choice(SHAPES)), float(random.choice(WIDTHS)), str(random.choice(EPSILONS))
     latent, observed = _shape(random, shape, width)
     stretched, moved, bent = np.exp(random.normal(0, 0.4)), random.normal(0, 0.7), random.normal(0, 0.15)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -16,6 +17,8 @@ from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
 DECIMALS = 9
 """Decimal places of published figures: finer than any noise, coarser than the differences between machines."""
 SAMPLING_QUANTILES = 64
+Interval = Callable[[FloatArray, FloatArray, float], tuple[FloatArray, FloatArray]]
+"""A figure, copies of it and a level -> both ends of its interval."""
 
 
 def rounded(values: FloatArray) -> FloatArray:
@@ -101,18 +104,31 @@ def central_range(copies: FloatArray, confidence: float) -> tuple[FloatArray, Fl
     return low, high
 
 
-def basic_interval(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Ends of the basic bootstrap interval, which contains ``value``.
+def solved_interval(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Ends of an interval for a ratio or a quantile, which contains ``value``: the middle of the copies.
 
-    The spread of the copies about ``value`` stands for the spread of ``value`` about the exact one.
+    Such a figure r solves an equation ``a - r b = 0`` of exact counts a and b (of rows below r, for a quantile). Noise
+    has a public law, so an r is refuted by released counts if ``a' - r b'`` is among the most extreme values of
+    ``noise(a) - r noise(b)``. Those not refuted are the middle of ``(a' - noise(a)) / (b' - noise(b))``, as long as
+    the divisor stays above 0: an exact interval however large the noise (Fieller 1954; Woodruff 1952).
 
     Args:
         value: what was released, shape (...).
-        copies: the same with fresh noise, shape (copies, ...).
+        copies: the figure of the released counts less fresh noise, shape (copies, ...).
         confidence: nominal level.
     """
     low, high = central_range(copies, confidence)
-    return np.minimum(2 * value - high, value), np.maximum(2 * value - low, value)
+    return np.minimum(low, value), np.maximum(high, value)
+
+
+def widest_interval(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """The same for a figure that solves no such equation, such as a distance of quantiles.
+
+    Its error may depend on where the exact figure lies. So the interval holds the middle of the copies, and that
+    mirrored at ``value``, where the spread of copies about ``value`` stands for that of ``value`` about the exact one.
+    """
+    low, high = solved_interval(value, copies, confidence)
+    return np.minimum(low, 2 * value - high), np.maximum(high, 2 * value - low)
 
 
 def possible_interval(

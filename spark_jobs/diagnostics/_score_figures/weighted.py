@@ -25,7 +25,7 @@ from spark_jobs.diagnostics.roc_curve.trace import Trace
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
-from spark_jobs.mechanisms.prefix_sums import noisy_tree
+from spark_jobs.mechanisms.prefix_sums import noisy_tree, rows_changed
 from spark_jobs.mechanisms.trees import Tree, best_tree
 from spark_jobs.mechanisms.weighted_sums import WeightedSum, weighted_sum
 from spark_jobs.statistics import ScoreCounts
@@ -36,6 +36,8 @@ COUNTS_SHARE = Decimal("0.3")
 """Share for the counts of what the histograms leave; the weighted sum corrects most of the counts' error."""
 MIN_SIGNAL = 1_100
 """Rows times epsilon from which the sum is worth its cost; below, the prior of the counts is more informative."""
+MIN_SIGNAL_OF_RARER = 120
+"""The same for rows of the rarer class alone: below, counts in cells without a common total cannot tell its size."""
 FULL_GRID_EPSILON = 10
 """Epsilon from which counts on the whole grid have a smaller error than the remainder of the linear correction."""
 MAX_CELLS, NEAREST, PART = 128, 20.0, 0.5
@@ -57,7 +59,7 @@ def measure_precision(
     Rounds compose sequentially: the histograms, the counts of disjoint cells, the sum. Each round depends on public
     facts and on earlier releases alone (adaptive composition). All is spent on counts, and the sum is None, if scores
     take few values, or the whole grid can be counted (many rows and a large epsilon). With ``auto`` it is None for few
-    rows too. The noisy histograms decide these cases.
+    rows of all or of the rarer class, too. The noisy histograms decide these cases.
 
     Args:
         statistic: exact counts; private.
@@ -75,7 +77,8 @@ def measure_precision(
     )
     options = RocCurveSettings(confidence=confidence)
     points = roc.points_for(options, epsilon=epsilon, grid=grid)
-    few = method == "auto" and signal < MIN_SIGNAL
+    of_rarer = located[-1].rarer * epsilon / rows_changed(neighbours)
+    few = method == "auto" and (signal < MIN_SIGNAL or of_rarer < MIN_SIGNAL_OF_RARER)
     alone = few or signal >= full_grid_from or score_cells.are_tied(located)
     if alone:
         cuts = score_cells.auto_cuts(located, signal, grid=grid, points=points, finer=FINER)

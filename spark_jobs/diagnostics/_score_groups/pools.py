@@ -2,8 +2,7 @@
 
 Two simulations, from a public seed, measure the error of released figures:
 
-* ``noisy_copies``: the released figures with fresh noise. Their spread stands for the spread of the released figures
-  about the exact ones of the same rows (basic bootstrap intervals).
+* ``possible_copies``: the released figures less fresh noise: what the exact ones of the same rows may be.
 * ``null_copies``: releases of a calibrated model. In each pool labels are drawn as ``Binomial(rows, predicted)``, and
   noise is added. Zones and p-values come from these copies, so they account for the noise.
 
@@ -112,9 +111,9 @@ class Pools:
         """Rounded values of pools, repeated for every bin of a pool; shape (bins,)."""
         return rounded(values)[self.pool_of]
 
-    def noisy_copies(self) -> Triples:
-        """Copies of the released figures with fresh noise."""
-        return self._with(self.released.positives, self.released.negatives, self.released.scores)
+    def possible_copies(self) -> Triples:
+        """Copies of the released figures less fresh noise."""
+        return self._with(self.released.positives, self.released.negatives, self.released.scores, sign=-1)
 
     def null_copies(self) -> Triples:
         """Copies of the release of a calibrated model."""
@@ -123,11 +122,12 @@ class Pools:
         positives = self.noise.binomials(trials, predicted, copies=self.errors.shape[0]).astype(np.float64)
         return self._with(positives, rows - positives, rows * predicted)
 
-    def _with(self, positives: FloatArray, negatives: FloatArray, scores: FloatArray) -> Triples:
+    def _with(self, positives: FloatArray, negatives: FloatArray, scores: FloatArray, sign: int = 1) -> Triples:
+        errors = sign * self.errors
         return Triples(
-            positives=positives + self.errors[:, 0],
-            negatives=negatives + self.errors[:, 1],
-            scores=scores + self.errors[:, 2],
+            positives=positives + errors[:, 0],
+            negatives=negatives + errors[:, 1],
+            scores=scores + errors[:, 2],
             lower=self.released.lower,
             upper=self.released.upper,
         )

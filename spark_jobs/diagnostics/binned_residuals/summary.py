@@ -9,7 +9,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, pools
 from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
-from spark_jobs.diagnostics._simulation import basic_interval, central_range, possible_interval
+from spark_jobs.diagnostics._simulation import central_range, possible_interval, solved_interval
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.undefined import publishable
 
@@ -26,7 +26,7 @@ def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
     """
     pooled = pools(draw, seed=seed)
     residual = pooled.released.residual
-    interval = basic_interval(pooled.released.mean_excess, pooled.noisy_copies().mean_excess, draw.confidence)
+    interval = solved_interval(pooled.released.mean_excess, pooled.possible_copies().mean_excess, draw.confidence)
     # mean scores lie within the ends of their pool
     lower, upper = possible_interval(interval, residual, -pooled.released.upper, 1 - pooled.released.lower)
     zone_lower, zone_upper = central_range(pooled.null_copies().mean_excess, draw.confidence)

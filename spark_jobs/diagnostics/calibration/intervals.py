@@ -4,7 +4,9 @@ Both are lengths of the vector ``S`` of exact excesses, of which ``S + noise`` w
 of noise do not average to 0, and a length near 0 is mostly noise, so bootstrap and normal intervals do not cover. A
 length ``t`` is in the interval unless the released figure is among the most extreme figures that simulated noise makes
 of a vector of length t (Neyman 1937). The direction of the vector is unknown. It is taken between the released
-direction and the mean direction under the sampling of labels, where every square equals its variance.
+direction and the mean direction under the sampling of labels, where every square equals its variance. With few pools
+the direction matters: both intervals hold for the presumed one, and for the one in which a single pool has all of the
+length.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 
-_STEPS = 60
+VARIANCE_OF_A_ROW = 0.25
+"""The largest variance of one label, from which on the variance of a pool is possible, however large the noise."""
+_STEPS = 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,13 +29,15 @@ class Excesses:
 
     Attributes:
         released: excesses with noise, shape (k,).
-        variance: variance of each through the sampling of labels, above 0; shape (k,).
+        variance: variance of each through the sampling of labels, of released counts, above 0; shape (k,).
+        possible_variances: copies of what it may be of exact counts, shape (copies, k).
         noise: copies of the noise, shape (copies, k).
         rows: noisy number of rows of all pools together.
     """
 
     released: FloatArray
     variance: FloatArray
+    possible_variances: FloatArray
     noise: FloatArray
     rows: float
 
@@ -42,6 +48,10 @@ class Excesses:
         signed: FloatArray = np.where(self.released < 0, -1.0, 1.0) * np.sqrt(square)
         return signed
 
+    def single(self, sizes: FloatArray) -> FloatArray:
+        """The released excesses, but 0 in all pools except the one with the largest absolute size; shape (k,)."""
+        return np.where(np.arange(sizes.size) == np.abs(sizes).argmax(), self.released, 0.0)
+
 
 def statistic_interval(excesses: Excesses, statistic: float, confidence: float) -> tuple[float, float]:
     """The interval of ``sum S^2 / variance``.
@@ -51,25 +61,25 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
         statistic: the sum for the released excesses, less the mean contribution of the noise.
         confidence: nominal level.
     """
-    direction = excesses.direction / np.sqrt((excesses.direction**2 / excesses.variance).sum())
     shift = (excesses.noise.var(axis=0) / excesses.variance).sum()
 
-    def simulate(value: float) -> FloatArray:
-        moved = np.sqrt(value) * direction + excesses.noise
-        simulated: FloatArray = (moved**2 / excesses.variance).sum(axis=-1) - shift
-        return simulated
+    def simulated(direction: FloatArray) -> Callable[[float], FloatArray]:
+        # the exact sum has the variances of exact counts, the released one those of released counts
+        squares = (direction**2 / excesses.possible_variances).sum(axis=-1, keepdims=True)
+        unit = direction / np.sqrt(np.maximum(squares, 1e-300))
+        return lambda value: np.asarray(
+            ((np.sqrt(value) * unit + excesses.noise) ** 2 / excesses.variance).sum(axis=-1) - shift
+        )
 
-    return _ends(simulate, statistic, confidence)
+    single = excesses.single(excesses.released / np.sqrt(excesses.variance))
+    ends = [_ends(simulated(one), statistic, confidence) for one in (excesses.direction, single)]
+    return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def error_estimate(excesses: Excesses, confidence: float) -> tuple[float, tuple[float, float]]:
-    """The estimate of ``sum |S| / rows`` whose simulations have the released figure as median, and the interval.
-
-    With few pools the direction matters. The interval holds for the presumed one, and for the one in which a single
-    pool, that of the largest excess, has all of the error.
-    """
+    """The estimate of ``sum |S| / rows`` whose simulations have the released figure as median, and the interval."""
     released = float(np.abs(excesses.released).sum() / excesses.rows)
-    single = np.where(np.arange(excesses.released.size) == np.abs(excesses.released).argmax(), excesses.released, 0.0)
+    single = excesses.single(excesses.released)
 
     def simulated(direction: FloatArray) -> Callable[[float], FloatArray]:
         unit = direction / max(float(np.abs(direction).sum()), 1e-300)

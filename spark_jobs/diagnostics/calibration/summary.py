@@ -10,8 +10,8 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, p_value, pools
 from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
-from spark_jobs.diagnostics._simulation import basic_interval, central_range, possible_interval
-from spark_jobs.diagnostics.calibration.intervals import Excesses, error_estimate, statistic_interval
+from spark_jobs.diagnostics._simulation import central_range, possible_interval, solved_interval
+from spark_jobs.diagnostics.calibration.intervals import VARIANCE_OF_A_ROW, Excesses, error_estimate, statistic_interval
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.undefined import publishable
 
@@ -44,7 +44,7 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
     released, predicted = pooled.released, pooled.released.predicted
     if pooled.defined:
         observed = released.observed
-        interval = basic_interval(released.share, pooled.noisy_copies().share, draw.confidence)
+        interval = solved_interval(released.share, pooled.possible_copies().share, draw.confidence)
         lower, upper = possible_interval(interval, observed, 0.0, 1.0)
         zone = central_range(pooled.null_copies().mean_excess, draw.confidence)
         zone_lower, zone_upper = (np.clip(predicted + end, 0.0, 1.0) for end in zone)
@@ -70,9 +70,11 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
 
 def _figures(pooled: Pools, confidence: float) -> Figures:
     released, null, noise = pooled.released, pooled.null_copies(), pooled.noise_variance
+    variance = np.maximum(released.variance, _MIN_VARIANCE)
     excesses = Excesses(
         released=released.excess,
-        variance=np.maximum(released.variance, _MIN_VARIANCE),
+        variance=variance,
+        possible_variances=np.maximum(pooled.possible_copies().variance, np.minimum(variance, VARIANCE_OF_A_ROW)),
         noise=pooled.errors[:, 0] - pooled.errors[:, 2],
         rows=float(released.rows.sum()),
     )

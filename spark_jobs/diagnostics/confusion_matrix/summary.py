@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
-from spark_jobs.diagnostics._simulation import DECIMALS, basic_interval, rounded, tree_errors
+from spark_jobs.diagnostics._simulation import DECIMALS, rounded, solved_interval, tree_errors
 from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -31,7 +31,7 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
     noise = SeededNoise(seed)
     errors = [_errors(tree, draw, noise) for tree in (draw.negatives, draw.positives)]
     raw = _counts(below[0], below[1], index)
-    copies = _counts(below[0] + errors[0], below[1] + errors[1], index)
+    copies = _counts(below[0] - errors[0], below[1] - errors[1], index)
     sizes = [float(counts[-1]) for counts in below]
     noisy = max(float(error[:, -1].std()) for error in errors)
     defined = np.array(min(sizes) >= max(DEFINED_ABOVE * noisy, 1.0))
@@ -40,7 +40,7 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         part, whole = _fraction(name, raw)
         copy_part, copy_whole = _fraction(name, copies)
         value = part / np.maximum(whole, 1.0)
-        low, high = basic_interval(value, copy_part / np.maximum(copy_whole, 1.0), draw.confidence)
+        low, high = solved_interval(value, copy_part / np.maximum(copy_whole, 1.0), draw.confidence)
         unknown = ~defined | (whole < np.maximum(DEFINED_ABOVE * copy_whole.std(axis=0), 1.0))
         shown = np.clip(value, 0.0, 1.0)
         rates[name] = rounded(np.where(unknown, np.nan, shown))

@@ -3,7 +3,7 @@
 Fresh noise, from a public seed, is taken off the raw counts; what remains says what the exact counts may be, and goes
 through the estimator of the released figures. Copies also differ by where scores lie inside their groups, as far as the
 noisy sums of scores leave that open, and for the population by the sampling of the rows, which is Poisson's. Raw counts
-are unbiased and the estimator's equations are linear in them, so quantiles of the copies are Fieller's limits.
+are unbiased and the estimator's equations are linear in them: the middle of the copies is ``solved_interval``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
-from spark_jobs.diagnostics._simulation import DECIMALS, central_range, normal, rounded
+from spark_jobs.diagnostics._simulation import DECIMALS, normal, rounded, solved_interval
 from spark_jobs.diagnostics.recalibration.estimate import Estimates, estimate
 from spark_jobs.diagnostics.recalibration.inside_groups import Means
 from spark_jobs.diagnostics.recalibration.measurement import RecalibrationDraw
@@ -65,13 +65,13 @@ def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int) -> dict[str
         value, *copies = (getattr(one, name) for one in (released, noise, population))
         fields[name] = round(float(value[0]), DECIMALS)
         for end, one in zip(("", "_population"), copies, strict=True):
-            low, high = _around(value[0], one, draw.confidence)
-            fields[f"{name}{end}_interval"] = (float(low), float(high))
+            low, high = solved_interval(value[0], one, draw.confidence)
+            fields[f"{name}{end}_interval"] = (float(rounded(low)), float(rounded(high)))
     mapped = released.mapped(scores)[0]
     fields["recalibrated"] = rounded(mapped)
     for end, one in (("", noise), ("_population", population)):
-        ends = _around(mapped, one.mapped(scores), draw.confidence)
-        fields[f"recalibrated{end}_lower"], fields[f"recalibrated{end}_upper"] = ends
+        low, high = (rounded(side) for side in solved_interval(mapped, one.mapped(scores), draw.confidence))
+        fields |= {f"recalibrated{end}_lower": low, f"recalibrated{end}_upper": high}
     return {**fields, "map": {"intercept": fields["intercept"], "slope": fields["slope"], "clip": draw.clip}}
 
 
@@ -88,12 +88,6 @@ def _copies(
         for part, copies in zip(parts, (exact, sampled), strict=True):
             part.append(estimate(copies[batch, 0], copies[batch, 1], inside, draw.clip))
     return Estimates.joined(parts[0]), Estimates.joined(parts[1])
-
-
-def _around(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """The ends of an interval that contains the value."""
-    low, high = central_range(copies, confidence)
-    return rounded(np.minimum(low, value)), rounded(np.maximum(high, value))
 
 
 def _placeholders(scores: FloatArray) -> dict[str, Any]:

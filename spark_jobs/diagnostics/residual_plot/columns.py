@@ -38,7 +38,10 @@ def quantiles(columns: FloatArray, levels: FloatArray, edges: FloatArray) -> Flo
     Returns:
         Shape (..., q).
     """
-    below = np.maximum.accumulate(np.cumsum(columns, axis=-1)[..., :-1], axis=-1)  # at each edge
+    below = np.cumsum(columns, axis=-1)[..., :-1]  # at each edge
+    # halfway between the highest so far and the lowest from here on, which noise lifts and lowers alike
+    lowest = np.minimum.accumulate(below[..., ::-1], axis=-1)[..., ::-1]
+    below = (np.maximum.accumulate(below, axis=-1) + lowest) / 2
     total = np.maximum(columns.sum(axis=-1, keepdims=True), 1.0)
     share = np.clip(below / total, 0.0, 1.0)[..., None, :]
     wanted = levels[:, None]

@@ -1,7 +1,7 @@
 """Effect sizes of a residual plot: how far residuals are shifted, sloped, bowed and unequally spread.
 
 Each is a function of the counts of pooled columns. Its interval accounts for the noise and for the sampling of rows: it
-is the basic bootstrap interval of copies with simulated noise and Poisson counts, of the ratio on a logarithmic scale.
+is made of copies with simulated noise and Poisson counts; that of the ratio on a logarithmic scale.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics._simulation import basic_interval, rounded
+from spark_jobs.diagnostics._simulation import rounded, solved_interval, widest_interval
 from spark_jobs.diagnostics.residual_plot.columns import means, spreads
 
 EFFECTS = ("shift", "slope", "bow", "spread_ratio")
@@ -66,7 +66,7 @@ def effect_fields(sizes: FloatArray, copies: FloatArray, *, unit: float, confide
 
     Args:
         sizes: ``effect_sizes`` of the released counts, shape (4,).
-        copies: of copies with simulated noise and sampling, shape (copies, 4).
+        copies: of copies less simulated noise and sampling, shape (copies, 4).
         unit: the unit of fitted values and residuals.
         confidence: nominal level.
     """
@@ -74,7 +74,8 @@ def effect_fields(sizes: FloatArray, copies: FloatArray, *, unit: float, confide
     for i, name in enumerate(EFFECTS):
         value, interval = None, None
         if np.isfinite(sizes[i]):
-            ends = np.array([sizes[i], *basic_interval(sizes[i], copies[:, i], confidence)])
+            interval_of = widest_interval if name == "spread_ratio" else solved_interval
+            ends = np.array([sizes[i], *interval_of(sizes[i], copies[:, i], confidence)])
             scale = unit if name in ("shift", "bow") else 1.0
             # relative to the unit, so that tiny units keep their digits
             value, *interval = (np.exp(ends) if name == "spread_ratio" else rounded(ends) * scale).tolist()

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
-from spark_jobs.diagnostics._simulation import DECIMALS, basic_interval, rounded
+from spark_jobs.diagnostics._simulation import DECIMALS, Interval, rounded, solved_interval, widest_interval
 from spark_jobs.diagnostics.residual_plot.columns import (
     in_whole_rows,
     means,
@@ -153,8 +153,10 @@ def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) ->
     pools, of_column = pools_of(measurement)
     edges, bound = box.residual, float(box.residual[-1])
 
-    def along(figure: FloatArray, copies: FloatArray, *, smallest: float, worst: FloatArray) -> _Along:
-        lower, upper = basic_interval(figure, copies, measurement.confidence)
+    def along(
+        figure: FloatArray, copies: FloatArray, interval: Interval, *, smallest: float, worst: FloatArray
+    ) -> _Along:
+        lower, upper = interval(figure, copies, measurement.confidence)
         if not defined:
             figure, lower, upper = worst, np.full_like(worst, smallest), np.full_like(worst, bound)
         return _Along(
@@ -163,13 +165,16 @@ def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) ->
             upper=_rounded_to_box(np.clip(upper, smallest, bound), bound) * unit,
         )
 
-    columns, again = _pooled(cells, pools), _pooled(cells + errors, pools)
+    columns, again = _pooled(cells, pools), _pooled(cells - errors, pools)
     nothing = np.zeros(box.bins)
-    trend = along(means(columns, edges)[of_column], means(again, edges)[:, of_column], smallest=-bound, worst=nothing)
-    spread = along(spreads(columns, edges)[of_column], spreads(again, edges)[:, of_column], smallest=0.0, worst=nothing)
+    trend, spread = (
+        along(of(columns, edges)[of_column], of(again, edges)[:, of_column], interval, smallest=low, worst=nothing)
+        for of, interval, low in ((means, solved_interval, -bound), (spreads, widest_interval, 0.0))
+    )
     qq = along(
         quantiles(cells.sum(axis=0), LEVELS, edges),
-        quantiles((cells + errors).sum(axis=1), LEVELS, edges),
+        quantiles((cells - errors).sum(axis=1), LEVELS, edges),
+        solved_interval,
         smallest=-bound,
         worst=np.zeros(LEVELS.size),
     )
@@ -185,7 +190,7 @@ def _effects(measurement: ResidualDraw, framed: Int64Array, errors: FloatArray, 
     own = np.maximum(cells[1:-1].sum(axis=1), 1e-9)
     at = np.add.reduceat(own * middles, starts) / np.add.reduceat(own, starts)
     sampled = noise.poissons(framed.astype(np.float64), copies=len(errors)) - framed
-    copies = effect_sizes(_pooled(cells + errors + sampled, starts), at, rows, box.residual)
+    copies = effect_sizes(_pooled(cells - errors - sampled, starts), at, rows, box.residual)
     sizes = effect_sizes(_pooled(cells, starts), at, rows, box.residual)
     return effect_fields(sizes, copies, unit=measurement.unit, confidence=measurement.confidence)
 
