@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.contract.release import PublishedSizes
 from spark_jobs.diagnostics._simulation import DECIMALS
 
@@ -64,6 +65,11 @@ class ClassSizes:
             for name in ("negatives", "positives")
         )
         return cls(negatives=negatives, positives=positives, variance=1 / sum(weights))
+
+    @property
+    def are_known(self) -> bool:
+        """Whether both are at least 1, and at least three standard deviations of their noise."""
+        return min(self.negatives, self.positives) >= max(1.0, DEFINED_ABOVE * math.sqrt(self.variance))
 
     @property
     def shown(self) -> dict[str, float]:

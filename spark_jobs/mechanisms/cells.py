@@ -40,11 +40,6 @@ class NoisyCells:
         return float(self.counts.astype(np.float64).sum())
 
     @property
-    def rarer(self) -> float:
-        """A noisy number of rows of the class that seems smaller; of all rows if classes were counted together."""
-        return float(self.counts.astype(np.float64).sum(axis=-1).min())
-
-    @property
     def stddev(self) -> float:
         """The standard deviation of the noise in each count."""
         return float(np.sqrt(laplace_variance(self.scale)))

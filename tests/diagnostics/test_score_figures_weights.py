@@ -116,9 +116,19 @@ def test_a_sum_without_noise_is_believed_and_one_of_noise_alone_is_not(drawn):
 def test_a_table_without_rows_is_released_where_there_is_hardly_any_noise(method):
     nothing = ScoreCounts(negatives=np.zeros(256, dtype=np.int64), positives=np.zeros(256, dtype=np.int64))
     made = average_precision.measure(nothing, epsilon=50_000, method=method, noise=SeededNoise(1))
-    assert made.weighted is not None
+    assert (made.weighted is None) == (method == "auto")
     found = average_precision.summarise(made, seed=1)
     assert (found.status, found.interval) == ("undefined", None)
+
+
+def test_counts_that_cannot_tell_a_class_from_noise_are_followed_by_counts_that_can():
+    rows = np.full(4096, 5)
+    few = ScoreCounts(negatives=rows, positives=np.eye(1, 4096, 4000, dtype=np.int64)[0] * 100)
+    drawn = [average_precision.measure(few, epsilon=0.5, noise=SeededNoise(seed)) for seed in range(20)]
+    again = [one for one in drawn if sum("counts of both" in spent.label for spent in one.spendings) == 2]
+    assert len(again) >= 5
+    assert all(one.method == "counts" and sum(spent.epsilon for spent in one.spendings) == one.epsilon for one in again)
+    assert all(average_precision.summarise(one, seed=1).status == "ok" for one in again)
 
 
 def test_a_sum_is_read_by_its_own_partition_whatever_another_machine_would_choose(drawn):

@@ -20,12 +20,13 @@ from spark_jobs.diagnostics._score_figures.densities import expected_rows, fine_
 from spark_jobs.diagnostics._score_figures.smoothing_prior import as_observation, posterior_of_counts
 from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, precision_given
 from spark_jobs.diagnostics._simulation import TwoIntervals
+from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.diagnostics.roc_curve.trace import Trace
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
-from spark_jobs.mechanisms.prefix_sums import noisy_tree, rows_changed
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.trees import Tree, best_tree
 from spark_jobs.mechanisms.weighted_sums import WeightedSum, weighted_sum
 from spark_jobs.statistics import ScoreCounts
@@ -36,8 +37,6 @@ COUNTS_SHARE = Decimal("0.3")
 """Share for the counts of what the histograms leave; the weighted sum corrects most of the counts' error."""
 MIN_SIGNAL = 1_100
 """Rows times epsilon from which the sum is worth its cost; below, the prior of the counts is more informative."""
-MIN_SIGNAL_OF_RARER = 120
-"""The same for rows of the rarer class alone: below, counts in cells without a common total cannot tell its size."""
 FULL_GRID_EPSILON = 10
 """Epsilon from which counts on the whole grid have a smaller error than the remainder of the linear correction."""
 MAX_CELLS, NEAREST, PART = 128, 20.0, 0.5
@@ -59,7 +58,8 @@ def measure_precision(
     Rounds compose sequentially: the histograms, the counts of disjoint cells, the sum. Each round depends on public
     facts and on earlier releases alone (adaptive composition). All is spent on counts, and the sum is None, if scores
     take few values, or the whole grid can be counted (many rows and a large epsilon). With ``auto`` it is None for few
-    rows of all or of the rarer class, too. The noisy histograms decide these cases.
+    rows too. The noisy histograms decide these cases. If the counts then cannot tell the size of a class from noise, no
+    figure would be defined; ``auto`` then spends the rest on counts under a common total, which tell it better.
 
     Args:
         statistic: exact counts; private.
@@ -77,22 +77,27 @@ def measure_precision(
     )
     options = RocCurveSettings(confidence=confidence)
     points = roc.points_for(options, epsilon=epsilon, grid=grid)
-    of_rarer = located[-1].rarer * epsilon / rows_changed(neighbours)
-    few = method == "auto" and (signal < MIN_SIGNAL or of_rarer < MIN_SIGNAL_OF_RARER)
+    few = method == "auto" and signal < MIN_SIGNAL
     alone = few or signal >= full_grid_from or score_cells.are_tied(located)
-    if alone:
-        cuts = score_cells.auto_cuts(located, signal, grid=grid, points=points, finer=FINER)
-        cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
-        tree = best_tree(cuts.size - 1)
-    else:
+
+    def count(cuts: Int64Array, tree: Tree, cost: Decimal) -> tuple[NoisyTree, NoisyTree]:
+        negatives, positives = (
+            noisy_tree(totals(row, cuts), tree=tree, epsilon=cost, neighbours=neighbours, noise=noise) for row in counts
+        )
+        return negatives, positives
+
+    if not alone:
         cuts = _cells(located, signal, grid=grid)
         portion = COUNTS_SHARE * meter.remaining / meter.granted.epsilon
         cost = meter.spend_share(round(portion, 6), label=f"counts of both classes in {cuts.size - 1} cells")
         # a flat tree: at the highest scores single cells matter
         tree = Tree(cells=cuts.size - 1, branching=cuts.size - 1, root="absent")
-    negatives, positives = (
-        noisy_tree(totals(row, cuts), tree=tree, epsilon=cost, neighbours=neighbours, noise=noise) for row in counts
-    )
+        negatives, positives = count(cuts, tree, cost)
+        alone = method == "auto" and not ClassSizes.of_counts(negatives, positives).are_known
+    if alone:
+        cuts = score_cells.auto_cuts(located, signal, grid=grid, points=points, finer=FINER)
+        cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
+        negatives, positives = count(cuts, best_tree(cuts.size - 1), cost)
     counted = roc.RocDraw(
         method="auto",
         thresholds=points,

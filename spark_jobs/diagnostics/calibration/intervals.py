@@ -5,8 +5,7 @@ of noise do not average to 0, and a length near 0 is mostly noise, so bootstrap 
 length ``t`` is in the interval unless the released figure is among the most extreme figures that simulated noise makes
 of a vector of length t (Neyman 1937). The direction of the vector is unknown. It is taken between the released
 direction and the mean direction under the sampling of labels, where every square equals its variance. With few pools
-the direction matters: both intervals hold for the presumed one, and for the one in which a single pool has all of the
-length.
+the direction matters: in half of the copies, a single pool has all of the length.
 """
 
 from __future__ import annotations
@@ -48,9 +47,11 @@ class Excesses:
         signed: FloatArray = np.where(self.released < 0, -1.0, 1.0) * np.sqrt(square)
         return signed
 
-    def single(self, sizes: FloatArray) -> FloatArray:
-        """The released excesses, but 0 in all pools except the one with the largest absolute size; shape (k,)."""
-        return np.where(np.arange(sizes.size) == np.abs(sizes).argmax(), self.released, 0.0)
+    def directions(self, sizes: FloatArray) -> FloatArray:
+        """The presumed direction, and by turns the released excess of the pool of largest size alone; (copies, k)."""
+        single = np.where(np.arange(sizes.size) == np.abs(sizes).argmax(), self.released, 0.0)
+        turns = np.arange(self.noise.shape[0]) % 2
+        return np.where(turns[:, None] == 0, self.direction, single)
 
 
 def statistic_interval(excesses: Excesses, statistic: float, confidence: float) -> tuple[float, float]:
@@ -63,31 +64,29 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
     """
     shift = (excesses.noise.var(axis=0) / excesses.variance).sum()
 
-    def simulated(direction: FloatArray) -> Callable[[float], FloatArray]:
-        # the exact sum has the variances of exact counts, the released one those of released counts
-        squares = (direction**2 / excesses.possible_variances).sum(axis=-1, keepdims=True)
-        unit = direction / np.sqrt(np.maximum(squares, 1e-300))
-        return lambda value: np.asarray(
-            ((np.sqrt(value) * unit + excesses.noise) ** 2 / excesses.variance).sum(axis=-1) - shift
-        )
+    directions = excesses.directions(excesses.released / np.sqrt(excesses.variance))
+    # the exact sum has the variances of exact counts, the released one those of released counts
+    squares = (directions**2 / excesses.possible_variances).sum(axis=-1, keepdims=True)
+    unit = directions / np.sqrt(np.maximum(squares, 1e-300))
 
-    single = excesses.single(excesses.released / np.sqrt(excesses.variance))
-    ends = [_ends(simulated(one), statistic, confidence) for one in (excesses.direction, single)]
-    return min(low for low, _ in ends), max(high for _, high in ends)
+    def simulate(value: float) -> FloatArray:
+        moved = np.sqrt(value) * unit + excesses.noise
+        simulated: FloatArray = (moved**2 / excesses.variance).sum(axis=-1) - shift
+        return simulated
+
+    return _ends(simulate, statistic, confidence)
 
 
 def error_estimate(excesses: Excesses, confidence: float) -> tuple[float, tuple[float, float]]:
     """The estimate of ``sum |S| / rows`` whose simulations have the released figure as median, and the interval."""
     released = float(np.abs(excesses.released).sum() / excesses.rows)
-    single = excesses.single(excesses.released)
 
-    def simulated(direction: FloatArray) -> Callable[[float], FloatArray]:
-        unit = direction / max(float(np.abs(direction).sum()), 1e-300)
+    def simulated(directions: FloatArray) -> Callable[[float], FloatArray]:
+        unit = directions / np.maximum(np.abs(directions).sum(axis=-1, keepdims=True), 1e-300)
         return lambda value: np.asarray(np.abs(value * unit + excesses.noise / excesses.rows).sum(axis=-1))
 
-    presumed = simulated(excesses.direction)
-    lows, highs = zip(*(_ends(one, released, confidence) for one in (presumed, simulated(single))), strict=True)
-    return _solve(presumed, released, 0.5), (min(lows), max(highs))
+    value = _solve(simulated(excesses.direction), released, 0.5)
+    return value, _ends(simulated(excesses.directions(excesses.released)), released, confidence)
 
 
 def _ends(simulate: Callable[[float], FloatArray], released: float, confidence: float) -> tuple[float, float]:

@@ -8,14 +8,13 @@ are unbiased and the estimator's equations are linear in them: the middle of the
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics._simulation import DECIMALS, normal, rounded, solved_interval
 from spark_jobs.diagnostics.recalibration.estimate import Estimates, estimate
 from spark_jobs.diagnostics.recalibration.inside_groups import Means
@@ -39,7 +38,7 @@ def summarise(draw: RecalibrationDraw, *, seed: int) -> Recalibration:
     sizes = draw.class_sizes
     if sizes is None:
         raise ValueError("the draw of a recalibration has no class sizes")
-    defined = min(sizes.negatives, sizes.positives) >= max(1.0, DEFINED_ABOVE * math.sqrt(sizes.variance))
+    defined = sizes.are_known
     scores = rounded(expit(np.linspace(logit(draw.clip), -logit(draw.clip), POINTS)))
     result = Recalibration(
         **(_figures(draw, scores, seed) if defined else _placeholders(scores)),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.diagnostics._simulation import DECIMALS, rounded
+from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.posterior import expected_counts, noise_precision, trees_of
@@ -63,9 +63,8 @@ def trace(draw: RocDraw, *, raw: bool = False, resolve_rarer: bool = False) -> T
             at a single place of the curve need it; an area is nearer without.
     """
     counts = draw.negatives.counts(), draw.positives.counts()
-    sizes = float(counts[0].sum()), float(counts[1].sum())
-    noise = math.sqrt(draw.negatives.range_variance(0, draw.cuts.size - 1))
-    defined = min(sizes) >= max(1.0, DEFINED_ABOVE * noise)
+    noisy = ClassSizes.of_counts(draw.negatives, draw.positives)
+    sizes, defined = (noisy.negatives, noisy.positives), noisy.are_known
     trees = None if raw else trees_of(draw)
     if not defined:
         curve = _diagonal(draw)
