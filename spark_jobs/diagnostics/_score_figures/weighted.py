@@ -80,24 +80,20 @@ def measure_precision(
     few = method == "auto" and signal < MIN_SIGNAL
     alone = few or signal >= full_grid_from or score_cells.are_tied(located)
 
-    def count(cuts: Int64Array, tree: Tree, cost: Decimal) -> tuple[NoisyTree, NoisyTree]:
-        negatives, positives = (
-            noisy_tree(totals(row, cuts), tree=tree, epsilon=cost, neighbours=neighbours, noise=noise) for row in counts
-        )
-        return negatives, positives
-
+    trees = None
     if not alone:
         cuts = _cells(located, signal, grid=grid)
         portion = COUNTS_SHARE * meter.remaining / meter.granted.epsilon
         cost = meter.spend_share(round(portion, 6), label=f"counts of both classes in {cuts.size - 1} cells")
         # a flat tree: at the highest scores single cells matter
-        tree = Tree(cells=cuts.size - 1, branching=cuts.size - 1, root="absent")
-        negatives, positives = count(cuts, tree, cost)
-        alone = method == "auto" and not ClassSizes.of_counts(negatives, positives).are_known
-    if alone:
+        flat = Tree(cells=cuts.size - 1, branching=cuts.size - 1, root="absent")
+        trees = _trees(counts, cuts, flat, epsilon=cost, neighbours=neighbours, noise=noise)
+        alone = method == "auto" and not ClassSizes.of_counts(*trees).are_known
+    if trees is None or alone:
         cuts = score_cells.auto_cuts(located, signal, grid=grid, points=points, finer=FINER)
         cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
-        negatives, positives = count(cuts, best_tree(cuts.size - 1), cost)
+        tree = best_tree(cuts.size - 1)
+        trees = _trees(counts, cuts, tree, epsilon=cost, neighbours=neighbours, noise=noise)
     counted = roc.RocDraw(
         method="auto",
         thresholds=points,
@@ -107,8 +103,8 @@ def measure_precision(
         spendings=meter.spendings,
         grid=grid,
         cuts=cuts,
-        negatives=negatives,
-        positives=positives,
+        negatives=trees[0],
+        positives=trees[1],
         located=located,
     )
     if alone:
@@ -117,6 +113,16 @@ def measure_precision(
     weights = choose_weights(counted, epsilon=float(cost), seed=WEIGHTS_SEED)
     meter.spend_rest(label="weighted sum of rows")
     return counted, weighted_sum(counts, weights, epsilon=cost, neighbours=neighbours, noise=noise)
+
+
+def _trees(
+    counts: Int64Array, cuts: Int64Array, tree: Tree, *, epsilon: Decimal, neighbours: Neighbours, noise: Noise
+) -> tuple[NoisyTree, NoisyTree]:
+    """Noisy counts of both classes, which are disjoint, in the same cells; ``epsilon``-DP."""
+    negatives, positives = (
+        noisy_tree(totals(row, cuts), tree=tree, epsilon=epsilon, neighbours=neighbours, noise=noise) for row in counts
+    )
+    return negatives, positives
 
 
 def _cells(located: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int64Array:
