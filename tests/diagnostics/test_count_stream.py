@@ -30,7 +30,10 @@ TOLD = 4711
 
 
 class Drawn:
-    """Noise that was drawn beforehand: of counts, thresholds and tests, a row each, taken step by step."""
+    """Noise that was drawn beforehand: of counts, thresholds and tests, a row each, taken step by step.
+
+    A first step has no threshold or no test, whichever it does not use.
+    """
 
     private = False
     guarantee = NOT_PRIVATE
@@ -39,10 +42,11 @@ class Drawn:
         self.rows, self.at, self.turn = rows, 0, 0
 
     def laplace(self, values, *, epsilon, l1_sensitivity):
-        found = values + self.rows[self.turn][self.at : self.at + values.size]
+        if self.turn == 0:
+            self.at += values.size
+        drawn = self.rows[self.turn][self.at - values.size : self.at]
         self.turn = (self.turn + 1) % 3
-        self.at += values.size if self.turn == 0 else 0
-        return found
+        return values + drawn
 
 
 def rows_of(seed, steps):
