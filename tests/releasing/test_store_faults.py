@@ -30,7 +30,7 @@ class Faulty:
 
     def create(self, uri, content):
         # a client that repeats a request whose answer was lost finds its own object
-        return self._call(lambda: self.store.create(uri, content), lambda answer: False)
+        return self._call(lambda: self.store.create(uri, content), lambda answer: self.store.create(uri, content))
 
     def read(self, uri):
         return self._call(lambda: self.store.read(uri), lambda answer: answer)
