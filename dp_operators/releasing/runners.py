@@ -33,8 +33,8 @@ GRACE_SECONDS = 10.0
 WITHHELD = ("AIRFLOW_", "DP_LEDGER_")
 """Prefixes of environment variables that the application does not get: they may hold passwords it does not need."""
 
-_REDACTED = re.compile("secret|password|token|access[.]?key", re.IGNORECASE)
-"""What Spark itself takes for a secret: its default of ``spark.redaction.regex``."""
+_SECRETS = re.compile("secret|password|token|(access|account|private)[.]?key", re.IGNORECASE)
+"""What Spark itself takes for a secret (its default of ``spark.redaction.regex``), and the keys of Azure and Google."""
 
 APPLICATION = (sys.executable, "-P", "-m", "spark_jobs")
 """The command that starts the application; without -P, Python would import from the working directory first."""
@@ -131,7 +131,7 @@ class LocalRunner(ProcessRunner):
         """
         require_settings(self.conf)
         for name in self.conf:
-            if _REDACTED.search(name):
+            if _SECRETS.search(name):
                 raise InvalidRequest(
                     "conf",
                     value=name,

@@ -425,6 +425,14 @@ def test_launcher_lies_in_a_folder_without_modules_that_hide_the_standard_librar
         ("driver.memory", "conf: got 'driver.memory'; must begin with 'spark.'"),
         ("spark.hadoop.fs.s3a.secret.key", "conf: got 'spark.hadoop.fs.s3a.secret.key'; must not be a secret"),
         ("spark.x.accessKey", "conf: got 'spark.x.accessKey'; must not be a secret"),
+        (
+            "spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net",
+            "conf: got 'spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net'; must not be a secret",
+        ),
+        (
+            "spark.hadoop.google.cloud.auth.service.account.private.key",
+            "conf: got 'spark.hadoop.google.cloud.auth.service.account.private.key'; must not be a secret",
+        ),
         ("spark.some.Password", "conf: got 'spark.some.Password'; must not be a secret"),
     ],
 )
