@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
@@ -108,18 +108,18 @@ class Watch:
         loads: the machine's load at each sample.
     """
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: str) -> None:
         self.running = self.deferred = 0
         self.seconds: Counter[int] = Counter()
         self.loads: list[float] = []
-        self._database = f"file:{database}?mode=ro"
+        self._database = database
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self._thread.start()
 
     def _sample(self) -> None:
         before = time.monotonic()
-        with closing(sqlite3.connect(self._database, uri=True, timeout=30)) as database:
+        with psycopg.connect(self._database, autocommit=True) as database:
             while not self._ended.wait(SAMPLE_SECONDS):
                 rows = database.execute("SELECT map_index, state FROM task_instance WHERE map_index >= 0").fetchall()
                 now = time.monotonic()
@@ -168,7 +168,7 @@ def test_mapped_releases_hold_two_workers_at_most_each_for_seconds_and_survive_t
 ) -> None:
     airflow.wait("the DAG is there", lambda: "many" in str(airflow.call("GET", "dags")))
     run = airflow.call("POST", "dags/many/dagRuns", {"logical_date": None})["dag_run_id"]
-    watch = Watch(airflow.home / "airflow.db")
+    watch = Watch(airflow.metadata)
     airflow.wait("all wait without a worker", lambda: watch.deferred == RELEASES, patience=PATIENCE)
     assert len(master.created) == RELEASES
     airflow.kill("triggerer")

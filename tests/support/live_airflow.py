@@ -1,4 +1,6 @@
-"""A whole Airflow on loopback: API server, scheduler, DAG processor and triggerer, each a process of its own."""
+"""A whole Airflow on loopback: API server, scheduler, DAG processor and triggerer, each a process of its own, over a
+PostgreSQL server, since tasks that run together fail now and then over a locked SQLite.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.support.postgres import running_postgres
 from tests.support.repository import ROOT
 
 PATIENCE = 400.0
@@ -38,6 +41,7 @@ class LiveAirflow:
     Attributes:
         url: of its API server, without a trailing slash.
         home: its ``AIRFLOW_HOME``; DAGs lie in ``dags``, logs in ``logs``.
+        metadata: the URL of its metadata database, as libpq reads it.
         environment: of its processes.
         processes: its parts by name, each a process group of its own.
         token: of a user who may do everything.
@@ -45,6 +49,7 @@ class LiveAirflow:
 
     url: str
     home: Path
+    metadata: str
     environment: Mapping[str, str] = field(repr=False)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     token: str = field(default="", repr=False)
@@ -113,7 +118,15 @@ class LiveAirflow:
 @contextmanager
 def live_airflow(folder: Path, dags: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[LiveAirflow]:
     """Start it, with DAG files by their names; everything ends with the context."""
+    with running_postgres() as server:
+        yield from _over(server.url(), folder, dags, environment)
+
+
+def _over(
+    metadata: str, folder: Path, dags: Mapping[str, str], environment: Mapping[str, str]
+) -> Iterator[LiveAirflow]:
     port = _free_port()
+    database = metadata.replace("postgresql:", "postgresql+psycopg:")
     home = folder / "airflow"
     (home / "dags").mkdir(parents=True)
     for name, text in dags.items():
@@ -123,6 +136,8 @@ def live_airflow(folder: Path, dags: Mapping[str, str], environment: Mapping[str
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
         "AIRFLOW_HOME": str(home),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database,
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": database,
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
@@ -144,7 +159,7 @@ def live_airflow(folder: Path, dags: Mapping[str, str], environment: Mapping[str
         **environment,
     }
     subprocess.run([*AIRFLOW, "db", "migrate"], env=env, check=True, capture_output=True, timeout=PATIENCE)
-    running = LiveAirflow(url=url, home=home, environment=env)
+    running = LiveAirflow(url=url, home=home, metadata=metadata, environment=env)
     try:
         for part, *_ in PARTS:
             running.start(part)
