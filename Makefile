@@ -113,10 +113,11 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Fewest: one version of each package for every Python, so that types are checked with the versions that run.
 lock: $(STAMP) ## resolve requirements.lock again
 	printf '%s\n' './spark_jobs[spark,java,s3,gcs,azure,connect,expectations]' '.[accounting]' | $(UV) pip compile --quiet - --group dev \
 		--no-emit-package dp-diagnostics --no-emit-package airflow-provider-dp-diagnostics \
-		--universal --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
+		--universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
 
 wheels: $(STAMP) ## the wheel of the Spark side and that of the Airflow side, into dist/
 	rm -rf build/lib build/spark_jobs  # setuptools would pack what an earlier build left there

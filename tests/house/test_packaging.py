@@ -61,6 +61,11 @@ def test_lock_file_holds_every_requirement_at_a_version_it_allows(locked: dict[s
     assert missing == []
 
 
+def test_every_python_gets_the_same_versions(locked: dict[str, list[Version]]) -> None:
+    """Types are checked, and figures measured, with one version of each package."""
+    assert {name: versions for name, versions in locked.items() if len(versions) > 1} == {}
+
+
 def test_every_locked_version_has_hashes() -> None:
     text = (ROOT / "requirements.lock").read_text()
     entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]

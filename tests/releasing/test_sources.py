@@ -93,19 +93,37 @@ def write_parquet(file: Path, **columns: Any) -> None:
     pq.write_table(pa.table(columns), file)
 
 
-def test_json_lines_are_released_for_units_that_are_named_by_a_path(command: Command, lake: Path) -> None:
+def test_json_lines_are_released_for_units_and_groups_that_are_named_by_a_path(command: Command, lake: Path) -> None:
     cities = ("Rome", "Oslo", "Bern")
     people = [
-        {"score": i % 100 / 100, "person": {"id": f"p{i % ROWS}", "address": {"city": cities[i % 3]}}}
+        {
+            "score": i % 100 / 100,
+            "mark": i % 10 / 10,
+            "person": {"id": f"p{i % ROWS}", "address": {"city": cities[i % 3]}},
+        }
         for i in range(3 * ROWS)
     ]
     lines = [*(json.dumps(row) for row in people), "{damaged", "", '{"score": "far"}']
     (lake / "v1" / "a.json").write_text("\n".join(lines))
-    columns = {"score": "double", "person": "struct<id:string,address:struct<city:string>>"}
+    columns = {"score": "double", "mark": "double", "person": "struct<id:string,address:struct<city:string>>"}
     command.open(str(lake), columns=columns, form="json", unit=PrivacyUnit(column="person.id"))
-    release = command.release(v1(lake), where="person.address.city <> 'Oslo'", unit={"column": "person.id"})
+    box = {"x": "score", "y": "mark", "x_bounds": [0, 1], "y_bounds": [0, 1]}
+    by_city = {"group_by": "person.address.city", "groups": list(cities), "method": "noisy_stats"}
+    release = command.release(
+        v1(lake),
+        where="person.address.city <> 'Oslo'",
+        unit={"column": "person.id"},
+        diagnostics=[
+            {"kind": "ecdf", "column": "score", "bounds": [0, 1]},
+            {"kind": "linear_regression", **box, **by_city},
+        ],
+    )
     # everybody has a row outside Oslo, of which one counts; damaged lines name nobody
     assert release.results["ecdf"]["rows"] == pytest.approx(ROWS, abs=3)
+    rows = dict(zip(cities, release.results["linear_regression"]["rows"], strict=True))
+    assert rows["Oslo"] == pytest.approx(0, abs=5)
+    assert rows["Rome"] + rows["Bern"] == pytest.approx(ROWS, abs=10)
+    assert min(rows["Rome"], rows["Bern"]) > ROWS / 4
     assert any(line.startswith("Each line of a JSON file is a row.") for line in release.rules)
 
 
@@ -220,14 +238,19 @@ STATE = {"snapshot": {"partition": {"version": "1"}}}
 
 @pytest.fixture
 def connected(command: Command, database: Database, monkeypatch: pytest.MonkeyPatch) -> Command:
+    connect(command, database, monkeypatch)
+    return command
+
+
+def connect(command: Command, database: Database, monkeypatch: pytest.MonkeyPatch, **fields: str) -> None:
+    """Give the command's Spark the driver, and write the connection."""
     folder = Path(command.lab.folder)
-    allowed = ["public.visits", "public.seen"]
-    for name, value in write_connections(folder / "jdbc.json", lake=database.connection(*allowed)).items():
+    connection = database.connection("public.visits", "public.seen", **fields)
+    for name, value in write_connections(folder / "jdbc.json", lake=connection).items():
         monkeypatch.setenv(name, value)
-    (folder / "conf").mkdir()
+    (folder / "conf").mkdir(exist_ok=True)
     (folder / "conf" / "spark-defaults.conf").write_text(f"spark.jars {database.driver}\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(folder / "conf"))
-    return command
 
 
 def open_visits(command: Command, table: str = VISITS, **columns: str) -> None:
@@ -289,3 +312,26 @@ def test_a_table_of_a_database_that_does_not_fit_is_refused_for_nothing(
 ) -> None:
     open_visits(connected, table, **columns)
     connected.refuses({"name": table, "partitioning": bounds, **STATE}, line, states=("void",))
+
+
+def test_only_the_right_password_reads_a_database(
+    command: Command, jdbc_driver: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = Path(command.lab.folder) / "password"
+    with running_database(jdbc_driver, passwords=True) as database:
+        database.execute("CREATE TABLE visits (id bigint, version text, score double precision)")
+        database.execute(f"INSERT INTO visits SELECT i, '1', 0.5 FROM generate_series(1, {ROWS}) i")
+        database.execute("CREATE ROLE reader LOGIN PASSWORD 'right'")
+        database.execute("GRANT SELECT ON visits TO reader")
+        connect(command, database, monkeypatch, user="reader", password_file=str(secret))
+        open_visits(command)
+        table = {"name": VISITS, "partitioning": BOUNDS, **STATE}
+        command.refuses(table, "must name a file that can be read")
+        secret.write_text("wrong\n")
+        command.refuses(table, "must be a table that can be read", states=("void",))
+        secret.write_text("right\n")
+        status, lines, errors = command.run(table)
+        assert status == 0, errors
+        written = "\n".join((*lines, *errors, *(path.read_text() for path in Path(lines[-1]).glob("*.json"))))
+        assert secret.read_text().strip() not in written.split()
+        assert "password" not in written

@@ -33,6 +33,15 @@ def test_saved_pipeline_is_refused(runner: SparkConnectRunner) -> None:
     )
 
 
+def test_table_of_a_database_is_refused(runner: SparkConnectRunner) -> None:
+    bounds = {"column": "id", "lower": 1, "upper": 9, "partitions": 2}
+    table = {"name": "jdbc:lake.public.visits", "partitioning": bounds, "snapshot": {"partition": {"version": "1"}}}
+    assert refusal(runner, make_request("/out", table=table)) == (
+        "table.name: got 'jdbc:lake.public.visits'; must be no table of a database with a Spark Connect server, which "
+        "has no place to hold a snapshot of the database; name a connection of another type"
+    )
+
+
 def test_stream_is_refused(runner: SparkConnectRunner) -> None:
     from tests.support.streams import a_stream
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from spark_jobs.contract.jdbc import CONNECTIONS_VARIABLE
 from tests.support.live_airflow import _free_port
-from tests.support.postgres import running_postgres
+from tests.support.postgres import PostgresServer, running_postgres
 
 INSTALLED = Path("/usr/share/java/postgresql.jar")
 PACKAGE = "libpostgresql-jdbc-java"
@@ -51,27 +50,31 @@ class Database:
     """A PostgreSQL server that answers on the loopback interface.
 
     Attributes:
+        server: the server.
         port: its port.
         driver: the jar of the JDBC driver.
     """
 
+    server: PostgresServer
     port: int
     driver: Path
 
     def execute(self, statement: str) -> None:
         """Execute a statement in a transaction of its own."""
-        with psycopg.connect(f"postgresql://postgres@127.0.0.1:{self.port}/postgres", autocommit=True) as connection:
-            connection.execute(statement)
+        self.server.execute(statement, f"{self.server.url()}&port={self.port}")
 
-    def connection(self, *tables: str) -> dict[str, Any]:
+    def connection(self, *tables: str, **fields: str) -> dict[str, Any]:
         """What an administrator writes about it."""
-        return {"url": f"jdbc:postgresql://127.0.0.1:{self.port}/postgres", "user": "postgres", "tables": list(tables)}
+        url = f"jdbc:postgresql://127.0.0.1:{self.port}/postgres"
+        return {"url": url, "user": "postgres", "tables": list(tables), **fields}
 
 
 @contextmanager
-def running_database(driver: Path) -> Iterator[Database]:
-    """A server of its own, which is gone at the end."""
+def running_database(driver: Path, *, passwords: bool = False) -> Iterator[Database]:
+    """A server of its own, which is gone at the end; it lets everybody in, or asks for ``passwords``."""
     with running_postgres() as server:
         port = _free_port()
+        if passwords:
+            server.ask_for_passwords()
         server.listen(port)
-        yield Database(port=port, driver=driver)
+        yield Database(server=server, port=port, driver=driver)
