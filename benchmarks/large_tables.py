@@ -3,8 +3,9 @@
 1. A whole release of a line for each of 100,000 groups, from ``spark-submit`` with a driver of 1 GiB, on tables that
    have the same tenth of the rows once, five times and ten times: its times, and the peak resident memory of Java and
    Python.
-2. A ROC curve of a tenth of the rows that uses one row of each person, and three, against the same without units. There
-   are a tenth as many persons as rows, of whom one has a tenth of the rows.
+2. A ROC curve of a tenth of the rows that uses one row of each person, and three, against the same without units, and
+   against a floor: the same rows, shuffled by person and dropped. There are a tenth as many persons as rows, of whom
+   one has a tenth of the rows.
 3. Counts of 131,072 cells from 1,000 partitions that have all of them, merged under 1 GiB.
 """
 
@@ -113,6 +114,7 @@ def release(request: dict[str, Any], folder: Path) -> Run:
 
 
 STAGES = ("counting", "drawing")
+SHUFFLE = "a bare shuffle"
 
 
 def remember(pid: int, peaks: dict[str, float]) -> None:
@@ -145,6 +147,8 @@ def units(spark: SparkSession, table: Path) -> tuple[dict[str, Timing], dict[str
         "three rows a person": curve_request(table, {"column": "person", "max_rows": 3}),
     }
     runs = {name: (lambda request=request: count(prepare(spark, request), request)) for name, request in cases.items()}
+    rows = spark.read.parquet(str(table / "v1")).select("person", "x", "label").repartition("person")
+    runs[SHUFFLE] = lambda: rows.write.format("noop").mode("overwrite").save()
     spilled = {}
     for name, run in runs.items():
         before = spilled_bytes(spark)
@@ -181,7 +185,7 @@ def targets(runs: dict[int, Run], timed: dict[str, Timing], merge_java: float) -
     (low, first), (middle, half), (high, last) = runs.items()
     slopes = (half.counting - first.counting) / (middle - low), (last.counting - half.counting) / (high - middle)
     bend = slopes[1] / slopes[0]
-    ratio = timed["one row a person"].median / timed["no unit"].median
+    none, one, shuffle = (timed[name].median_cpu for name in ("no unit", "one row a person", SHUFFLE))
     python = max(run.python for run in runs.values())
     growth = last.python - first.python
     return [
@@ -198,10 +202,10 @@ def targets(runs: dict[int, Run], timed: dict[str, Timing], merge_java: float) -
             met=abs(bend - 1) <= MAX_BEND,
         ),
         Target(
-            what="one row of each unit, against no unit",
+            what="one row of each unit, against no unit, by processor time",
             target=f"at most {MAX_RATIO:g}x",
-            outcome=f"{ratio:.2f}x",
-            met=ratio <= MAX_RATIO,
+            outcome=f"{one / none:.1f}x, where a bare shuffle of the rows is {shuffle / none:.1f}x",
+            met=one <= MAX_RATIO * none,
         ),
         Target(
             what=f"merge of {PARTITIONS:,} x {CELLS:,} cells, Java's peak beside a heap of {MEMORY}",

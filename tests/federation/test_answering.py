@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spark_jobs.contract.store.objects import open_store
 from spark_jobs.diagnostics import cdf_points
 from spark_jobs.federation import answering
 from spark_jobs.federation.agreement import Keys
 from spark_jobs.federation.answering import Answering, hidden, key_words, opened_keys
 from spark_jobs.federation.comparison import comparison_keys, evaluate, packed, packed_size, unpacked
-from spark_jobs.federation.exchange import FederationFailed, Silo
+from spark_jobs.federation.exchange import FederationFailed, Silo, share_uri
 from spark_jobs.federation.messages import Header, MessageRejected, context, encrypt, sign
 from spark_jobs.federation.noise_shares import NoiseShare
 from spark_jobs.federation.serving import Summing
@@ -169,9 +170,8 @@ def sends(agreement, keys, **changed):
         for server in agreement.servers:
             header = Header(agreement=agreement.sha256, turn=0, sender=name, recipient=server.name, **fields)
             share = np.zeros(changed.get("words", packed_size(*fields["shape"])), np.uint64)
-            path = Path(server.folder, "0", f"share-of-{name}")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(sign(header, encrypt(share, recipient=server, context=context(header)), keys=keys[name]))
+            content = sign(header, encrypt(share, recipient=server, context=context(header)), keys=keys[name])
+            open_store(server.folder).create(share_uri(server, 0, name), content)
         raise FederationFailed("cheated")
 
     return {"west": play}

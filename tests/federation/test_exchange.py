@@ -14,11 +14,12 @@ import pytest
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import VARIABLE
+from spark_jobs.contract.store.objects import open_store
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.federation.__main__ import main
 from spark_jobs.federation.additive import add
 from spark_jobs.federation.agreement import Agreement, Keys
-from spark_jobs.federation.exchange import FederationFailed, Silo
+from spark_jobs.federation.exchange import FederationFailed, Silo, share_uri, sum_uri
 from spark_jobs.federation.messages import Header, MessageRejected, context, encrypt, sign
 from spark_jobs.federation.messages import read as read_message
 from spark_jobs.federation.serving import Summing
@@ -202,9 +203,7 @@ def cheating(agreement, keys, /, **changed):
             share = np.zeros(changed.get("length", 6), np.uint64)
             payload = encrypt(share, recipient=recipient, context=changed.get("context", context(wrong)))
             content = sign(wrong, payload, keys=changed.get("keys", keys[name]))
-            path = Path(server.folder) / "0" / f"share-of-{name}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(changed.get("content", content))
+            open_store(server.folder).create(share_uri(server, 0, name), changed.get("content", content))
         return FederationFailed("cheated")
 
     return {"west": play}
@@ -253,10 +252,9 @@ def test_a_sum_that_a_server_did_not_sign_is_refused(tmp_path):
     agreement, keys = prepare(tmp_path, wait_seconds=2)
 
     def forged(name):
-        path = Path(agreement.servers[1].folder) / "0" / "sum"
-        path.parent.mkdir(parents=True, exist_ok=True)
         blank = Header(agreement=agreement.sha256, kind="sum", turn=0, sender=name, recipient="all", shape=(2, 3))
-        path.write_bytes(sign(blank, bytes(48), keys=Keys.generate()))
+        content = sign(blank, bytes(48), keys=Keys.generate())
+        open_store(agreement.servers[1].folder).create(sum_uri(agreement.servers[1], 0), content)
         return FederationFailed("forged")
 
     outcomes = together(agreement, keys, server={"two": forged})

@@ -13,10 +13,11 @@ HEAVY = ("airflow.sdk", "dp_operators.operators.release", "dp_operators.releasin
 PATIENCE = 300
 """Seconds that a program may take."""
 SERVER = """
-import importlib, json, os, signal, sys, traceback
+import importlib, json, os, signal, sys, traceback, warnings
 
 for name in sys.argv[1:]:
     importlib.import_module(name)
+warnings.filterwarnings("ignore", ".*use of fork", DeprecationWarning)
 print("ready", flush=True)
 for line in sys.stdin:
     asked = json.loads(line)
