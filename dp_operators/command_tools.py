@@ -19,7 +19,11 @@ from spark_jobs.contract.table_request import TableRequest
 
 PublicReason = Annotated[str, typer.Option(help="Why, in public words; it is written into the audit log.")]
 Conf = Annotated[
-    list[str] | None, typer.Option(help="A Spark setting, e.g. spark.driver.memory=4g; may be given several times.")
+    list[str] | None,
+    typer.Option(
+        help="A Spark setting of memory, cores, executors or partitions, e.g. spark.driver.memory=4g; may be given "
+        "several times."
+    ),
 ]
 Request = TypeVar("Request", bound=TableRequest)
 

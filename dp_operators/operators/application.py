@@ -73,7 +73,7 @@ class ApplicationOperator(BaseOperator):
         self.request = request
         if not self._created_by_mapping:
             self.check_request()
-            check_runner(runner, master=master)
+            check_runner(runner, master=master, conf=conf)
         if on_exhausted is not None:
             require_on_exhausted(on_exhausted)
         self.runner = runner

@@ -68,7 +68,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         master: the local runner's Spark master, such as ``local[2]``.
         spark_conn_id: the connection for ``cluster``, of one of the types in "Use a Spark cluster", and for
             ``spark_submit``, of type ``spark``.
-        conf: Spark settings such as ``spark.driver.memory``, which override the connection's; no secrets for ``local``.
+        conf: Spark settings of memory, cores, executors or partitions, which override the connection's.
         private_dir: folder for the application's output, inside the privacy boundary; by default the user's own.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.

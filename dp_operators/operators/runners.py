@@ -11,6 +11,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from dp_operators.operators.constants import is_constant
+from dp_operators.releasing.task_settings import require_task_settings
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def make_runner(
         InvalidRequest: there is no such runner, its connection is missing or unusable, or an option is for another
             runner.
     """
-    check_runner(kind, master=master)
+    check_runner(kind, master=master, conf=conf)
     if kind == "local":
         from dp_operators.releasing.runners import LocalRunner
 
@@ -81,12 +82,14 @@ def _check_type(connection: Connection, kind: str) -> None:
     )
 
 
-def check_runner(kind: str, *, master: str | None) -> None:
-    """Refuse an unknown runner, and options of another runner; a template passes, as its value is not known yet.
+def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | None) -> None:
+    """Refuse an unknown runner, and options of another runner or an administrator; templates pass, not known yet.
 
     Raises:
-        InvalidRequest: there is no such runner, or an option is another runner's.
+        InvalidRequest: there is no such runner, or an option is not the task's.
     """
+    if isinstance(conf, Mapping):
+        require_task_settings(conf)
     if not is_constant(kind):
         return
     if kind not in RUNNERS:

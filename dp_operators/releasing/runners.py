@@ -25,6 +25,7 @@ from dp_operators.releasing.environments import (
 )
 from dp_operators.releasing.processes import PrivateFolder, ProcessGroups
 from dp_operators.releasing.submissions import Submission
+from dp_operators.releasing.task_settings import require_task_settings
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.table_request import TableRequest
 
@@ -33,8 +34,7 @@ GRACE_SECONDS = 10.0
 WITHHELD = ("AIRFLOW_", "DP_LEDGER_")
 """Prefixes of environment variables that the application does not get: they may hold passwords it does not need."""
 
-_SECRETS = re.compile("secret|password|token|(access|account|private)[.]?key", re.IGNORECASE)
-"""What Spark itself takes for a secret (its default of ``spark.redaction.regex``), and the keys of Azure and Google."""
+_LOCAL = re.compile(r"local(\[(\*|\d+)(, ?\d+)?\])?")
 
 APPLICATION = (sys.executable, "-P", "-m", "spark_jobs")
 """The command that starts the application; without -P, Python would import from the working directory first."""
@@ -113,9 +113,8 @@ class LocalRunner(ProcessRunner):
     """Runs the application as a process on this machine, with a Spark master of its own.
 
     Attributes:
-        master: the Spark master; ``local[*]`` takes all cores.
-        conf: Spark settings that override ``spark-defaults.conf``, such as ``spark.driver.memory``; no secrets, because
-            Java gets them on its command line.
+        master: the Spark master, on this machine; ``local[*]`` takes all cores.
+        conf: Spark settings that override ``spark-defaults.conf``: those of ``task_settings``.
         command: the command that starts the application.
     """
 
@@ -129,15 +128,14 @@ class LocalRunner(ProcessRunner):
         Raises:
             InvalidRequest: one of them is missing or cannot be used.
         """
-        require_settings(self.conf)
-        for name in self.conf:
-            if _SECRETS.search(name):
-                raise InvalidRequest(
-                    "conf",
-                    value=name,
-                    requirement="must not be a secret, which others on this machine would see on a command line",
-                    remedy="put it into spark-defaults.conf",
-                )
+        require_task_settings(self.conf)
+        if not _LOCAL.fullmatch(self.master):
+            raise InvalidRequest(
+                "master",
+                value=self.master,
+                requirement="must be on this machine, like local[4]",
+                remedy="name a connection and the runner cluster for another machine's",
+            )
         super().check(request)
         if tuple(self.command) == APPLICATION:  # another command has requirements of its own
             environment = self.inherited()
@@ -161,9 +159,6 @@ class LocalRunner(ProcessRunner):
             settings = [word for name, value in self.conf.items() for word in ("--conf", f"{name}={value}")]
             variables["PYSPARK_SUBMIT_ARGS"] = shlex.join([*settings, "pyspark-shell"])
         return self._start(command, {**variables, **submission.variables()})
-
-    def _settings(self) -> Mapping[str, str]:
-        return {name: str(value) for name, value in self.conf.items()}
 
 
 def require_settings(names: Iterable[str]) -> None:

@@ -230,11 +230,8 @@ class TableBinding(Frozen):
             InvalidRequest: a column is missing, or its type does not assign a row to one fixed block: the text of a
                 double depends on the version of Java, and Spark completes a bare time of day with the date of the run.
         """
-        if unit.column is not None and self.require_column(unit.column, "unit.column").kind is None:
-            raise InvalidRequest(
-                "unit.column", value=unit.column, requirement="must be a column of simple values",
-                remedy="name another column",
-            )  # fmt: skip
+        if unit.column is not None:
+            self._require_unit(unit.column)
         if blocks is None:
             return
         column = self.require_column(blocks.column, "blocks")
@@ -244,6 +241,21 @@ class TableBinding(Frozen):
                 "blocks", value=str(blocks),
                 requirement=f"must use a column of type {', '.join(kinds)}, not {column.type}",
                 remedy="name another column, or bind it as another type",
+            )  # fmt: skip
+
+    def _require_unit(self, name: str) -> None:
+        """Reject values that two units may have alike: a text read as a floating-point number loses its last digits."""
+        column = self.require_column(name, "unit.column")
+        if column.kind is None:
+            raise InvalidRequest(
+                "unit.column", value=name, requirement="must be a column of simple values", remedy="name another column"
+            )
+        if self.format in TEXT_FORMATS and column.type in ("float", "double"):
+            raise InvalidRequest(
+                "unit.column", value=name,
+                requirement=f"must not be of type {column.type} in a {self.format} table: two long numbers may be "
+                "read as one",
+                remedy="bind the column as string",
             )  # fmt: skip
 
     def require_extends(self, older: TableBinding) -> None:
@@ -256,6 +268,8 @@ class TableBinding(Frozen):
         kept = [column for column in self.columns if column in older.columns]
         same = (self.table, self.format, self.version) == (older.table, older.format, older.version)
         same &= older.rows_per_unit in (None, self.rows_per_unit) and self.append_only >= older.append_only
+        # a new column may be named like the path of a field that was bound
+        same &= all(self.column(path) == older.column(path) for path in with_nested_fields(older.types))
         if not same or tuple(kept) != older.columns or not set(older.public_columns) <= set(self.public_columns):
             raise InvalidRequest(
                 "binding", value=self.table,

@@ -17,12 +17,12 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
-from pyspark.sql.types import DoubleType
+from pyspark.sql.types import DecimalType, DoubleType
 
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.privacy import PrivacyUnit
-from spark_jobs.tables.expressions import quoted, read
+from spark_jobs.tables.expressions import field_of, quoted, read
 
 _CHUNK_BITS = 16
 _UNIT, _COUNT, _CHUNK, _COPY = "__dp_unit", "__dp_count", "__dp_chunk", "__dp_copy"
@@ -56,9 +56,9 @@ def bound_contributions(
     names = [quoted(key) for key in keys]
     if unit.column is None:
         return frame.select(*names)
-    owner = read(ColumnNeed(name=unit.column, field="unit.column"), frame.schema)
+    owner = _owner(ColumnNeed(name=unit.column, field="unit.column"), frame)
     used = [_one_zero(sf.col(quoted(key)), frame.schema[key].dataType == DoubleType()).alias(key) for key in keys]
-    owned = frame.select(_one_zero(owner.column, owner.kind is Kind.NUMBER).alias(_UNIT), *used)
+    owned = frame.select(owner.alias(_UNIT), *used)
     owned = owned.where(sf.col(_UNIT).isNotNull()).repartition(_UNIT)
     counted = owned.groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT))
     # the salt is a row of a table, because a constant would be visible in the plan
@@ -70,6 +70,14 @@ def bound_contributions(
     order = Window.partitionBy(_UNIT).orderBy(last, _RANK, *names, _COPY)
     kept = ordered.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= unit.max_rows)
     return kept.select(*names)
+
+
+def _owner(need: ColumnNeed, frame: DataFrame) -> Column:
+    """The unit's column, without loss: rounded to doubles, long decimals would be one unit, which the proof forbids."""
+    value, of = read(need, frame.schema), field_of(need, frame.schema)
+    if isinstance(of.dataType, DecimalType):
+        return sf.col(quoted(of.name))
+    return _one_zero(value.column, value.kind is Kind.NUMBER)
 
 
 def _first_rows(counted: DataFrame, keys: Sequence[str], last: Column) -> DataFrame:

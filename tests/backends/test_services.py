@@ -317,12 +317,12 @@ def make(kind: str = "cluster", **fields: Any) -> Any:
 
 @pytest.mark.parametrize("connection_type", BY_TYPE)
 def test_connection_is_routed_by_its_type_and_never_to_spark_submit(connect: Connect, connection_type: str) -> None:
-    settings = {**SETTINGS[connection_type], "conf": {"spark.a": "1", "spark.b": "1"}}
+    settings = {**SETTINGS[connection_type], "conf": {"spark.a": "1", "spark.executor.cores": "1"}}
     connect("place", conn_type=connection_type, host="https://example.org", extra={"dp_diagnostics": settings})
     expected = BY_TYPE[connection_type](
-        connection="place", settings=SETTINGS[connection_type], conf={"spark.a": "1", "spark.b": "2"}
+        connection="place", settings=SETTINGS[connection_type], conf={"spark.a": "1", "spark.executor.cores": "2"}
     )
-    assert make(conf={"spark.b": "2"}) == expected
+    assert make(conf={"spark.executor.cores": "2"}) == expected
     with pytest.raises(InvalidRequest) as refused:
         make("spark_submit")
     assert str(refused.value) == (

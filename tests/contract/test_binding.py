@@ -142,6 +142,27 @@ def test_the_unit_needs_a_column_of_simple_values() -> None:
         assert caught.value.field == "unit.column"
 
 
+@pytest.mark.parametrize("of", ["float", "double"])
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_text_that_is_read_as_a_floating_point_number_names_no_unit(form: str, of: str) -> None:
+    for table in ({}, {"format": form}):
+        binding = TableBinding.parse({**VISITS, "columns": {"id": of, "v": "string"}, "public_columns": [], **table})
+        if table:
+            with pytest.raises(InvalidRequest, match=f"unit.column: got 'id'; must not be of type {of}") as caught:
+                binding.require_terms(PrivacyUnit(column="id"), None)
+            assert "\n" not in str(caught.value)
+        else:
+            binding.require_terms(PrivacyUnit(column="id"), None)
+
+
+def test_a_new_column_may_not_be_named_like_a_field_that_is_bound() -> None:
+    older = TableBinding.parse({**VISITS, "columns": {**VISITS["columns"], "home": "struct<zip:int>"}})
+    for name in ("home.zip", "HOME.zip"):
+        columns = {**VISITS["columns"], "home": "struct<zip:int>", name: "double"}
+        with pytest.raises(InvalidRequest, match="binding: "):
+            TableBinding.parse({**VISITS, "columns": columns}).require_extends(older)
+
+
 def test_a_binding_may_gain_columns_and_public_columns_and_nothing_else() -> None:
     older = TableBinding.parse(VISITS)
     more = {**VISITS["columns"], "age": "int"}

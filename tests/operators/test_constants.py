@@ -92,7 +92,7 @@ def test_a_template_elsewhere_hides_no_mistake(mistake: str) -> None:
         {"neighbours": "{% if params.fixed %}replace_one{% else %}add_remove{% endif %}"},
         {"model": "a model's file that only the worker has.json"},
         {"model": {"release": "/releases/of/the/fit", "kind": "logistic"}},
-        {"runner": "{{ params.runner }}", "conf": {"spark.a": "b"}},
+        {"runner": "{{ params.runner }}", "conf": {"spark.driver.memory": "{{ params.memory }}"}},
         {"epsilon": 1},
         {"blocks": "interval"},
     ],

@@ -13,7 +13,7 @@ import pytest
 
 from dp_operators.backends.kubernetes import KubernetesCluster
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
-from dp_operators.operators.runners import make_runner
+from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner
 from dp_operators.releasing.backends import RunState
 from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
@@ -214,3 +214,17 @@ def test_secret_that_is_not_there_is_refused_in_one_line(
         connect("salt", **fields)
     with pytest.raises(InvalidRequest, match=r"salt_conn_id: got 'salt'; must be a connection whose password"):
         ReleaseDiagnosticsOperator(task_id="release", request="/r.json")._runner()
+
+
+@pytest.mark.parametrize("runner", ["local", "spark_submit", "cluster", "{{ params.runner }}"])
+def test_settings_of_an_administrator_are_refused_when_the_dag_is_parsed(runner: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^conf: got 'spark\.jars'; must be a setting of memory"):
+        check_runner(runner, master=None, conf={"spark.driver.memory": "1g", "spark.jars": "/tmp/mine.jar"})
+    check_runner(runner, master=None, conf={"spark.driver.memory": "{{ params.memory }}"})
+
+
+@pytest.mark.parametrize("kind", ["local", "spark_submit", "cluster"])
+def test_settings_of_an_administrator_are_refused_when_templates_are_known(connect: Connect, kind: str) -> None:
+    connect("spark_default", conn_type="spark", host="yarn", extra={"conf": {"spark.jars": "/opt/ours.jar"}})
+    with pytest.raises(InvalidRequest, match=r"^conf: got 'spark\.metrics"):
+        make(kind, conf={"spark.metrics.conf.*.sink.csv.class": "x"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import sys
@@ -18,11 +19,13 @@ from dp_operators.releasing import LocalRunner, RunState, SparkSubmitRunner, Sub
 from dp_operators.releasing.following import StageReader, follow
 from dp_operators.releasing.processes import PrivateFolder
 from dp_operators.releasing.spark_submit import LAUNCH, properties
+from dp_operators.releasing.task_settings import TASK_SETTINGS
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, ApplicationStage, stage_line
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
 from tests.support import fake_application
 from tests.support.release_lab import make_request
+from tests.support.repository import ROOT
 
 FAKE = (sys.executable, fake_application.__file__)
 SECRET = bytes(range(32))
@@ -420,27 +423,56 @@ def test_launcher_lies_in_a_folder_without_modules_that_hide_the_standard_librar
 
 
 @pytest.mark.parametrize(
-    ("name", "line"),
+    "name",
     [
-        ("driver.memory", "conf: got 'driver.memory'; must begin with 'spark.'"),
-        ("spark.hadoop.fs.s3a.secret.key", "conf: got 'spark.hadoop.fs.s3a.secret.key'; must not be a secret"),
-        ("spark.x.accessKey", "conf: got 'spark.x.accessKey'; must not be a secret"),
-        (
-            "spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net",
-            "conf: got 'spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net'; must not be a secret",
-        ),
-        (
-            "spark.hadoop.google.cloud.auth.service.account.private.key",
-            "conf: got 'spark.hadoop.google.cloud.auth.service.account.private.key'; must not be a secret",
-        ),
-        ("spark.some.Password", "conf: got 'spark.some.Password'; must not be a secret"),
+        "driver.memory",
+        "spark.executorEnv.A",
+        "spark.hadoop.fs.s3a.endpoint",
+        "spark.hadoop.fs.s3a.secret.key",
+        "spark.hadoop.javax.jdo.option.ConnectionURL",
+        "spark.jars",
+        "spark.kubernetes.container.image",
+        "spark.metrics.conf.*.sink.csv.directory",
+        "spark.sql.catalog.lake.credential",
+        "spark.sql.catalogImplementation",
+        "spark.Driver.Memory",
+        "spark.driver.memory ",
+        "spark.driver.extraJavaOptions",
     ],
 )
-def test_settings_that_the_local_driver_cannot_take_are_refused(name, line, tmp_path):
-    runner = LocalRunner(conf={name: "x"}, command=FAKE, private_dir=tmp_path / "private")
+def test_what_is_read_and_where_it_goes_is_no_setting_of_a_task(name, tmp_path):
     with pytest.raises(InvalidRequest) as refused:
-        runner.check(make_request(str(tmp_path)))
-    assert str(refused.value).startswith(line)
+        LocalRunner(conf={name: "x"}, command=FAKE, private_dir=tmp_path / "private").check(make_request(str(tmp_path)))
+    assert str(refused.value) == (
+        f"conf: got '{name}'; must be a setting of memory, cores, executors or partitions, such as "
+        "spark.driver.memory; let an administrator put others into the connection's conf or into spark-defaults.conf"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(TASK_SETTINGS))
+def test_how_large_a_release_is_is_a_setting_of_a_task(name, tmp_path):
+    runner = LocalRunner(conf={name: "1"}, command=FAKE, private_dir=tmp_path / "private")
+    runner.check(make_request(str(tmp_path)))
+    assert not re.search(
+        "class|conf|credential|dir|endpoint|env|image|jar|key|options|path|plugin|sink|url", name, re.I
+    )
+
+
+def test_the_page_on_clusters_names_the_settings_of_a_task():
+    page = (ROOT / "docs" / "how-to" / "spark-cluster.md").read_text()
+    section = page.partition("## Settings of a task\n")[2].partition("\n## ")[0]
+    assert sorted(re.findall(r"`(spark\.[^`]+)`", section)) == sorted(TASK_SETTINGS)
+
+
+@pytest.mark.parametrize("master", ["spark://attacker.example:7077", "yarn", "local[2]:x", "local-cluster[1,1,1024]"])
+def test_a_local_runner_has_its_master_on_this_machine(master, tmp_path):
+    with pytest.raises(InvalidRequest, match=r"^master: got .*; must be on this machine, like local\[4\]; name a"):
+        LocalRunner(master=master, command=FAKE, private_dir=tmp_path / "private").check(make_request(str(tmp_path)))
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[2]", "local[2,3]", "local[*, 3]"])
+def test_a_local_master_is_taken(master, tmp_path):
+    LocalRunner(master=master, command=FAKE, private_dir=tmp_path / "private").check(make_request(str(tmp_path)))
 
 
 MEMORY = """

@@ -111,6 +111,14 @@ def test_units_of_any_plain_type_are_bounded(spark: SparkSession, type_name: str
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("max_rows", [1, 2])
+@pytest.mark.parametrize("type_name", ["bigint", "decimal(20, 0)", "decimal(38, 18)", "string"])
+def test_long_numbers_are_units_of_their_own(spark: SparkSession, type_name: str, max_rows: int) -> None:
+    many = spark.range(2**60, 2**60 + 8).selectExpr(f"cast(id as {type_name}) as u", "int(id % 2) as k", "0D as x")
+    assert sum(kept(many, max_rows=max_rows).values()) == 8
+
+
+@pytest.mark.spark
 def test_zeros_and_nans_are_one_unit_each(spark: SparkSession) -> None:
     frame = spark.sql("select u, 1 as k, 0D as x from values (0D), (-0D), (double('nan')), (double('nan')) as v(u)")
     assert sum(kept(frame, max_rows=1).values()) == 2
