@@ -1,12 +1,14 @@
-"""Releases of large tables by a small driver: ``python -m benchmarks.large_tables [--rows N] [--groups N] [--quick]``.
+"""Releases of large tables by a small driver: ``python -m benchmarks.large_tables [--rows N] [--groups N]``.
 
-1. A whole release of a line for each of 100,000 groups, from ``spark-submit`` with a driver of 1 GiB, on tables that
-   have the same tenth of the rows once, five times and ten times: its times, and the peak resident memory of Java and
-   Python.
-2. A ROC curve of a tenth of the rows that uses one row of each person, and three, against the same without units, and
-   against a floor: the same rows, shuffled by person and dropped. There are a tenth as many persons as rows, of whom
-   one has a tenth of the rows.
-3. Counts of 131,072 cells from 1,000 partitions that have all of them, merged under 1 GiB.
+Its parts (``--parts`` selects):
+
+1. ``releases``: a whole release of a line for each of 100,000 groups, from ``spark-submit`` with a driver of 1 GiB,
+   on tables that have the same tenth of the rows once, five times and ten times: its times, and the peak resident
+   memory of Java and Python.
+2. ``units``: a ROC curve of a tenth of the rows that uses one row of each person, and three, against the same without
+   units, and against a floor: the same rows, shuffled by person and dropped. There are a tenth as many persons as
+   rows, of whom one has a tenth of the rows.
+3. ``merge``: counts of 131,072 cells from 1,000 partitions that have all of them, merged under 1 GiB.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ MASTER, MEMORY = "local[2]", "1g"
 PARTITIONS, CELLS = 1000, 131_072
 MAX_PYTHON, MAX_JAVA, MAX_RATIO, MAX_BEND = 512.0, 1536.0, 4.0, 0.15
 TENTHS = 10
+PARTS = ("releases", "units", "merge")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,12 +183,11 @@ def merged(spark: SparkSession, partitions: int) -> tuple[float, float]:
     return took, peak_resident(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
 
 
-def targets(runs: dict[int, Run], timed: dict[str, Timing], merge_java: float) -> list[Target]:
-    """What was measured, against the targets."""
+def targets_of_releases(runs: dict[int, Run]) -> list[Target]:
+    """The driver's memory and the growth of the time, against the targets."""
     (low, first), (middle, half), (high, last) = runs.items()
     slopes = (half.counting - first.counting) / (middle - low), (last.counting - half.counting) / (high - middle)
     bend = slopes[1] / slopes[0]
-    none, one, shuffle = (timed[name].median_cpu for name in ("no unit", "one row a person", SHUFFLE))
     python = max(run.python for run in runs.values())
     growth = last.python - first.python
     return [
@@ -201,19 +203,28 @@ def targets(runs: dict[int, Run], timed: dict[str, Timing], merge_java: float) -
             outcome=f"{bend:.2f}x; {slopes[1] * 1e8:.1f} s for 100M rows",
             met=abs(bend - 1) <= MAX_BEND,
         ),
-        Target(
-            what="one row of each unit, against no unit, by processor time",
-            target=f"at most {MAX_RATIO:g}x",
-            outcome=f"{one / none:.1f}x, where a bare shuffle of the rows is {shuffle / none:.1f}x",
-            met=one <= MAX_RATIO * none,
-        ),
-        Target(
-            what=f"merge of {PARTITIONS:,} x {CELLS:,} cells, Java's peak beside a heap of {MEMORY}",
-            target=f"at most {MAX_JAVA:.0f} MiB",
-            outcome=f"{merge_java:.0f} MiB",
-            met=merge_java <= MAX_JAVA,
-        ),
     ]
+
+
+def target_of_units(timed: dict[str, Timing]) -> Target:
+    """What one row of each unit costs, against the target."""
+    none, one, shuffle = (timed[name].median_cpu for name in ("no unit", "one row a person", SHUFFLE))
+    return Target(
+        what="one row of each unit, against no unit, by processor time",
+        target=f"at most {MAX_RATIO:g}x",
+        outcome=f"{one / none:.1f}x, where a bare shuffle of the rows is {shuffle / none:.1f}x",
+        met=one <= MAX_RATIO * none,
+    )
+
+
+def target_of_merging(java: float) -> Target:
+    """The memory that merging takes, against the target."""
+    return Target(
+        what=f"merge of {PARTITIONS:,} x {CELLS:,} cells, Java's peak beside a heap of {MEMORY}",
+        target=f"at most {MAX_JAVA:.0f} MiB",
+        outcome=f"{java:.0f} MiB",
+        met=java <= MAX_JAVA,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -221,57 +232,53 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments(str(__doc__).splitlines()[0])
     parser.add_argument("--rows", type=int, help="of the largest table (default: 100 million)")
     parser.add_argument("--groups", type=int, help="lines of the release (default: 100,000)")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     given = parser.parse_args(argv)
     size = given.rows or (200_000 if given.quick else 100_000_000)
     groups = given.groups or (1_000 if given.quick else 100_000)
+    rows: list[list[str]] = []
+    met: list[Target] = []
+    figures: dict[str, Any] = {}
     with scratch_folder() as folder:
         writer = multiprocessing.get_context("spawn").Process(target=write_tenth, args=(folder, size // TENTHS, groups))
         writer.start()
         writer.join()
         if writer.exitcode:
             raise RuntimeError(f"the table could not be written: exit code {writer.exitcode}")
-        runs = {}
-        for times in (1, 5, TENTHS):
-            table, rows = tenths(folder, times), size // TENTHS * times
-            runs[rows] = release(lines_request(table, groups), table)
-            progress(f"{rows:,} rows: {runs[rows]}")
-        spark = open_session(MASTER, {"spark.driver.memory": MEMORY})
-        seconds, merge_java = merged(spark, 10 if given.quick else PARTITIONS)
-        progress(f"merged in {seconds:.1f} s, Java {merge_java:.0f} MiB")
-        timed, spilled = units(spark, folder / "tenths-1")
-        spark.stop()
-    rows = [
-        [
-            f"{groups:,} lines of {size:,} rows",
-            f"{run.counting:.1f} s",
-            f"{run.whole:.1f} s",
-            f"{run.java:.0f} MiB",
-            f"{run.python:.0f} MiB",
-        ]
-        for size, run in runs.items()
-    ]
-    rows += [
-        [
-            f"{name}, {size // TENTHS:,} rows",
-            str(timing),
-            f"{spilled[name] / 2**20:.0f} MiB spilled",
-            "",
-            "",
-        ]
-        for name, timing in timed.items()
-    ]
-    rows.append([f"{PARTITIONS:,} x {CELLS:,} cells merged", f"{seconds:.1f} s", "", f"{merge_java:.0f} MiB", ""])
+        if "releases" in given.parts:
+            runs = {}
+            for times in (1, 5, TENTHS):
+                table, many = tenths(folder, times), size // TENTHS * times
+                runs[many] = run = release(lines_request(table, groups), table)
+                progress(f"{many:,} rows: {run}")
+                times_of, peaks = (f"{run.counting:.1f} s", f"{run.whole:.1f} s"), (run.java, run.python)
+                rows.append([f"{groups:,} lines of {many:,} rows", *times_of, *(f"{peak:.0f} MiB" for peak in peaks)])
+            met += targets_of_releases(runs)
+            figures["runs"] = {str(many): asdict(run) for many, run in runs.items()}
+        if {"merge", "units"} & set(given.parts):
+            spark = open_session(MASTER, {"spark.driver.memory": MEMORY})
+            if "merge" in given.parts:
+                seconds, java = figures["merge"] = merged(spark, 10 if given.quick else PARTITIONS)
+                progress(f"merged in {seconds:.1f} s, Java {java:.0f} MiB")
+                rows.append([f"{PARTITIONS:,} x {CELLS:,} cells merged", f"{seconds:.1f} s", "", f"{java:.0f} MiB", ""])
+                met.append(target_of_merging(java))
+            if "units" in given.parts:
+                small = folder / "tenths-1"
+                timed, spilled = units(spark, small if small.exists() else tenths(folder, 1))
+                share = f"{size // TENTHS:,} rows"
+                rows += [
+                    [f"{name}, {share}", str(timing), f"{spilled[name] / 2**20:.0f} MiB spilled", "", ""]
+                    for name, timing in timed.items()
+                ]
+                met.append(target_of_units(timed))
+                figures |= {"units": {name: asdict(timing) for name, timing in timed.items()}, "spilled": spilled}
+            spark.stop()
     report = Report(
         name="large_tables",
         columns=("what", "counting", "all of the run", "Java's peak", "Python's peak"),
         rows=rows,
-        targets=[] if given.quick else targets(runs, timed, merge_java),
-        figures={
-            "runs": {str(size): asdict(run) for size, run in runs.items()},
-            "units": {name: asdict(timing) for name, timing in timed.items()},
-            "spilled": spilled,
-            "merge": [seconds, merge_java],
-        },
+        targets=[] if given.quick else met,
+        figures=figures,
     )
     return publish(report, given.json)
 
