@@ -11,7 +11,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from dp_operators.operators.constants import is_constant
-from dp_operators.releasing.task_settings import require_task_settings
+from dp_operators.task_settings import require_task_settings
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from dp_operators.releasing.environments import (
 )
 from dp_operators.releasing.processes import PrivateFolder, ProcessGroups
 from dp_operators.releasing.submissions import Submission
-from dp_operators.releasing.task_settings import require_task_settings
+from dp_operators.task_settings import require_task_settings
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.table_request import TableRequest
 

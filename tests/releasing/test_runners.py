@@ -19,7 +19,7 @@ from dp_operators.releasing import LocalRunner, RunState, SparkSubmitRunner, Sub
 from dp_operators.releasing.following import StageReader, follow
 from dp_operators.releasing.processes import PrivateFolder
 from dp_operators.releasing.spark_submit import LAUNCH, properties
-from dp_operators.releasing.task_settings import TASK_SETTINGS
+from dp_operators.task_settings import TASK_SETTINGS
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, ApplicationStage, stage_line
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
