@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import RandomForestRegressor  # type: ignore[import-untyped]
+from sklearn.ensemble import RandomForestRegressor
 
 from benchmarks._choice_law import DrawnPoints, drawn_points
 from benchmarks.choices import Errors, errors_of_lines
@@ -48,12 +48,12 @@ def look(table: DrawnPoints, share: float, random: np.random.Generator) -> Float
 
 
 def regrets(
-    tables: Sequence[DrawnPoints], full: Sequence[Errors], rest: Sequence[Errors], share: float, *, looks: int
+    tables: Sequence[DrawnPoints], full: Sequence[Errors], rest: Sequence[Errors], share: float, *, repeats: int
 ) -> FloatArray:
     """The regret of the choice after a look, on tables that the forest has not seen; shape (tables,)."""
     methods = [name for name in full[0] if name != "auto"]
     random = np.random.default_rng(7)
-    seen = np.array([[look(table, share, random) for _ in range(looks)] for table in tables])
+    features = np.array([[look(table, share, random) for _ in range(repeats)] for table in tables])
     logs = np.log([[max(errors[name], 1e-9) for name in methods] for errors in rest])
     best = np.array([min(errors[name] for name in methods) for errors in full])
     result = np.empty(len(tables))
@@ -61,10 +61,12 @@ def regrets(
     for out in range(FOLDS):
         forest = RandomForestRegressor(300, min_samples_leaf=2, random_state=1, n_jobs=1)
         relative = logs - logs.min(axis=1, keepdims=True)
-        forest.fit(seen[fold != out].reshape(-1, seen.shape[2]), np.repeat(relative[fold != out], looks, axis=0))
+        forest.fit(
+            features[fold != out].reshape(-1, features.shape[2]), np.repeat(relative[fold != out], repeats, axis=0)
+        )
         for place in np.flatnonzero(fold == out):
-            chosen = forest.predict(seen[place]).argmin(axis=1)
-            result[place] = np.exp(logs[place, chosen]).mean() / best[place]
+            choice = forest.predict(features[place]).argmin(axis=1)
+            result[place] = np.exp(logs[place, choice]).mean() / best[place]
     return result
 
 
@@ -86,10 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             errors[share].append(errors_of_lines(part, RELATION, releases=releases))
     full = errors[0.0]
     best = [min(value for name, value in one.items() if name != "auto") for one in full]
-    found = {"auto": np.array([one["auto"] / low for one, low in zip(full, best, strict=True)])}
+    regret_of = {"auto": np.array([one["auto"] / low for one, low in zip(full, best, strict=True)])}
     for share in SHARES:
         name = "forest on public facts alone" if not share else f"a look for {share:.0%} of epsilon"
-        found[name] = regrets(tables, full, errors[share], share, looks=4)
+        regret_of[name] = regrets(tables, full, errors[share], share, repeats=4)
     rows = [
         [
             name,
@@ -98,11 +100,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{one.max():.2f}",
             shown_share(one <= 1.5),
         ]
-        for name, one in found.items()
+        for name, one in regret_of.items()
     ]
     heads = ("choice", "mean regret", "geometric", "worst", "tables up to 1.5")
     title = f"paid looks: lines, {RELATION}, {count} tables without points close to a line"
-    figures: dict[str, Any] = {name: one.tolist() for name, one in found.items()}
+    figures: dict[str, Any] = {name: one.tolist() for name, one in regret_of.items()}
     return publish(Report(name=title, columns=heads, rows=rows, targets=(), figures=figures), given.json)
 
 
