@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG
 
 Rule = Callable[[Any], str | None]
-"""Returns what a release's task lacks, in words; None if it obeys."""
+"""Returns what the task of a release or a stream lacks, in words; None if it obeys."""
 
 
 def privacy_policy(*rules: str) -> Callable[[DAG], None]:
@@ -44,14 +44,14 @@ def privacy_policy(*rules: str) -> Callable[[DAG], None]:
     named = {name: RULES[name] for name in rules or RULES}
 
     def dag_policy(dag: DAG) -> None:
-        """Refuse a DAG with a release that breaks a rule.
+        """Refuse a DAG with a release or a stream that breaks a rule.
 
         Raises:
-            AirflowClusterPolicyViolation: with one line about the first such release.
+            AirflowClusterPolicyViolation: with one line about the first such task.
         """
         from airflow.exceptions import AirflowClusterPolicyViolation
 
-        for task in _releases(dag.tasks):
+        for task in _paid(dag.tasks):
             for name, rule in named.items():
                 lacking = rule(task)
                 if lacking:
@@ -69,8 +69,11 @@ def _account(task: Any) -> str | None:
 
 
 def _sensor(task: Any) -> str | None:
+    from dp_operators.operators.release import ReleaseDiagnosticsOperator
     from dp_operators.sensors.budget import PrivacyBudgetSensor
 
+    if not issubclass(_class(task), ReleaseDiagnosticsOperator):
+        return None  # a stream is paid once, so a sensor would hold up its later runs
     for before in task.get_flat_relatives(upstream=True):
         if issubclass(_class(before), PrivacyBudgetSensor):
             guarded = _parameter(before, "release_task_id")
@@ -90,14 +93,15 @@ def _cluster_runner(task: Any) -> str | None:
 
 
 RULES: Mapping[str, Rule] = {"account": _account, "sensor": _sensor, "cluster_runner": _cluster_runner}
-"""``account``: a release names its account in the DAG. ``sensor``: a budget sensor is upstream of it.
-``cluster_runner``: it runs on a cluster, if ``[privacy_diagnostics] production`` is set."""
+"""``account``: a release or a stream names its account in the DAG. ``sensor``: a budget sensor is upstream of a
+release. ``cluster_runner``: a release or a stream runs on a cluster, if ``[privacy_diagnostics] production`` is set."""
 
 
-def _releases(tasks: Iterable[Any]) -> Iterable[Any]:
-    from dp_operators.operators.release import ReleaseDiagnosticsOperator
+def _paid(tasks: Iterable[Any]) -> Iterable[Any]:
+    """The tasks that an account pays for: releases and streams."""
+    from dp_operators.operators.application import ApplicationOperator
 
-    return (task for task in tasks if issubclass(_class(task), ReleaseDiagnosticsOperator))
+    return (task for task in tasks if issubclass(_class(task), ApplicationOperator))
 
 
 def _class(task: Any) -> type:
@@ -107,9 +111,14 @@ def _class(task: Any) -> type:
 
 
 def _parameter(task: Any, name: str) -> Any:
-    """A parameter of a task, whether the task is mapped, and the parameter a field of its request, or not."""
+    """A parameter of a task, whether the task is mapped, and the parameter a field of its request, or not.
+
+    None if the parameters that a task is mapped over, and that are known only when it runs, may replace it.
+    """
     if hasattr(task, "partial_kwargs"):
         mapped = getattr(task.expand_input, "value", None)
+        if not isinstance(mapped, Mapping) and not task._disallow_kwargs_override:  # expand_kwargs(..., strict=False)
+            return None
         given = {**(mapped if isinstance(mapped, Mapping) else {}), **task.partial_kwargs}
         return given.get(
             name, (given.get("request") or {}).get(name) if isinstance(given.get("request"), Mapping) else None

@@ -7,7 +7,8 @@ metrics sink writes exact counts, a jar is a program. Those are the administrato
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Mapping
 
 from spark_jobs.contract.errors import InvalidRequest
 
@@ -37,16 +38,32 @@ TASK_SETTINGS = frozenset(
 )
 
 
-def require_task_settings(names: Iterable[str]) -> None:
+_PLAIN = re.compile(r"[\w.:-]*", re.ASCII)
+"""A number, a size, a time or a name. Spark replaces ``${env:NAME}`` by a variable of the driver, and Databricks
+``{{secrets/SCOPE/KEY}}`` by a secret, and a queue's name is public."""
+
+
+def require_task_settings(settings: Mapping[str, object]) -> None:
     """Refuse settings that are the administrator's.
 
     Raises:
-        InvalidRequest: a name is not in ``TASK_SETTINGS``.
+        InvalidRequest: they are no dictionary, a name is not in ``TASK_SETTINGS``, or a value might stand for another.
     """
-    for name in names:
+    if not isinstance(settings, Mapping):
+        raise InvalidRequest(
+            "conf", value=type(settings).__name__, requirement="must be a dictionary of Spark settings",
+            remedy="write it like {'spark.driver.memory': '4g'}",
+        )  # fmt: skip
+    for name, value in settings.items():
         if name not in TASK_SETTINGS:
             raise InvalidRequest(
                 "conf", value=name,
                 requirement="must be a setting of memory, cores, executors or partitions, such as spark.driver.memory",
                 remedy="let an administrator put others into the connection's conf or into spark-defaults.conf",
+            )  # fmt: skip
+        if not _PLAIN.fullmatch(str(value)):
+            raise InvalidRequest(
+                f"conf.{name}", value=value,
+                requirement="must be a plain value: letters, digits and . _ : -",
+                remedy="write the value itself, such as 4g",
             )  # fmt: skip

@@ -12,7 +12,12 @@ import pytest
 from airflow.exceptions import AirflowClusterPolicyViolation
 from airflow.sdk import DAG, task
 
-from dp_operators.operators import ReleaseDiagnosticsOperator, RocCurveOperator, private_release_group
+from dp_operators.operators import (
+    CountStreamOperator,
+    ReleaseDiagnosticsOperator,
+    RocCurveOperator,
+    private_release_group,
+)
 from dp_operators.policies import RULES, privacy_policy
 from dp_operators.sensors.budget import PrivacyBudgetSensor
 from spark_jobs.contract.errors import InvalidRequest
@@ -112,6 +117,34 @@ def test_sensor_of_another_release_guards_nothing() -> None:
 
 def test_local_runner_is_for_trying_out() -> None:
     privacy_policy("cluster_runner")(dag(runner="local"))
+
+
+def test_streams_are_governed_too(production: None) -> None:
+    for given, line in (({"runner": "cluster"}, "must name the ledger account"), ({}, "must say runner='cluster'")):
+        request = {"account": "visits", "table": "{{ params.table }}"} if not given else "/requests/stream.yaml"
+        with DAG("churn", schedule=None) as made:
+            CountStreamOperator(task_id="stream", request=request, **given)
+        with pytest.raises(AirflowClusterPolicyViolation, match=f"^task stream of DAG churn {line}"):
+            privacy_policy()(made)
+    with DAG("churn", schedule=None) as made:
+        CountStreamOperator(task_id="stream", request=request, runner="cluster")
+    privacy_policy()(made)
+
+
+@pytest.mark.parametrize("rule", ["account", "cluster_runner"])
+def test_what_mapping_may_replace_is_not_constant(production: None, rule: str) -> None:
+    given = {name: value for name, value in GIVEN.items() if name != "epsilon"}
+    for strict in (True, False):
+        with DAG("churn", schedule=None) as made:
+            RocCurveOperator.partial(task_id="release", runner="cluster", **given).expand_kwargs(
+                [{"epsilon": "1"} if strict else {"epsilon": "1", "runner": "local", "account": "other"}],
+                strict=strict,
+            )
+        if strict:
+            privacy_policy(rule)(made)
+            continue
+        with pytest.raises(AirflowClusterPolicyViolation, match="task release of DAG churn must"):
+            privacy_policy(rule)(made)
 
 
 def test_rule_without_that_name_is_refused_when_it_is_named() -> None:

@@ -54,6 +54,15 @@ class PrivateReleaseDecoratedOperator(DecoratedOperator, ReleaseDiagnosticsOpera
 
     def execute(self, context: Context) -> Any:
         """Call the function, and make the release that it returns."""
+        self._call(context)
+        return super().execute(context)
+
+    def resume(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Call the function again, as a retry does, and go on with the release that it returns."""
+        self._call(context)
+        return super().resume(context, event)
+
+    def _call(self, context: Context) -> None:
         context_merge(context, self.op_kwargs)
         given = determine_kwargs(self.python_callable, self.op_args, context)
         returned = self.python_callable(*self.op_args, **given)
@@ -61,7 +70,6 @@ class PrivateReleaseDecoratedOperator(DecoratedOperator, ReleaseDiagnosticsOpera
             self.request = combined(self.request, returned)
         except InvalidRequest as refused:
             raise AirflowFailException(str(refused)) from None
-        return super().execute(context)
 
 
 def combined(given: Any, returned: Any) -> str | dict[str, Any]:

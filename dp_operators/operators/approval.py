@@ -94,13 +94,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
                 )
         if not reason:
             raise InvalidRequest("reason", value=reason, requirement="must be given", remedy="say why more is needed")
-        new_cap = ", ".join(
-            f"{name} {value}" for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if value
-        )
-        whose = f"sub-budget {allotment} of account {account}" if allotment else f"account {account}"
-        super().__init__(
-            **{**kwargs, "subject": f"Raise the privacy budget of {whose} to {new_cap}?", "body": reason},
-        )
+        super().__init__(**{**kwargs, "subject": "Raise a privacy budget?", "body": None})
         self.account = account
         self.epsilon = epsilon
         self.delta = delta
@@ -115,6 +109,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
             decision = ledger.cap_decision(
                 self.account, epsilon=self.epsilon, delta=self.delta, rho=self.rho, allotment=self.allotment or None
             )
+        self.subject = self._headline()
         facts = {"reason": str(self.reason), **self._askers(context)}
         rows = [
             ("", "**now**", "**if approved**"),
@@ -133,6 +128,15 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         except WAITING as waiting:
             waiting.kwargs = {**(waiting.kwargs or {}), "question": self._question()}
             raise
+
+    def _headline(self) -> str:
+        """What is asked, by the parameters as they were rendered: a second rendering may give other values."""
+        parts = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        new_cap = ", ".join(f"{name} {value}" for name, value in parts.items() if value)
+        whose = (
+            f"sub-budget {self.allotment} of account {self.account}" if self.allotment else f"account {self.account}"
+        )
+        return f"Raise the privacy budget of {whose} to {new_cap}?"
 
     def _question(self) -> dict[str, str | None]:
         values = {name: getattr(self, name) for name in QUESTION}

@@ -13,7 +13,7 @@ from dp_operators.operators.application import ApplicationOperator
 from dp_operators.operators.constants import is_constant
 from dp_operators.operators.events import StreamEvent
 from dp_operators.operators.intervals import partition_interval, run_interval
-from dp_operators.operators.keys import deployment_name, release_key
+from dp_operators.operators.keys import STREAM, deployment_name, release_key
 from dp_operators.operators.metrics import count_event, count_stale
 from dp_operators.operators.requests import whole_or_fields
 from spark_jobs.contract.errors import InvalidRequest
@@ -21,9 +21,6 @@ from spark_jobs.contract.stream_request import StreamRequest, instant
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
-
-STREAM = "stream"
-"""Takes the place of the run in a stream's key: all runs of a task advance one stream."""
 
 
 class CountStreamOperator(ApplicationOperator):

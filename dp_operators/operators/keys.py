@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dp_operators import configuration
@@ -20,6 +21,15 @@ TIMETABLED = ("scheduled", "backfill")
 """The types of DAG runs that a timetable creates, so that each stands for an interval."""
 
 
+STREAM = "stream"
+"""Takes the place of the run in a stream's key: all runs of a task advance one stream."""
+
+_PARTITION, _NAMED = "partition=", "run="
+_MOMENT = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z"
+_RESERVED = re.compile(f"{STREAM}|{_MOMENT}(/.*)?|({_PARTITION}|{_NAMED}).*", re.DOTALL)
+"""Ids that read like the key of a stream, or of a timetable's run; whoever may trigger a DAG chooses its run's id."""
+
+
 class DagRunFacts(Protocol):
     """The attributes of a DAG run that a release key and its blocks depend on."""
 
@@ -35,13 +45,14 @@ def run_key(run: DagRunFacts) -> str:
     """The part of a release key that distinguishes the runs of one DAG.
 
     A scheduled or backfilled run is identified by its partition or interval, so that an interval is released once,
-    whether it was scheduled, backfilled or both. Any other run is identified by its id. Clearing or retrying a task
-    changes neither.
+    whether it was scheduled, backfilled or both. Any other run is identified by its id, which ``run=`` precedes if it
+    would read like one of these or like a stream: nobody releases an interval in advance by triggering a run of that
+    name. Clearing or retrying a task changes neither.
     """
     if getattr(run.run_type, "value", run.run_type) not in TIMETABLED:
-        return run.run_id
+        return f"{_NAMED}{run.run_id}" if _RESERVED.fullmatch(run.run_id) else run.run_id
     if run.partition_key:
-        return f"partition={run.partition_key}"
+        return f"{_PARTITION}{run.partition_key}"
     start, end = run.data_interval_start, run.data_interval_end
     if start and end and start != end:
         return f"{_utc(start)}/{_utc(end)}"

@@ -53,6 +53,7 @@ def make_runner(
             runner.
     """
     check_runner(kind, master=master, conf=conf)
+    require_task_settings(conf or {})  # rendered by now
     if kind == "local":
         from dp_operators.releasing.runners import LocalRunner
 
@@ -89,7 +90,7 @@ def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | Non
         InvalidRequest: there is no such runner, or an option is not the task's.
     """
     if isinstance(conf, Mapping):
-        require_task_settings(conf)
+        require_task_settings({name: value if is_constant(value) else "" for name, value in conf.items()})
     if not is_constant(kind):
         return
     if kind not in RUNNERS:

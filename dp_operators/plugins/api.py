@@ -6,16 +6,21 @@ from dataclasses import replace
 from typing import Any
 
 from airflow.api_fastapi.core_api.security import GetUserDep
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Response
 
 from dp_operators.budget import ChargeState, LedgerReader
 from dp_operators.budget.overview import AccountOverview, ChargeFilter
 from dp_operators.budget.reports import amounts_json, charge_json
-from dp_operators.plugins.access import Ledger, Readable, readable_ledgers
+from dp_operators.plugins.access import HEADERS, Ledger, Readable, readable_ledgers
 from dp_operators.plugins.filters import Wanted
 from dp_operators.plugins.releases import published_release
 
-router = APIRouter()
+
+def _with_headers(response: Response) -> None:
+    response.headers.update(HEADERS)
+
+
+router = APIRouter(dependencies=[Depends(_with_headers)])
 
 
 @router.get("/ledgers")

@@ -20,6 +20,7 @@ from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, l
 from dp_operators.budget.overview import AccountOverview, ChargeFilter
 from dp_operators.budget.plain_words import meaning
 from dp_operators.plugins.charts import HEIGHT, WIDTH, Chart, words
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 
 LISTED = 50
@@ -82,7 +83,15 @@ def line_of(error: Exception) -> str:
         _log.warning("%s", error)
         may = "may not read this" if isinstance(error, NotAllowed) else "cannot be used now"
         return f"the ledger of this connection {may}; the API server's log says why"
+    if isinstance(error, InvalidRequest) and _names_the_database(error):
+        _log.warning("%s", error)
+        return f"{error.field}: {error.requirement}; {error.remedy}"
     return str(error)
+
+
+def _names_the_database(error: InvalidRequest) -> bool:
+    """Whether the value that is refused is a ledger's address, or a field of its connection."""
+    return error.value is not None and (error.field == "ledger" or error.field.startswith("connection "))
 
 
 def _summary(overview: AccountOverview) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def run_address(key: str, user: Any) -> str:
 
 def _is_run(name: str) -> ColumnElement[bool]:
     """Whether a DAG run is the one of a release key (``dp_operators.operators.keys.run_key``)."""
-    ways: list[ColumnElement[bool]] = [DagRun.run_id == name]
+    ways: list[ColumnElement[bool]] = [DagRun.run_id == name.removeprefix("run=")]
     if name.startswith("partition="):
         ways.append(DagRun.partition_key == name.removeprefix("partition="))
     moments = [_moment(text) for text in name.split("/")]

@@ -41,10 +41,22 @@ def load_fields(path: str | Path) -> dict[str, Any]:
 def load_model(path: str | Path) -> dict[str, Any]:
     """The model in a JSON file, as a request's ``model`` field takes it.
 
+    Whoever writes the request names the file, and may not be allowed to read it: no message shows what is in a file
+    that holds no model.
+
     Raises:
-        InvalidRequest: the file cannot be read, or does not contain a JSON object.
+        InvalidRequest: the file cannot be read, or contains no JSON object of a known kind of model.
     """
-    return _an_object(parse_json(_content(Path(path), "model"), what="model"), "model")
+    from spark_jobs.contract.tables import MODEL_KINDS
+
+    model = _an_object(parse_json(_content(Path(path), "model"), what="model"), "model")
+    if model.get("kind") not in MODEL_KINDS:
+        raise InvalidRequest(
+            "model", value=str(path),
+            requirement=f"must be a file with a model, whose kind is {', '.join(MODEL_KINDS)}",
+            remedy="name another file, or correct its kind",
+        )  # fmt: skip
+    return model
 
 
 def _content(path: Path, what: str) -> bytes:

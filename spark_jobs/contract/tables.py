@@ -352,6 +352,8 @@ class SparkMLModel(_Basis):
 
 
 Model = Annotated[ColumnsModel | LinearModel | LogisticModel | SparkMLModel, Field(discriminator="kind")]
+MODEL_KINDS = ("columns", "linear", "logistic", "spark_ml")
+"""The kinds of ``Model``."""
 
 
 class Scoring(Frozen):

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from spark_jobs.contract import InvalidRequest, Neighbours, Release, ReleaseRequest
 from spark_jobs.contract.request_documents import load_model
+from spark_jobs.contract.tables import MODEL_KINDS, Model
 
 LOGISTIC = {
     "kind": "logistic",
@@ -155,6 +156,22 @@ def test_a_model_file_becomes_the_requests_model(tmp_path: Any) -> None:
     assert ReleaseRequest.parse(fields(model=load_model(tmp_path / "model.json"))) == ReleaseRequest.parse(fields())
     with pytest.raises(InvalidRequest, match="^model: "):
         load_model(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    "content", [{"type": "service_account", "private_key": "K0"}, {"kind": "Config", "token": "K0"}, {"kind": ["K0"]}]
+)
+def test_no_message_shows_what_is_in_a_file_that_holds_no_model(tmp_path: Any, content: dict[str, Any]) -> None:
+    """Whoever writes a request names a file that the worker can read, and that they may not."""
+    (tmp_path / "secret.json").write_text(json.dumps(content))
+    with pytest.raises(InvalidRequest, match="must be a file with a model") as refused:
+        load_model(tmp_path / "secret.json")
+    assert "K0" not in str(refused.value)
+
+
+def test_every_kind_of_model_may_be_in_a_file() -> None:
+    kinds = [get_args(model.model_fields["kind"].annotation)[0] for model in get_args(get_args(Model)[0])]
+    assert kinds == list(MODEL_KINDS)
 
 
 def test_a_manifest_survives_json_and_yaml() -> None:

@@ -146,11 +146,22 @@ def test_ledger_out_of_reach_may_be_tried_again(connect: Any) -> None:
     assert type(failed.value) is LedgerUnreachable
 
 
-def test_question_says_what_is_asked() -> None:
+def test_question_says_what_is_asked(account: PrivacyLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    account.allot("visits", "team", epsilon="0.5")
     asked = request(allotment="team")
+    ask(asked, monkeypatch)
     assert asked.subject == "Raise the privacy budget of sub-budget team of account visits to epsilon 2?"
-    assert asked.body == "the yearly report"
     assert asked.options == ["Approve", "Reject"]
+
+
+def test_headline_and_figures_are_of_one_rendering(account: PrivacyLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A template may give another value whenever it is rendered."""
+    values = iter(range(2, 100))
+    asked = request(epsilon="{{ another() }}")
+    asked.render_template_fields({"another": lambda: next(values)})  # type: ignore[typeddict-unknown-key]
+    body = ask(asked, monkeypatch)
+    assert asked.subject == f"Raise the privacy budget of account visits to epsilon {asked.epsilon}?"
+    assert f"| cap | epsilon 1 | epsilon {asked.epsilon} |" in body
 
 
 def test_only_those_who_are_assigned_may_approve() -> None:

@@ -11,6 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, TaskDeferred
 
 from dp_operators.budget import PrivacyLedger
+from dp_operators.decorators.private_release import PrivateReleaseDecoratedOperator
 from dp_operators.operators.diagnostics.scores import RocCurveOperator
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.triggers.application import ApplicationTrigger
@@ -87,6 +88,22 @@ def test_task_submits_waits_without_a_worker_and_settles(
     assert event == {"run": 1, "state": "ended"}
     returned = make(kind, deferrable=True).resume(make_context(), event)
     assert returned["status"] == {"roc_curve": "ok"}
+    assert (cluster.submitted, account.history("visits")[0].state) == (1, "committed")
+
+
+def test_a_functions_request_is_settled_by_the_worker_that_resumes(
+    cluster: FolderBackend, account: PrivacyLedger, make: Make
+) -> None:
+    """It has neither the first worker's memory nor, from the DAG, what the function returned."""
+
+    def decorated() -> PrivateReleaseDecoratedOperator:
+        return PrivateReleaseDecoratedOperator(
+            task_id="release", runner="spark_submit", deferrable=True,
+            python_callable=lambda kind: {**make().request, "diagnostics": kind}, op_kwargs={"kind": "roc_curve"},
+        )  # fmt: skip
+
+    event = event_of(deferred_by(lambda: decorated().execute(make_context())))
+    assert decorated().resume(make_context(), event)["status"] == {"roc_curve": "ok"}
     assert (cluster.submitted, account.history("visits")[0].state) == (1, "committed")
 
 

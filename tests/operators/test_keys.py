@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dp_operators.operators.keys import release_key
+from dp_operators.operators.keys import STREAM, release_key, run_key
 from tests.support.airflow import RUN_DATE, make_context
 
 DAY = dt.timedelta(days=1)
@@ -42,6 +42,16 @@ def test_partitioned_run_is_known_by_its_partition() -> None:
 def test_any_other_run_is_known_by_its_id(kind: str) -> None:
     assert "/manual__7/" in key(run_type=kind, run_id="manual__7")
     assert key(run_type=kind, run_id="manual__7") != key(run_type=kind, run_id="manual__8")
+
+
+@pytest.mark.parametrize("facts", [{}, {"interval": (RUN_DATE, RUN_DATE)}, {"partition_key": "eu", "interval": None}])
+def test_nobody_takes_the_key_of_an_interval_by_the_id_of_a_run(facts: dict[str, Any]) -> None:
+    """Whoever may trigger a DAG chooses the run's id, and would release what the schedule is to release."""
+    scheduled = make_context(**facts)
+    taken = run_key(scheduled["dag_run"])
+    ids = [taken, f"run={taken}", STREAM, "run=manual__7", "manual__7"]
+    keys = [run_key(make_context(run_type="manual", run_id=name)["dag_run"]) for name in ids]
+    assert len({taken, STREAM, *keys}) == 2 + len(ids)
 
 
 def test_scheduled_run_without_an_interval_is_known_by_its_id() -> None:

@@ -228,3 +228,19 @@ def test_settings_of_an_administrator_are_refused_when_templates_are_known(conne
     connect("spark_default", conn_type="spark", host="yarn", extra={"conf": {"spark.jars": "/opt/ours.jar"}})
     with pytest.raises(InvalidRequest, match=r"^conf: got 'spark\.metrics"):
         make(kind, conf={"spark.metrics.conf.*.sink.csv.class": "x"})
+
+
+@pytest.mark.parametrize("value", ["${env:AWS_SECRET_ACCESS_KEY}", "{{secrets/prod/key}}", "4g --jars x", "4g\n"])
+def test_value_of_a_setting_stands_for_itself(value: str) -> None:
+    """Spark and Databricks put secrets in the place of references, and a queue's name is on a cluster's pages."""
+    with pytest.raises(InvalidRequest, match="^conf.spark.yarn.queue: got .*must be a plain value"):
+        make("local", conf={"spark.yarn.queue": value})
+    if "{{" not in value:
+        with pytest.raises(InvalidRequest, match="must be a plain value"):
+            check_runner("local", master=None, conf={"spark.yarn.queue": value})
+
+
+@pytest.mark.parametrize("conf", ["spark.driver.memory=4g", ["spark.driver.memory"]])
+def test_rendered_settings_must_be_a_dictionary(conf: Any) -> None:
+    with pytest.raises(InvalidRequest, match="^conf: got '(str|list)'; must be a dictionary"):
+        make("local", conf=conf)

@@ -194,6 +194,7 @@ def test_what_cannot_be_shown_is_told_in_one_line(
 def test_api_answers_in_json(server: LiveApiServer, olga: str, path: str, status: int, told: object) -> None:
     found, body, headers = server.get(f"{PAGE}{path}", token=olga)
     assert (found, headers["content-type"]) == (status, "application/json")
+    assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
     assert told is None or json.loads(body) == told
     assert server.get(f"{PAGE}{path}")[0] in (401, 404)
 

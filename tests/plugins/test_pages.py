@@ -6,15 +6,18 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 
 import pytest
+from airflow.sdk import Connection
 from sqlalchemy import event
 
 from dp_operators.budget import ChargeState, LedgerUnavailable, NotAllowed, PrivacyLedger
 from dp_operators.budget.overview import ChargeFilter
+from dp_operators.hooks.ledger import ledger_url
 from dp_operators.plugins import costs, pages, releases
 from dp_operators.plugins.costs import cost_page
 from spark_jobs.contract.errors import InvalidRequest
@@ -264,3 +267,17 @@ def test_a_page_says_neither_where_the_database_is_nor_who_signs_in(caplog: pyte
         assert "quality" not in line
         assert "internal" not in line
         assert "db.internal" in caplog.records.pop().message
+
+
+def test_a_ledger_that_is_not_migrated_is_not_named_either(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """During every upgrade, a page meets a ledger of an earlier version."""
+    with closing(PrivacyLedger(f"sqlite:///{tmp_path}/empty.db")) as empty, pytest.raises(InvalidRequest) as refused:
+        empty.accounts()
+    connection = Connection(conn_id="l", conn_type="privacy_ledger", extra=json.dumps({"path": "secret/ledger.db"}))
+    with pytest.raises(InvalidRequest) as wrong:
+        ledger_url(connection)
+    for error, said in ((refused, "run `dp-budget migrate`"), (wrong, "connection l: must name an absolute path")):
+        line = pages.line_of(error.value)
+        assert said in line
+        assert ".db" not in line
+        assert ".db" in caplog.records.pop().message
