@@ -15,6 +15,9 @@ change its class. Two-sided geometric noise of scale sensitivity / epsilon in ea
 (``spark_jobs.mechanisms.noise``). In sums of values and of squares it has the standard deviation ``2.5 / epsilon``, as
 if each alone had four fifths of an epsilon that is split between them. If the values of cells depend on earlier
 releases, the sums compose with these sequentially.
+
+The sums are exact for any number of rows, and clipped to int64 before noise is added, which does not add sensitivity. A
+sum that wrapped around would move from one end of int64 to the other by a single row, from 2^34 rows on.
 """
 
 from __future__ import annotations
@@ -27,10 +30,13 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import Cost, Noise, SeededNoise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.regression.sums import rounded
 
 STEPS = 2**14
 """Steps of a value from 0 to 1: rounding moves a value by at most a 32,768th."""
 SENSITIVITY = 5 * STEPS**2 // 2
+_LIMB = 11
+"""Bits of a count that are weighted at once: the sums over 2^22 cells then fit int64."""
 _READ = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0], [1.0, 0.0, 1.0]]) / (2 * STEPS**2)
 
 
@@ -85,9 +91,15 @@ def paired_sums(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     added = weights(on_lattice(values))
-    exact = np.stack([counts[classes == label] @ added[classes == label] for label in (0, 1)])
+    exact = np.stack([_weighted(counts[classes == label], added[classes == label]) for label in (0, 1)])
     sensitivity = SENSITIVITY * rows_changed(neighbours)
     return PairedSums(
         totals=noise.laplace(exact, epsilon=epsilon, l1_sensitivity=sensitivity),
         scale=laplace_scale(epsilon, sensitivity),
     )
+
+
+def _weighted(counts: Int64Array, added: Int64Array) -> Int64Array:
+    """The exact sums of weights over rows, clipped to int64; shape (3,)."""
+    limbs = [((counts >> place & (1 << _LIMB) - 1) @ added).astype(object) << place for place in range(0, 63, _LIMB)]
+    return rounded(np.sum(limbs, axis=0), np.ones(3, dtype=np.int64))
