@@ -40,7 +40,8 @@ class LabelledRows:
     A row is a vector z of lattice steps, as in ``CrossProducts`` but for the outcome, and a label. Rows are read by the
     same rule; a row whose label is neither 0 nor 1 is not counted.
 
-    Sensitivity: ``mechanisms.newton_pass`` has it, with the proof.
+    Sensitivity: ``mechanisms.newton_pass`` has it, with the proof. Nothing overflows below 2^37 rows: an entry of the
+    Hessian is at most 2^26 per row.
 
     Attributes:
         design: features and levels; public.

@@ -75,3 +75,11 @@ def test_repr_tells_nothing_and_what_does_not_fit_is_refused():
     assert repr(LabelledRows.from_arrays(columns, label, design=DESIGN)) == "LabelledRows(terms=6)"
     with pytest.raises(InvalidRequest, match="as long as the outcome"):
         LabelledRows.from_arrays(columns, label[:-1], design=DESIGN)
+
+
+def test_the_sums_of_fewer_than_two_to_the_37_rows_fit_64_bits():
+    columns = {"age": [80, 18], "region": ["south", "west"], "member": ["1", "0"]}
+    sums = LabelledRows.from_arrays(columns, [0, 1], design=DESIGN).sums_at(np.zeros(5, dtype=np.int64))
+    # at 0 the weight p (1 - p) is largest; no error y - p is above 1
+    assert np.abs(sums.hessian).max() == 2 * 2**26
+    assert ROUNDING * LATTICE < 2**26
