@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -14,11 +15,18 @@ from typing import Any
 import pytest
 import yaml
 
+from spark_jobs.contract import Release, ReleaseRequest
+from spark_jobs.contract.release import ReleaseFile
 from tests.support.repository import ROOT
 
 DOCKER = ROOT / "docker"
 HADOLINT = Path(sys.executable).parent / "hadolint"
 VARIABLE = re.compile(r"\$\{(\w+)(:[?-])?([^}]*)\}")
+REQUEST = {
+    "table": {"path": "/lake/visits", "snapshot": {"path_version": "v1"}}, "label": "visited",
+    "model": {"kind": "columns", "score": "score", "basis": "public"}, "diagnostics": ["roc_curve"],
+    "budget": {"epsilon": "1"}, "output": "/releases",
+}  # fmt: skip
 LATEST_OR_NOTHING = re.compile(r"^[^:@]+$|:latest$")
 
 
@@ -236,6 +244,31 @@ def test_compose_starts_what_the_cluster_tests_start(compose: dict[str, Any]) ->
         assert (DOCKER / "airflow" / script).stat().st_mode & 0o100, script
     assert compose["services"]["spark-master"]["command"] == ["master"]
     assert compose["services"]["spark-worker"]["command"] == ["worker"]
+
+
+def test_reports_are_served_as_their_manifest_lists_them(tmp_path: Path) -> None:
+    """Whoever writes to a folder of releases may put links there, to files that the server alone can read."""
+    secret, request = tmp_path / "secret", ReleaseRequest.parse(REQUEST)
+    secret.write_text("K0")
+    listed = ReleaseFile.of("report.html", b"<p>", "text/html")
+    release = Release(
+        key="k", charge_id="c", status="CHARGED", guarantee="NOT PRIVATE", request_sha256=request.sha256,
+        request=request.to_dict(), cost=request.budget, neighbours=request.neighbours, unit=request.unit,
+        statement="s", rules=("r",), assumptions=(), drawn_at="2026-01-01T00:00:00Z",
+        results={"roc_curve": {"auc": 0.5}}, files=(listed,), versions={"dp-diagnostics": "1"},
+    )  # fmt: skip
+    for name in ("good", "linked", "forged"):
+        (tmp_path / "releases" / name).mkdir(parents=True)
+        (tmp_path / "releases" / name / "release.json").write_text(release.to_json())
+    (tmp_path / "releases" / "good" / "report.html").write_bytes(b"<p>")
+    (tmp_path / "releases" / "linked" / "report.html").symlink_to(secret)
+    (tmp_path / "releases" / "forged" / "release.json").unlink()
+    (tmp_path / "releases" / "forged" / "release.json").symlink_to(secret)
+    reports = runpy.run_path(str(DOCKER / "airflow" / "serve-reports"))["Reports"](str(tmp_path / "releases"))
+    assert reports.file("good", "report.html") == b"<p>"
+    assert reports.file("good", "release.json") == release.to_json().encode()
+    for release_name, name in (("linked", "report.html"), ("forged", "release.json"), ("good", "none.html")):
+        assert reports.file(release_name, name) is None
 
 
 def test_images_run_the_locked_tool_versions() -> None:
