@@ -27,7 +27,7 @@ class Moments:
     """Exact sums of points per group; private: never released or logged, and ``repr`` omits them.
 
     Rows are read as by ``PointCounts``. All sums are whole numbers: positions are in half cells of the grid, odd
-    numbers from 1 to ``2 * cells - 1``. Nothing overflows below 2^33 rows.
+    numbers from 1 to ``2 * cells - 1``. Nothing overflows below 2^35 rows.
 
     Sensitivity: a row that is added or removed changes, in one group, ``n`` by 1, ``x`` and ``y`` by less than
     ``2 * cells``, and ``xx`` and ``xy`` by less than ``4 * cells^2``. Sums of disjoint sets of rows can be added.

@@ -86,7 +86,7 @@ class PointCounts(DisjointCounts):
             keys: the public list of groups; required with ``groups``, and never derived from them.
             lower: the public lower bounds: one for both axes, or a pair (x, y).
             upper: the public upper bounds, likewise.
-            cells: the number of cells of each axis, a power of two from 2 to 16,384.
+            cells: the number of cells of each axis, a power of two from 2 to 8,192.
 
         Example:
             >>> points = PointCounts.from_arrays([0.1, 0.9, 7.0, None], [0.2, 0.8, 0.8, 0.5], cells=4)

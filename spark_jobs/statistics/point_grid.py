@@ -14,8 +14,8 @@ Bound = float | tuple[float, float]
 """One bound for both x and y, or a pair of bounds."""
 
 DEFAULT_POINT_CELLS = 1024
-MAX_POINT_CELLS = 2**14
-"""With this limit, products of positions are below 2^30, so that sums over 2^33 rows fit 64 bits."""
+MAX_POINT_CELLS = 2**13
+"""With this limit, products of positions are below 2^28, so that sums over 2^35 rows fit 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class PointGrid:
     and the middle of the box is ``cells``; all exact sums are in half cells.
 
     Attributes:
-        x, y: linear grids of the two axes, with the same number of cells: a power of two from 2 to 16,384.
+        x, y: linear grids of the two axes, with the same number of cells: a power of two from 2 to 8,192.
         keys: the groups, which the user lists or which come from a public table: texts and whole numbers, where 17 and
             "17" are the same; None for a single group of all rows.
 

@@ -178,14 +178,14 @@ def test_sums_by_group_are_those_of_the_points_and_one_row_a_group_is_collected(
     collected = []
     to_arrow = DataFrame.toArrow
     monkeypatch.setattr(DataFrame, "toArrow", lambda self: collected.append(to_arrow(self)) or collected[-1])
-    finer = LINES.model_copy(update={"cells": 16384})
+    finer = LINES.model_copy(update={"cells": 8192})
     table[0].conf.set("spark.sql.ansi.enabled", ansi)
     try:
         ((_, made),) = counted(table, finer, label=None, model=None).items()
     finally:
         table[0].conf.unset("spark.sql.ansi.enabled")
     assert made == Moments.from_arrays(
-        column("age"), column("wage"), groups=column("tract"), keys=TRACTS, lower=(0, -1), upper=(2, 8), cells=16384
+        column("age"), column("wage"), groups=column("tract"), keys=TRACTS, lower=(0, -1), upper=(2, 8), cells=8192
     )
     # seven groups have rows; so have those that are not listed, together
     assert [answer.num_rows for answer in collected] == [8]

@@ -78,7 +78,7 @@ def test_more_points_than_a_driver_holds_are_refused(method: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "noisy_moments", "noisy_stats", "noisy_intercept"])
 def test_lines_from_sums_have_no_bound_but_that_of_their_groups(method: str) -> None:
-    preflight(request(diagnostics=[{**LINE, "method": method, "cells": 16384, **keys(100_000)}]))
+    preflight(request(diagnostics=[{**LINE, "method": method, "cells": 8192, **keys(100_000)}]))
 
 
 def test_all_statistics_of_a_request_count() -> None:

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics import Moments, PointCounts
-from spark_jobs.statistics.point_grid import PointGrid
+from spark_jobs.statistics.point_grid import MAX_POINT_CELLS, PointGrid
 from tests.suites.statistic import StatisticSuite
 from tests.support.point_rows import GRIDS, KEYS, counted_one_by_one, counts_of, nasty_rows, row, rows
 
@@ -31,6 +32,16 @@ def test_rows_are_counted_by_the_stated_rule(table):
 
 def test_nasty_rows_are_counted_by_the_stated_rule():
     assert as_counter(counts_of(nasty_rows(), GRID)) == counted_one_by_one(nasty_rows(), GRID.cells)
+
+
+def test_sums_over_ten_billion_rows_in_the_last_cell_do_not_wrap_around():
+    corner = MAX_POINT_CELLS - 1
+    points = PointCounts.from_arrays([1.0], [1.0], cells=MAX_POINT_CELLS)
+    assert (points.x_cell.tolist(), points.y_cell.tolist()) == ([corner], [corner])
+    moments = Moments.from_points(replace(points, count=points.count * 10**10))
+    place = 2 * corner + 1
+    exact = [10**10 * factor for factor in (1, place, place, place**2, place**2)]
+    assert [int(getattr(moments, name)[0]) for name in ("n", "x", "y", "xx", "xy")] == exact
 
 
 @given(rows())
@@ -117,7 +128,7 @@ def test_groups_that_are_neither_texts_nor_whole_numbers_are_not_counted():
         ({"upper": (1, float("inf"))}, "bounds: got '0.0, inf'; must be two numbers in ascending order"),
         ({"lower": (0, 1, 2)}, "bounds: got [0, 1, 2]; must be one number or a pair"),
         ({"cells": 1000}, "cells: got 1000; must be a power of two"),
-        ({"cells": 2**15}, "cells: got 32768; must be the same on both axes, at most 16384"),
+        ({"cells": 2**14}, "cells: got 16384; must be the same on both axes, at most 8192"),
         ({"keys": []}, "groups: got '0 keys, 0 of them distinct'; must be from 1 to 1048576 distinct keys"),
         ({"keys": ["17", 17]}, "groups: got '2 keys, 1 of them distinct'"),
         ({"keys": ["x" * 256]}, "groups: got"),

@@ -36,7 +36,7 @@ NASTY_NUMBERS = [
 GRIDS = {
     "unit box": PointGrid.between(cells=8, keys=KEYS),
     "two bounds": PointGrid.between((0, -50.0), (1, 125.5), cells=1024, keys=KEYS),
-    "finest": PointGrid.between(-1, 1, cells=2**14, keys=KEYS),
+    "finest": PointGrid.between(-1, 1, cells=2**13, keys=KEYS),
 }
 Row = tuple[object, float | None, float | None]
 

@@ -166,7 +166,7 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
     y_bounds: Bounds
     group_by: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     groups: Keys | None = None
-    cells: Annotated[int, Field(ge=2, le=16384)] = 1024
+    cells: Annotated[int, Field(ge=2, le=8192)] = 1024
 
     @field_validator("x", "y")
     @classmethod
