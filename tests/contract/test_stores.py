@@ -211,6 +211,12 @@ def test_check_store_refuses_a_store_that_creates_twice(tmp_path, monkeypatch):
         check_store(str(tmp_path))
 
 
+@pytest.mark.timeout(30, func_only=True)
+def test_pipe_in_the_place_of_an_object_is_not_waited_for(local, tmp_path):
+    os.mkfifo(tmp_path / "release.json")
+    assert local.read(str(tmp_path / "release.json")) == b""
+
+
 def test_local_names_are_all_files_below(local, tmp_path):
     assert list(local.names(f"{tmp_path}/absent")) == []
     for name in ("a.json", "b c/d.json", "b c/e/f.json"):
