@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.mechanisms.histograms import adaptive_grid, mwem, release, release_histogram
+from spark_jobs.mechanisms.histograms import adaptive_grid, mwem, release_histogram, shrunken_tree
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.audit import Tampered, audit_outputs, convicts, samples
@@ -13,6 +13,7 @@ from tests.support.flawed.histograms import (
     ahp_with_clusters_of_exact_counts,
     grid_cut_by_exact_counts,
     mwem_with_the_exact_total,
+    tree_of_levels_by_exact_counts,
 )
 from tests.support.transcripts import Transcripts
 
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
 EPSILON = Decimal("1.5")
 ROUNDS = 3
-NAMES = ["ahp", "adaptive_grid", "mwem", "auto"]
+NAMES = ["ahp", "adaptive_grid", "mwem", "shrunken_tree"]
 MECHANISMS = {f"histogram, {name}": name for name in NAMES}
 BASES = np.array([30, 0, 2, 0]), np.array([0, 40, 0, 0])
 FIRST, LAST = np.array([1, 0, 0, 0]), np.array([0, 0, 0, 1])
@@ -32,9 +33,9 @@ PAIRS = {
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Two blocks of a grid and three rounds, and no few cells, so that four cells show all that a method does."""
-    monkeypatch.setattr(release, "FEW_CELLS", 3)
+    """Two blocks and three rounds, so that four cells show all that a method does."""
     monkeypatch.setattr(adaptive_grid, "FIRST", 2)
+    monkeypatch.setattr(shrunken_tree, "MIN_BLOCKS", 2)
     monkeypatch.setattr(mwem, "rounds", lambda worth, cells: ROUNDS)
 
 
@@ -55,6 +56,8 @@ def transcripts_of(name, relation, *, less=1, spent=EPSILON, told=None):
 
     def run(table, source):
         noise = Tampered(source=source, epsilon_factor=less)
+        # blocks of a tree are those of a grid
+        table = table.reshape(2, 2) if name == "shrunken_tree" else table
         release_histogram(table, epsilon=spent, neighbours=told or relation, noise=noise, method=name)
 
     def use(chooser):
@@ -76,7 +79,7 @@ class TestDraws(ExactAudit):
         "half the noise": Fault(planted={"less": 2}),
         "budget spent twice": Fault(planted={"spent": 2 * EPSILON}),
         "sensitivity off by one record": Fault(
-            planted={"told": ADDED}, relations=[REPLACED], mechanisms=[*MECHANISMS][:2]
+            planted={"told": ADDED}, relations=[REPLACED], mechanisms=[*MECHANISMS][:2] + [*MECHANISMS][3:]
         ),
     }
 
@@ -153,8 +156,14 @@ def size_of(table, count):
             "parts by exact counts",
         ),
         ("mwem", size_of, PAIRS[ADDED][0], "exact total"),
+        (
+            "shrunken_tree",
+            shape_of(tree_of_levels_by_exact_counts, 1.5),
+            (np.array([3, 0, 0, 0]), np.array([4, 0, 0, 0])),
+            "levels by exact counts",
+        ),
     ],
-    ids=NAMES[:3],
+    ids=NAMES,
 )
 def test_a_shape_that_no_noise_covers_is_convicted(name, mechanism, pair, fault):
     found = audit_outputs(mechanism, *pair, samples=samples(1500))

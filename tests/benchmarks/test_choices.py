@@ -13,17 +13,17 @@ pytestmark = [pytest.mark.verify, pytest.mark.slow]
 
 def regret(errors):
     """The geometric mean regret of ``auto`` over tables, each of which has the errors of all methods."""
-    best = [min(error for name, error in each.items() if not name.startswith("auto")) for each in errors]
+    best = [min(error for name, error in each.items() if "," not in name) for each in errors]
     return float(np.exp(np.mean(np.log([each["auto"] / least for each, least in zip(errors, best, strict=True)]))))
 
 
 def test_lines_and_grids_of_cells_are_released_nearly_as_well_as_by_the_best_method():
     lines = [errors_of_cells(drawn_line(np.random.default_rng(seed)), releases=2) for seed in range(1000, 1015)]
     grids = [errors_of_cells(drawn_grid(np.random.default_rng(seed)), releases=2)[1] for seed in range(1000, 1015)]
-    # 1.08, 1.13 and 1.15 in the benchmark; without the noisy total first 1.49, 1.52 and 1.30
-    assert regret([prefixes for prefixes, _ in lines]) < 1.3
-    assert regret([ranges for _, ranges in lines]) < 1.3
-    assert regret(grids) < 1.3
+    # 1.08, 1.07 and 1.07 in the benchmark; 1.21, 1.31 and 1.31 by a rule of public facts
+    assert regret([prefixes for prefixes, _ in lines]) < 1.2
+    assert regret([ranges for _, ranges in lines]) < 1.2
+    assert regret(grids) < 1.2
 
 
 def test_lines_through_points_are_nearly_as_near_to_least_squares_as_by_the_best_method():

@@ -6,7 +6,8 @@ import pytest
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.mechanisms.histograms import METHODS, default_method, release_histogram
+from spark_jobs.mechanisms.histograms import METHODS, release_histogram
+from spark_jobs.mechanisms.histograms.release import AUTO
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from tests.support.neighbouring import neighbouring
 from tests.support.noises import worst_loss
@@ -99,43 +100,10 @@ def test_noise_in_every_cell_has_the_variance_of_its_sensitivity(name, neighbour
     assert made.cells.var() == pytest.approx(2 * scale**2, abs=5 * (20 / 200_000) ** 0.5 * scale**2 + 1)
 
 
-@pytest.mark.parametrize(
-    ("shape", "rows", "chosen"),
-    [
-        ((32,), 1, "hb"),
-        ((8, 8), 10, "hb"),
-        ((4096,), 1_000, "adaptive_grid"),
-        ((4096,), 40_000, "adaptive_grid"),
-        ((4096,), 100_000, "dawa"),
-        ((4096,), 10_000_000, "hb"),
-        ((64, 64), 1_000, "adaptive_grid"),
-        ((64, 64), 100_000, "adaptive_grid"),
-        ((64, 64), 10_000_000, "hb"),
-    ],
-)
-def test_the_default_follows_public_facts(shape, rows, chosen):
-    assert default_method(shape, epsilon="0.1", expected_rows=rows) == chosen
-    zeros = np.zeros(shape, int)
-    made = release_histogram(zeros, epsilon="0.1", noise=SeededNoise(1), expected_rows=rows)
-    assert made.method == chosen
-
-
-@pytest.mark.parametrize(("rows", "chosen"), [(100, "adaptive_grid"), (8_000, "dawa"), (900_000, "hb")])
-@BOTH
-def test_without_a_number_of_rows_a_noisy_one_is_paid_for(rows, chosen, neighbours):
-    counts = np.full(1024, rows // 1024)
-    made = release_histogram(counts, epsilon="1", neighbours=neighbours, noise=SeededNoise(1))
-    assert made.method == chosen
-    assert (made.spendings[0].label, made.spendings[0].epsilon) == ("noisy total", Decimal("0.01"))
-    assert sum(spending.epsilon for spending in made.spendings) == 1
-    few = release_histogram(counts[:64], epsilon="1", neighbours=neighbours, noise=SeededNoise(1))
-    assert [spending.label for spending in few.spendings] == ["hierarchy of counts"]
-
-
-def test_a_replaced_row_is_half_the_signal():
-    options = {"epsilon": 1, "expected_rows": 20 * 4096}
-    assert default_method((4096,), **options) == "hb"
-    assert default_method((4096,), neighbours=Neighbours.REPLACE_ONE, **options) == "dawa"
+@pytest.mark.parametrize("shape", [(1,), (32,), (4096,), (8, 8), (64, 64)])
+def test_the_default_is_one_method_for_every_shape(shape):
+    released = release_histogram(np.zeros(shape, int), epsilon="0.1", noise=SeededNoise(1))
+    assert released.method == AUTO == "shrunken_tree"
 
 
 COARSE = {"mwem", "uniform"}
@@ -148,7 +116,7 @@ def test_with_a_huge_epsilon_counts_come_back(name, counts):
     np.testing.assert_allclose(made.cells, counts, atol=1e-6)
 
 
-KEEPING_TOTALS = ["hb", "greedy_h", "dawa", "uniform"]
+KEEPING_TOTALS = ["hb", "greedy_h", "dawa", "shrunken_tree", "uniform"]
 
 
 @pytest.mark.parametrize("name", KEEPING_TOTALS)

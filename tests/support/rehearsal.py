@@ -106,7 +106,18 @@ EPSILONS = st.one_of(
 )
 DELTAS = st.one_of(st.just("1e-6"), st.builds("{}e-{}".format, st.integers(1, 9), st.integers(1, 30)))
 CONFIDENCES = st.sampled_from([0.5, 0.9, 0.95, 0.999])
-HISTOGRAMS = ["adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"]
+HISTOGRAMS = [
+    "adaptive_grid",
+    "ahp",
+    "dawa",
+    "geometric",
+    "greedy_h",
+    "hb",
+    "laplace",
+    "mwem",
+    "shrunken_tree",
+    "uniform",
+]
 BOUNDS = st.sampled_from([[0, 1], [-1e100, 1e100], [0, 1e-100], [1e15, 1e15 + 4096], [-3, 0], [0, 1e-9]])
 
 

@@ -31,7 +31,17 @@ class ResidualPlotOperator(DiagnosticOperator):
         *,
         outcome: str | Later,
         method: Literal[
-            "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"
+            "auto",
+            "adaptive_grid",
+            "ahp",
+            "dawa",
+            "geometric",
+            "greedy_h",
+            "hb",
+            "laplace",
+            "mwem",
+            "shrunken_tree",
+            "uniform",
         ]
         | Later = "auto",
         bins: int | Later | None = None,

@@ -31,7 +31,9 @@ class RocCurveOperator(DiagnosticOperator):
         method: Literal["auto", "tree", "fixed_cells", "equi_depth", "recursive_medians"] | Later = "auto",
         thresholds: int | Later | None = None,
         confidence: float | Later = 0.9,
-        histogram: Literal["adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"]
+        histogram: Literal[
+            "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "shrunken_tree", "uniform"
+        ]
         | Later
         | None = None,
         **release: Unpack[ReleaseArguments],

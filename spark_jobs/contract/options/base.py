@@ -24,10 +24,12 @@ costs."""
 MAX_KEYS = 2**26
 """The most counts and sums that the statistics of one request may have together, whatever the rows. The driver needs
 some 100 bytes for each that is not 0: 6 GB at the very most, if every cell of every statistic has rows."""
-HistogramMethod = Literal["adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"]
+HistogramMethod = Literal[
+    "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "shrunken_tree", "uniform"
+]
 """A mechanism of ``spark_jobs.mechanisms.histograms``."""
 HistogramChoice = Literal[
-    "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "uniform"
+    "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "shrunken_tree", "uniform"
 ]
 SCORE_CELLS = 65536
 """The number of cells of the grid of scores."""

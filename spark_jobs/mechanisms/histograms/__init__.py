@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from spark_jobs.mechanisms.histograms.interface import Method as Method
     from spark_jobs.mechanisms.histograms.interface import PublicFacts as PublicFacts
     from spark_jobs.mechanisms.histograms.release import METHODS as METHODS
-    from spark_jobs.mechanisms.histograms.release import default_method as default_method
     from spark_jobs.mechanisms.histograms.release import release_histogram as release_histogram
 else:
     __getattr__, __dir__, __all__ = lazy_exports(
@@ -22,6 +21,6 @@ else:
         {
             "hierarchy": "Hierarchy",
             "interface": "Histogram Method PublicFacts",
-            "release": "METHODS default_method release_histogram",
+            "release": "METHODS release_histogram",
         },
     )

@@ -7,6 +7,7 @@ import numpy as np
 from spark_jobs.mechanisms.histograms.adaptive_grid import cut_blocks, cut_into_blocks, sums
 from spark_jobs.mechanisms.histograms.ahp import cluster_cells
 from spark_jobs.mechanisms.histograms.mwem import WeightedCells
+from spark_jobs.mechanisms.histograms.shrunken_tree import finest_in_blocks
 
 
 def ahp_with_clusters_of_exact_counts(counts, *, epsilon, noise):
@@ -22,6 +23,15 @@ def grid_cut_by_exact_counts(counts, *, epsilon, noise):
     parts = cut_blocks(blocks, sums(counts, blocks), epsilon).part
     noisy = noise.laplace(sums(counts, parts), epsilon=epsilon, l1_sensitivity=1)
     return (noisy / np.bincount(parts))[parts]
+
+
+def tree_of_levels_by_exact_counts(counts, *, epsilon, noise):
+    """Every count has noise; whether those of a block or of its two cells are taken, its exact count says."""
+    blocks = counts.reshape(-1, 2).sum(axis=1)
+    fine = finest_in_blocks(blocks, 1, epsilon) == 0
+    cells = noise.laplace(counts, epsilon=epsilon, l1_sensitivity=1)
+    spread = noise.laplace(blocks, epsilon=epsilon, l1_sensitivity=1) / 2
+    return np.where(np.repeat(fine, 2), cells, np.repeat(spread, 2))
 
 
 def mwem_with_the_exact_total(counts, *, epsilon, noise):
