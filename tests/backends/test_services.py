@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,15 +18,12 @@ from dp_operators.backends.handles import BY_TYPE, look_again
 from dp_operators.backends.providers import ProviderBackend
 from dp_operators.backends.spark_operator import SparkOperator
 from dp_operators.operators.runners import make_runner
-from dp_operators.releasing import ApplicationRuns, Handle, RunState, Waiting
-from dp_operators.triggers.application import ApplicationTrigger
+from dp_operators.releasing import Handle, RunState
 from spark_jobs.contract import InvalidRequest
-from spark_jobs.contract.store.layout import ExitCode
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
 from tests.suites.backends import SECRET, SUBMISSION, BackendContract, Started
-from tests.support import fake_application
 from tests.support.provider_hooks import hook_class
-from tests.support.release_lab import Attempt, Lab, judge, make_request
+from tests.support.release_lab import make_request
 from tests.support.services import (
     DataprocService,
     EmrServerlessService,
@@ -93,32 +86,9 @@ class ServicePlace:
     def cut(self) -> None:
         self.service.away = True
 
-    def run_applications(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let every application do its work, and end."""
-        for started, token in zip(self.started(), self.service.submitted, strict=True):
-            monkeypatch.setenv(RUN_SECRET_VARIABLE, started.variables[RUN_SECRET_VARIABLE])
-            assert fake_application.main(started.arguments) == ExitCode.DONE
+    def end_all(self) -> None:
+        for token in self.service.submitted:
             self.service.states[token] = self.service.OVER
-
-
-async def looked_at_twice(waiting: ApplicationRuns, work: Callable[[], None]) -> list[dict[str, Any]]:
-    """What a second trigger says once the application has done its work; the first is killed while it looks."""
-
-    async def event() -> dict[str, Any]:
-        async for event in trigger.run():
-            return dict(event.payload)
-        raise AssertionError("the trigger ended without an event")
-
-    fields = {"runner": "cluster", "spark_conn_id": "place", "handle": asdict(waiting.handle), "run": waiting.run}
-    trigger = ApplicationTrigger(**fields, interval=0.05)
-    first = asyncio.create_task(event())
-    await asyncio.sleep(0.3)
-    first.cancel()
-    second = asyncio.create_task(event())
-    await asyncio.sleep(0.3)
-    assert not second.done()
-    work()
-    return [await asyncio.wait_for(second, 60)]
 
 
 class ServiceContract(BackendContract):
@@ -140,25 +110,6 @@ class ServiceContract(BackendContract):
         assert look_again(handle) is RunState.RUNNING
         place.end(handle)
         assert look_again(handle) is RunState.ENDED
-
-    def test_workers_and_triggers_that_are_killed_between_submit_and_look_leave_one_application_and_one_draw(
-        self, place: ServicePlace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("dp_operators.releasing.following.POLL_ELSEWHERE_SECONDS", 0.0)
-        with tempfile.TemporaryDirectory() as folder:
-            lab = Lab(Path(folder))
-            for point in ("before_keep_handle", "before_keep_handle", "after_keep_handle"):
-                attempt = Attempt(lambda: lab.release(runner=place.backend()), lab.folder, point)
-                assert attempt.wait().killed
-            assert len(place.started()) == 1
-            with pytest.raises(ApplicationRuns) as waiting:
-                lab.release(runner=place.backend(), waiting=Waiting(here=False))
-            events = asyncio.run(looked_at_twice(waiting.value, lambda: place.run_applications(monkeypatch)))
-            assert events == [{"run": 1, "state": "ended"}]
-            lab.release(runner=place.backend(), waiting=Waiting(here=False, awaited=1))
-            assert len(place.started()) == 1
-            assert lab.states() == ["committed"]
-            judge(lab)
 
     def test_secret_is_in_no_log_even_at_the_level_debug(
         self, place: ServicePlace, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
@@ -236,14 +187,6 @@ class TestEmrServerless(ServiceContract):
     ) -> None:
         hook_class(EmrServerless.hook)
         super().test_secret_is_in_no_log_even_at_the_level_debug(place, caplog, capfd)
-
-    def test_workers_and_triggers_that_are_killed_between_submit_and_look_leave_one_application_and_one_draw(
-        self, place: ServicePlace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        hook_class(EmrServerless.hook)  # the trigger makes a backend of its own
-        super().test_workers_and_triggers_that_are_killed_between_submit_and_look_leave_one_application_and_one_draw(
-            place, monkeypatch
-        )
 
     def test_service_keeps_no_log_unless_the_connection_says_where(self, place: ServicePlace) -> None:
         place.backend().submit(SUBMISSION)

@@ -32,10 +32,14 @@ while not os.path.exists(os.path.join(os.environ["PROBE"], "end")):
 
 HANDING_OVER = """
 import json, os, sys, urllib.request
-[settings] = [word.partition("=")[2] for word in sys.argv if word.startswith("--properties-file=")]
+[path] = [word.partition("=")[2] for word in sys.argv if word.startswith("--properties-file=")]
+settings = open(path).read()
 with open(os.path.join(os.environ["PROBE"], f"{os.getpid()}.json"), "w") as file:
-    json.dump({"argv": sys.argv[1:], "settings": open(settings).read(), "environ": dict(os.environ)}, file)
-sys.exit(os.path.exists(os.path.join(os.environ["PROBE"], "fails")))
+    json.dump({"argv": sys.argv[1:], "settings": settings, "environ": dict(os.environ)}, file)
+if os.path.exists(os.path.join(os.environ["PROBE"], "fails")):
+    sys.exit(1)
+[tags] = [line.partition("=")[2] for line in settings.splitlines() if line.startswith("spark.yarn.tags=")]
+urllib.request.urlopen(os.environ["MANAGER"], json.dumps(tags).encode(), timeout=30)
 """
 
 
@@ -62,12 +66,18 @@ class ProcessPlace:
     def started(self) -> list[Started]:
         read = [json.loads(path.read_text()) for path in sorted(self.folder.glob("*.json"))]
         argv = [report["argv"] for report in read]
+        before = str(LAUNCH)
         return [
-            Started(arguments=words[words.index("/out/request.json") :], variables=report["environ"])
+            Started(
+                arguments=words[words.index(before) + 1 :] if before in words else words, variables=report["environ"]
+            )
             for words, report in zip(argv, read, strict=True)
         ]
 
     def end(self, handle: Handle) -> None:
+        self.end_all()
+
+    def end_all(self) -> None:
         (self.folder / "end").touch()
 
     def cut(self) -> None:
@@ -79,7 +89,7 @@ class TestLocalProcess(BackendContract):
     def place(self, tmp_path: Path) -> Iterator[ProcessPlace]:
         place = ProcessPlace(tmp_path, submitted=False)
         yield place
-        place.end(Handle(backend="", id=""))
+        place.end_all()
 
 
 class ConnectPlace(ProcessPlace):
@@ -98,7 +108,7 @@ class TestSparkConnect(BackendContract):
     def place(self, tmp_path: Path) -> Iterator[ConnectPlace]:
         place = ConnectPlace(tmp_path, submitted=False)
         yield place
-        place.end(Handle(backend="", id=""))
+        place.end_all()
 
     def test_servers_token_is_in_the_environment_of_the_application_alone(self, place: ConnectPlace) -> None:
         backend = place.backend()
@@ -115,7 +125,7 @@ class TestSparkSubmitOnThisMachine(BackendContract):
     def place(self, tmp_path: Path) -> Iterator[ProcessPlace]:
         place = ProcessPlace(tmp_path, submitted=True)
         yield place
-        place.end(Handle(backend="", id=""))
+        place.end_all()
 
 
 class MasterPlace:
@@ -140,6 +150,9 @@ class MasterPlace:
 
     def end(self, handle: Handle) -> None:
         self.master.drivers[handle.id] = "FINISHED"
+
+    def end_all(self) -> None:
+        self.master.drivers = dict.fromkeys(self.master.drivers, "FINISHED")
 
     def cut(self) -> None:
         self.master.server.close()
@@ -168,25 +181,12 @@ class YarnPlace:
         self.program = script(folder / "spark-submit", HANDING_OVER)
 
     def backend(self) -> YarnCluster:
-        place = self
-
-        class Accepting(YarnCluster):
-            def _command(self, submission, settings):
-                if not (place.folder / "fails").exists():
-                    [tags] = [
-                        line.partition("=")[2]
-                        for line in settings.read_text().splitlines()
-                        if line.startswith("spark.yarn.tags=")
-                    ]
-                    place.manager.accept(tags)
-                return super()._command(submission, settings)
-
-        return Accepting(
+        return YarnCluster(
             resource_manager=self.manager.server.url,
             binary=self.program,
             conf={"spark.yarn.tags": "team"},
             application="local:///opt/launch.py",
-            environment={"PROBE": str(self.folder)},
+            environment={"PROBE": str(self.folder), "MANAGER": f"{self.manager.server.url}{self.manager.SUBMITTED}"},
             private_dir=self.folder / "private",
         )
 
@@ -207,6 +207,9 @@ class YarnPlace:
         return made
 
     def end(self, handle: Handle) -> None:
+        self.end_all()
+
+    def end_all(self) -> None:
         for application in self.manager.applications.values():
             application["state"] = "FINISHED"
 

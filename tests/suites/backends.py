@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 
-from dp_operators.releasing import Backend, Handle, RunState, Submission
+from dp_operators.releasing import ApplicationRuns, Backend, Handle, RunState, Submission, Waiting
+from dp_operators.triggers.application import ApplicationTrigger
+from spark_jobs.contract.store.layout import ExitCode
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
+from tests.support import fake_application
+from tests.support.release_lab import Attempt, Lab, judge
 
 SECRET = bytes(range(32))
 SUBMISSION = Submission(
@@ -44,6 +51,9 @@ class Place(Protocol):
     def end(self, handle: Handle) -> None:
         """Let an application end by itself."""
 
+    def end_all(self) -> None:
+        """Let every application end by itself."""
+
     def cut(self) -> None:
         """Make the place unreachable."""
 
@@ -53,6 +63,34 @@ def eventually(condition: Callable[[], bool], seconds: float = 20) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it took too long"
         time.sleep(0.01)
+
+
+def run_applications(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every application do its work, and end."""
+    for started in place.started():
+        monkeypatch.setenv(RUN_SECRET_VARIABLE, started.variables[RUN_SECRET_VARIABLE])
+        assert fake_application.main(started.arguments) == ExitCode.DONE
+    place.end_all()
+
+
+async def looked_at_twice(waiting: ApplicationRuns, work: Callable[[], None]) -> list[dict[str, Any]]:
+    """What a second trigger says once the application has done its work; the first is killed while it looks."""
+
+    async def event() -> dict[str, Any]:
+        async for event in trigger.run():
+            return dict(event.payload)
+        raise AssertionError("the trigger ended without an event")
+
+    fields = {"runner": "cluster", "spark_conn_id": "place", "handle": asdict(waiting.handle), "run": waiting.run}
+    trigger = ApplicationTrigger(**fields, interval=0.05)
+    first = asyncio.create_task(event())
+    await asyncio.sleep(0.3)
+    first.cancel()
+    second = asyncio.create_task(event())
+    await asyncio.sleep(0.3)
+    assert not second.done()
+    work()
+    return [await asyncio.wait_for(second, 60)]
 
 
 class BackendContract:
@@ -125,3 +163,32 @@ class BackendContract:
         eventually(lambda: len(place.started()) == 1)
         assert SECRET.hex() not in "".join([repr(backend), repr(handle), *place.started()[0].arguments])
         backend.kill(handle)
+
+    def test_workers_and_triggers_that_are_killed_between_submit_and_look_leave_one_draw(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And one application, where the backend says so."""
+        backend = place.backend()
+        monkeypatch.setattr("dp_operators.releasing.following.POLL_ELSEWHERE_SECONDS", 0.0)
+        monkeypatch.setattr("dp_operators.operators.runners.make_runner", lambda *_, **__: place.backend())
+        monkeypatch.setattr(type(backend), "check", lambda *_: None)  # there is no table
+        points = ("before_keep_handle", "before_keep_handle", "after_keep_handle")
+        applications = 1 if backend.idempotent else len(points)
+        with tempfile.TemporaryDirectory() as folder:
+            lab = Lab(Path(folder))
+            for point in points:
+                attempt = Attempt(lambda: lab.release(runner=place.backend()), lab.folder, point)
+                assert attempt.wait().killed
+            eventually(lambda: len(place.started()) == applications)
+            if backend.elsewhere:
+                with pytest.raises(ApplicationRuns) as waiting:
+                    lab.release(runner=place.backend(), waiting=Waiting(here=False))
+                events = asyncio.run(looked_at_twice(waiting.value, lambda: run_applications(place, monkeypatch)))
+                assert events == [{"run": waiting.value.run, "state": "ended"}]
+                lab.release(runner=place.backend(), waiting=Waiting(here=False, awaited=waiting.value.run))
+            else:
+                run_applications(place, monkeypatch)
+                lab.release(runner=place.backend())
+            assert len(place.started()) == applications
+            assert lab.states() == ["committed"]
+            judge(lab)

@@ -75,17 +75,21 @@ class Master:
 class ResourceManager:
     """YARN's resource manager, as Hadoop's page on its REST interface describes it."""
 
+    SUBMITTED = "/submitted"
+    """Where the stand-in for ``spark-submit`` posts an application's tags; the real one speaks another protocol."""
+
     def __init__(self) -> None:
         self.applications: dict[str, dict[str, str]] = {}
         self.server = Server(self.answer)
 
     def accept(self, tags: str) -> str:
-        """What ``spark-submit`` asks for."""
         name = f"application_1_{len(self.applications):04d}"
         self.applications[name] = {"id": name, "state": "RUNNING", "applicationTags": tags}
         return name
 
     def answer(self, method: str, path: str, asked: Any) -> tuple[int, Any]:
+        if (method, path) == ("POST", self.SUBMITTED):
+            return 200, self.accept(asked)
         listed = re.fullmatch(r"/ws/v1/cluster/apps\?applicationTags=([\w-]+)", path)
         if method == "GET" and listed:
             found = [app for app in self.applications.values() if listed[1] in app["applicationTags"].split(",")]
