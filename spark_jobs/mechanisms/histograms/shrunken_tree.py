@@ -5,7 +5,7 @@
 2. A tree joins pairs of neighbours up to the root (``halving_tree``); some of its levels are measured.
    *Lines*: levels at most ``APART`` halvings apart, from one of at least ``TOP_NODES`` nodes down to the finest that is
    worth ``MIN_WORTH``, in equal parts; below it every third level and the cells get a little.
-   *Grids* with cells worth ``AMPLE``, and small ones: the cells, and a coarse level. *Other grids*: blocks worth about
+   *Grids* with cells worth ``MIN_FLAT_WORTH``, and small ones: the cells, and a coarse level. *Other grids*: blocks worth about
    ``BLOCK_WORTH`` and coarser levels get ``BLOCK_SHARE`` of e; by its noisy count, each block then chooses the levels
    that get the rest within it: its finest one worth ``MIN_PART_WORTH``, coarser ones, and the cells a little.
 3. Estimates (post-processing). Up the tree, own measurements and sums of children are weighted by inverse variances.
@@ -53,7 +53,7 @@ MIN_WEIGHT = 0.1
 APART, APART_BELOW = 4, 3
 TOP_NODES, FEW_NODES = 4, 32
 """A level of few nodes that is worth enough needs no coarser one."""
-AMPLE = 64.0
+MIN_FLAT_WORTH = 64.0
 COARSE, COARSE_WEIGHT = 6, 0.3
 BLOCK_SHARE = Decimal("0.3")
 MIN_BLOCKS, BLOCK_WORTH = 64, 100.0
@@ -139,7 +139,7 @@ def flat_levels(tree: HalvingTree) -> dict[int, float]:
 
 def block_level(tree: HalvingTree, worth: float) -> int:
     """The level of the blocks of a grid; 0 if it needs none."""
-    if worth / tree.size(0) >= AMPLE:
+    if worth / tree.size(0) >= MIN_FLAT_WORTH:
         return 0
     level = tree.root
     while level > 0 and (tree.size(level) < MIN_BLOCKS or worth / tree.size(level - 1) >= BLOCK_WORTH):
