@@ -5,9 +5,9 @@
 2. A tree joins pairs of neighbours up to the root (``halving_tree``); some of its levels are measured.
    *Lines*: levels at most ``APART`` halvings apart, from one of at least ``TOP_NODES`` nodes down to the finest that is
    worth ``MIN_WORTH``, in equal parts; below it every third level and the cells get a little.
-   *Grids* with cells worth ``MIN_FLAT_WORTH``, and small ones: the cells, and a coarse level. *Other grids*: blocks worth about
-   ``BLOCK_WORTH`` and coarser levels get ``BLOCK_SHARE`` of e; by its noisy count, each block then chooses the levels
-   that get the rest within it: its finest one worth ``MIN_PART_WORTH``, coarser ones, and the cells a little.
+   *Grids* with cells worth ``MIN_FLAT_WORTH``, and small ones: the cells, and a coarse level. *Other grids*: blocks
+   worth about ``BLOCK_WORTH`` and coarser levels get ``BLOCK_SHARE`` of e; by its noisy count, each block then chooses
+   the levels that get the rest within it: its finest one worth ``MIN_PART_WORTH``, coarser ones, and cells a little.
 3. Estimates (post-processing). Up the tree, own measurements and sums of children are weighted by inverse variances.
    Down the tree, the estimate of a node is divided among its halves: evenly, or as a straight line through its
    neighbours says, plus the difference that was measured, shrunk (``shrinkage``) by how such differences are
