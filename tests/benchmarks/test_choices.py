@@ -18,12 +18,12 @@ def regret(errors):
 
 
 def test_lines_and_grids_of_cells_are_released_nearly_as_well_as_by_the_best_method():
-    lines = [errors_of_cells(drawn_line(np.random.default_rng(seed)), releases=2) for seed in range(1000, 1015)]
-    grids = [errors_of_cells(drawn_grid(np.random.default_rng(seed)), releases=2)[1] for seed in range(1000, 1015)]
-    # 1.08, 1.07 and 1.07 in the benchmark; 1.21, 1.31 and 1.31 by a rule of public facts
-    assert regret([prefixes for prefixes, _ in lines]) < 1.2
-    assert regret([ranges for _, ranges in lines]) < 1.2
-    assert regret(grids) < 1.2
+    lines = [errors_of_cells(drawn_line(np.random.default_rng(seed)), releases=4) for seed in range(1000, 1015)]
+    grids = [errors_of_cells(drawn_grid(np.random.default_rng(seed)), releases=4)[1] for seed in range(1000, 1015)]
+    # 1.09, 1.09 and 1.11 in the benchmark; of the other methods the best have 1.57, 1.56 and 1.57 here
+    assert regret([prefixes for prefixes, _ in lines]) < 1.3
+    assert regret([ranges for _, ranges in lines]) < 1.3
+    assert regret(grids) < 1.3
 
 
 def test_lines_through_points_are_nearly_as_near_to_least_squares_as_by_the_best_method():
