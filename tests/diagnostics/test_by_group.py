@@ -15,7 +15,9 @@ from statsmodels.stats.proportion import proportion_confint
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import PARTLY, status_of
-from spark_jobs.contract.options import ByGroupOptions
+from spark_jobs.contract.options import ByGroupOptions, score_figures, scores
+from spark_jobs.contract.options.base import SharingOptions
+from spark_jobs.contract.options.by_group import KINDS_BY_GROUP
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.contract.result_checks import violations
 from spark_jobs.diagnostics import by_group
@@ -83,15 +85,25 @@ def test_each_group_is_what_a_request_for_its_rows_alone_would_release(neighbour
             assert summarise(read_as(kind, alone), seed=5).to_dict() == result.results[place][kind.kind].to_dict()
 
 
+def test_every_kind_that_shares_counts_of_scores_can_be_released_by_group() -> None:
+    sharing = {one for one in (*scores.KINDS, *score_figures.KINDS) if issubclass(one, SharingOptions)}
+    assert set(KINDS_BY_GROUP.values()) == sharing
+
+
 @pytest.mark.slow
-def test_a_draw_survives_storage_and_meets_its_contract() -> None:
-    draw = by_group.measure(statistic(), epsilon=1, noise=SeededNoise(2), kinds=KINDS)
+@pytest.mark.parametrize("kind", KINDS_BY_GROUP)
+def test_a_draw_survives_storage_and_meets_its_contract(kind: str) -> None:
+    draw = by_group.measure(statistic(), epsilon=1, noise=SeededNoise(2), kinds=(kind,))
     stored = by_group.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(draw.to_dict())))
     one, other = (by_group.summarise(each, seed=3).to_dict() for each in (draw, stored))
     assert json.dumps(one, allow_nan=False) == json.dumps(other)
     assert violations(one, figures=(), checks=ByGroupOptions.checks) == []
     assert one["status"] == ["ok", "ok", "undefined"]
     assert status_of(one) == PARTLY
+
+
+def test_rules_of_kinds_hold_in_every_group() -> None:
+    one = by_group.release(statistic(), epsilon=1, noise=SeededNoise(2), kinds=KINDS).to_dict()
     broken = {**one, "results": [{"roc_curve": {**one["results"][0]["roc_curve"], "auc": 2}}] * 3}
     assert "roc_curve: auc is within [0, 1]" in violations(broken, figures=(), checks=ByGroupOptions.checks)
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, SerializeAsAny, field_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.contract.options import score_figures, scores
-from spark_jobs.contract.options.base import SCORE_CELLS, Options, Settings, SharingOptions, Statistic, entries_of
+from spark_jobs.contract.options.base import SCORE_CELLS, Options, Settings, Statistic, entries_of
 from spark_jobs.contract.options.linear import Keys, require_keys
+from spark_jobs.contract.options.score_figures import (
+    AucOptions,
+    AveragePrecisionOptions,
+    BinormalRocOptions,
+    ConfusionMatrixOptions,
+    RankingFiguresOptions,
+    RecalibrationOptions,
+)
+from spark_jobs.contract.options.scores import BinnedResidualsOptions, CalibrationOptions, RocCurveOptions
 from spark_jobs.contract.result_checks import (
     Fields,
     ResultCheck,
@@ -29,12 +37,22 @@ from spark_jobs.contract.result_checks import (
 MIN_GROUPS, MAX_GROUPS = 2, 50
 OTHER = "other"
 """The group of all rows whose group is not listed."""
+KindByGroup = (
+    RocCurveOptions
+    | BinnedResidualsOptions
+    | CalibrationOptions
+    | AucOptions
+    | AveragePrecisionOptions
+    | BinormalRocOptions
+    | ConfusionMatrixOptions
+    | RankingFiguresOptions
+    | RecalibrationOptions
+)
+"""Options of a kind that can be read from the noisy counts of one group."""
 KINDS_BY_GROUP: Mapping[str, type[Options]] = {
-    options.model_fields["kind"].default: options
-    for options in (*scores.KINDS, *score_figures.KINDS)
-    if issubclass(options, SharingOptions)
+    options.model_fields["kind"].default: options for options in get_args(KindByGroup)
 }
-"""The kinds that can be read from the noisy counts of one group."""
+"""The same kinds by their names."""
 
 
 class GroupedScoreCells(Statistic):

@@ -5,35 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from spark_jobs.contract.options import (
-    AucOptions,
-    AveragePrecisionOptions,
-    BinnedResidualsOptions,
-    BinormalRocOptions,
-    ByGroupSettings,
-    CalibrationOptions,
-    ConfusionMatrixOptions,
-    RankingFiguresOptions,
-    RocCurveOptions,
-)
-from spark_jobs.contract.options.by_group import OTHER
+from spark_jobs.contract.options import ByGroupSettings
+from spark_jobs.contract.options.by_group import OTHER, KindByGroup
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups, measure_shared
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.statistics import GroupedScoreCounts
-
-GroupKinds = tuple[
-    AucOptions
-    | AveragePrecisionOptions
-    | BinnedResidualsOptions
-    | BinormalRocOptions
-    | CalibrationOptions
-    | ConfusionMatrixOptions
-    | RankingFiguresOptions
-    | RocCurveOptions,
-    ...,
-]
-"""The kinds that each group gets, with their options."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +26,7 @@ class ByGroupDraw(Draw):
 
     keys: tuple[str, ...]
     groups: tuple[SharedGroups, ...]
-    kinds: GroupKinds
+    kinds: tuple[KindByGroup, ...]
     confidence: float
 
     @property
@@ -90,6 +67,6 @@ def measure_by_group(statistic: GroupedScoreCounts, options: ByGroupSettings, te
         spendings=meter.spendings,
         keys=(*map(str, statistic.keys), OTHER),
         groups=tuple(measure_shared(counts, options.kinds, terms) for counts in statistic.groups),
-        kinds=cast("GroupKinds", options.kinds),
+        kinds=cast("tuple[KindByGroup, ...]", options.kinds),
         confidence=options.confidence,
     )
