@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
+import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, bound_for
 from spark_jobs.diagnostics._score_figures.precision import precision_from_counts
 from spark_jobs.diagnostics._score_figures.result import ScoreFigure
@@ -21,8 +21,12 @@ from spark_jobs.mechanisms.noise import laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import quantile
 
-SIZES_PART = 0.25
-"""Share of an interval's error probability for the case that the classes are smaller than their noisy sizes."""
+_POINTS = 401
+_PROBABILITIES = (np.arange(_POINTS) + 0.5) / _POINTS
+_LATTICE = np.stack([_PROBABILITIES, np.arange(1, _POINTS + 1) * (math.sqrt(5) - 1) / 2 % 1])
+"""Points that fill the unit square evenly: the lattice of the golden section."""
+_LAPLACE_PAIRS = np.sign(_LATTICE - 0.5) * -np.log1p(-np.abs(2 * _LATTICE - 1))
+"""Pairs of independent Laplace variables of scale 1, as quantiles at these points; shape (2, points)."""
 R = TypeVar("R", bound=ScoreFigure)
 
 
@@ -95,24 +99,22 @@ def min_size(draw: FigureDraw) -> float:
 def half_width(draw: FigureDraw) -> float:
     """Half the width of the interval of a direct release.
 
-    The scale of the noise is a bound that falls as the smaller class grows. Lower confidence limits of both sizes give
-    an upper limit of the scale. The error probability of these limits and that of the noise's quantile add up to one
-    minus the confidence level.
+    The scale of the noise is a bound that falls as the smaller class grows, and the sizes are known up to noise. The
+    half width is the quantile of the noise's size over all sizes that the noisy ones do not rule out, each as likely as
+    the noise between them is. Over both noises the interval then has its level, to a good approximation: the sizes are
+    a location family, whose flat posterior is the fiducial one.
     """
     if draw.sizes is None:
         return math.inf
-    miss = 1 - draw.confidence
     scale = laplace_scale(draw.spendings[0].epsilon, rows_changed(draw.neighbours))
-    # a two-sided geometric variable of scale b exceeds t with probability below e^(-t / b); either size may fail
-    slack = scale * math.log(2 / (SIZES_PART * miss))
-    smallest = tuple(max(math.floor(size - slack), 0) for size in draw.sizes)
-    more = tuple(size + 1 for size in smallest)  # under REPLACE_ONE the bound is smaller for no rows than for one
-    shape, neighbours = draw.shape, draw.neighbours
-    bound = max(
-        bound_for(draw.figure, (sizes[0], sizes[1]), shape=shape, neighbours=neighbours)
-        for sizes in ((smallest, more) if neighbours is Neighbours.REPLACE_ONE else (smallest,))
-    )
-    return min(bound, 1.0) * quantile(shape, 1 - (1 - SIZES_PART) * miss)
+    sizes = np.rint(np.array(draw.sizes)[:, np.newaxis] - scale * _LAPLACE_PAIRS)
+    sizes = sizes[:, (sizes >= 1).all(axis=0)] if (sizes >= 1).all(axis=0).any() else np.ones((2, 1))
+    bounds = [
+        min(bound_for(draw.figure, (negatives, positives), shape=draw.shape, neighbours=draw.neighbours), 1.0)
+        for negatives, positives in sizes.T.astype(np.int64).tolist()
+    ]
+    noise = [quantile(draw.shape, probability) for probability in _PROBABILITIES.tolist()]
+    return float(np.quantile(np.outer(bounds, noise), draw.confidence))
 
 
 def _from_counts(draw: FigureDraw, *, seed: int) -> dict[str, Any]:
