@@ -41,9 +41,10 @@ def table_schema(spark: SparkSession, name: str) -> dict[str, Any]:
         name: ``db.name`` or ``catalog.db.name``.
 
     Raises:
-        InvalidRequest: the table does not exist, or it is a view.
+        InvalidRequest: the table does not exist, it is a view, or it is stored in another format than those of
+            ``catalogs.FORMATS``.
     """
-    from spark_jobs.tables.source import catalog_table
+    from spark_jobs.tables.catalogs import catalog_table
 
     frame, partitioned = catalog_table(spark, name)
     by_partition = {"by": "partition", "columns": list(partitioned)}

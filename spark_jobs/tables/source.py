@@ -13,13 +13,9 @@ from __future__ import annotations
 
 import datetime
 import os
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes with pyspark, without types
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField
@@ -30,13 +26,14 @@ from spark_jobs.contract.column_types import Kind, normal_type
 from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
-from spark_jobs.contract.places import Place
 from spark_jobs.contract.snapshots import Literalish
 from spark_jobs.contract.tables import TableSource
+from spark_jobs.tables.catalogs import catalog_table
 from spark_jobs.tables.csv_files import read_csv
 from spark_jobs.tables.databases import read_database
 from spark_jobs.tables.expressions import condition_column, field_of, kind_of, quoted
 from spark_jobs.tables.json_files import read_json
+from spark_jobs.tables.refusals import UNREADABLE, UNREADABLE_VERSION, refusing
 
 SETTINGS = {
     # otherwise the type of a partition column depends on the values of all partitions
@@ -49,37 +46,11 @@ SETTINGS = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    # Hive's own readers fail on a row where Spark's give null
+    "spark.sql.hive.convertMetastoreParquet": "true",
+    "spark.sql.hive.convertMetastoreOrc": "true",
 }
 """The settings that determine the contents of a table; set whenever one is read."""
-
-Names = tuple[str, ...]
-
-_DAMAGED = "must contain only intact files of its format", "find the damaged file, or one that may not be read"
-_REFUSALS = {
-    "PATH_NOT_FOUND": ("must be a table that exists", "check the path and its version"),
-    "UNABLE_TO_INFER_SCHEMA": ("must be a table with files in it", "check the path and its version"),
-    "TABLE_OR_VIEW_NOT_FOUND": ("must be a table that exists", "check its name in the catalog"),
-    "SCHEMA_NOT_FOUND": ("must be a table that exists", "check its name in the catalog"),
-    "UNSUPPORTED_FEATURE.TIME_TRAVEL": (
-        "must be a table that keeps its versions, to be pinned by table_version",
-        "pin it by snapshot.partition",
-    ),
-    "DATA_SOURCE_NOT_FOUND": (
-        "must be of a format that Spark can read",
-        "add the connector of its format by spark.jars",
-    ),
-    "CANNOT_MERGE_SCHEMAS": ("must have one type for each column in all its files", "write the files again"),
-    "COLUMN_ALREADY_EXISTS": ("must have column names that differ in more than case", "rename one of them"),
-    "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": _DAMAGED,
-    "FAILED_READ_FILE.NO_HINT": _DAMAGED,
-}
-_NO_FILE_SYSTEM = ("No FileSystem for scheme", "ClassNotFoundException: Class ")
-_NO_STORE = "must be in a store that Spark can read", "add the connector of its scheme by spark.jars, or to the cluster"
-_UNREADABLE_VERSION = (
-    "must be a table that can be read at this version",
-    "check its name and format, and whether it still has the version",
-)
-_UNREADABLE = ("must be a table that can be read", "check its address, its format and the permission to read it")
 
 
 def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
@@ -93,9 +64,9 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
             pinned in this way. The message is one line and quotes nothing from Spark or a store.
     """
     _apply_settings(spark)
-    unreadable = _UNREADABLE if source.snapshot.table_version is None else _UNREADABLE_VERSION
+    unreadable = UNREADABLE if source.snapshot.table_version is None else UNREADABLE_VERSION
     field = "table.name" if source.path is None else "table.path"
-    with _refusing(field, source.path or source.name, unreadable=unreadable):
+    with refusing(field, source.path or source.name, unreadable=unreadable):
         frame, partitioned = _READERS[source.form](spark, source)
         return _pinned(_declared(frame, source), source, partitioned)
 
@@ -110,7 +81,7 @@ def read_arrivals(spark: SparkSession, source: TableSource) -> DataFrame:
     _apply_settings(spark)
     path = _folder(spark, source)
     schema = ", ".join(f"{quoted(column.name)} {column.type}" for column in source.columns or ())
-    with _refusing("table.path", source.path):
+    with refusing("table.path", source.path):
         frame = spark.readStream.schema(schema).parquet(path)
     return _declared(frame, source)
 
@@ -184,66 +155,44 @@ def _require_no_links(source: TableSource) -> None:
         folders += [entry.path for entry in members if entry.is_dir(follow_symlinks=False)]
 
 
-def catalog_table(spark: SparkSession, name: str, *, table_version: int | None = None) -> tuple[DataFrame, Names]:
-    """A table of the catalog, in its current state or at a version, and its partition columns; no row is read.
-
-    Raises:
-        InvalidRequest: the table or version does not exist, or it is a view.
-    """
-    quoted_name = ".".join(f"`{part}`" for part in Place.of_catalog(name, what="table.name").path.split("."))
-    unreadable = _UNREADABLE if table_version is None else _UNREADABLE_VERSION
-    with _refusing("table.name", name, unreadable=unreadable):
-        if spark.catalog.getTable(quoted_name).tableType not in ("MANAGED", "EXTERNAL"):
-            raise InvalidRequest(
-                "table.name",
-                value=name,
-                requirement="must be a table, not a view, because a view may read tables of other accounts",
-                remedy="name the table that it reads, or write its rows to one",
-            )
-        if table_version is not None:
-            return spark.sql(f"SELECT * FROM {quoted_name} VERSION AS OF {int(table_version)}"), ()  # noqa: S608
-        columns = spark.catalog.listColumns(quoted_name)
-        return spark.table(quoted_name), tuple(column.name for column in columns if column.isPartition)
-
-
-def _catalog(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+def _catalog(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
     return catalog_table(spark, str(source.name), table_version=source.snapshot.table_version)
 
 
-def _database(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+def _database(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
     # any declared column may be the version; the reader has left out what cannot be in it
     return read_database(spark, source), tuple(source.snapshot.partition or ())
 
 
-def _csv(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+def _csv(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
     path = _folder(spark, source)
     frame = read_csv(spark, path, source.columns or (), bound=source.is_bound)
     return frame, _partition_columns(frame, path)
 
 
-def _json(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+def _json(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
     path = _folder(spark, source)
     frame = read_json(spark, path, source.columns or ())
     return frame, _partition_columns(frame, path)
 
 
-def _columnar(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+def _columnar(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
     path = _folder(spark, source)
     frame = spark.read.option("mergeSchema", "true").format(source.form).load(path)
     return frame, _partition_columns(frame, path)
 
 
-def _delta(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+def _delta(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
     path = _folder(spark, source)
     return spark.read.format("delta").option("versionAsOf", str(source.snapshot.table_version)).load(path), ()
 
 
-def _iceberg(spark: SparkSession, source: TableSource) -> tuple[DataFrame, Names]:
+def _iceberg(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
     path = _folder(spark, source)
     return spark.read.format("iceberg").option("snapshot-id", str(source.snapshot.table_version)).load(path), ()
 
 
-_READERS: dict[Format, Callable[[SparkSession, TableSource], tuple[DataFrame, Names]]] = {
+_READERS: dict[Format, Callable[[SparkSession, TableSource], tuple[DataFrame, tuple[str, ...]]]] = {
     "parquet": _columnar,
     "orc": _columnar,
     "csv": _csv,
@@ -302,20 +251,3 @@ def _date(need: ColumnNeed, text: str) -> datetime.date:
         raise InvalidRequest(
             need.field, value=f"{need.name}={text}", requirement="must be a date", remedy="write it like 2026-01-31"
         ) from None
-
-
-@contextmanager
-def _refusing(field: str, given: object, *, unreadable: tuple[str, str] = _UNREADABLE) -> Iterator[None]:
-    """Replace Spark's errors by one line of our own, because Spark's messages may quote what was read."""
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        bound, remedy = next((_REFUSALS[name] for name in _conditions(error) if name in _REFUSALS), unreadable)
-        if any(words in str(error) for words in _NO_FILE_SYSTEM):
-            bound, remedy = _NO_STORE
-        raise InvalidRequest(field, value=given, requirement=bound, remedy=remedy) from None
-
-
-def _conditions(error: Exception) -> list[str]:
-    """The names of Spark's error conditions in ``error``, outermost first."""
-    return re.findall(r"\[([A-Z_]+(?:\.[A-Z_]+)?)\]", str(error))

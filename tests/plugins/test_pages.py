@@ -266,7 +266,7 @@ def test_a_page_says_neither_where_the_database_is_nor_who_signs_in(caplog: pyte
         assert line.startswith("the ledger of this connection ")
         assert "quality" not in line
         assert "internal" not in line
-        assert "db.internal" in caplog.records.pop().message
+        assert "db.internal" in caplog.records.pop().getMessage()
 
 
 def test_a_ledger_that_is_not_migrated_is_not_named_either(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -280,4 +280,4 @@ def test_a_ledger_that_is_not_migrated_is_not_named_either(tmp_path: Path, caplo
         line = pages.line_of(error.value)
         assert said in line
         assert ".db" not in line
-        assert ".db" in caplog.records.pop().message
+        assert ".db" in caplog.records.pop().getMessage()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import Command
 from tests.support.release_lab import Lab
 
 IN_MEMORY = Path("/dev/shm")
@@ -23,3 +24,11 @@ def lab() -> Iterator[Lab]:
         yield Lab(folder)
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.fixture
+def command(lab: Lab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setenv("DP_LEDGER_URL", lab.url)
+    monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0123456789abcdef" * 2)
+    monkeypatch.chdir(lab.folder)
+    return Command(lab=lab, capture=capsys)

@@ -1,0 +1,62 @@
+"""Tables of a catalog: Hive's metastore, or a catalog of Iceberg or Delta."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.places import Place
+from spark_jobs.tables.refusals import UNREADABLE, UNREADABLE_VERSION, refusing
+
+FORMATS = ("parquet", "orc", "delta", "iceberg")
+"""The formats of which Spark's readers give the same rows whatever is in them, or fail before the first."""
+
+_HIVE_FORMATS = {
+    "org.apache.hadoop.hive.ql.io.parquet.serde.parquethiveserde": "parquet",
+    "org.apache.hadoop.hive.ql.io.orc.orcserde": "orc",
+}
+"""The serialisers of Hive in whose place Spark reads by its own readers."""
+
+
+def catalog_table(
+    spark: SparkSession, name: str, *, table_version: int | None = None
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """A table of the catalog, in its current state or at a version, and its partition columns; no row is read.
+
+    Raises:
+        InvalidRequest: the table or version does not exist, it is a view, or its rows are stored in another format.
+    """
+    quoted_name = ".".join(f"`{part}`" for part in Place.of_catalog(name, what="table.name").path.split("."))
+    unreadable = UNREADABLE if table_version is None else UNREADABLE_VERSION
+    with refusing("table.name", name, unreadable=unreadable):
+        if spark.catalog.getTable(quoted_name).tableType not in ("MANAGED", "EXTERNAL"):
+            raise InvalidRequest(
+                "table.name",
+                value=name,
+                requirement="must be a table, not a view, because a view may read tables of other accounts",
+                remedy="name the table that it reads, or write its rows to one",
+            )
+        _require_format(spark, name, quoted_name)
+        if table_version is not None:
+            return spark.sql(f"SELECT * FROM {quoted_name} VERSION AS OF {int(table_version)}"), ()  # noqa: S608
+        columns = spark.catalog.listColumns(quoted_name)
+        return spark.table(quoted_name), tuple(column.name for column in columns if column.isPartition)
+
+
+def _require_format(spark: SparkSession, name: str, quoted_name: str) -> None:
+    """Raise unless the table's rows are stored in one of ``FORMATS``, as the catalog describes it."""
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted_name}").collect()
+    # a column may have any name, so only what comes after the last heading is about the table
+    last = max((i for i, row in enumerate(rows) if row.col_name.startswith("# Detailed Table")), default=len(rows))
+    facts = {row.col_name: str(row.data_type).lower() for row in rows[last:]}
+    stored = facts.get("Provider", "unknown")
+    if stored == "hive":
+        serializer = facts.get("Serde Library", "unknown")
+        stored = _HIVE_FORMATS.get(serializer, serializer)
+    if stored not in FORMATS:
+        raise InvalidRequest(
+            "table.name",
+            value=name,
+            requirement=f"must be stored as {', '.join(FORMATS)}, and not as {stored}, whose reader may fail on a row",
+            remedy="write its rows to such a table",
+        )
