@@ -13,7 +13,6 @@ from spark_jobs.publishing.rendering import finite
 
 ABSENT = "\N{EN DASH}"
 SPACE = "\N{NO-BREAK SPACE}"
-_MIN_SIMULATED_P = 0.003
 """1/401, rounded up: the smallest p-value that 400 simulated copies can show."""
 MONTHS = (  # strftime would follow the locale
     *("January", "February", "March", "April", "May", "June"),
@@ -41,19 +40,12 @@ def level(confidence: float) -> str:
     return f"{100 * confidence:.4g}{SPACE}%"
 
 
-def p_text(p: float) -> str:
-    """A p-value as printed."""
-    return "below 0.001" if p < 0.001 else decimals(p, 3)
-
-
-def p_figure(p: float) -> str:
-    """A p-value in the short form of a headline."""
-    return f"<{SPACE}0.001" if p < 0.001 else decimals(p, 3)
-
-
-def simulated_p(p: float) -> str:
-    """A p-value by rank among about 400 simulated copies, with its relation: ``= 0.012`` or ``≤ 0.003``."""
-    return f"= {decimals(p, 3)}" if p > _MIN_SIMULATED_P else f"≤ {_MIN_SIMULATED_P:g}"
+def p_text(p: float, *, floor: float = 0.0) -> str:
+    """A p-value: ``p = 0.046``; ``p ≤ 0.0005`` at the floor of its simulation; ``p < 0.0001`` below that."""
+    if p < 0.0001:
+        return f"p{SPACE}<{SPACE}0.0001"
+    relation = "≤" if p <= 1.001 * floor else "="
+    return f"p{SPACE}{relation}{SPACE}{p:.2g}" if p < 0.01 else f"p{SPACE}{relation}{SPACE}{decimals(p, 3)}"
 
 
 def amount(number: Decimal) -> str:

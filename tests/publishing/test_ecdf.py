@@ -150,7 +150,7 @@ def test_a_reference_is_drawn_and_judged():
     assert heights[0] < 0.02
     assert heights[-1] > 0.98
     labels = {measure.label: measure.value for measure in found.section.measures}
-    assert labels["Kolmogorov-Smirnov test"].startswith("p = ")
+    assert labels["Kolmogorov-Smirnov test"].startswith("p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
 
 
 def test_a_column_is_named_as_text_and_not_as_markup():

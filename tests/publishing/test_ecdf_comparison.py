@@ -80,7 +80,7 @@ def test_the_section_says_how_far_apart_and_how_sure(march: EarlierFunction, apr
     values = {measure.label: measure.value for measure in section.measures}
     assert april.comparison is not None
     assert values["Distance to the earlier release"] == f"{april.comparison.distance.value:.3f}"
-    assert values["Test of a change"].startswith("p ")
+    assert values["Test of a change"].startswith("p\N{NO-BREAK SPACE}")
     assert any(KEY in note for note in section.notes)
     assert section.table is not None
     assert section.table.header[-1] == "Earlier release"

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from spark_jobs.diagnostics import auc, confusion_matrix
 from spark_jobs.diagnostics.confusion_matrix.plots import _apart
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing.formats import p_figure, simulated_p
+from spark_jobs.publishing.formats import p_text
 from spark_jobs.statistics import ScoreCounts
 from tests.support import publications as made
 from tests.support.pictures import drawn
@@ -143,7 +143,6 @@ def test_names_at_the_lines_do_not_lie_upon_each_other(heights: list[float]) -> 
 
 
 def test_p_values_that_simulation_cannot_tell_from_less_are_bounds() -> None:
-    assert simulated_p(1 / 401) == "≤ 0.003"
-    assert simulated_p(0.0456) == "= 0.046"
-    assert p_figure(0.0004) == "<\N{NO-BREAK SPACE}0.001"
-    assert p_figure(0.2) == "0.200"
+    shown = {p_text(p, floor=0.0025).replace("\N{NO-BREAK SPACE}", " ") for p in (0.0025, 0.0051, 0.0456, 0.2)}
+    assert shown == {"p ≤ 0.0025", "p = 0.0051", "p = 0.046", "p = 0.200"}
+    assert p_text(0.00004).endswith("<\N{NO-BREAK SPACE}0.0001")

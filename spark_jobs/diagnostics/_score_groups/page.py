@@ -12,7 +12,7 @@ from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.contract.figures import OK
 from spark_jobs.diagnostics._score_groups.result import PooledBins
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, p_text, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable
 from spark_jobs.publishing.theme import light
 
@@ -272,12 +272,6 @@ class PoolPage:
 def is_defined(result: PooledBins) -> bool:
     """Whether the result has figures."""
     return result.status == OK
-
-
-def p_relation(p: float) -> str:
-    """A p-value as it follows the letter p: ``= 0.04`` or ``below 0.001``."""
-    text = p_text(p)
-    return text if text.startswith("below") else f"= {text}"
 
 
 def score_range(first: float, last: float, *, whole: bool) -> str:

@@ -35,6 +35,7 @@ class PooledBins:
     zone_lower: FloatArray
     zone_upper: FloatArray
     rows: FloatArray
+    p_value_floor: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; null for what is undefined."""
@@ -66,6 +67,7 @@ def shared_fields(draw: GroupsDraw, pooled: Pools, *, zone: tuple[FloatArray, Fl
         "zone_lower": pooled.of_bins(zone[0]),
         "zone_upper": pooled.of_bins(zone[1]),
         "rows": pooled.of_bins(np.maximum(rows, 0.0)),
+        "p_value_floor": rounded_number(1 / (1 + pooled.errors.shape[0])),
     }
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined, p_relation
+from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, count, decimals, level
+from spark_jobs.publishing.formats import ABSENT, count, decimals, level, p_text
 from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, known
 from spark_jobs.publishing.theme import light
 
@@ -73,7 +73,7 @@ def _lines(result: BinnedResiduals) -> tuple[str, str]:
 
 
 def _test_line(result: BinnedResiduals) -> str:
-    return f"Test of fit: p {p_relation(known(result.p_value))}" if is_defined(result) else "Test of fit undefined"
+    return f"Test of fit: {_p(result, result.p_value)}" if is_defined(result) else "Test of fit undefined"
 
 
 _PAGE = PoolPage(
@@ -157,9 +157,9 @@ def _section(result: BinnedResiduals) -> Section:
         measures=(
             Measure(
                 label="Test of fit",
-                value=f"p {p_relation(known(result.p_value))}" if defined else ABSENT,
-                note=f"{verdict}; trend p {p_relation(known(result.trend_p_value))}, scatter p "
-                f"{p_relation(known(result.scatter_p_value))}"
+                value=_p(result, result.p_value) if defined else ABSENT,
+                note=f"{verdict}; trend {_p(result, result.trend_p_value)}, "
+                f"scatter {_p(result, result.scatter_p_value)}"
                 if defined
                 else "",
             ),
@@ -181,3 +181,7 @@ def _section(result: BinnedResiduals) -> Section:
         if defined
         else "Undefined: the noise hides the residuals of so few rows. The release was made and its cost was charged.",
     )
+
+
+def _p(result: BinnedResiduals, value: float | None) -> str:
+    return p_text(known(value), floor=result.p_value_floor)

@@ -29,6 +29,7 @@ class BinnedResiduals(PooledBins):
             and noise, that the release of a calibrated model is at least as extreme.
         trend_p_value: p-value for a shift, slope or curve of the log-odds.
         scatter_p_value: p-value for single pools that are too far from 0.
+        p_value_floor: the smallest p-value that the simulation can give.
         positives, negatives: noisy class sizes.
         status: ``ok``, or ``undefined`` if the noisy number of rows is below three standard deviations of its noise;
             then all values except edges, pools, rows and sizes are NaN or None.

@@ -21,7 +21,7 @@ from spark_jobs.diagnostics.by_group.plots import (
 )
 from spark_jobs.diagnostics.by_group.result import ByGroup, GroupComparison
 from spark_jobs.diagnostics.diagnostic import diagnostic
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, p_text
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -206,8 +206,7 @@ def _headline(result: ByGroup, tested: list[GroupComparison]) -> Headline | None
 
 
 def _p(result: ByGroup, comparison: GroupComparison) -> str:
-    p = known(comparison.p_value)
-    return f"p{SPACE}≤{SPACE}{result.p_value_floor:.2g}" if p <= result.p_value_floor else f"p{SPACE}={SPACE}{p:.3g}"
+    return p_text(known(comparison.p_value), floor=result.p_value_floor)
 
 
 def _table(result: ByGroup) -> ValueTable:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined, p_relation
+from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, p_text, percent
 from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, ends_of, known
 from spark_jobs.publishing.theme import light
 
@@ -61,7 +61,7 @@ def _error_line(result: Calibration) -> str:
 def _test_line(result: Calibration) -> str:
     if not is_defined(result):
         return "Hosmer-Lemeshow test undefined"
-    return f"Hosmer-Lemeshow test, noise included: p {p_relation(known(result.p_value))}"
+    return f"Hosmer-Lemeshow test, noise included: {p_text(known(result.p_value), floor=result.p_value_floor)}"
 
 
 def _interval(result: Calibration) -> str:
@@ -137,7 +137,7 @@ def _section(result: Calibration) -> Section:
         measures=(
             Measure(
                 label="Hosmer-Lemeshow test",
-                value=f"p {p_relation(known(result.p_value))}" if defined else ABSENT,
+                value=p_text(known(result.p_value), floor=result.p_value_floor) if defined else ABSENT,
                 note="noise included",
             ),
             Measure(

@@ -31,6 +31,7 @@ class Calibration(PooledBins):
         degrees: number of pools: the degrees of freedom for a model that was fitted on other rows.
         p_value: probability that the release of a calibrated model deviates at least as much, by simulation of labels
             and noise. A comparison of ``statistic`` with a chi-squared distribution would ignore the noise.
+        p_value_floor: the smallest p-value that the simulation can give.
         ece: expected calibration error: the mean distance of ``observed`` from ``predicted``, weighted by rows, with a
             correction for the noise.
         ece_interval: its interval for the same rows without noise, at level ``confidence``.

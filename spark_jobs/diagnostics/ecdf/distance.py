@@ -195,9 +195,10 @@ def _tested(value: float, at: float, null: FloatArray, error: float, level: floa
         at=at,
         interval=(round(max(0.0, value - error), DECIMALS), round(min(1.0, value + error), DECIMALS)),
         p_value=round((1 + as_large) / (1 + null.size), DECIMALS),
+        p_value_floor=round(1 / (1 + null.size), DECIMALS),
         confidence=level,
     )
 
 
 def _undefined_distance(level: float) -> Distance:
-    return Distance(value=None, at=None, interval=None, p_value=None, confidence=level)
+    return Distance(value=None, at=None, interval=None, p_value=None, p_value_floor=None, confidence=level)

@@ -8,7 +8,7 @@ from spark_jobs.contract.options import EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.ecdf.plots import defined_comparison, ecdf_plot, is_defined, quantile_text, value_text
 from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent, simulated_p
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, p_text, percent
 from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ValueTable, ends_of, known
 from spark_jobs.publishing.value_axis import number
 
@@ -138,7 +138,7 @@ def _distance_measures(distance: Distance, to: str, test: str, *, shown: bool) -
         ),
         Measure(
             label=test,
-            value=f"p {simulated_p(known(distance.p_value))}" if shown else ABSENT,
+            value=p_text(known(distance.p_value), floor=known(distance.p_value_floor)) if shown else ABSENT,
             note="accounts for the noise",
         ),
     )

@@ -12,7 +12,7 @@ from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics.ecdf.distance import reference_cdf
 from spark_jobs.diagnostics.ecdf.result import Ecdf, EcdfComparison, Quantile
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import count, level, one_line, percent, simulated_p
+from spark_jobs.publishing.formats import count, level, one_line, p_text, percent
 from spark_jobs.publishing.rendering import Plot, Probe, known
 from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import ValueAxis, number
@@ -236,8 +236,8 @@ def _second_line(result: Ecdf) -> str:
     if compared is None:
         return f"released with noise; about {count(result.rows)} rows"
     gap = compared.distance
-    place, p_value = number(known(gap.at), 4), simulated_p(known(gap.p_value))
-    return f"Largest gap to the earlier release {percent(gap.value)} at {place} (p {p_value})"
+    place, p_value = number(known(gap.at), 4), p_text(known(gap.p_value), floor=known(gap.p_value_floor))
+    return f"Largest gap to the earlier release {percent(gap.value)} at {place} ({p_value})"
 
 
 def _description(result: Ecdf) -> str:

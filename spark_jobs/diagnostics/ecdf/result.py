@@ -63,6 +63,7 @@ class Distance:
         interval: confidence interval of the distance without noise; its level is at least ``confidence``.
         p_value: p-value of the hypothesis that the rows are a sample of the reference, or that the rows of both
             releases are samples of one distribution; it accounts for sampling, noise and smoothing.
+        p_value_floor: the smallest p-value that its simulation can give.
         confidence: nominal level of the interval.
     """
 
@@ -70,6 +71,7 @@ class Distance:
     at: float | None
     interval: tuple[float, float] | None
     p_value: float | None
+    p_value_floor: float | None
     confidence: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,6 +81,7 @@ class Distance:
             "at": self.at,
             "interval": None if self.interval is None else list(self.interval),
             "p_value": self.p_value,
+            "p_value_floor": self.p_value_floor,
             "confidence": self.confidence,
         }
 
@@ -91,6 +94,7 @@ class Distance:
             at=fields["at"],
             interval=None if ends is None else (ends[0], ends[1]),
             p_value=fields["p_value"],
+            p_value_floor=fields.get("p_value_floor"),
             confidence=fields["confidence"],
         )
 

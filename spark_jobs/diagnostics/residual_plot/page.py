@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Residual plot"
-LESS_OR_EQUAL = "\N{LESS-THAN OR EQUAL TO}"
 BAND_OPACITY = 0.35
 _FRAME = figures.Frame(width=6.4, height=4.6, heading=1.4, small=5.2, box=(0.145, 0.155, 0.81, 0.82))
 _KEPT = 0.001
@@ -255,11 +254,7 @@ def _description(result: ResidualPlot) -> str:
 
 
 def _p(result: ResidualPlot, value: float) -> str:
-    """A p-value; at the floor of its simulation, where it may be smaller, after ``≤``."""
-    text = p_text(value)
-    if text.startswith("below"):
-        return f"p {text}"
-    return f"p {'=' if value > 1.001 * result.p_value_floor else LESS_OR_EQUAL} {text}"
+    return p_text(value, floor=result.p_value_floor)
 
 
 def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:

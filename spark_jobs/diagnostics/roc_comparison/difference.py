@@ -52,6 +52,7 @@ class AreaDifference:
         of_rows: interval for these rows, which the noise alone makes uncertain.
         of_population: interval for the populations that the rows are samples of.
         p_value: of the hypothesis that the difference is 0 in the population.
+        p_value_floor: the smallest that it can be; 0 if it is not simulated.
         sizes: noisy sizes of the classes, negatives first.
         defined: whether both sizes stand out of the noise.
     """
@@ -60,6 +61,7 @@ class AreaDifference:
     of_rows: tuple[float, float]
     of_population: tuple[float, float]
     p_value: float
+    p_value_floor: float
     sizes: tuple[float, float]
     defined: bool = True
 
@@ -85,6 +87,7 @@ def same_rows(first: RocDraw, second: RocDraw, sums: PairedSums, *, confidence: 
         of_rows=_interval(value, of_noise, confidence),
         of_population=_interval(value, sampled, confidence),
         p_value=float((1 + (np.abs(sampled) >= abs(value)).sum()) / (1 + COPIES)),
+        p_value_floor=1 / (1 + COPIES),
         sizes=(float(rows[0]), float(rows[1])),
         defined=defined,
     )
@@ -153,6 +156,7 @@ def independent_rows(first: RocCurve, second: RocCurve, *, confidence: float) ->
         of_rows=_clipped(value - below, value + above),
         of_population=_clipped(low, high),
         p_value=float(2 * ndtr(-abs(value) / stddev)) if stddev > 0 else float(value == 0),
+        p_value_floor=0.0,
         sizes=(first.negatives, first.positives),
     )
 

@@ -12,7 +12,7 @@ from spark_jobs.diagnostics.roc_comparison.result import SAME, RocComparison
 from spark_jobs.diagnostics.roc_curve.page import READ_AT, drawn_points, point_at
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, one_line, p_figure, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, one_line, p_text, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -136,14 +136,12 @@ def _draw(axes: Axes, result: RocComparison) -> None:
 def _verdict(result: RocComparison) -> str:
     if not _defined(result):
         return "Undefined: a class has too few rows for the noise"
-    p_value = known(result.auc_p_value)
-    verdict = "The AUCs differ" if p_value < SURE else "No difference of the AUCs is established"
-    return f"{verdict} ({_p(p_value)})"
+    verdict = "The AUCs differ" if known(result.auc_p_value) < SURE else "No difference of the AUCs is established"
+    return f"{verdict} ({_p(result)})"
 
 
-def _p(p_value: float) -> str:
-    relation = "" if p_value < 0.001 else "= "
-    return f"p {relation}{p_figure(p_value)}"
+def _p(result: RocComparison) -> str:
+    return p_text(known(result.auc_p_value), floor=result.p_value_floor)
 
 
 def _interval(ends: tuple[float, float] | None, confidence: float) -> str:
@@ -238,7 +236,7 @@ def _measures(result: RocComparison, request: ReleaseRequest) -> tuple[Measure, 
         ),
         Measure(
             label="Test of equal AUCs",
-            value=_p(known(result.auc_p_value)) if defined else ABSENT,
+            value=_p(result) if defined else ABSENT,
             note="accounts for noise and sampling",
         ),
         Measure(

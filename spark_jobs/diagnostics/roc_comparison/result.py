@@ -25,6 +25,7 @@ class RocComparison:
         auc_interval_population: its interval for the populations that the rows are samples of; it measures the
             sampling as well.
         auc_p_value: p-value of the hypothesis that the areas are equal *in the population*.
+        p_value_floor: the smallest that the simulation can give; 0 for independent rows, whose test needs none.
         largest_difference: largest difference of TPR, and so of FPR, at equal FPR + TPR of the released curves.
         positives, negatives: noisy class sizes; of the first model's rows if those of the second are others.
         first, second: the curves; each ``epsilon`` is that curve's own, each interval and band as in ``RocCurve``.
@@ -43,6 +44,7 @@ class RocComparison:
     auc_interval: tuple[float, float] | None
     auc_interval_population: tuple[float, float] | None
     auc_p_value: float | None
+    p_value_floor: float
     largest_difference: float | None
     positives: float
     negatives: float
@@ -65,8 +67,10 @@ class RocComparison:
         curves = {"first": self.first.to_dict(), "second": self.second.to_dict()}
         pairs = ("names", "auc_interval", "auc_interval_population")
         listed = {name: None if getattr(self, name) is None else list(getattr(self, name)) for name in pairs}
-        kept = ("rows", "auc_difference", "auc_p_value", "largest_difference", "positives", "negatives")
-        figures = {name: getattr(self, name) for name in (*kept, "released_by", "status", "confidence", "guarantee")}
+        kept = ("auc_difference", "auc_p_value", "p_value_floor", "largest_difference", "positives", "negatives")
+        figures = {
+            name: getattr(self, name) for name in ("rows", *kept, "released_by", "status", "confidence", "guarantee")
+        }
         return {
             **listed,
             **figures,

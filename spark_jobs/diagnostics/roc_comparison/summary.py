@@ -53,6 +53,7 @@ def _result(draw: ComparisonDraw, first: RocCurve, second: RocCurve, difference:
         auc_interval=(of_rows[0], of_rows[1]),
         auc_interval_population=(min(of_rows[0], of_population[0]), max(of_rows[1], of_population[1])),
         auc_p_value=round(difference.p_value, DECIMALS),
+        p_value_floor=round(difference.p_value_floor, DECIMALS),
         largest_difference=round(_largest_gap(first, second), DECIMALS) if defined else None,
         positives=round(max(difference.sizes[1], 0.0), DECIMALS),
         negatives=round(max(difference.sizes[0], 0.0), DECIMALS),
