@@ -96,7 +96,7 @@ def _job(work: Work, seed: int, cell: Cell, numbers: Iterable[int]) -> list[dict
     part, size = cell
     lines = []
     for number in numbers:
-        random = np.random.default_rng([seed, zlib.crc32(part.encode()), int(size), number])
+        random = np.random.default_rng([seed, zlib.crc32(part.encode()), round(10 * size), number])
         shown = dict(work(part, size, random))
         lines.append({"part": part, "cell": size, "seed": seed, "number": number, "shown": shown})
     return lines

@@ -13,11 +13,19 @@ import numpy as np
 
 from benchmarks._choice_law import drawn_line, drawn_points
 from benchmarks._residual_models import drawn_model
-from benchmarks._shown import LEVEL, Intervals, Shown, noise_of, shown_at, shown_of, worst_of
+from benchmarks._shown import LEVEL, Intervals, Shown, in_cells, noise_of, shown_at, shown_of, worst_of
 from benchmarks.logistic_law import drawn_linear, drawn_table
 from benchmarks.residual_plot import exact_figures
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics import ecdf, linear_fit, linear_regression, logistic_fit, quantile, residual_plot
+from spark_jobs.diagnostics import (
+    cdf_points,
+    ecdf,
+    linear_fit,
+    linear_regression,
+    logistic_fit,
+    quantile,
+    residual_plot,
+)
 from spark_jobs.diagnostics.residual_plot.effects import EFFECTS, effect_sizes
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
 from spark_jobs.diagnostics.residual_plot.summary import pools_of
@@ -49,7 +57,34 @@ def of_values(random: np.random.Generator, signal: float) -> Intervals:
         shown["ecdf: all fractions"] = worst_of(band, exact[:-1])
         shown["ecdf: a quantile"] = _quantile(whole, level, place)
     one = quantile.release(statistic, level=level, noise=noise_of(random), **terms)
-    shown["quantile"] = shown_of(one.value, one.interval, place)
+    if one.value is not None and one.interval is not None:
+        shown["quantile"] = in_cells(statistic.grid.edges[:-1], one.value, one.interval, place)
+    return shown
+
+
+def of_points_of_a_function(random: np.random.Generator, signal: float) -> Intervals:
+    """The fraction below a threshold, and a quantile, from a number of paid evaluations."""
+    table = drawn_line(random, signal=signal)
+    statistic = ValueCounts(counts=table.counts, grid=ValueGrid(lower=0, upper=1, cells=table.counts.size))
+    edges, exact = statistic.grid.edges, np.cumsum(table.counts) / table.counts.sum()
+    level, cell = float(random.choice(QUANTILES)), int(random.integers(1, exact.size))
+    released = cdf_points.release(
+        statistic,
+        thresholds=[float(edges[cell])],
+        quantiles=[level],
+        epsilon=table.epsilon,
+        confidence=LEVEL,
+        noise=noise_of(random),
+    )
+    shown: Intervals = dict.fromkeys(("cdf_points: a fraction", "cdf_points: a quantile"))
+    if released.status == "ok":
+        shown["cdf_points: a fraction"] = shown_at(
+            0, (released.cdf, released.lower, released.upper), exact[cell - 1 : cell]
+        )
+        [one] = released.quantiles
+        place = float(edges[np.searchsorted(exact, level - 1e-12)])
+        if one.value is not None and one.lower is not None and one.upper is not None:
+            shown["cdf_points: a quantile"] = in_cells(edges[:-1], one.value, (one.lower, one.upper), place)
     return shown
 
 
@@ -173,4 +208,4 @@ def _slopes(names: tuple[str, ...], released: Any, table: Any, random: np.random
 
 def _quantile(whole: ecdf.Ecdf, level: float, exact: float) -> Shown:
     low, high = (float(end) for end in whole.quantile_interval(level))
-    return Shown(value=float(whole.quantile(level)), low=low, high=high, exact=exact)
+    return in_cells(whole.values, float(whole.quantile(level)), (low, high), exact)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,12 +22,15 @@ class Shown:
     Attributes:
         value, low, high: released.
         exact: what the interval is for.
+        cell: 1 if figures and ends are numbers of cells of a grid, from the cell of the lower end to that of the upper
+            one; 0 for any other figure.
     """
 
     value: float
     low: float
     high: float
     exact: float
+    cell: float = 0.0
 
     @property
     def holds(self) -> bool:
@@ -39,6 +43,11 @@ class Shown:
         off = self.exact - self.value
         reach = self.high - self.value if off > 0 else self.value - self.low
         return 0.0 if abs(off) <= SLACK else abs(off) / max(reach, 1e-12)
+
+    def width(self, factor: float = 1.0) -> float:
+        """The width of the interval, scaled about the figure; whole cells, and the figure's own, on a grid."""
+        sides = factor * (self.high - self.value), factor * (self.value - self.low)
+        return sum(sides) if not self.cell else 1.0 + sum(math.floor(side + SLACK) for side in sides)
 
 
 Intervals = dict[str, Shown | None]
@@ -70,6 +79,14 @@ def shown_of(value: float | None, interval: Sequence[float] | None, exact: float
     if value is None or interval is None:
         return None
     return Shown(value=value, low=interval[0], high=interval[1], exact=exact)
+
+
+def in_cells(starts: FloatArray, value: float, interval: Sequence[float], exact: float) -> Shown:
+    """A figure on a grid whose cells have these starts; what lies before the first is in a cell of its own."""
+    value, low, high, exact = (
+        float(np.searchsorted(starts, one, side="right") - 1) for one in (value, *interval, exact)
+    )
+    return Shown(value=value, low=low, high=high, exact=exact, cell=1.0)
 
 
 def noise_of(random: np.random.Generator) -> SeededNoise:

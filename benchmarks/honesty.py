@@ -1,13 +1,15 @@
 """Do intervals hold, and are automatic choices good, on tables drawn at random? ``python -m benchmarks.honesty``.
 
 Tables come from written laws: of scores (``_score_law``, ``recalibration``, ``roc_comparison``), of lines of cells and
-points (``_choice_law``), of residuals (``_residual_models``) and of rows to fit (``logistic_law``). A cell of the law
+points (``_choice_law``), of residuals (``_residual_models``), of rows to fit (``logistic_law``), of groups of rows
+(``_honest_curves``) and of streams (``_honest_streams``). A cell of the law
 is a kind of interval at one number of positives, or of rows times epsilon; all else is drawn anew for each release. A
 release shows one interval of each kind, chosen at random if it has several. So coverage has a binomial law, and its
 99% interval is Clopper and Pearson's.
 
 The width is compared with that of a calibrated oracle, who knows by which factor all intervals of a cell have to be
-scaled to hold at their level exactly. A ratio of 1.3 is 30% too wide. With few releases the ratio is rough.
+scaled to hold at their level exactly. A ratio of 1.3 is 30% too wide. With few releases the ratio is rough. On a grid,
+widths are numbers of cells, and no interval is narrower than one.
 
 Regret is the mean error of ``auto`` on a table, divided by that of the best method on this table (``choices``).
 
@@ -25,8 +27,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import _honest_curves as curves
 from benchmarks import _honest_numbers as numbers
 from benchmarks import _honest_scores as scores
+from benchmarks import _honest_streams as streams
 from benchmarks._cells import Cell, Run, released
 from benchmarks._choice_law import drawn_grid, drawn_line, drawn_points
 from benchmarks._score_law import POSITIVES
@@ -38,6 +42,8 @@ from benchmarks.rare_classes import CREDIBLE, HIGHEST, LOWEST, credible
 ROWS = (200, 1_000, 5_000, 20_000)
 """Rows times epsilon of a table, or of a group."""
 FITTED_ROWS = (2_000, 10_000, 50_000, 250_000)
+GROUP_ROWS = (500, 2_000, 10_000, 50_000)
+EVENTS = (0.1, 1, 10, 100)
 COMPARED_ROWS = (150, 500, 2_000, 10_000)
 WIDEST, MIN_RELEASES = 1.3, 100
 """Largest ratio of widths, and number of releases in a cell from which targets are judged."""
@@ -45,8 +51,9 @@ FILE = Path("build/honesty.jsonl")
 POSITIVE = "positives"
 PRODUCT = "rows x epsilon"
 
-KINDS: Mapping[str, tuple[Kind, tuple[int, ...], str]] = {
+KINDS: Mapping[str, tuple[Kind, tuple[float, ...], str]] = {
     "values": (numbers.of_values, ROWS, PRODUCT),
+    "points-of-a-function": (numbers.of_points_of_a_function, ROWS, PRODUCT),
     "found-bounds": (numbers.of_values_without_bounds, ROWS, PRODUCT),
     "points": (numbers.of_points, ROWS, PRODUCT),
     "residuals": (numbers.of_residuals, ROWS, PRODUCT),
@@ -56,6 +63,9 @@ KINDS: Mapping[str, tuple[Kind, tuple[int, ...], str]] = {
     "groups": (scores.of_groups, POSITIVES, POSITIVE),
     "matrices": (scores.of_matrices, POSITIVES, POSITIVE),
     "recalibrations": (scores.of_recalibrations, POSITIVES, POSITIVE),
+    "curves": (curves.of_curves, POSITIVES, POSITIVE),
+    "groups-of-rows": (curves.of_groups_of_rows, GROUP_ROWS, "rows of a group x epsilon"),
+    "streams": (streams.of_streams, EVENTS, "events of a step x epsilon"),
     "comparisons": (scores.of_comparisons, COMPARED_ROWS, "rows of the smaller class x epsilon"),
 }
 CHOICE_RELEASES = 4
@@ -98,18 +108,26 @@ def coverage(name: str, cell: str, shown: Sequence[Shown | None]) -> tuple[list[
     defined = [one for one in shown if one is not None]
     low, high = credible(np.array([one.holds for one in defined], dtype=float)) if defined else (0.0, 1.0)
     needed = float(np.quantile([one.factor for one in defined], LEVEL)) if defined else 0.0
-    ratio = f"{1 / needed:.2f}" if needed > 1e-3 else "any"
+    ratio = _excess(defined, needed)
     share = f"{np.mean([one.holds for one in defined]):.3f}" if defined else ""
     undefined = f"{1 - len(defined) / len(shown):.0%}"
-    holds, fits = low <= HIGHEST and high >= LOWEST, needed <= 1e-3 or 1 / needed <= WIDEST
-    row = [name, cell, share, f"{low:.3f}-{high:.3f}", "yes" if holds else "**no**", undefined, ratio]
+    holds, fits = low <= HIGHEST and high >= LOWEST, ratio is None or ratio <= WIDEST
+    shown_ratio = "any" if ratio is None else f"{ratio:.2f}"
+    row = [name, cell, share, f"{low:.3f}-{high:.3f}", "yes" if holds else "**no**", undefined, shown_ratio]
     target = Target(
         what=f"{name}, {cell}",
         target=f"{CREDIBLE:.0%} interval meets {LOWEST:.2f}-{HIGHEST:.2f}; at most {WIDEST} times the oracle's width",
-        outcome=f"{low:.3f}-{high:.3f}; {ratio}",
+        outcome=f"{low:.3f}-{high:.3f}; {shown_ratio}",
         met=holds and fits,
     )
     return row, target
+
+
+def _excess(defined: Sequence[Shown], needed: float) -> float | None:
+    """The width over the oracle's, who scales by ``needed``; None if any will do, as most figures are exact."""
+    if any(one.cell for one in defined):
+        return sum(one.width() for one in defined) / sum(one.width(needed) for one in defined)
+    return 1 / needed if needed > 1e-3 else None
 
 
 def coverage_report(drawn_by_cell: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Report:
@@ -119,7 +137,7 @@ def coverage_report(drawn_by_cell: Mapping[Cell, Sequence[Mapping[str, Any]]]) -
     for (part, cell), drawn in drawn_by_cell.items():
         for name in drawn[0]:
             every = [None if one[name] is None else _decoded(one[name]) for one in drawn]
-            row, target = coverage(name, f"{cell:,} {KINDS[part][2]}", every)
+            row, target = coverage(name, f"{cell:,g} {KINDS[part][2]}", every)
             rows.append(row)
             targets.append(target)
     columns = ("interval", "cell of the law", "held", "99% interval", "meets", "undefined", "width / oracle's")
@@ -134,8 +152,8 @@ def coverage_report(drawn_by_cell: Mapping[Cell, Sequence[Mapping[str, Any]]]) -
 
 
 def _decoded(fields: Sequence[float]) -> Shown:
-    value, low, high, exact = fields
-    return Shown(value=value, low=low, high=high, exact=exact)
+    value, low, high, exact, cell = fields
+    return Shown(value=value, low=low, high=high, exact=exact, cell=cell)
 
 
 def regret_report(drawn_by_cell: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Report:

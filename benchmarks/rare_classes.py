@@ -90,14 +90,24 @@ def outcome(table: ScoreTable, seed: int, *, others: bool = True) -> Outcome | N
 
 def band_holds(statistic: ScoreCounts, at: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """At which false positive rates a band holds the exact curve; on a vertical stretch any of its values will do."""
+    lowest, highest = _exact_rates(statistic, at)
+    return ((highest >= lower - 1e-9) & (lowest <= upper + 1e-9)).astype(np.float64)
+
+
+def nearest_rates(statistic: ScoreCounts, at: FloatArray, released: FloatArray) -> FloatArray:
+    """The exact true positive rates at false positive rates; on a vertical stretch, the one nearest to the released."""
+    return np.clip(released, *_exact_rates(statistic, at))
+
+
+def _exact_rates(statistic: ScoreCounts, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The lowest and the highest exact true positive rate at each false positive rate."""
     fpr, tpr = (
         np.concatenate([[0.0], np.cumsum(counts[::-1]) / counts.sum()])
         for counts in (statistic.negatives, statistic.positives)
     )
     first = np.flatnonzero(np.diff(fpr, prepend=-1.0) > 0)
     last = np.append(first[1:], fpr.size) - 1
-    lowest, highest = np.interp(at, fpr[first], tpr[first]), np.interp(at, fpr[first], tpr[last])
-    return ((highest >= lower - 1e-9) & (lowest <= upper + 1e-9)).astype(np.float64)
+    return np.interp(at, fpr[first], tpr[first]), np.interp(at, fpr[first], tpr[last])
 
 
 def _area(statistic: ScoreCounts) -> float:

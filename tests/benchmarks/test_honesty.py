@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks._cells import Run, released
+from benchmarks._shown import in_cells
 from benchmarks.honesty import CHOICES, KINDS, Shown, coverage, coverage_report, one_release, regret_report
 
 
@@ -35,6 +36,14 @@ def test_an_interval_of_width_0_holds_its_own_value_alone():
     assert Shown(value=1.0, low=1.0, high=1.0, exact=1.0).holds
     assert not Shown(value=1.0, low=1.0, high=1.0, exact=2.0).holds
     assert Shown(value=1.0, low=1.0, high=1.0, exact=2.0).factor > 1e6
+
+
+def test_widths_on_a_grid_are_numbers_of_cells_and_no_oracle_has_less_than_one():
+    exact = in_cells(np.arange(9.0), 3.0, (2.5, 5.0), 3.5)
+    assert (exact.value, exact.low, exact.high, exact.exact, exact.factor) == (3, 2, 5, 3, 0)
+    assert (exact.width(), exact.width(0.5), exact.width(0.0)) == (4, 2, 1)
+    assert float(coverage("kind", "cell", [exact] * 10)[0][-1]) == 4  # every figure is exact: one cell would do
+    assert in_cells(np.arange(9.0), 0.0, (-7.0, 0.0), -2.0).exact == -1
 
 
 def made_up(part, size, random):
@@ -65,7 +74,7 @@ def test_one_part_is_run_anew_without_losing_the_others(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("part", "names"), [("values", 4), ("matrices", 5), ("linear-fits", 3), ("recalibrations", 10)]
+    ("part", "names"), [("values", 4), ("matrices", 5), ("linear-fits", 3), ("recalibrations", 10), ("streams", 3)]
 )
 def test_a_release_shows_intervals_that_can_be_kept(part, names):
     shown = one_release(part, float(KINDS[part][1][-1]), np.random.default_rng(1))
@@ -81,7 +90,7 @@ def test_every_kind_of_table_is_released_and_reported():
         for part, (_, cells, _) in KINDS.items()
     }
     report = coverage_report(found)
-    assert len({row[0] for row in report.rows}) == len(report.rows) == 46
+    assert len({row[0] for row in report.rows}) == len(report.rows) == 67
     assert not report.targets  # so few releases judge nothing
 
 

@@ -1,0 +1,148 @@
+"""One release of a table of scores, and the intervals that it shows: curves, figures of a ranking, groups of rows.
+
+Each function draws a table with a stated number of positives (or of rows of a group times epsilon), and releases it.
+Where a release has several intervals of a kind, one is chosen at random.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit, ndtr
+
+from benchmarks._score_law import SHAPES, SIGNALS, drawn_table
+from benchmarks._shown import LEVEL, Ends, Intervals, Shown, noise_of, shown_at, shown_of, worst_of
+from benchmarks.ranking_figures import exact_figures
+from benchmarks.rare_classes import nearest_rates
+from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics import by_group, ranking_figures, roc_curve
+from spark_jobs.statistics import GroupedScoreCounts
+
+FIGURES = ("positive_rate", "auc", "mean_residual", "predicted_positive_rate", "recall", "false_positive_rate",
+           "precision")  # fmt: skip
+GROUPS = 2
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
+
+
+def of_curves(random: np.random.Generator, positives: float) -> Intervals:
+    """Bands of ROC and precision-recall curves, and the figures of a ranking."""
+    shape, signal = str(random.choice(SHAPES)), float(random.choice(SIGNALS))
+    table = drawn_table(random, positives=int(positives), auc=signal, shape=shape)
+    terms: dict[str, Any] = {"epsilon": table.epsilon, "confidence": LEVEL}
+    names = (
+        "roc_curve: a TPR", "roc_curve: every TPR", "ranking_figures: a gain", "ranking_figures: a precision",
+        "ranking_figures: all precisions", "ranking_figures: gini", "ranking_figures: ks", "ranking_figures: cost",
+    )  # fmt: skip
+    shown: Intervals = dict.fromkeys(names)
+    curve = roc_curve.release(table.counts, noise=noise_of(random), **terms)
+    if curve.status == "ok":
+        exact = nearest_rates(table.counts, curve.fpr, curve.tpr)
+        inner = np.flatnonzero((curve.fpr > 0) & (curve.fpr < 1))
+        if inner.size:
+            shown[names[0]] = shown_at(int(random.choice(inner)), _band(curve, "tpr", ""), exact)
+        shown[names[1]] = worst_of(_band(curve, "tpr", "_everywhere"), exact)
+    rows = table.counts.negatives.sum() / table.counts.positives.sum()
+    ranking = ranking_figures.release(table.counts, noise=noise_of(random), false_negative_cost=float(rows), **terms)
+    if ranking.status == "ok":
+        exact_of = exact_figures(table.counts, ranking)
+        for name in ("gini", "ks", "cost"):
+            interval = getattr(ranking, f"{name}_interval")
+            shown[f"ranking_figures: {name}"] = shown_of(getattr(ranking, name), interval, float(exact_of[name]))
+        for name in ("gain", "precision"):
+            ends = _band(ranking, name, "")
+            place = int(random.integers(ends[0].size))
+            shown[f"ranking_figures: a {name}"] = shown_at(place, ends, exact_of[name])
+        shown["ranking_figures: all precisions"] = worst_of(
+            _band(ranking, "precision", "_everywhere"), exact_of["precision"]
+        )
+    return shown
+
+
+def _band(result: Any, name: str, end: str) -> Ends:
+    return getattr(result, name), getattr(result, f"{name}_lower{end}"), getattr(result, f"{name}_upper{end}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """Rows whose log-odds of the score are normal in each class, of one spread, and not always calibrated.
+
+    Attributes:
+        rate: of positives.
+        separation: distance of the classes, in standard deviations.
+        shift: what is added to the log-odds of a calibrated model.
+    """
+
+    rate: float
+    separation: float
+    shift: float
+
+    def odds(self, deviates: FloatArray) -> FloatArray:
+        """The log-odds of scores."""
+        odds: FloatArray = logit(self.rate) + self.separation * (deviates - self.separation / 2) + self.shift
+        return odds
+
+    def figures(self, threshold: float) -> dict[str, float]:
+        """What ``FIGURES`` are of the population."""
+        base = self.odds(np.zeros(1))[0]
+        cut = float((logit(threshold) - base) / self.separation)
+        above, above_of_positives = float(ndtr(-cut)), float(ndtr(self.separation - cut))
+        flagged = self.rate * above_of_positives + (1 - self.rate) * above
+        scores = [float(WEIGHTS @ expit(self.odds(NODES + at)) / WEIGHTS.sum()) for at in (0.0, self.separation)]
+        return {
+            "positive_rate": self.rate,
+            "auc": float(ndtr(self.separation / np.sqrt(2))),
+            "mean_residual": self.rate - (1 - self.rate) * scores[0] - self.rate * scores[1],
+            "predicted_positive_rate": flagged,
+            "recall": above_of_positives,
+            "false_positive_rate": above,
+            "precision": self.rate * above_of_positives / flagged,
+        }
+
+
+def of_groups_of_rows(random: np.random.Generator, signal: float) -> Intervals:
+    """The figures of one of two groups, and their difference, for the populations."""
+    epsilon = float(random.choice([0.5, 1.0, 2.0]))
+    rate, separation = np.exp(random.uniform(np.log(0.03), np.log(0.5))), random.uniform(0.5, 2.0)
+    populations = [
+        Population(
+            rate=float(expit(logit(rate) + random.normal(0, 0.3))),
+            separation=float(separation * np.exp(random.normal(0, 0.2))),
+            shift=float(random.normal(0, 0.3)),
+        )
+        for _ in range(GROUPS)
+    ]
+    sizes = [int(signal / epsilon * np.exp(random.uniform(0, 1))) for _ in populations]
+    labels = [random.random(size) < one.rate for size, one in zip(sizes, populations, strict=True)]
+    scores = [
+        expit(one.odds(random.normal(0, 1, of_rows.size) + one.separation * of_rows))
+        for of_rows, one in zip(labels, populations, strict=True)
+    ]
+    keys = [f"group {place}" for place in range(GROUPS)]
+    counts = GroupedScoreCounts.from_arrays(
+        np.concatenate(labels), np.concatenate(scores), np.repeat(np.array(keys, dtype=object), sizes), keys=keys
+    )
+    threshold = float(np.clip(rate, 0.05, 0.5))
+    kinds: list[Any] = ["auc", "binned_residuals", {"kind": "confusion_matrix", "thresholds": [threshold]}]
+    released = by_group.release(counts, epsilon=epsilon, confidence=LEVEL, noise=noise_of(random), kinds=kinds)
+    of_figure = {one.figure: one for one in released.comparisons}
+    cut = next((one.threshold for one in released.comparisons if one.threshold is not None), threshold)
+    exact = [one.figures(cut) for one in populations]
+    shown: Intervals = {}
+    place = int(random.integers(GROUPS))
+    for figure in FIGURES:
+        one = of_figure.get(figure)
+        known = one is not None and one.values[place] is not None
+        shown[f"by_group: {figure}, population"] = (
+            shown_of(one.values[place], (one.lower[place], one.upper[place]), exact[place][figure]) if known else None
+        )
+    shown["by_group: a difference, population"] = _difference(of_figure[str(random.choice(FIGURES))], keys, exact)
+    return shown
+
+
+def _difference(one: Any, keys: list[str], exact: list[dict[str, float]]) -> Shown | None:
+    if one.highest is None:
+        return None
+    high, low = (exact[keys.index(key)][one.figure] for key in (one.highest, one.lowest))
+    return shown_of(one.difference, one.difference_interval, high - low)
