@@ -22,8 +22,8 @@ MIN_DELTA = Decimal("1e-20")
 """The smallest delta per row of a diagnostic that needs delta: ten orders of magnitude above what finite precision
 costs."""
 MAX_KEYS = 2**26
-"""The most counts and sums that the statistics of one request may have together, whatever the rows. The driver needs
-some 100 bytes for each that is not 0: 6 GB at the very most, if every cell of every statistic has rows."""
+"""The most counts and sums that the statistics of one request may have together, whatever the rows. The driver collects
+8 bytes for each, 512 MiB at the very most; bands of a long ``ecdf`` need more afterwards, 0.8 GiB with 2^20 cells."""
 HistogramMethod = Literal[
     "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "shrunken_tree", "uniform"
 ]

@@ -101,7 +101,7 @@ def band_widths(
             off[-1] = 0.0
             squares += off**2
             largest.append(off.max())
-            sampled.append(off[::every])
+            sampled.append(off[::every].copy())  # a view would keep all of ``off``
     spread = np.sqrt(squares / copies)
     with np.errstate(divide="ignore", invalid="ignore"):
         units = np.where(spread[::every] > 0, np.array(sampled) / spread[::every], np.nan)
