@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -351,6 +352,15 @@ class TestFailure:
 def test_missing_spark_connection_fails_for_good_and_reserves_nothing(account: PrivacyLedger, make: Make) -> None:
     assert "must be a connection that exists" in failure(make(runner="spark_submit"))
     assert account.history("visits") == ()
+
+
+def test_a_deploy_mode_that_a_master_lacks_reserves_nothing(
+    account: PrivacyLedger, make: Make, connect: Connect
+) -> None:
+    connect("spark_default", conn_type="spark", host="local[2]", extra={"deploy-mode": "cluster"})
+    assert "must be 'client' with this master" in failure(make(runner="cluster"))
+    assert account.history("visits") == ()
+    assert account.remaining("visits").epsilon == Decimal("1.5")
 
 
 def test_table_in_s3_without_sparks_connector_reserves_nothing(

@@ -116,6 +116,23 @@ def test_a_table_that_is_not_as_it_was_is_refused_for_nothing(
     command.refuses(v1(lake), line, states=states)
 
 
+@pytest.mark.parametrize("form", ["orc", "csv"])
+def test_a_table_of_an_empty_file_is_refused_for_nothing(command: Command, lake: Path, form: str) -> None:
+    (lake / "v1" / f"a.{form}").touch()
+    command.open(str(lake), columns=COLUMNS, form=form)
+    command.refuses(v1(lake), "table", states=("void",))
+
+
+def test_more_counts_than_a_driver_may_hold_are_refused_for_nothing(command: Command, lake: Path) -> None:
+    write_parquet(lake / "v1" / "a.parquet", id=[1, 2], score=[0.25, 0.5], mark=[0.5, 0.5])
+    command.open(str(lake), columns={**COLUMNS, "mark": "double"}, public=["id"])
+    box = {"x": "score", "y": "mark", "x_bounds": [0, 1], "y_bounds": [0, 1]}
+    groups = {"group_by": "id", "groups": list(range(64)), "method": "dp_exp_theil_sen", "public_sizes": True}
+    lines = [{"kind": "linear_regression", **box, **groups}]
+    many = "must need at most 67,108,864 counts"
+    command.refuses(v1(lake), many, diagnostics=lines, neighbours="replace_one")
+
+
 def test_a_json_table_without_a_file_is_refused_for_nothing(command: Command, lake: Path) -> None:
     (lake / "v1" / "_SUCCESS").touch()
     command.open(str(lake), columns=COLUMNS, form="json")
