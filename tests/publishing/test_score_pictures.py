@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from spark_jobs.diagnostics import auc, confusion_matrix
 from spark_jobs.diagnostics.confusion_matrix.plots import _apart
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing.formats import p_text
+from spark_jobs.publishing.formats import noise_share, p_text
 from spark_jobs.statistics import ScoreCounts
 from tests.support import publications as made
 from tests.support.pictures import drawn
@@ -146,3 +146,11 @@ def test_p_values_that_simulation_cannot_tell_from_less_are_bounds() -> None:
     shown = {p_text(p, floor=0.0025).replace("\N{NO-BREAK SPACE}", " ") for p in (0.0025, 0.0051, 0.0456, 0.2)}
     assert shown == {"p ≤ 0.0025", "p = 0.0051", "p = 0.046", "p = 0.200"}
     assert p_text(0.00004).endswith("<\N{NO-BREAK SPACE}0.0001")
+
+
+def test_what_the_noise_costs_is_what_an_interval_would_be_narrower_without_it() -> None:
+    assert noise_share((0.4, 0.7), (0.3, 0.8)) == "20.0\N{NO-BREAK SPACE}%"  # 3, 4 and 5 tenths
+    assert noise_share((0.5, 0.5), (0.3, 0.8)) == "0.0\N{NO-BREAK SPACE}%"
+    assert noise_share((0.3, 0.8), (0.3, 0.8)) == "100.0\N{NO-BREAK SPACE}%"
+    assert noise_share((0.5, 0.5), (0.5, 0.5)) == "0.0\N{NO-BREAK SPACE}%"
+    assert noise_share((float("nan"),) * 2, (float("nan"),) * 2) == "\N{EN DASH}"

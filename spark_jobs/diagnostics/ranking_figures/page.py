@@ -12,7 +12,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
 from spark_jobs.diagnostics.ranking_figures.result import Ends, RankingFigures
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, decimals, level, percent
+from spark_jobs.publishing.formats import ABSENT, decimals, level, noise_share, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -180,7 +180,11 @@ def _interval(interval: Ends | None, result: RankingFigures) -> str:
 
 def _measure(label: str, value: float | None, interval: Ends | None, population: Ends | None) -> Measure:
     (low, high), (lowest, highest) = ends_of(interval), ends_of(population)
-    note = f"{decimals(low)} to {decimals(high)}; for the population {decimals(lowest)} to {decimals(highest)}"
+    share = noise_share((low, high), (lowest, highest))
+    note = (
+        f"{decimals(low)} to {decimals(high)}; for the population {decimals(lowest)} to {decimals(highest)}, of which "
+        f"the noise makes {share}"
+    )
     return Measure(label=label, value=decimals(value), note=note if interval is not None else "")
 
 

@@ -12,7 +12,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
 from spark_jobs.diagnostics.recalibration.result import Ends, Recalibration
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import decimals, level, percent
+from spark_jobs.publishing.formats import decimals, level, noise_share, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -139,9 +139,10 @@ def _description(result: Recalibration) -> str:
 def _measure(label: str, name: str, result: Recalibration, places: int = 3) -> Measure:
     if not _defined(result):
         return Measure(label=label, value=decimals(None), note="")
-    ends = (ends_of(getattr(result, f"{name}{end}_interval")) for end in ("", "_population"))
-    (low, high), (lowest, highest) = ((decimals(a, places), decimals(b, places)) for a, b in ends)
-    note = f"{low} to {high}; for the population {lowest} to {highest}"
+    noise, population = (ends_of(getattr(result, f"{name}{end}_interval")) for end in ("", "_population"))
+    (low, high), (lowest, highest) = ((decimals(a, places), decimals(b, places)) for a, b in (noise, population))
+    share = noise_share(noise, population)
+    note = f"{low} to {high}; for the population {lowest} to {highest}, of which the noise makes {share}"
     return Measure(label=label, value=decimals(getattr(result, name), places), note=note)
 
 

@@ -12,7 +12,7 @@ from spark_jobs.diagnostics.roc_comparison.result import SAME, RocComparison
 from spark_jobs.diagnostics.roc_curve.page import READ_AT, drawn_points, point_at
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, one_line, p_text, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, noise_share, one_line, p_text, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -220,6 +220,7 @@ def _headline(result: RocComparison) -> Headline:
 def _measures(result: RocComparison, request: ReleaseRequest) -> tuple[Measure, ...]:
     defined = _defined(result)
     low, high = ends_of(result.auc_interval)
+    share = noise_share((low, high), ends_of(result.auc_interval_population))
     areas = (
         Measure(
             label=f"AUC, {name}",
@@ -232,7 +233,8 @@ def _measures(result: RocComparison, request: ReleaseRequest) -> tuple[Measure, 
         Measure(
             label="Difference, noise alone",
             value=f"{decimals(low)} to {decimals(high)}" if defined else ABSENT,
-            note=f"{level(result.confidence)} interval for what the same rows give without noise",
+            note=f"{level(result.confidence)} interval for what the same rows give without noise; the noise makes "
+            f"{share} of the interval for the population",
         ),
         Measure(
             label="Test of equal AUCs",
