@@ -129,7 +129,7 @@ class TestPaidComparisons(SampledAudit):
     kept = ()
     faults = {
         "noise left out": Fault(patch=without_noise),
-        "each evaluation at the whole budget": Fault(planted={"evaluations": 1}),
+        "each evaluation at the whole budget": Fault(planted={"evaluations": 1}, long=True),
         "half the noise": Fault(planted={"epsilon": 2 * EPSILON}),
     }
 
@@ -201,17 +201,17 @@ class TestAnswersBetweenMachines(SampledAudit):
 
     mechanisms = ("points answered by two servers, seen by one",)
     relations = (ADDED,)
-    claimed, at_least, quick, thorough = EPSILON, 0.1, 500, 2000
+    claimed, at_least, quick, thorough = EPSILON, 0.1, 1000, 2000
     kept = ()
     faults = {
-        "noise left out": Fault(patch=without_noise),
+        "noise left out": Fault(patch=without_noise, samples=400),
         "half the noise": Fault(
-            patch=noise_with(lambda law: {**law, "epsilon": 2 * Decimal(law["epsilon"])}, answering)
+            patch=noise_with(lambda law: {**law, "epsilon": 2 * Decimal(law["epsilon"])}, answering), long=True
         ),
         "silos of one person forgotten": Fault(
-            patch=noise_with(lambda law: {**law, "l1_sensitivity": law["l1_sensitivity"] // 2}, answering)
+            patch=noise_with(lambda law: {**law, "l1_sensitivity": law["l1_sensitivity"] // 2}, answering), long=True
         ),
-        "colluding servers counted": Fault(patch=noise_with(lambda law: {**law, "colluding": 0}, answering)),
+        "colluding servers counted": Fault(patch=noise_with(lambda law: {**law, "colluding": 0}, answering), long=True),
     }
 
     def source(self, fault):

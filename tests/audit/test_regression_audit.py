@@ -241,7 +241,7 @@ class TestMediansOfPairs(SampledAudit):
     kept = tuple(mechanisms)
     faults = {
         "half the noise": Fault(planted={"epsilon": 4.0}),
-        "the whole budget for each of sixteen heights": Fault(planted={"times": 16}, samples=1500),
+        "the whole budget for each of sixteen heights": Fault(planted={"times": 16}, samples=1500, long=True),
         "epsilon / k an estimate, not epsilon / (2 k)": Fault(
             patch=weigh_added_estimates, mechanisms=["DPExpTheilSen, all pairs", "DPWideTheilSen, all pairs"]
         ),

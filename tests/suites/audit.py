@@ -31,6 +31,7 @@ class Fault:
         relations: those that it is planted under; None for all of the suite's.
         mechanisms: those that it is planted in; None for all of the suite's.
         samples: outputs to draw; None for as many as the suite says.
+        long: whether it takes minutes, so that it is planted in ``make soak`` alone.
     """
 
     planted: Mapping[str, Any] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class Fault:
     relations: Collection[Any] | None = None
     mechanisms: Collection[str] | None = None
     samples: int | None = None
+    long: bool = False
 
 
 def forget_spending(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,9 +100,9 @@ class MechanismAuditSuite:
             return
         cases = [(mechanism, relation) for mechanism in self.mechanisms for relation in self.relations]
         if "fault" in metafunc.fixturenames:
-            marks = [pytest.mark.verify] if self.verified else []
+            tier = [pytest.mark.verify] if self.verified else []
             found = [
-                pytest.param(*case, name, id=_id(*case, name), marks=marks)
+                pytest.param(*case, name, id=_id(*case, name), marks=[pytest.mark.soak] if fault.long else tier)
                 for name, fault in self.faults.items()
                 for case in cases
                 if (fault.mechanisms is None or case[0] in fault.mechanisms)
