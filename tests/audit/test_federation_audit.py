@@ -130,7 +130,7 @@ class TestPaidComparisons(SampledAudit):
     faults = {
         "noise left out": Fault(patch=without_noise),
         "each evaluation at the whole budget": Fault(planted={"evaluations": 1}, long=True),
-        "half the noise": Fault(planted={"epsilon": 2 * EPSILON}),
+        "half the noise": Fault(planted={"epsilon": 2 * EPSILON}, long=True),
     }
 
     def source(self, fault):

@@ -53,7 +53,7 @@ def roc_of(noise, neighbours, pair, method="auto"):
 class TestRocCurve(SampledAudit):
     mechanisms = {"ROC curve, auto": "auto", "ROC curve, fixed_cells": "fixed_cells"}
     claimed, at_least, seed, quick, thorough = EPSILON, 0.05, 91, 2000, 4000
-    faults = {**SampledAudit.faults, "budget spent twice": Fault(patch=forget_spending)}
+    faults = {**SampledAudit.faults, "budget spent twice": Fault(patch=forget_spending, long=True)}
     faults = {name: replace(fault, mechanisms=["ROC curve, auto"]) for name, fault in faults.items()}
 
     def mechanism(self, mechanism, relation, noise, *, told=None):
@@ -88,7 +88,7 @@ def by_histogram(noise, neighbours, pair, histogram, method="fixed_cells"):
 class TestClassesByHistograms(SampledAudit):
     mechanisms = {f"ROC curve, fixed cells by {name}": name for name in ("geometric", "hb", "dawa")}
     claimed, seed, quick, thorough = LARGE, 94, 1000, 3000
-    faults = {"half the noise": Fault(noise={"epsilon_factor": 2}, mechanisms=[*mechanisms][:2])}
+    faults = {"half the noise": Fault(noise={"epsilon_factor": 2}, mechanisms=[*mechanisms][:2], long=True)}
 
     def floor(self, mechanism, relation):
         return {"geometric": 0.3, "hb": 0.1, "dawa": 0.05}[self.mechanisms[mechanism]]

@@ -18,7 +18,7 @@ import pytest
 from tests.cluster.test_release import executors_of
 from tests.support.cluster import LOOPBACK, SparkCluster, spark_cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.verify]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
 ROOT = Path(__file__).parents[2]
 FILES, ROWS_OF_FILE, GROUPS = 48, 50_000, 1000

@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.postgres,
     pytest.mark.slow,
-    pytest.mark.verify,
+    pytest.mark.soak,
     pytest.mark.timeout(2400),
 ]
 

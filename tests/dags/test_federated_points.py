@@ -9,7 +9,7 @@ import pytest
 from examples.demo.federation import SERVERS, Parties
 from examples.demo.lake import PLANS
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 PATIENCE = 1800
 POINTS = {"kind": "cdf_points", "thresholds": [0.25, 0.5, 0.75], "quantiles": [0.5], "silo_rows": 8192}
 
