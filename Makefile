@@ -94,7 +94,7 @@ soak: $(STAMP) ## hours, in parts: storm, audit, extras, images, each Python; PA
 bench: $(STAMP) ## speed and accuracy benchmarks
 	$(BIN)/python -m benchmarks
 
-bench-honesty: $(STAMP) ## coverage of every interval and regret of every automatic choice; RELEASES=500 in each cell of the law; goes on where it stopped with RESUME=1
+bench-honesty: $(STAMP) ## coverage of the intervals of every kind and regret of every automatic choice; RELEASES=500 in each cell of the law; goes on where it stopped with RESUME=1
 	$(BIN)/python -m benchmarks.honesty --releases $(or $(RELEASES),500) $(if $(RESUME),--resume)
 
 images: ## both images of docker/Dockerfile, on bases made from Debian's packages (as root, with buildah and debootstrap)
