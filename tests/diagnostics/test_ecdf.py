@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +15,7 @@ from scipy import stats
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import ecdf
+from spark_jobs.diagnostics.ecdf import noise_model
 from spark_jobs.diagnostics.ecdf.plots import quantile_text, value_text
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts, ValueCounts
@@ -326,3 +328,15 @@ def test_a_release_differs_between_draws_and_not_between_readings():
     one, two = (ecdf.summarise(measurements[0], seed=9) for _ in range(2))
     assert one.to_dict() == two.to_dict()
     assert replace(one, named="x").to_dict() != two.to_dict()
+
+
+def test_bands_keep_no_more_of_simulated_errors_than_they_use(monkeypatch):
+    """All errors of 200 copies would take 25 MiB; each of the chunks here has one copy."""
+    monkeypatch.setattr(noise_model, "CHUNK_VALUES", 1)
+    counts = np.full(2**14, 5)
+    draw = ecdf.measure(ValueCounts(counts=counts, grid=ValueGrid(lower=0, upper=1, cells=counts.size)), epsilon=1)
+    tracemalloc.start()
+    ecdf.summarise(draw, seed=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12 * 2**20

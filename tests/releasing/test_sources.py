@@ -116,11 +116,17 @@ def test_a_table_that_is_not_as_it_was_is_refused_for_nothing(
     command.refuses(v1(lake), line, states=states)
 
 
-@pytest.mark.parametrize("form", ["orc", "csv"])
-def test_a_table_of_an_empty_file_is_refused_for_nothing(command: Command, lake: Path, form: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        ("orc", "must be a table with files in it"),
+        ("csv", "must contain csv files that all begin with the same header"),
+    ],
+)
+def test_a_table_of_an_empty_file_is_refused_for_nothing(command: Command, lake: Path, form: str, line: str) -> None:
     (lake / "v1" / f"a.{form}").touch()
     command.open(str(lake), columns=COLUMNS, form=form)
-    command.refuses(v1(lake), "table", states=("void",))
+    command.refuses(v1(lake), line, states=("void",))
 
 
 def test_more_counts_than_a_driver_may_hold_are_refused_for_nothing(command: Command, lake: Path) -> None:
