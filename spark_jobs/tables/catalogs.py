@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.contract.column_types import normal_type
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.tables.refusals import UNREADABLE, UNREADABLE_VERSION, refusing
 
 FORMATS = ("parquet", "orc", "delta", "iceberg")
 """The formats of which Spark's readers give the same rows whatever is in them, or fail before the first."""
+_FILES = ("parquet", "orc")
+"""The formats whose files each have types of their own, beside those that the catalog states."""
 
 _HIVE_FORMATS = {
     "org.apache.hadoop.hive.ql.io.parquet.serde.parquethiveserde": "parquet",
@@ -26,7 +31,7 @@ def catalog_table(
     Raises:
         InvalidRequest: the table or version does not exist, it is a view, or its rows are stored in another format.
     """
-    quoted_name = ".".join(f"`{part}`" for part in Place.of_catalog(name, what="table.name").path.split("."))
+    quoted_name = _quoted(name)
     unreadable = UNREADABLE if table_version is None else UNREADABLE_VERSION
     with refusing("table.name", name, unreadable=unreadable):
         if spark.catalog.getTable(quoted_name).tableType not in ("MANAGED", "EXTERNAL"):
@@ -36,15 +41,55 @@ def catalog_table(
                 requirement="must be a table, not a view, because a view may read tables of other accounts",
                 remedy="name the table that it reads, or write its rows to one",
             )
-        _require_format(spark, name, quoted_name)
+        _format(spark, name, quoted_name)
         if table_version is not None:
             return spark.sql(f"SELECT * FROM {quoted_name} VERSION AS OF {int(table_version)}"), ()  # noqa: S608
         columns = spark.catalog.listColumns(quoted_name)
         return spark.table(quoted_name), tuple(column.name for column in columns if column.isPartition)
 
 
-def _require_format(spark: SparkSession, name: str, quoted_name: str) -> None:
-    """Raise unless the table's rows are stored in one of ``FORMATS``, as the catalog describes it."""
+def require_types(spark: SparkSession, name: str, frame: DataFrame) -> None:
+    """Raise unless all files of ``frame``, a state of a table, have the types of its columns; no row is read.
+
+    A reader for the catalog's types would fail at the first row of a file with others. A file may lack a column.
+
+    Raises:
+        InvalidRequest: a file has another type for a column, or cannot be read.
+    """
+    quoted_name = _quoted(name)
+    with refusing("table.name", name):
+        form = _format(spark, name, quoted_name)
+        files = [unquote(file) for file in frame.inputFiles()] if form in _FILES else []
+        if not files:
+            return
+        options = {"mergeSchema": "true", "recursiveFileLookup": "true"}
+        stored = {
+            field.name.lower(): field.dataType
+            for field in spark.read.options(**options).format(form).load(files).schema
+        }
+    if any(
+        normal_type(stored.get(field.name.lower(), field.dataType).simpleString())
+        != normal_type(field.dataType.simpleString())
+        for field in frame.schema
+    ):
+        raise InvalidRequest(
+            "table.name",
+            value=name,
+            requirement="must have the same type for a column in the catalog and in all files",
+            remedy="write the files again with the types of the catalog",
+        )
+
+
+def _quoted(name: str) -> str:
+    return ".".join(f"`{part}`" for part in Place.of_catalog(name, what="table.name").path.split("."))
+
+
+def _format(spark: SparkSession, name: str, quoted_name: str) -> str:
+    """In which of ``FORMATS`` the table's rows are stored, as the catalog describes it.
+
+    Raises:
+        InvalidRequest: in none of them.
+    """
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted_name}").collect()
     # a column may have any name, so only what comes after the last heading is about the table
     last = max((i for i, row in enumerate(rows) if row.col_name.startswith("# Detailed Table")), default=len(rows))
@@ -60,3 +105,4 @@ def _require_format(spark: SparkSession, name: str, quoted_name: str) -> None:
             requirement=f"must be stored as {', '.join(FORMATS)}, and not as {stored}, whose reader may fail on a row",
             remedy="write its rows to such a table",
         )
+    return stored

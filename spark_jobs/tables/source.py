@@ -28,7 +28,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
 from spark_jobs.contract.snapshots import Literalish
 from spark_jobs.contract.tables import TableSource
-from spark_jobs.tables.catalogs import catalog_table
+from spark_jobs.tables.catalogs import catalog_table, require_types
 from spark_jobs.tables.csv_files import read_csv
 from spark_jobs.tables.databases import read_database
 from spark_jobs.tables.expressions import condition_column, field_of, kind_of, quoted
@@ -68,7 +68,10 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
     field = "table.name" if source.path is None else "table.path"
     with refusing(field, source.path or source.name, unreadable=unreadable):
         frame, partitioned = _READERS[source.form](spark, source)
-        return _pinned(_declared(frame, source), source, partitioned)
+        pinned = _pinned(_declared(frame, source), source, partitioned)
+    if source.form == "catalog" and source.snapshot.table_version is None:
+        require_types(spark, str(source.name), pinned)
+    return pinned
 
 
 def read_arrivals(spark: SparkSession, source: TableSource) -> DataFrame:

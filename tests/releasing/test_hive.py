@@ -109,6 +109,26 @@ def test_a_table_of_the_metastore_that_does_not_fit_is_refused_for_nothing(
     hive.refuses(open_table(hive, name, **columns), line, states=("void",))
 
 
+@pytest.mark.parametrize("form", ["PARQUET", "ORC"])
+def test_a_partition_with_a_file_of_other_types_is_refused_for_nothing(
+    hive: Command, metastore: Path, form: str
+) -> None:
+    """A reader for doubles would fail at the first row of such a file, after the charge."""
+    name = f"mixed_{form.lower()}"
+    query(
+        metastore,
+        f"CREATE TABLE sales.{name} {HIVE} {form}",
+        f"INSERT INTO sales.{name} SELECT id / 100D, '2' FROM range({ROWS})",
+        f"INSERT OVERWRITE DIRECTORY '{metastore}/warehouse/sales.db/{name}/day=1' USING {form} "
+        f"SELECT concat('text ', id) AS score FROM range({ROWS})",
+        f"ALTER TABLE sales.{name} ADD PARTITION (day = '1')",
+    )
+    table = open_table(hive, name)
+    hive.refuses(table, "must have the same type for a column in the catalog and in all files", states=("void",))
+    intact = {**table, "snapshot": {"partition": {"day": "2"}}}
+    assert hive.run(intact)[0] == 0
+
+
 def test_a_table_that_was_dropped_or_altered_is_refused_for_nothing(hive: Command, metastore: Path) -> None:
     query(
         metastore,
