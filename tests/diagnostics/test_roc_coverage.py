@@ -13,6 +13,7 @@ from tests.support.scored_rows import binormal, exact_curve, held
 FALSE_ALARM = 1e-4
 LEAST, MOST = 0.87, 0.96
 """A nominal 90% may be off by this much, over data sets and sizes: what the documentation states."""
+TABLES = 80
 
 pytestmark = [pytest.mark.slow, pytest.mark.verify]
 
@@ -64,3 +65,28 @@ def test_pointwise_bands_hold_at_their_level(releases):
 
 def test_bands_for_the_whole_curve_hold_at_their_level(releases):
     assert proportion_is_credible(sum(whole for *_, whole in releases), len(releases), LEAST, 0.995)
+
+
+def corners_held():
+    """How many bands hold whole curves that turn at right angles inside counted cells.
+
+    Three in five of the positives have scores above those of all negatives; 40% of both classes have one common score.
+    """
+    random = np.random.default_rng(11)
+    hits = 0
+    for _ in range(TABLES):
+        labels = np.arange(30_000) < 3_000
+        scores = np.where(labels, random.uniform(0.96, 1.0, labels.size), random.uniform(0.0, 0.17, labels.size))
+        scores[random.random(labels.size) < 0.4] = 0.1
+        noise = SeededNoise(int(random.integers(2**62)))
+        curve = roc.release(ScoreCounts.from_arrays(labels, scores), epsilon=1, noise=noise)
+        fpr, tpr = exact_curve(labels, scores)
+        hits += held(curve.fpr, curve.tpr_lower_everywhere, curve.tpr_upper_everywhere, fpr, tpr).all()
+    return hits
+
+
+def test_the_band_of_a_whole_curve_reaches_into_the_corners_of_its_cells(monkeypatch):
+    monkeypatch.setattr(bands, "COPIES", 150)
+    assert stats.binom.cdf(corners_held(), TABLES, LEAST) > FALSE_ALARM
+    monkeypatch.setattr(bands, "_hidden_courses", lambda curve, points: (0.0, 0.0))
+    assert stats.binom.cdf(corners_held(), TABLES, LEAST) < FALSE_ALARM

@@ -9,8 +9,9 @@ are added:
   course is that of a random path with ``p`` positive and ``q`` negative steps, which is hypergeometric. The area
   deviates like the Mann-Whitney statistic, with variance ``p q (p + q + 1) / 12``.
 * Inside a cell the curve may be bent or straight. The difference counts as one standard deviation, independently in
-  each cell; the variances of the cells add up to that of the area, with half of the sum besides. The band of the whole
-  curve is wider by the difference.
+  each cell; the variances of the cells add up to that of the area, with half of the sum besides.
+* If the ratio of the classes rises or falls steadily over a cell and both of its neighbours, the curve runs between
+  the cell's chord and the lines that continue the neighbours' chords. The band of the whole curve reaches to them.
 * In a cell that holds most of the data, the curve may run anywhere within the cell's box.
 
 Deviations are measured across the curve, at equal FPR + TPR, so that steep and flat parts count alike.
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_jobs.arrays import FloatArray
+from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.diagnostics._simulation import WIDEST, TwoIntervals, normal, tree_errors, two_intervals
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, RocDraw
@@ -42,6 +43,8 @@ from spark_jobs.mechanisms.noise import SeededNoise
 COPIES, COPIES_OF_FULL_GRID = 400, 80
 MANY_CELLS = 2_000
 UNRESOLVED = 0.4
+NO_RUN = 1e-12
+"""A cell with less of the data than this has no direction."""
 FLOOR = 0.5
 """Smallest count around which copies are drawn, in standard deviations of its noise: estimates of 0 are uncertain."""
 
@@ -81,13 +84,14 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     below, above = np.quantile(shifts, [1 - tail, tail], axis=0)
     middles, spread = np.median(shifts, axis=0), np.maximum(shifts.std(axis=0), 1e-12)
     furthest = np.quantile((np.abs(shifts - middles) / spread).max(axis=1), draw.confidence)
-    reach = furthest * spread + _one_row(curve, traced.sizes) + np.abs(bend)
+    reach = furthest * spread + _one_row(curve, traced.sizes)
+    hidden_below, hidden_above = _hidden_courses(curve, points)
     box_below, box_above, box_area = _boxes(curve, points)
     return Bands(
         lower=_across(fpr, tpr, -np.maximum(below, box_below)),
         upper=_across(fpr, tpr, np.maximum(-above, box_above)),
-        lower_everywhere=_across(fpr, tpr, -np.maximum(reach + middles, box_below)),
-        upper_everywhere=_across(fpr, tpr, np.maximum(reach - middles, box_above)),
+        lower_everywhere=_across(fpr, tpr, -np.maximum(reach + hidden_below + middles, box_below)),
+        upper_everywhere=_across(fpr, tpr, np.maximum(reach + hidden_above - middles, box_above)),
         area=two_intervals(
             area(fpr, tpr),
             areas,
@@ -156,11 +160,39 @@ def simulated_errors(tree: ClassCounts, draw: RocDraw, *, copies: int, noise: Se
 
 def _bends(curve: Edges, points: CurvePoints) -> tuple[FloatArray, float]:
     """What the course inside cells may be off, between chord and arc: at each point, and for the area."""
+    straight: BoolArray = curve.tied | (-np.diff(curve.cuts) == 1)
+    arcs, chords = (
+        areas_of_cells(*rates, points) for rates in (read(curve, points, straight), read_straight(curve, points))
+    )
+    areas = arcs - chords
+    return _across_chord(curve, points, straight), math.hypot(float(np.sqrt((areas**2).sum())), float(areas.sum()) / 2)
+
+
+def _across_chord(curve: Edges, points: CurvePoints, straight: BoolArray) -> FloatArray:
+    """How far the curve with arcs, but for ``straight`` cells, runs above the chords of its cells at each point."""
     line_fpr, line_tpr = read_straight(curve, points)
-    fpr, tpr = read(curve, points, curve.tied | (-np.diff(curve.cuts) == 1))
-    bend = np.interp(line_fpr + line_tpr, fpr + tpr, tpr) - line_tpr
-    areas = areas_of_cells(fpr, tpr, points) - areas_of_cells(line_fpr, line_tpr, points)
-    return bend, math.hypot(float(np.sqrt((areas**2).sum())), float(areas.sum()) / 2)
+    fpr, tpr = read(curve, points, straight)
+    across: FloatArray = np.interp(line_fpr + line_tpr, fpr + tpr, tpr) - line_tpr
+    return across
+
+
+def _hidden_courses(curve: Edges, points: CurvePoints) -> tuple[FloatArray, FloatArray]:
+    """How far below and above the chord of its cell the curve may run at each point, between counted edges.
+
+    It runs to the lines that continue the chords of both neighbours where they meet on one side of the cell's own. The
+    curve begins upwards and ends flat. An arc is as far as either side, even if the scores seem to take few values.
+    """
+    alone: BoolArray = -np.diff(curve.cuts) == 1
+    run, rise = np.diff(curve.fpr) + np.diff(curve.tpr), np.diff(curve.tpr)
+    rising = np.where(run > NO_RUN, rise / np.maximum(run, NO_RUN), 0.5)
+    before, after = np.append(1.0, rising[:-1]), np.append(rising[1:], 0.0)
+    cell, part = points.cell, points.fraction
+    from_start = ((before - rising) * run)[cell] * part
+    from_end = ((rising - after) * run)[cell] * (1 - part)
+    tent = np.where(alone[cell] | (from_start * from_end <= 0), 0.0, np.minimum(np.abs(from_start), np.abs(from_end)))
+    tent = np.concatenate([[0.0], np.sign(from_start) * tent])
+    arc = np.abs(_across_chord(curve, points, alone))
+    return np.maximum(-tent, arc), np.maximum(tent, arc)
 
 
 def _inner_stddev(curve: Edges, points: CurvePoints, sizes: tuple[float, float]) -> FloatArray:
