@@ -1,4 +1,4 @@
-"""One release of a table of scores, and the intervals that it shows: curves, figures of a ranking, groups of rows.
+"""One release of a table of scores, and the intervals that it shows: curves, rankings, groups of rows, populations.
 
 Each function draws a table with a stated number of positives (or of rows of a group times epsilon), and releases it.
 Where a release has several intervals of a kind, one is chosen at random.
@@ -10,19 +10,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit, ndtr
+from scipy.special import expit, logit, ndtr, ndtri
 
 from benchmarks._score_law import SHAPES, SIGNALS, drawn_table
 from benchmarks._shown import LEVEL, Ends, Intervals, Shown, noise_of, shown_at, shown_of, worst_of
 from benchmarks.ranking_figures import exact_figures
 from benchmarks.rare_classes import nearest_rates
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics import by_group, ranking_figures, roc_curve
-from spark_jobs.statistics import GroupedScoreCounts
+from spark_jobs.diagnostics import (
+    binned_residuals,
+    binormal_roc,
+    by_group,
+    calibration,
+    confusion_matrix,
+    ranking_figures,
+    roc_curve,
+)
+from spark_jobs.diagnostics.confusion_matrix.result import RATES
+from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 
 FIGURES = ("positive_rate", "auc", "mean_residual", "predicted_positive_rate", "recall", "false_positive_rate",
            "precision")  # fmt: skip
 GROUPS = 2
+BINS = {"observed": "calibration: an observed share", "residual": "binned_residuals: a residual"}
+SIZES = (12_000, 80_000)
+EDGE = 1e-12
+"""A score this near to 0 or 1 is taken as this far away."""
+INNER_NODES, INNER_WEIGHTS = np.polynomial.legendre.leggauss(200)
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 
 
@@ -83,6 +97,34 @@ class Population:
         odds: FloatArray = logit(self.rate) + self.separation * (deviates - self.separation / 2) + self.shift
         return odds
 
+    def deviates(self, scores: FloatArray) -> FloatArray:
+        """Where scores lie among those of the negatives, in standard deviations."""
+        inside = np.clip(scores, EDGE, 1 - EDGE)
+        places: FloatArray = (logit(inside) - self.odds(np.zeros(1))) / self.separation
+        return places
+
+    def rates(self, threshold: float) -> dict[str, float]:
+        """The rates of the population's confusion matrix."""
+        place = float(self.deviates(np.array([threshold]))[0])
+        recall, specificity = float(ndtr(self.separation - place)), float(ndtr(place))
+        right, wrong = self.rate * recall, (1 - self.rate) * (1 - specificity)
+        return {
+            "accuracy": right + (1 - self.rate) * specificity,
+            "precision": right / (right + wrong),
+            "recall": recall,
+            "specificity": specificity,
+            "f1": 2 * right / (right + wrong + self.rate),
+        }
+
+    def between(self, low: float, high: float) -> tuple[float, float]:
+        """The share of positives, and the mean score, of the rows with scores between these."""
+        first, last = np.clip(self.deviates(np.array([low, high])), -9.0, 9.0 + self.separation)
+        at = (first + last) / 2 + (last - first) / 2 * INNER_NODES
+        densities = [np.exp(-((at - centre) ** 2) / 2) * INNER_WEIGHTS for centre in (0.0, self.separation)]
+        negatives, positives = (1 - self.rate) * densities[0], self.rate * densities[1]
+        rows = float((negatives + positives).sum())
+        return float(positives.sum()) / rows, float(((negatives + positives) * expit(self.odds(at))).sum()) / rows
+
     def figures(self, threshold: float) -> dict[str, float]:
         """What ``FIGURES`` are of the population."""
         base = self.odds(np.zeros(1))[0]
@@ -99,6 +141,52 @@ class Population:
             "false_positive_rate": above,
             "precision": self.rate * above_of_positives / flagged,
         }
+
+
+def of_populations(random: np.random.Generator, positives: float) -> Intervals:
+    """Rates, shares, residuals and curves of a population of which the rows are a sample."""
+    rows = int(np.exp(random.uniform(*np.log(SIZES))))
+    one = Population(rate=positives / rows, separation=random.uniform(0.4, 2.2), shift=float(random.normal(0, 0.5)))
+    labels = random.random(rows) < one.rate
+    scores = expit(one.odds(random.normal(0, 1, rows) + one.separation * labels))
+    counts = ScoreCounts.from_arrays(labels, scores)
+    terms: dict[str, Any] = {"epsilon": str(random.choice(["0.5", "1", "2", "4"])), "confidence": LEVEL}
+    threshold = float(np.quantile(scores, 1 - np.exp(random.uniform(np.log(0.005), np.log(0.7)))))
+    matrix = confusion_matrix.release(counts, thresholds=[threshold], noise=noise_of(random), **terms)
+    exact = one.rates(float(matrix.thresholds[0]))
+    shown: Intervals = {
+        f"confusion_matrix: {rate}, population": _finite(
+            matrix.rates[rate][0], matrix.population_lower[rate][0], matrix.population_upper[rate][0], exact[rate]
+        )
+        for rate in RATES
+    }
+    for kind, field in ((calibration, "observed"), (binned_residuals, "residual")):
+        bins: Any = kind.release(counts, noise=noise_of(random), **terms)
+        pool = int(random.choice(np.unique(bins.pool)))
+        inside = np.flatnonzero(bins.pool == pool)
+        share, mean = one.between(float(bins.lower[inside[0]]), float(bins.upper[inside[-1]]))
+        ends = (getattr(bins, f"{field}_population_{end}")[inside[0]] for end in ("lower", "upper"))
+        figure = share if field == "observed" else share - mean
+        shown[f"{BINS[field]}, population"] = _finite(getattr(bins, field)[inside[0]], *ends, figure)
+    curve = roc_curve.release(counts, noise=noise_of(random), **terms)
+    inner = np.flatnonzero((curve.fpr > 0) & (curve.fpr < 1))
+    name = "roc_curve: a TPR, population"
+    shown[name] = None
+    if inner.size:
+        place = int(random.choice(inner))
+        true = float(ndtr(one.separation + ndtri(curve.fpr[place])))
+        shown[name] = _finite(
+            curve.tpr[place], curve.tpr_population_lower[place], curve.tpr_population_upper[place], true
+        )
+    binormal = binormal_roc.release(counts, noise=noise_of(random), **terms)
+    area = one.figures(threshold)["auc"]
+    shown["binormal_roc: AUC, population"] = shown_of(binormal.auc, binormal.auc_population_interval, area)
+    return shown
+
+
+def _finite(value: float, low: float, high: float, exact: float) -> Shown | None:
+    known = bool(np.isfinite(value))
+    return Shown(value=float(value), low=float(low), high=float(high), exact=exact) if known else None
 
 
 def of_groups_of_rows(random: np.random.Generator, signal: float) -> Intervals:

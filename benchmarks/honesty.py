@@ -64,6 +64,7 @@ KINDS: Mapping[str, tuple[Kind, tuple[float, ...], str]] = {
     "matrices": (scores.of_matrices, POSITIVES, POSITIVE),
     "recalibrations": (scores.of_recalibrations, POSITIVES, POSITIVE),
     "curves": (curves.of_curves, POSITIVES, POSITIVE),
+    "populations": (curves.of_populations, POSITIVES, POSITIVE),
     "groups-of-rows": (curves.of_groups_of_rows, GROUP_ROWS, "rows of a group x epsilon"),
     "streams": (streams.of_streams, EVENTS, "events of a step x epsilon"),
     "comparisons": (scores.of_comparisons, COMPARED_ROWS, "rows of the smaller class x epsilon"),

@@ -19,7 +19,10 @@ from tests.support import publications as made
 
 ROOT = Path(__file__).parents[2]
 NAMES = ["roc_curve.parquet", "roc_curve.svg", "roc_curve.png", "report.html"]
-COLUMNS = ["threshold", "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere"]
+COLUMNS = [
+    "threshold", "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere",
+    "tpr_population_lower", "tpr_population_upper",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

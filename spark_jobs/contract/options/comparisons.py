@@ -91,6 +91,18 @@ class PublishedCurve(Frozen):
     tpr_upper: _Rates
     tpr_lower_everywhere: _Rates
     tpr_upper_everywhere: _Rates
+    tpr_population_lower: _Rates = ()
+    tpr_population_upper: _Rates = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, fields: Any) -> Any:
+        """A release of an earlier version has no band for the population; its band is the widest."""
+        tpr = fields.get("tpr") if isinstance(fields, Mapping) else None
+        if not isinstance(tpr, list | tuple) or "tpr_population_lower" in fields:
+            return fields
+        widest = {"tpr_population_lower": 0.0, "tpr_population_upper": 1.0}
+        return {**fields, **{name: [rate if rate is None else end for rate in tpr] for name, end in widest.items()}}
 
     @model_validator(mode="after")
     def _is_a_curve(self) -> Self:
@@ -132,7 +144,8 @@ class EarlierCurve(Frozen):
                 "", value=f"{len(result['fpr']) - 1} thresholds", requirement=f"must have at most {MAX_POINTS}",
                 remedy="release the earlier curve with fewer thresholds",
             )  # fmt: skip
-        fields = {name: result[name] for name in PublishedCurve.model_fields}
+        known = PublishedCurve.model_fields.items()
+        fields = {name: result[name] for name, field in known if field.is_required() or name in result}
         return cls.parse({"released_by": released_by, "release": release, "curve": fields})
 
 

@@ -140,13 +140,26 @@ class AveragePrecisionOptions(AveragePrecisionSettings, _FigureOptions):
 class BinormalRocOptions(BinormalRocSettings, _FigureOptions):
     """Symmetric binormal ROC curve through a private AUC."""
 
-    figures: ClassVar[tuple[str, ...]] = ("separation", "auc", "auc_interval", "tpr", "tpr_lower", "tpr_upper")
+    figures: ClassVar[tuple[str, ...]] = (
+        "separation", "auc", "auc_interval", "auc_population_interval", "auc_privacy_share",
+        "tpr", "tpr_lower", "tpr_upper",
+    )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("fpr", "tpr", "tpr_lower", "tpr_upper"),
-        within("fpr", "tpr", "tpr_lower", "tpr_upper", "auc", "auc_interval"),
+        within(
+            "fpr",
+            "tpr",
+            "tpr_lower",
+            "tpr_upper",
+            "auc",
+            "auc_interval",
+            "auc_population_interval",
+            "auc_privacy_share",
+        ),
         never_falls("fpr", "tpr"),
         ascending("tpr_lower", "tpr", "tpr_upper"),
         inside("auc", "auc_interval"),
+        inside("auc", "auc_population_interval"),
         finite("separation", "positives", "negatives"),
     )
     kind: Literal["binormal_roc"] = "binormal_roc"
@@ -177,14 +190,16 @@ _COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negativ
 
 
 _RATES = tuple(
-    (f"{rate}_lower", rate, f"{rate}_upper") for rate in ("accuracy", "precision", "recall", "specificity", "f1")
+    (f"{rate}_{of}lower", rate, f"{rate}_{of}upper")
+    for rate in ("accuracy", "precision", "recall", "specificity", "f1")
+    for of in ("", "population_")
 )
 
 
 class ConfusionMatrixOptions(ConfusionMatrixSettings, SharingOptions):
     """Confusion matrices at given thresholds, with the rates that follow from them."""
 
-    figures: ClassVar[tuple[str, ...]] = tuple(name for rate in _RATES for name in rate)
+    figures: ClassVar[tuple[str, ...]] = tuple(dict.fromkeys(name for rate in _RATES for name in rate))
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("thresholds", *_COUNTS, *figures),
         within("thresholds"),

@@ -73,6 +73,7 @@ class RocCurveOptions(RocCurveSettings, SharingOptions):
     figures: ClassVar[tuple[str, ...]] = (
         "auc", "auc_interval", "auc_population_interval", "auc_privacy_share",
         "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere",
+        "tpr_population_lower", "tpr_population_upper",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("thresholds", *figures[4:]),
@@ -85,6 +86,7 @@ class RocCurveOptions(RocCurveSettings, SharingOptions):
         ends("fpr", "tpr", first=0, last=1),
         ascending("tpr_lower", "tpr", "tpr_upper", along="fpr"),
         ascending("tpr_lower_everywhere", "tpr", "tpr_upper_everywhere", along="fpr"),
+        ascending("tpr_population_lower", "tpr", "tpr_population_upper", along="fpr"),
         inside("auc", "auc_interval"),
         inside("auc", "auc_population_interval", nullable=True),
         finite("positives", "negatives"),
@@ -147,15 +149,17 @@ class BinnedResidualsOptions(BinnedResidualsSettings, SharingOptions):
     """Binned residuals with error bars and a test of fit."""
 
     figures: ClassVar[tuple[str, ...]] = (
-        "predicted", "residual", "residual_lower", "residual_upper", "zone_lower", "zone_upper",
+        "predicted", "residual", "residual_lower", "residual_upper",
+        "residual_population_lower", "residual_population_upper", "zone_lower", "zone_upper",
         "p_value", "trend_p_value", "scatter_p_value",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_BINS,
-        same_length("lower", "upper", "pool", "rows", *figures[:6]),
+        same_length("lower", "upper", "pool", "rows", *figures[:8]),
         within("predicted", "p_value", "trend_p_value", "scatter_p_value"),
-        within("residual", "residual_lower", "residual_upper", "zone_lower", "zone_upper", low=-1),
+        within(*figures[1:8], low=-1),
         ascending("residual_lower", "residual", "residual_upper"),
+        ascending("residual_population_lower", "residual", "residual_population_upper"),
     )
     kind: Literal["binned_residuals"] = "binned_residuals"
 
@@ -164,14 +168,16 @@ class CalibrationOptions(CalibrationSettings, SharingOptions):
     """Reliability diagram with the Hosmer-Lemeshow test and the expected calibration error."""
 
     figures: ClassVar[tuple[str, ...]] = (
-        "predicted", "observed", "observed_lower", "observed_upper", "zone_lower", "zone_upper",
+        "predicted", "observed", "observed_lower", "observed_upper",
+        "observed_population_lower", "observed_population_upper", "zone_lower", "zone_upper",
         "statistic", "statistic_interval", "p_value", "ece", "ece_interval", "ece_calibrated",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_BINS,
-        same_length("lower", "upper", "pool", "rows", *figures[:6]),
-        within(*figures[:6], "p_value", "ece", "ece_calibrated"),
+        same_length("lower", "upper", "pool", "rows", *figures[:8]),
+        within(*figures[:8], "p_value", "ece", "ece_calibrated"),
         ascending("observed_lower", "observed", "observed_upper"),
+        ascending("observed_population_lower", "observed", "observed_population_upper"),
         finite("statistic", "statistic_interval", "ece_interval"),
         inside("statistic", "statistic_interval", forecast=False),
         inside("ece", "ece_interval"),

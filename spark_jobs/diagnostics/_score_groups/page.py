@@ -63,7 +63,8 @@ class PoolPage:
     Attributes:
         kind: name of the kind, and of its files.
         title: title of the section and the picture.
-        field: the field of the result that is drawn; its ends are ``<field>_lower`` and ``<field>_upper``.
+        field: the field of the result that is drawn; its ends are ``<field>_lower`` and ``<field>_upper``, and for the
+            population ``<field>_population_lower`` and ``<field>_population_upper``.
         meaning: description of that field in the data file.
         zone: name of the quantity that the zone is about.
         frame: size of the picture.
@@ -124,7 +125,7 @@ class PoolPage:
         rows = tuple(
             (
                 score_range(result.lower[i], result.upper[i], whole=bool(alone[i])),
-                *(self._cells(result, i) if is_defined(result) else (ABSENT,) * 5),
+                *(self._cells(result, i) if is_defined(result) else (ABSENT,) * 6),
             )
             for i in range(result.pool.size)
         )
@@ -133,6 +134,7 @@ class PoolPage:
             "Predicted",
             self.column,
             f"{level(result.confidence)} interval",
+            "For the population",
             "Calibrated model",
             "Rows",
         )
@@ -163,11 +165,13 @@ class PoolPage:
         value, low, high = (getattr(result, name)[i] for name in self._fields)
         zone = self._range(result.zone_lower[i], result.zone_upper[i])
         rows = f"≈{SPACE}{count(result.rows[i])}"
-        return percent(result.predicted[i]), self.text(value), self._range(low, high), zone, rows
+        population = self._range(*(getattr(result, f"{self.field}_population_{end}")[i] for end in ("lower", "upper")))
+        return percent(result.predicted[i]), self.text(value), self._range(low, high), population, zone, rows
 
     def _columns(self, result: PooledBins) -> dict[str, Column]:
         name, nominal = self.field, f"{100 * result.confidence:.4g} %"
         interval = f"{nominal} interval of {name} for what the same rows give without noise"
+        population = f"{nominal} interval of {name} for the population that the rows are a sample of"
         zone = f"{nominal} zone: where the released {self.zone} of a calibrated model would lie"
         meanings = {
             "lower": "lower edge of the bin, as a score",
@@ -177,6 +181,8 @@ class PoolPage:
             name: self.meaning,
             f"{name}_lower": f"lower end of the {interval}",
             f"{name}_upper": f"upper end of the {interval}",
+            f"{name}_population_lower": f"lower end of the {population}",
+            f"{name}_population_upper": f"upper end of the {population}",
             "zone_lower": f"lower end of the {zone}",
             "zone_upper": f"upper end of the {zone}",
             "rows": "noisy number of rows of the pool",

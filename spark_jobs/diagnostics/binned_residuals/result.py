@@ -22,6 +22,7 @@ class BinnedResiduals(PooledBins):
         residual: mean of label minus score in the pool.
         residual_lower, residual_upper: interval of ``residual`` for the same rows without noise, at level
             ``confidence``. It measures the noise, not the sampling of the rows.
+        residual_population_lower, residual_population_upper: the same for the population that the rows are a sample of.
         zone_lower, zone_upper: range of the released ``residual`` of a calibrated model, at this level: the sampling of
             labels and the noise together.
         rows: noisy number of rows of the pool.
@@ -45,3 +46,5 @@ class BinnedResiduals(PooledBins):
     residual: FloatArray
     residual_lower: FloatArray
     residual_upper: FloatArray
+    residual_population_lower: FloatArray
+    residual_population_upper: FloatArray

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import logit
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._populations import RatioNoise, population_interval
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, pools
 from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
@@ -29,6 +30,10 @@ def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
     interval = solved_interval(pooled.released.mean_excess, pooled.possible_copies().mean_excess, draw.confidence)
     # mean scores lie within the ends of their pool
     lower, upper = possible_interval(interval, residual, -pooled.released.upper, 1 - pooled.released.lower)
+    noise = RatioNoise.of_copies(pooled.errors[:, 0] - pooled.errors[:, 2], pooled.errors[:, :2].sum(axis=1))
+    lowest, highest = population_interval(
+        residual, pooled.released.rows, noise, confidence=draw.confidence, score=pooled.released.predicted
+    )
     zone_lower, zone_upper = central_range(pooled.null_copies().mean_excess, draw.confidence)
     tests = fit_test(pooled) if pooled.defined else (1.0, 1.0, 1.0)
     either, trend, scatter = (rounded_number(p) for p in tests)
@@ -37,6 +42,8 @@ def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
         residual=pooled.of_bins(residual),
         residual_lower=pooled.of_bins(lower),
         residual_upper=pooled.of_bins(upper),
+        residual_population_lower=pooled.of_bins(lowest),
+        residual_population_upper=pooled.of_bins(highest),
         p_value=either,
         trend_p_value=trend,
         scatter_p_value=scatter,

@@ -63,7 +63,9 @@ class BinormalRoc:
         tpr: true positive rates; never falling.
         tpr_lower, tpr_upper: simultaneous band at level ``confidence``.
         separation: ``a``, the distance of the class means in standard deviations.
-        auc, auc_interval: the released area, and its interval.
+        auc, auc_interval: the released area, and its interval for the same rows without noise.
+        auc_population_interval: the same for the population that the rows are a sample of.
+        auc_privacy_share: share of the width of ``auc_population_interval`` that is due to the noise.
         positives, negatives: noisy class sizes.
         status: status of the area: ``ok``, or ``undefined``; then the curve is NaN and the figures are None.
         confidence: nominal level.
@@ -80,6 +82,8 @@ class BinormalRoc:
     confidence: float
     guarantee: str
     auc_interval: tuple[float, float] | None
+    auc_population_interval: tuple[float, float] | None
+    auc_privacy_share: float | None
     epsilon: Decimal
     delta: Decimal
     neighbours: Neighbours
@@ -137,6 +141,8 @@ def summarise(draw: BinormalDraw, *, seed: int) -> BinormalRoc:
         separation=round(separation(value, margin), DECIMALS),
         auc=value,
         auc_interval=ends,
+        auc_population_interval=area.population_interval or (0.0, 1.0),
+        auc_privacy_share=1.0 if area.privacy_share is None else area.privacy_share,
         positives=positives,
         negatives=negatives,
         status=area.status,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
+from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, population_measures, size_measures
 from spark_jobs.diagnostics.binormal_roc import BinormalRoc
 from spark_jobs.publishing.formats import ABSENT, decimals, level, percent
 from spark_jobs.publishing.rendering import (
@@ -128,6 +128,7 @@ def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
                 note="distance of mean scores, in standard deviations",
             ),
             *size_measures(curve.positives, curve.negatives, request),
+            *population_measures(curve.auc_population_interval, curve.auc_privacy_share, curve.confidence, 3),
         ),
         table=ValueTable(
             caption="The curve in numbers.",

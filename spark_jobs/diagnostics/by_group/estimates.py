@@ -1,9 +1,7 @@
 """Single figures of a group with intervals for its population, from the noisy counts; deterministic post-processing.
 
-A rate is the share of a noisy number in the sum of itself and another one. Its interval has the shares ``p`` for which
-the released one lies within normal quantiles: of binomial sampling, as Wilson's (JASA 1927), and of the noise in both
-numbers, as Fieller's (JRSS B 1954): ``(released - p)^2 <= z^2 (p (1 - p) / n + ((1 - p)^2 a + p^2 b) / n^2)``, with the
-variances ``a`` and ``b`` of the noise in the two numbers and their noisy sum ``n``.
+A rate is the share of a noisy number in the sum of itself and another one, whose noise is independent. Its interval is
+that of ``_populations``.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.contract.figures import DEFINED_ABOVE
+from spark_jobs.diagnostics._populations import RatioNoise, population_interval
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.mechanisms.noise import laplace_variance
 
@@ -63,18 +62,10 @@ def rate(part: Noisy, rest: Noisy, confidence: float) -> Estimate:
     whole = part + rest
     if not whole.is_known:
         return NOTHING
-    rows, square = whole.rows, float(ndtri((1 + confidence) / 2)) ** 2
-    value = min(max(part.rows / rows, 0.0), 1.0)
-    # the quadratic inequality in the exact share
-    second = 1 + square / rows - square * whole.variance / rows**2
-    first = 2 * value + square / rows - 2 * square * part.variance / rows**2
-    none = value**2 - square * part.variance / rows**2
-    inside = first**2 - 4 * second * none
-    if second <= 0 or inside < 0:
-        return Estimate(value, 0.0, 1.0)
-    ends = ((first + side * math.sqrt(inside)) / (2 * second) for side in (-1, 1))
-    low, high = (min(max(end, 0.0), 1.0) for end in ends)
-    return Estimate(value, min(low, value), max(high, value))
+    value = min(max(part.rows / whole.rows, 0.0), 1.0)
+    noise = RatioNoise(*map(np.asarray, (part.variance, part.variance, whole.variance)))
+    low, high = population_interval(np.asarray(value), np.asarray(whole.rows), noise, confidence=confidence)
+    return Estimate(value, float(low), float(high))
 
 
 def rates_at(group: SharedGroups, cell: int, confidence: float) -> dict[str, Estimate]:

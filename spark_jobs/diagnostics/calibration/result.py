@@ -22,6 +22,7 @@ class Calibration(PooledBins):
         observed: share of positives of the pool.
         observed_lower, observed_upper: interval of ``observed`` for the same rows without noise, at level
             ``confidence``. It measures the noise, not the sampling of the rows.
+        observed_population_lower, observed_population_upper: the same for the population that the rows are a sample of.
         zone_lower, zone_upper: range of the released ``observed`` of a calibrated model, at this level: the sampling of
             labels and the noise together.
         rows: noisy number of rows of the pool.
@@ -56,3 +57,5 @@ class Calibration(PooledBins):
     observed: FloatArray
     observed_lower: FloatArray
     observed_upper: FloatArray
+    observed_population_lower: FloatArray
+    observed_population_upper: FloatArray

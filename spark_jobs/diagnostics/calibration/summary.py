@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._populations import RatioNoise, population_interval
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, p_value, pools
 from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
@@ -46,17 +47,25 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
         observed = released.observed
         interval = solved_interval(released.share, pooled.possible_copies().share, draw.confidence)
         lower, upper = possible_interval(interval, observed, 0.0, 1.0)
+        lowest, highest = population_interval(
+            observed,
+            released.rows,
+            RatioNoise.of_copies(pooled.errors[:, 0], pooled.errors[:, :2].sum(axis=1)),
+            confidence=draw.confidence,
+        )
         zone = central_range(pooled.null_copies().mean_excess, draw.confidence)
         zone_lower, zone_upper = (np.clip(predicted + end, 0.0, 1.0) for end in zone)
         figures = _figures(pooled, draw.confidence)
     else:  # placeholders, which ``publishable`` replaces by NaN and None
-        observed = lower = upper = zone_lower = zone_upper = predicted
+        observed = lower = upper = lowest = highest = zone_lower = zone_upper = predicted
         figures = Figures()
     result = Calibration(
         **shared_fields(draw, pooled, zone=(zone_lower, zone_upper)),
         observed=pooled.of_bins(observed),
         observed_lower=pooled.of_bins(lower),
         observed_upper=pooled.of_bins(upper),
+        observed_population_lower=pooled.of_bins(lowest),
+        observed_population_upper=pooled.of_bins(highest),
         statistic=rounded_number(figures.statistic),
         statistic_interval=_rounded_ends(figures.statistic_interval),
         degrees=predicted.size,

@@ -79,12 +79,19 @@ def _columns(result: ConfusionMatrix) -> dict[str, Column]:
         },
     }
     end = f"end of the {100 * result.confidence:.4g} % interval for what the same rows give without noise"
+    population = f"end of the {100 * result.confidence:.4g} % interval for the population that the rows are a sample of"
     for name in RATES:
         columns[name] = Column(
             values=result.rates[name], meaning=f"{_MEANINGS[name]}; NaN where the noise hides the denominator"
         )
         columns[f"{name}_lower"] = Column(values=result.lower[name], meaning=f"lower {end}")
         columns[f"{name}_upper"] = Column(values=result.upper[name], meaning=f"upper {end}")
+        columns[f"{name}_population_lower"] = Column(
+            values=result.population_lower[name], meaning=f"lower {population}"
+        )
+        columns[f"{name}_population_upper"] = Column(
+            values=result.population_upper[name], meaning=f"upper {population}"
+        )
     return columns
 
 
@@ -119,6 +126,11 @@ def _interval(result: ConfusionMatrix, name: str, i: int) -> str:
     return f"{percent(float(result.lower[name][i]))} to {percent(float(result.upper[name][i]))}"
 
 
+def _population(result: ConfusionMatrix, name: str) -> str:
+    low, high = (float(ends[name][0]) for ends in (result.population_lower, result.population_upper))
+    return f"{percent(low)} to {percent(high)} for the population"
+
+
 def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
     single = result.thresholds.size == 1
     defined = result.status == "ok"
@@ -142,7 +154,7 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
                     Measure(
                         label=NAMES[name],
                         value=percent(float(result.rates[name][0])),
-                        note=f"{_interval(result, name, 0)}; {_MEANINGS[name]}",
+                        note=f"{_interval(result, name, 0)}; {_population(result, name)}; {_MEANINGS[name]}",
                     )
                     for name in RATES
                 )
@@ -161,6 +173,9 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
             ("curve", "released rate"),
             ("band", f"{level(result.confidence)} interval"),
         ),
-        notes=("All numbers are noisy. The intervals measure the noise alone, not the sampling of the rows.",),
+        notes=(
+            "All numbers are noisy. The intervals measure the noise alone; those for the population, the sampling of "
+            "the rows as well. The data file has both at every threshold.",
+        ),
         notice=None if defined else UNDEFINED_CLASS,
     )

@@ -14,6 +14,7 @@ from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.undefined import listed, plain_fields
 
 COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
+ENDS = ("lower", "upper", "population_lower", "population_upper")
 RATES = ("accuracy", "precision", "recall", "specificity", "f1")
 
 
@@ -21,7 +22,7 @@ RATES = ("accuracy", "precision", "recall", "specificity", "f1")
 class ConfusionMatrix:
     """Released confusion matrices and rates; the length of all arrays is the number of thresholds.
 
-    Intervals are for the rates of the same rows without noise: they measure the noise, not the sampling of the rows.
+    A rate has an interval for the same rows without noise, and one for the population that they are a sample of.
 
     Attributes:
         thresholds: the thresholds of the request, rounded up to the score grid. A row is predicted positive if its
@@ -29,7 +30,9 @@ class ConfusionMatrix:
         counts: noisy counts at each threshold, at least 0, by the names in ``COUNTS``.
         rates: rates at each threshold, by the names in ``RATES``; NaN if the denominator is below 1 or below three
             standard deviations of its noise.
-        lower, upper: ends of the intervals of the rates at level ``confidence``; NaN where the rate is NaN.
+        lower, upper: ends of the intervals of the rates for the same rows without noise, at level ``confidence``; NaN
+            where the rate is NaN.
+        population_lower, population_upper: the same for the population.
         positives, negatives: noisy class sizes.
         status: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
             noise; then all rates are NaN.
@@ -44,6 +47,8 @@ class ConfusionMatrix:
     rates: dict[str, FloatArray]
     lower: dict[str, FloatArray]
     upper: dict[str, FloatArray]
+    population_lower: dict[str, FloatArray]
+    population_upper: dict[str, FloatArray]
     positives: float
     negatives: float
     status: str
@@ -65,6 +70,6 @@ class ConfusionMatrix:
         """Plain JSON types; null for NaN."""
         fields = plain_fields(self)
         named = [("", fields.pop("counts")), ("", fields.pop("rates"))]
-        named += [("_lower", fields.pop("lower")), ("_upper", fields.pop("upper"))]
+        named += [(f"_{end}", fields.pop(end)) for end in ENDS]
         arrays = {f"{name}{end}": listed(values) for end, group in named for name, values in group.items()}
         return {**fields, **arrays}

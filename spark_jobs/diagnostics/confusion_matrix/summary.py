@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.diagnostics._populations import RatioNoise, population_interval
 from spark_jobs.diagnostics._simulation import DECIMALS, rounded, solved_interval, tree_errors
 from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw
-from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
+from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, ENDS, RATES, ConfusionMatrix
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone
 
@@ -35,7 +36,8 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
     sizes = [float(counts[-1]) for counts in below]
     noisy = max(float(error[:, -1].std()) for error in errors)
     defined = np.array(min(sizes) >= max(DEFINED_ABOVE * noisy, 1.0))
-    rates, lower, upper = {}, {}, {}
+    rates: dict[str, FloatArray] = {}
+    ends: dict[str, dict[str, FloatArray]] = {end: {} for end in ENDS}
     for name in RATES:
         part, whole = _fraction(name, raw)
         copy_part, copy_whole = _fraction(name, copies)
@@ -44,15 +46,19 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         unknown = ~defined | (whole < np.maximum(DEFINED_ABOVE * copy_whole.std(axis=0), 1.0))
         shown = np.clip(value, 0.0, 1.0)
         rates[name] = rounded(np.where(unknown, np.nan, shown))
-        lower[name] = rounded(np.where(unknown, np.nan, np.minimum(np.clip(low, 0.0, 1.0), shown)))
-        upper[name] = rounded(np.where(unknown, np.nan, np.maximum(np.clip(high, 0.0, 1.0), shown)))
+        intervals = (
+            np.minimum(np.clip(low, 0.0, 1.0), shown),
+            np.maximum(np.clip(high, 0.0, 1.0), shown),
+            *_population_interval(name, raw, copies, draw.confidence),
+        )
+        for end, values in zip(ends, intervals, strict=True):
+            ends[end][name] = rounded(np.where(unknown, np.nan, values))
     shown_counts = _counts(_never_falling(below[0]), _never_falling(below[1]), index)
     return ConfusionMatrix(
         thresholds=np.array(draw.at) / draw.grid,
         counts={name: rounded(np.maximum(shown_counts[name], 0.0)) for name in COUNTS},
         rates=rates,
-        lower=lower,
-        upper=upper,
+        **ends,
         negatives=round(max(sizes[0], 0.0), DECIMALS),
         positives=round(max(sizes[1], 0.0), DECIMALS),
         status=OK if defined else UNDEFINED,
@@ -85,6 +91,23 @@ def _fraction(rate: str, counts: Named) -> tuple[FloatArray, FloatArray]:
         "specificity": (tn, tn + fp),
         "f1": (2 * tp, 2 * tp + fp + fn),
     }[rate]
+
+
+def _population_interval(rate: str, counts: Named, copies: Named, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Ends of the interval of a rate for the population.
+
+    Precision and recall have the harmonic mean ``2 p / (1 + p)`` for the share ``p`` of the true positives in all rows
+    that are positive or predicted so.
+    """
+    part, whole = _fraction(rate, counts)
+    copy_part, copy_whole = _fraction(rate, copies)
+    if rate == "f1":
+        part, copy_part = part / 2, copy_part / 2
+        whole, copy_whole = whole - part, copy_whole - copy_part
+    rows = np.maximum(whole, 1.0)
+    noise = RatioNoise.of_copies(copy_part, copy_whole)
+    low, high = population_interval(np.clip(part / rows, 0.0, 1.0), rows, noise, confidence=confidence)
+    return (2 * low / (1 + low), 2 * high / (1 + high)) if rate == "f1" else (low, high)
 
 
 def _errors(tree: NoisyTree, draw: ConfusionDraw, noise: SeededNoise) -> FloatArray:

@@ -51,12 +51,14 @@ FLOOR = 0.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bands:
-    """Bands of a curve at its points, single and simultaneous, and the intervals of its area."""
+    """Bands of a curve at its points, single, simultaneous and single for the population; intervals of its area."""
 
     lower: FloatArray
     upper: FloatArray
     lower_everywhere: FloatArray
     upper_everywhere: FloatArray
+    population_lower: FloatArray
+    population_upper: FloatArray
     area: TwoIntervals
 
 
@@ -72,7 +74,10 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     """
     if not (traced.defined and draw.noise_is_known):
         none, all_ = np.zeros(traced.fpr.size), np.ones(traced.fpr.size)
-        return Bands(lower=none, upper=all_, lower_everywhere=none, upper_everywhere=all_, area=WIDEST)
+        return Bands(
+            lower=none, upper=all_, lower_everywhere=none, upper_everywhere=all_, population_lower=none,
+            population_upper=all_, area=WIDEST,
+        )  # fmt: skip
     curve, points = traced.edges, traced.points
     fpr, tpr = read(curve, points, curve.straight)
     noise = SeededNoise(seed)
@@ -81,7 +86,8 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     shifts = shifts + np.hypot(_inner_stddev(curve, points, traced.sizes), bend) * normal(noise, shifts.shape)
     areas = chords + math.hypot(_inner_area_stddev(curve, traced.sizes), area_bend) * normal(noise, chords.shape)
     tail = (1 - draw.confidence) / 2
-    below, above = np.quantile(shifts, [1 - tail, tail], axis=0)
+    sampled = shifts + _sampling_stddev(curve, points, (fpr, tpr), traced.sizes) * normal(noise, shifts.shape)
+    (below, above), (lowest, highest) = (np.quantile(copies, [1 - tail, tail], axis=0) for copies in (shifts, sampled))
     middles, spread = np.median(shifts, axis=0), np.maximum(shifts.std(axis=0), 1e-12)
     furthest = np.quantile((np.abs(shifts - middles) / spread).max(axis=1), draw.confidence)
     reach = furthest * spread + _one_row(curve, traced.sizes)
@@ -92,6 +98,8 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
         upper=_across(fpr, tpr, np.maximum(-above, box_above)),
         lower_everywhere=_across(fpr, tpr, -np.maximum(reach + hidden_below + middles, box_below)),
         upper_everywhere=_across(fpr, tpr, np.maximum(reach + hidden_above - middles, box_above)),
+        population_lower=_across(fpr, tpr, -np.maximum(lowest, box_below)),
+        population_upper=_across(fpr, tpr, np.maximum(-highest, box_above)),
         area=two_intervals(
             area(fpr, tpr),
             areas,
@@ -203,6 +211,17 @@ def _inner_stddev(curve: Edges, points: CurvePoints, sizes: tuple[float, float])
     mixed = points.fraction * (1 - points.fraction) * p * q / np.maximum(rows - 1, 1.0)
     deviation = np.sqrt(mixed) * rows / np.maximum(p * n0 + q * n1, 1e-9)
     return np.concatenate([[0.0], deviation])
+
+
+def _sampling_stddev(
+    curve: Edges, points: CurvePoints, rates: tuple[FloatArray, FloatArray], sizes: tuple[float, float]
+) -> FloatArray:
+    """Standard deviation of the exact curve across that of the population at each point: two binomial shares."""
+    of_fpr, of_tpr = (rate * (1 - rate) / max(size, 1.0) for rate, size in zip(rates, sizes, strict=True))
+    q, p = (step[points.cell] for step in steps_around(curve))
+    flat = np.concatenate([[0.0], q / (q + p)])
+    deviation: FloatArray = np.sqrt(flat**2 * of_tpr + (1 - flat) ** 2 * of_fpr)
+    return deviation
 
 
 def _one_row(curve: Edges, sizes: tuple[float, float]) -> float:

@@ -48,6 +48,7 @@ def _columns(curve: RocCurve) -> dict[str, Column]:
     nominal = f"{100 * curve.confidence:.4g} %"
     band = f"{nominal} pointwise band of tpr for what the same rows give without noise"
     everywhere = f"{nominal} simultaneous band of the whole curve"
+    population = f"{nominal} pointwise band of the curve of the population that the rows are a sample of"
     return {
         "threshold": Column(
             values=curve.thresholds, meaning="a row counts as positive if its score is at least this; first infinity"
@@ -58,6 +59,8 @@ def _columns(curve: RocCurve) -> dict[str, Column]:
         "tpr_upper": Column(values=curve.tpr_upper, meaning=f"upper end of the {band}"),
         "tpr_lower_everywhere": Column(values=curve.tpr_lower_everywhere, meaning=f"lower end of the {everywhere}"),
         "tpr_upper_everywhere": Column(values=curve.tpr_upper_everywhere, meaning=f"upper end of the {everywhere}"),
+        "tpr_population_lower": Column(values=curve.tpr_population_lower, meaning=f"lower end of the {population}"),
+        "tpr_population_upper": Column(values=curve.tpr_population_upper, meaning=f"upper end of the {population}"),
     }
 
 
@@ -163,10 +166,11 @@ def _table(curve: RocCurve) -> ValueTable:
                 percent(float(curve.fpr[i])),
                 percent(float(curve.tpr[i])),
                 _range(float(curve.tpr_lower[i]), float(curve.tpr_upper[i])),
+                _range(float(curve.tpr_population_lower[i]), float(curve.tpr_population_upper[i])),
                 _cut(float(curve.thresholds[i])),
             )
             if defined_curve(curve)
-            else (ABSENT,) * 4
+            else (ABSENT,) * 5
         )
         rows.append((f"at most {100 * fpr:.0f} %", *cells))
     return ValueTable(
@@ -176,6 +180,7 @@ def _table(curve: RocCurve) -> ValueTable:
             "FPR",
             "TPR",
             f"{level(curve.confidence)} band",
+            "For the population",
             "Score at least",
         ),
         rows=tuple(rows),
@@ -254,7 +259,7 @@ def _section(curve: RocCurve, request: ReleaseRequest) -> Section:
             ("chance", "chance"),
         ),
         notes=(
-            "All numbers are noisy. The bands and the interval measure the noise alone; the interval for the "
+            "All numbers are noisy. The bands and the interval measure the noise alone; those for the "
             "population, the sampling of the rows as well. Where no band is visible, it is narrower than the line.",
         ),
         notice=None if defined else UNDEFINED_CLASS,

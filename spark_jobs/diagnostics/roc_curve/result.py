@@ -16,13 +16,15 @@ class RocCurve:
     """A released ROC curve, in scikit-learn's order: thresholds fall, and the first is infinite.
 
     The length of all arrays is the number of thresholds plus one, which the request fixes. Bands and ``auc_interval``
-    are for the curve of the same rows without noise: they measure the noise, not the sampling of the rows.
+    are for the curve of the same rows without noise, unless they are said to be for the population.
 
     Attributes:
         thresholds: a row is predicted positive if its score is at least this; scores are rounded down to the grid.
         fpr, tpr: false and true positive rates; from (0, 0) to (1, 1), never falling.
         tpr_lower, tpr_upper: pointwise band of ``tpr`` at ``fpr``, at level ``confidence``.
         tpr_lower_everywhere, tpr_upper_everywhere: simultaneous band of the whole curve at that level.
+        tpr_population_lower, tpr_population_upper: pointwise band of the curve of the population that the rows are a
+            sample of.
         auc: area under the curve, by trapezoids.
         auc_interval: interval of ``auc`` at level ``confidence``, for the noise alone.
         auc_population_interval: the same for the area of the population that the rows are a sample of.
@@ -55,6 +57,8 @@ class RocCurve:
     tpr_upper: FloatArray
     tpr_lower_everywhere: FloatArray
     tpr_upper_everywhere: FloatArray
+    tpr_population_lower: FloatArray
+    tpr_population_upper: FloatArray
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; null stands for the infinite threshold and for what is undefined."""

@@ -33,6 +33,8 @@ def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
         tpr_upper=np.maximum(rounded(simulated.upper), traced.tpr),
         tpr_lower_everywhere=np.minimum(rounded(np.minimum(simulated.lower_everywhere, simulated.lower)), traced.tpr),
         tpr_upper_everywhere=np.maximum(rounded(np.maximum(simulated.upper_everywhere, simulated.upper)), traced.tpr),
+        tpr_population_lower=np.minimum(rounded(np.minimum(simulated.population_lower, simulated.lower)), traced.tpr),
+        tpr_population_upper=np.maximum(rounded(np.maximum(simulated.population_upper, simulated.upper)), traced.tpr),
         auc=traced.auc,
         auc_interval=(min(low, traced.auc), max(high, traced.auc)),
         auc_population_interval=(min(lowest, traced.auc), max(highest, traced.auc)),

@@ -1,0 +1,68 @@
+"""Intervals for means of a population, from noisy counts of a sample: shares, and mean differences of label and score.
+
+A mean is a noisy sum divided by a noisy number of rows ``n``. Its interval has the means ``m`` for which the released
+one lies within normal quantiles: of the sampling of labels with mean ``m`` plus the score, as Wilson's (JASA 1927), and
+of the noise in both numbers, as Fieller's (JRSS B 1954):
+
+    (released - m)^2 <= z^2 (s (1 - s) / n + (v - 2 m c + m^2 w) / n^2),  s = m + score
+
+with the variances ``v`` and ``w`` of the noise in the sum and in ``n``, and their covariance ``c``. This is quadratic
+in ``m``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from spark_jobs.arrays import FloatArray
+
+
+class RatioNoise(NamedTuple):
+    """Variances of the noise in a sum and in the number of rows by which it is divided, and their covariance."""
+
+    total: FloatArray
+    both: FloatArray
+    rows: FloatArray
+
+    @classmethod
+    def of_copies(cls, total: FloatArray, rows: FloatArray) -> RatioNoise:
+        """That of simulated sums and numbers, shape (copies, ...)."""
+        about = total - total.mean(axis=0), rows - rows.mean(axis=0)
+        return cls(total.var(axis=0), (about[0] * about[1]).mean(axis=0), rows.var(axis=0))
+
+
+def population_interval(
+    value: FloatArray,
+    rows: FloatArray,
+    noise: RatioNoise,
+    *,
+    confidence: float,
+    score: FloatArray | float = 0.0,
+) -> tuple[FloatArray, FloatArray]:
+    """Both ends of the interval of a mean for the population; they contain ``value`` and are within possible means.
+
+    Args:
+        value: released means of labels less ``score``.
+        rows: noisy numbers of rows, at least 1.
+        noise: of the sums and numbers.
+        confidence: nominal level.
+        score: what is subtracted from each label, in [0, 1]; 0 for a share.
+    """
+    square = float(ndtri((1 + confidence) / 2)) ** 2
+    inverse = square / rows
+    second = 1 + inverse - inverse * noise.rows / rows
+    first = 2 * value + inverse * (1 - 2 * np.asarray(score)) - 2 * inverse * noise.both / rows
+    none = value**2 - inverse * np.asarray(score) * (1 - np.asarray(score)) - inverse * noise.total / rows
+    inside = first**2 - 4 * second * none
+    known = (second > 0) & (inside >= 0)
+    divisor, root = np.where(known, 2 * second, 1.0), np.sqrt(np.where(known, inside, 0.0))
+    lowest, highest = -np.asarray(score), 1 - np.asarray(score)
+    low = np.where(known, (first - root) / divisor, lowest)
+    high = np.where(known, (first + root) / divisor, highest)
+    return (
+        np.minimum(np.clip(low, lowest, highest), value),
+        np.maximum(np.clip(high, lowest, highest), value),
+    )
