@@ -22,7 +22,7 @@ from tests.support.accounts import open_bound
 from tests.support.ledgers import new_ledger
 from tests.support.live_airflow import LiveAirflow, live_airflow
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak, pytest.mark.timeout(3600)]
 
 PATIENCE = 1200.0
 DAYS = 3
