@@ -363,6 +363,16 @@ def test_a_deploy_mode_that_a_master_lacks_reserves_nothing(
     assert account.remaining("visits").epsilon == Decimal("1.5")
 
 
+def test_a_saved_pipeline_with_a_connect_server_reserves_nothing(
+    account: PrivacyLedger, make: Make, connect: Connect
+) -> None:
+    connect("spark_default", conn_type="spark_connect", host="localhost")
+    pipeline = {"kind": "spark_ml", "path": "/models/m", "basis": "public", "sha256": "0" * 64}
+    assert "must be no saved pipeline with a Spark Connect server" in failure(make(runner="cluster", model=pipeline))
+    assert account.history("visits") == ()
+    assert account.remaining("visits").epsilon == Decimal("1.5")
+
+
 def test_table_in_s3_without_sparks_connector_reserves_nothing(
     airflow_ledger: PrivacyLedger, make: Make, tmp_path: Path
 ) -> None:
