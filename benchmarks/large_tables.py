@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from benchmarks._stages import bytes_so_far
 from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish, scratch_folder
 from benchmarks.score_counts import jvm_clock, open_session, peak_resident
 from spark_jobs.application.count_statistics import count, prepare
@@ -154,20 +155,11 @@ def units(spark: SparkSession, table: Path) -> tuple[dict[str, Timing], dict[str
     runs[SHUFFLE] = lambda: rows.write.format("noop").mode("overwrite").save()
     spilled = {}
     for name, run in runs.items():
-        before = spilled_bytes(spark)
+        before = bytes_so_far(spark)
         run()
-        spilled[name] = spilled_bytes(spark) - before
+        spilled[name] = (bytes_so_far(spark) - before).spilled
         progress(f"{name}: {spilled[name]:,} bytes spilled")
     return alternate(runs, warmups=1, cpu_clock=jvm_clock(spark)), spilled
-
-
-def spilled_bytes(spark: SparkSession) -> int:
-    """The bytes that all stages so far have spilled to disk."""
-    context = spark.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    doubles = spark.sparkContext._gateway.new_array(spark.sparkContext._jvm.double, 0)
-    stages = context.statusStore().stageList(None, False, False, doubles, None)
-    return sum(stages.apply(place).diskBytesSpilled() for place in range(stages.size()))
 
 
 def merged(spark: SparkSession, partitions: int) -> tuple[float, float]:

@@ -44,6 +44,8 @@ def counting_settings(distinct: int, aggregates: int = 1) -> dict[str, str]:
         # operator by operator.
         "spark.sql.codegen.splitConsumeFuncByOperator": "false",
         "spark.sql.codegen.hugeMethodLimit": "8000",
+        # A result that the executors keep has as few partitions as its size needs, and not 200 of a few rows each.
+        "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
         # Every task emits a row for each of its keys, so use few tasks: one per core, each with up to 1 GB.
         "spark.sql.files.maxPartitionBytes": "1g",
     }
