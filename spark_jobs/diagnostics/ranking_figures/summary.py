@@ -179,10 +179,21 @@ def _largest_distance(ranking: Ranking, confidence: float) -> Band:
     value, places = np.array([max(float(released.max()), 0.0)]), np.linspace(0.0, 1.0, KS_PLACES)
     ends = []
     for copies in (ranking.noise, ranking.population):
-        band = everywhere(distance(ranking.copied(places, copies)), confidence)
-        low, high = (np.clip([end.max()], 0.0, 1.0) for end in band)
-        ends.append(_around(value, low, high))
+        low, high = _ends_of_the_largest(distance(ranking.copied(places, copies)), confidence)
+        ends.append(_around(value, np.clip([low], 0.0, 1.0), np.clip([high], 0.0, 1.0)))
     return Band(value=rounded(value), noise=ends[0], population=ends[1])
+
+
+def _ends_of_the_largest(copies: FloatArray, confidence: float) -> tuple[float, float]:
+    """Ends of an interval for the largest value of a curve, of which there are copies; shape (copies, places).
+
+    The largest is at least the value at the place where the copies are highest, which has an interval of its own. It is
+    at most the upper end of a simultaneous band, over the places where a band of all of them lets it be.
+    """
+    lowest, highest = everywhere(copies, confidence)
+    possible = copies[:, highest >= lowest.max()]
+    single = copies[:, np.median(copies, axis=0).argmax()]
+    return float(np.quantile(single, (1 - confidence) / 2)), float(everywhere(possible, confidence)[1].max())
 
 
 def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Band]:
