@@ -52,6 +52,18 @@ def earlier(seed: int = 1, **options: Any) -> EarlierCurve:
     return EarlierCurve.of(json.loads(json.dumps(found.to_dict())), released_by="march/roc")
 
 
+def test_a_release_of_an_earlier_version_has_the_widest_band_for_the_population() -> None:
+    labels, _, scores = two_models(5000, 1)
+    found = roc_curve.release(ScoreCounts.from_arrays(labels, scores), epsilon=1, noise=SeededNoise(1)).to_dict()
+    older = {name: value for name, value in found.items() if "population" not in name}
+    curve = EarlierCurve.of(json.loads(json.dumps(older)), released_by="march/roc").curve
+    assert curve.tpr == tuple(found["tpr"])
+    assert (set(curve.tpr_population_lower), set(curve.tpr_population_upper)) == ({0.0}, {1.0})
+    del older["tpr_lower"]
+    with pytest.raises(KeyError, match="tpr_lower"):
+        EarlierCurve.of(older, released_by="march/roc")
+
+
 @pytest.fixture
 def few_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bands, "COPIES_OF_FULL_GRID", 5)
