@@ -15,6 +15,8 @@ FORMATS = ("parquet", "orc", "delta", "iceberg")
 """The formats of which Spark's readers give the same rows whatever is in them, or fail before the first."""
 _FILES = ("parquet", "orc")
 """The formats whose files each have types of their own, beside those that the catalog states."""
+_UNMARKED = ("parquet", "binary", "string")
+"""Some programs do not mark texts as such in Parquet; every reader for texts takes them."""
 
 _HIVE_FORMATS = {
     "org.apache.hadoop.hive.ql.io.parquet.serde.parquethiveserde": "parquet",
@@ -67,11 +69,13 @@ def require_types(spark: SparkSession, name: str, frame: DataFrame) -> None:
             field.name.lower(): field.dataType
             for field in spark.read.options(**options).format(form).load(files).schema
         }
-    if any(
-        normal_type(stored.get(field.name.lower(), field.dataType).simpleString())
-        != normal_type(field.dataType.simpleString())
+    types = (
+        tuple(
+            normal_type(one.simpleString()) for one in (stored.get(field.name.lower(), field.dataType), field.dataType)
+        )
         for field in frame.schema
-    ):
+    )
+    if any(of_files != of_catalog and (form, of_files, of_catalog) != _UNMARKED for of_files, of_catalog in types):
         raise InvalidRequest(
             "table.name",
             value=name,

@@ -25,6 +25,7 @@ TABLES = {
     "dropped": f"{HIVE} PARQUET",
     "mixed_parquet": f"{HIVE} PARQUET",
     "mixed_orc": f"{HIVE} ORC",
+    "unmarked": "(score DOUBLE, name STRING) PARTITIONED BY (day STRING) STORED AS PARQUET",
 }
 """The tables of two days and how their rows are stored; Spark's own readers read all but ``texts``."""
 OTHER_COLUMNS = "must have the columns that its account binds, of the same types"
@@ -42,7 +43,9 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Metastore:
         *(
             f"INSERT INTO sales.{name} SELECT id % 100 / 100D, cast(1 + id % 2 AS STRING) FROM range({2 * ROWS})"
             for name in TABLES
+            if name != "unmarked"
         ),
+        "ALTER TABLE sales.unmarked ADD PARTITION (day = '1')",
         "CREATE VIEW sales.recent AS SELECT * FROM sales.visits",
         "ALTER TABLE sales.altered ADD COLUMNS (mark DOUBLE)",
         "DROP TABLE sales.dropped",
@@ -50,6 +53,9 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Metastore:
     for form in ("PARQUET", "ORC"):
         day = made.files(f"mixed_{form.lower()}") / "day=1"
         statements.append(f"INSERT OVERWRITE DIRECTORY '{day}' USING {form} SELECT string(id) AS score FROM range(9)")
+    unmarked = made.files("unmarked") / "day=1"
+    texts = f"SELECT id / 100D AS score, binary(string(id)) AS name FROM range({ROWS})"
+    statements.append(f"INSERT OVERWRITE DIRECTORY '{unmarked}' USING PARQUET {texts}")
     made.execute(statements)
     shutil.rmtree(made.files("gone") / "day=1")
     return made
@@ -65,12 +71,21 @@ def read(metastore: Metastore) -> dict[str, int | str]:
     bound = {"format": "catalog", "columns": COLUMNS}
     tables = {name: {**first_day(name), **bound} for name in (*TABLES, "recent")}
     tables["altered"]["columns"] = {**COLUMNS, "mark": "float"}
+    tables["unmarked"]["columns"] = {**COLUMNS, "name": "string"}
     tables["mixed_orc, second day"] = {**first_day("mixed_orc", "2"), **bound}
     return metastore.read(tables)
 
 
 @pytest.mark.parametrize(
-    ("name", "rows"), [("visits", ROWS), ("orcs", ROWS), ("native", ROWS), ("mixed_orc, second day", ROWS), ("gone", 0)]
+    ("name", "rows"),
+    [
+        ("visits", ROWS),
+        ("orcs", ROWS),
+        ("native", ROWS),
+        ("mixed_orc, second day", ROWS),
+        ("unmarked", ROWS),
+        ("gone", 0),
+    ],
 )
 def test_a_partition_is_read_and_one_without_a_folder_is_empty(
     read: dict[str, int | str], name: str, rows: int
