@@ -29,7 +29,7 @@ class RatioNoise(NamedTuple):
 
     @classmethod
     def of_copies(cls, total: FloatArray, rows: FloatArray) -> RatioNoise:
-        """That of simulated sums and numbers, shape (copies, ...)."""
+        """The noise of which there are copies, in sums and in numbers of rows; shape (copies, ...)."""
         about = total - total.mean(axis=0), rows - rows.mean(axis=0)
         return cls(total.var(axis=0), (about[0] * about[1]).mean(axis=0), rows.var(axis=0))
 

@@ -187,8 +187,9 @@ def _across_chord(curve: Edges, points: CurvePoints, straight: BoolArray) -> Flo
 def _hidden_courses(curve: Edges, points: CurvePoints) -> tuple[FloatArray, FloatArray]:
     """How far below and above the chord of its cell the curve may run at each point, between counted edges.
 
-    It runs to the lines that continue the chords of both neighbours where they meet on one side of the cell's own. The
-    curve begins upwards and ends flat. An arc is as far as either side, even if the scores seem to take few values.
+    Its limit is the lines that continue the chords of both neighbouring cells, if both lie on one side of the cell's
+    own chord; the curve is taken to rise straight up before its first cell, and to run flat after its last. The arc of
+    a cell is within reach on either side, even if the scores seem to take few values.
     """
     alone: BoolArray = -np.diff(curve.cuts) == 1
     run, rise = np.diff(curve.fpr) + np.diff(curve.tpr), np.diff(curve.tpr)
