@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from airflow.sdk.configuration import conf
+from airflow.providers.common.compat.sdk import conf
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place

@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 PAGE = ROOT / "docs" / "contributing" / "soak-results.md"
+AIRFLOWS = ("3.1.8", "3.2.2")
 PYTHONS = ("3.11", "3.12", "3.13")
 HEAD = """\
 # Soak results
@@ -59,7 +60,7 @@ def starts(program: str) -> bool:
 
 
 def parts(has: Callable[[str], bool] = starts, user: int = -1) -> tuple[Part, ...]:
-    """All parts: repetitions, long audits, tests with other providers, images, and all tests under each Python version.
+    """All parts: repetitions, long audits, other providers, older Airflows, images, and all tests under each Python.
 
     Args:
         has: whether this machine has a program.
@@ -74,6 +75,10 @@ def parts(has: Callable[[str], bool] = starts, user: int = -1) -> tuple[Part, ..
         *(_part_of("repetitions", "storm", path) for path in repeated),
         *(_part_of("long audit", "audit", path) for path in audits),
         Part(name="extras", command=("make", "extras")),
+        *(
+            Part(name=f"Airflow {version}", command=("make", f"AIRFLOW={version}", "older-airflow"))
+            for version in AIRFLOWS
+        ),
         Part(name="images", command=("make", "images"), missing=", ".join(tools)),
         *(
             Part(

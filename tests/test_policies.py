@@ -161,7 +161,7 @@ dag_policy = privacy_policy("sensor")
 """
 PARSE = """
 import sys
-from airflow.dag_processing.dagbag import DagBag
+from tests.support.dag_bags import DagBag
 
 bag = DagBag(dag_folder=sys.argv[1])
 print(sorted(bag.dags), *bag.import_errors.values())

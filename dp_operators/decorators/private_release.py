@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk.bases.decorator import DecoratedOperator, determine_kwargs, task_decorator_factory
-from airflow.sdk.definitions.context import context_merge
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, context_merge, determine_kwargs
+from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 
 from dp_operators.operators.constants import check_given
 from dp_operators.operators.release import ReleaseDiagnosticsOperator

@@ -26,8 +26,8 @@ def by_connection(uri: str) -> Any:
     if not named:
         return by_environment(uri)
     connection = max(named)[1]  # of the longest folder
+    from airflow.providers.common.compat.sdk import AirflowNotFoundException
     from airflow.sdk import BaseHook
-    from airflow.sdk.exceptions import AirflowNotFoundException
     from airflow.sdk.io import get_fs, has_fs
 
     parts = urlsplit(uri)

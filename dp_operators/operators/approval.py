@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import exceptions
-from airflow.sdk.exceptions import AirflowFailException
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.errors import as_airflow_errors
@@ -18,6 +17,10 @@ from spark_jobs.contract.errors import InvalidRequest
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+try:
+    from airflow.sdk.exceptions import TaskAwaitingInput
+except ImportError:  # Airflow 3.1 and 3.2 defer a task that waits for a person
+    from airflow.providers.common.compat.sdk import TaskDeferred as TaskAwaitingInput  # type: ignore[no-redef]
 
 QUESTION = ("account", "epsilon", "delta", "rho", "reason", "allotment", "privacy_ledger_conn_id")
 """The attributes that say what is asked."""
@@ -29,8 +32,6 @@ REFUSED = {
 """Airflow's own arguments that would answer the question, or describe it otherwise than it is."""
 ANONYMOUS = "anonymous"
 """The name of Airflow's user who may be anybody, in lower case."""
-WAITING: Any = getattr(exceptions, "TaskAwaitingInput", exceptions.TaskDeferred)
-"""What a task raises that waits for a person; Airflow 3.2 defers it."""
 
 
 class RequestMoreBudgetOperator(ApprovalOperator):
@@ -125,7 +126,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
         ])  # fmt: skip
         try:
             return super().execute(context)
-        except WAITING as waiting:
+        except TaskAwaitingInput as waiting:
             waiting.kwargs = {**(waiting.kwargs or {}), "question": self._question()}
             raise
 

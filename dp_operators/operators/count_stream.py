@@ -13,7 +13,7 @@ from dp_operators.operators.application import ApplicationOperator
 from dp_operators.operators.constants import is_constant
 from dp_operators.operators.events import StreamEvent
 from dp_operators.operators.intervals import partition_interval, run_interval
-from dp_operators.operators.keys import STREAM, deployment_name, release_key
+from dp_operators.operators.keys import STREAM, deployment_name, partition_of, release_key
 from dp_operators.operators.metrics import count_event, count_stale
 from dp_operators.operators.requests import whole_or_fields
 from spark_jobs.contract.errors import InvalidRequest
@@ -192,7 +192,7 @@ def due_instant(context: Context, until: str | None) -> dt.datetime:
         return min(instant(until, field="until"), now)
     run = context["dag_run"]
     timetable = getattr(context.get("dag"), "timetable", None)
-    interval = partition_interval(run, timetable) if run.partition_key else run_interval(run, timetable)
+    interval = partition_interval(run, timetable) if partition_of(run) else run_interval(run, timetable)
     moment = interval[1] if interval else run.run_after
     if moment is None:
         raise InvalidRequest("until", requirement="is required for a run without a time", remedy="give an instant")

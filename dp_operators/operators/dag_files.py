@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import DAG, BaseOperator
-from airflow.sdk.exceptions import AirflowException
 from pydantic import Field
 
 from dp_operators.operators.groups import release_tasks

@@ -22,7 +22,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
-from dp_operators.operators.keys import TIMETABLED, DagRunFacts
+from dp_operators.operators.keys import TIMETABLED, DagRunFacts, partition_of
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import INTERVAL, BlockBy
 
@@ -50,11 +50,12 @@ def blocks_of_run(
     run: DagRunFacts = context["dag_run"]
     timetable = getattr(context.get("dag"), "timetable", None)
     paying = ledger.account(account)
-    if run.partition_key and paying.blocks is not None:
+    partition = partition_of(run)
+    if partition and paying.blocks is not None:
         interval = partition_interval(run, timetable)
         if interval is None or paying.blocks.by is BlockBy.VALUE:
-            paying.blocks.require([run.partition_key])
-            return (run.partition_key,)
+            paying.blocks.require([partition])
+            return (partition,)
         _require_over(interval[1])
         return interval_blocks(paying, *interval)
     return interval_blocks(paying, *(run_interval(run, timetable) or (None, None)))
@@ -93,13 +94,14 @@ def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | N
     Raises:
         InvalidRequest: its cron expression is in a time zone other than UTC, where days may have 23 or 25 hours.
     """
-    delta = getattr(timetable, "delta", None)
+    delta = _fact(timetable, "delta")
     if delta is not None:
         return moment + delta if ahead else moment - delta  # type: ignore[no-any-return]
-    expression = getattr(timetable, "expression", None)
+    expression = _fact(timetable, "expression")
     if expression is None:
         return None
-    zone = str(getattr(timetable.timezone, "name", timetable.timezone))
+    zone = _fact(timetable, "timezone")
+    zone = str(getattr(zone, "name", zone))
     if zone.upper() not in ("UTC", "ETC/UTC", "+00:00"):
         raise InvalidRequest(
             "blocks",
@@ -113,6 +115,11 @@ def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | N
     ticks = croniter(expression, moment.astimezone(dt.UTC))
     nearest: dt.datetime = ticks.get_next(dt.datetime) if ahead else ticks.get_prev(dt.datetime)
     return nearest
+
+
+def _fact(timetable: Any, name: str) -> Any:
+    """An attribute of a timetable, whose name begins with an underscore before Airflow 3.2; None without one."""
+    return getattr(timetable, name, None) or getattr(timetable, f"_{name}", None)
 
 
 def _require_over(end: dt.datetime) -> None:

@@ -38,7 +38,11 @@ class DagRunFacts(Protocol):
     logical_date: dt.datetime | None
     data_interval_start: dt.datetime | None
     data_interval_end: dt.datetime | None
-    partition_key: str | None
+
+
+def partition_of(run: DagRunFacts) -> str | None:
+    """The run's partition key; runs of Airflow 3.1 have none."""
+    return getattr(run, "partition_key", None) or None
 
 
 def run_key(run: DagRunFacts) -> str:
@@ -51,8 +55,9 @@ def run_key(run: DagRunFacts) -> str:
     """
     if getattr(run.run_type, "value", run.run_type) not in TIMETABLED:
         return f"{_NAMED}{run.run_id}" if _RESERVED.fullmatch(run.run_id) else run.run_id
-    if run.partition_key:
-        return f"{_PARTITION}{run.partition_key}"
+    partition = partition_of(run)
+    if partition:
+        return f"{_PARTITION}{partition}"
     start, end = run.data_interval_start, run.data_interval_end
     if start and end and start != end:
         return f"{_utc(start)}/{_utc(end)}"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from airflow.sdk.observability import stats
+from airflow.providers.common.compat.sdk import Stats
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import undefined_kinds
@@ -58,14 +58,14 @@ def refusals_counted() -> Iterator[None]:
 
 
 def _gauge(name: str, value: float, *, account: str) -> None:
-    stats.gauge(name, value, tags={"account": account})
-    stats.gauge(f"{name}.{_part(account)}", value)
+    Stats.gauge(name, value, tags={"account": account})
+    Stats.gauge(f"{name}.{_part(account)}", value)
 
 
 def _incr(name: str, **tag: str) -> None:
     [value] = tag.values()
-    stats.incr(name, tags=tag)
-    stats.incr(f"{name}.{_part(value)}")
+    Stats.incr(name, tags=tag)
+    Stats.incr(f"{name}.{_part(value)}")
 
 
 def _part(text: str) -> str:

@@ -15,7 +15,7 @@ def page_address(*parts: str, **query: str) -> str:
 
 def airflow_address(path: str) -> str:
     """A path below the API server's own."""
-    from airflow.sdk.configuration import conf
+    from airflow.providers.common.compat.sdk import conf
 
     base = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
     return f"{base}/{path}"

@@ -25,7 +25,7 @@ def run_address(key: str, user: Any) -> str:
         parts = ReleaseKey.parse(key)
     except InvalidRequest:
         return ""
-    team = DagModel.get_team_name(parts.dag_id) if conf.getboolean("core", "multi_team") else None
+    team = DagModel.get_team_name(parts.dag_id) if conf.getboolean("core", "multi_team", fallback=False) else None
     details = DagDetails(id=parts.dag_id, team_name=team)
     if not get_auth_manager().is_authorized_dag(
         method="GET", access_entity=DagAccessEntity.TASK_INSTANCE, details=details, user=user
@@ -44,7 +44,7 @@ def run_address(key: str, user: Any) -> str:
 def _is_run(name: str) -> ColumnElement[bool]:
     """Whether a DAG run is the one of a release key (``dp_operators.operators.keys.run_key``)."""
     ways: list[ColumnElement[bool]] = [DagRun.run_id == name.removeprefix("run=")]
-    if name.startswith("partition="):
+    if name.startswith("partition=") and hasattr(DagRun, "partition_key"):
         ways.append(DagRun.partition_key == name.removeprefix("partition="))
     moments = [_moment(text) for text in name.split("/")]
     if moments[0] is not None and moments[-1] is not None:

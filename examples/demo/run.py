@@ -15,7 +15,10 @@ DAGS = Path(__file__).parents[2] / "dags"
 
 def main() -> int:
     """Run each DAG that an argument names once; 0 if their runs succeeded."""
-    from airflow.dag_processing.dagbag import DagBag
+    try:
+        from airflow.dag_processing.dagbag import DagBag
+    except ImportError:  # Airflow 3.1
+        from airflow.models.dagbag import DagBag  # type: ignore[no-redef]
     from airflow.utils.db import initdb
 
     initdb()

@@ -99,7 +99,7 @@ def metrics(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     sent: list[str] = []
     for name in ("incr", "gauge"):
         monkeypatch.setattr(
-            f"dp_operators.operators.metrics.stats.{name}", lambda *given, **named: sent.append(f"{given} {named}")
+            f"dp_operators.operators.metrics.Stats.{name}", lambda *given, **named: sent.append(f"{given} {named}")
         )
     return sent
 

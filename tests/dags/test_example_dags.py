@@ -72,7 +72,7 @@ def test_parsing_imports_nothing_heavy(file: Path) -> None:
 
 
 def test_release_dag_is_as_the_demo_says() -> None:
-    from airflow.dag_processing.dagbag import DagBag
+    from tests.support.dag_bags import DagBag
 
     bag = DagBag(dag_folder=str(DAGS))
     assert bag.import_errors == {}
@@ -89,7 +89,7 @@ def test_release_dag_is_as_the_demo_says() -> None:
 
 
 def test_fit_dag_hands_the_model_on_and_one_account_pays() -> None:
-    from airflow.dag_processing.dagbag import DagBag
+    from tests.support.dag_bags import DagBag
 
     dag = DagBag(dag_folder=str(DAGS)).dags["fit_then_diagnose"]
     order = ["prepare", "budget_for_fit", "fit", "budget_for_diagnostics", "diagnose"]

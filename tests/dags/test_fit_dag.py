@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.release_check import check_release
@@ -17,6 +16,7 @@ from examples.demo import lake, setting
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import release_folder
 from tests.support.airflow import RUN_DATE, run_dag, states
+from tests.support.dag_bags import DagBag
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 

@@ -18,13 +18,14 @@ from dp_operators.release_check import check_release
 from examples.demo import lake, setting
 from examples.demo.__main__ import Home
 from spark_jobs.contract.release import Release
+from tests.support.dag_bags import needs_partitions
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
 REASON = "account rand-hie has epsilon 0.5 of 1.5 left, and 1 is needed"
 
 AGAIN = """
-from airflow.dag_processing.dagbag import DagBag
+from tests.support.dag_bags import DagBag
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from examples.demo.run import DAGS
@@ -91,6 +92,7 @@ def run_demo(home: Home, only: str) -> Demo:
 
 
 @pytest.mark.verify
+@needs_partitions  # and a log in JSON, which came with them
 def test_demo_shows_a_release_and_what_was_held_back(demo: Demo) -> None:
     assert demo.status == 0, demo.shown
     roc = demo.release.results["roc_curve"]

@@ -29,7 +29,7 @@ from collections import defaultdict
 from types import SimpleNamespace
 
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import TaskDeferred
+from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow.sdk.execution_time import task_runner
 
 before = time.process_time()

@@ -6,12 +6,13 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskAwaitingInput
+from airflow.triggers.testing import SuccessTrigger
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.operators.approval import RequestMoreBudgetOperator
+from dp_operators.operators.approval import RequestMoreBudgetOperator, TaskAwaitingInput
 from dp_operators.operators.errors import LedgerUnreachable
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import make_context
@@ -173,7 +174,8 @@ def test_what_was_asked_is_raised_whatever_its_templates_say_by_then(
     account: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wait(*_: object) -> None:
-        raise TaskAwaitingInput(method_name="execute_complete")
+        trigger = {"trigger": SuccessTrigger()} if TaskAwaitingInput is TaskDeferred else {}
+        raise TaskAwaitingInput(method_name="execute_complete", **trigger)
 
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.HITLOperator.execute", wait)
     with pytest.raises(TaskAwaitingInput) as waiting:

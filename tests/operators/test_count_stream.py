@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG, CronPartitionTimetable, timezone
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    TaskDeferred,
+)
+from airflow.sdk import DAG, timezone
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from dp_operators.links.release import AccountLink, ReportLink
@@ -21,6 +26,7 @@ from dp_operators.releasing import Handle, RunState, Submission
 from dp_operators.triggers.application import ApplicationTrigger
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import make_context, run_dag, states
+from tests.support.dag_bags import needs_partitions
 from tests.support.stream_lab import StreamLab, StreamRunner, judge_stream
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -61,7 +67,10 @@ class TestDue:
     def test_a_run_with_an_interval_releases_to_its_end(self) -> None:
         assert due(interval=hours(2, 5)) == hours(2, 5)[1]
 
+    @needs_partitions
     def test_a_partition_ends_with_the_next_tick(self) -> None:
+        from airflow.sdk import CronPartitionTimetable
+
         dag = DAG(
             "d", schedule=CronPartitionTimetable("0 0 * * *", timezone="UTC"), start_date=timezone.datetime(2026, 1, 1)
         )

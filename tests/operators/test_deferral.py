@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, TaskDeferred
+from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.decorators.private_release import PrivateReleaseDecoratedOperator

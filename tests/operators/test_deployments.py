@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.operators.release import ReleaseDiagnosticsOperator

@@ -26,6 +26,7 @@ from spark_jobs.contract.options import DIAGNOSTICS
 from tests.support import operator_source
 from tests.support.accounts import open_bound
 from tests.support.airflow import make_context, run_dag, states
+from tests.support.dag_bags import restored
 from tests.support.repository import ROOT
 
 COLUMNS = {"kind": "columns", "score": "score", "basis": "public"}
@@ -127,20 +128,21 @@ def test_options_may_be_templates_and_other_tasks_results() -> None:
 
 
 def test_it_survives_serialisation_and_takes_default_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
-    from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization, OperatorSerialization
+    from airflow.serialization import serialized_objects
 
     # a DAG that was read from the database in this process may have left them off, as a scheduler does
-    for serialization in (BaseSerialization, DagSerialization, OperatorSerialization):
-        monkeypatch.setattr(serialization, "_load_operator_extra_links", True)
+    for serialization in vars(serialized_objects).values():
+        if hasattr(serialization, "_load_operator_extra_links"):
+            monkeypatch.setattr(serialization, "_load_operator_extra_links", True)
     common = {name: GIVEN[name] for name in ("account", "output", "epsilon")}
     with DAG("visits", schedule=None, default_args=common) as dag:
         CalibrationOperator(**{name: value for name, value in GIVEN.items() if name not in common}, bins=16)
-    restored = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)).task_dict["release"]
-    assert restored.task_type == "CalibrationOperator"
-    [entry] = restored.request["diagnostics"]
+    task = restored(dag).task_dict["release"]
+    assert task.task_type == "CalibrationOperator"
+    [entry] = task.request["diagnostics"]
     assert (entry["kind"], entry["bins"]) == ("calibration", 16)
-    assert restored.request["account"] == "visits"
-    assert set(restored.operator_extra_link_dict) == {"Report", "Account", "Verify"}
+    assert task.request["account"] == "visits"
+    assert set(task.operator_extra_link_dict) == {"Report", "Account", "Verify"}
 
 
 @pytest.fixture

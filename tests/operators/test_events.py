@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import jsonschema
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 from airflow.sdk import DAG, Asset, AssetAlias
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from dp_operators.budget import PrivacyLedger
@@ -63,7 +63,7 @@ class Metrics:
 @pytest.fixture
 def metrics(monkeypatch: pytest.MonkeyPatch) -> Metrics:
     recorded = Metrics()
-    monkeypatch.setattr("dp_operators.operators.metrics.stats", recorded)
+    monkeypatch.setattr("dp_operators.operators.metrics.Stats", recorded)
     return recorded
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dp_operators.operators.expectations import CheckReleaseOperator
 from dp_operators.operators.release import ReleaseDiagnosticsOperator

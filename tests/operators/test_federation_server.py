@@ -43,7 +43,7 @@ def test_servers_serve_until_all_silos_have_ended(tmp_path: Path, monkeypatch: p
 
 
 def test_a_release_that_ends_without_a_result_fails_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     tasks, _, _ = operators(tmp_path, monkeypatch, wait_seconds=0.05)
     with pytest.raises(AirflowFailException, match="silo north has sent nothing within 0.05 seconds"):
@@ -57,7 +57,7 @@ def test_a_release_that_ends_without_a_result_fails_the_task(tmp_path: Path, mon
 def test_only_what_is_registered_for_a_server_is_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
 ) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     tasks, _, _ = operators(tmp_path, monkeypatch)
     with pytest.raises(AirflowFailException, match=message):

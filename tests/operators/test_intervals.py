@@ -8,12 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG, CronPartitionTimetable, MultipleCronTriggerTimetable
+from airflow.sdk import DAG
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.operators.intervals import blocks_of_run, run_interval
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import RUN_DATE, make_context
+from tests.support.dag_bags import needs_partitions
 
 DAY = dt.timedelta(days=1)
 AT = {"interval": (RUN_DATE, RUN_DATE)}
@@ -88,20 +89,25 @@ def test_intervals_follow_each_other_without_gap_or_overlap(expression: str) -> 
     assert all(before[1] == after[0] for before, after in pairwise(ends))
 
 
-PARTITIONS = CronPartitionTimetable("0 0 * * *", timezone="UTC", run_offset=-1)
+def partitions() -> Any:
+    from airflow.sdk import CronPartitionTimetable
+
+    return CronPartitionTimetable("0 0 * * *", timezone="UTC", run_offset=-1)
 
 
+@needs_partitions
 def test_partition_of_a_timetable_is_the_interval_that_begins_with_it(ledger: PrivacyLedger) -> None:
     found = {"partition_key": "2026-01-19T00:00:00", "date": dt.datetime(2026, 1, 19, tzinfo=dt.UTC), "interval": None}
-    assert blocks(ledger, PARTITIONS, **found) == ("2026-01-19",)
-    assert blocks(ledger, PARTITIONS, run_type="manual", **found) == ("2026-01-19",)
-    assert len(blocks(ledger, PARTITIONS, account="hour", **found)) == 24
+    assert blocks(ledger, partitions(), **found) == ("2026-01-19",)
+    assert blocks(ledger, partitions(), run_type="manual", **found) == ("2026-01-19",)
+    assert len(blocks(ledger, partitions(), account="hour", **found)) == 24
 
 
+@needs_partitions
 def test_partition_that_is_not_over_is_refused(ledger: PrivacyLedger) -> None:
     today = dt.datetime.now(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     with pytest.raises(InvalidRequest, match=r"^blocks: .*must be over.*run_offset=-1"):
-        blocks(ledger, PARTITIONS, partition_key=f"{today:%Y-%m-%dT%H:%M:%S}", date=today, interval=None)
+        blocks(ledger, partitions(), partition_key=f"{today:%Y-%m-%dT%H:%M:%S}", date=today, interval=None)
 
 
 @pytest.mark.parametrize("run_type", ["asset_triggered", "manual", "scheduled"])
@@ -130,6 +136,8 @@ def test_run_that_nothing_dates_is_about_no_interval(ledger: PrivacyLedger, run:
 
 
 def test_schedule_without_a_pace_has_no_interval(ledger: PrivacyLedger) -> None:
+    from airflow.timetables.trigger import MultipleCronTriggerTimetable
+
     several = MultipleCronTriggerTimetable("0 0 * * *", "0 12 * * *", timezone="UTC")
     with pytest.raises(InvalidRequest, match="this run has no data interval"):
         blocks(ledger, several, **AT)

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, task, task_group
-from airflow.sdk.exceptions import AirflowFailException
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.decorators.private_release import PrivateReleaseDecoratedOperator
@@ -247,7 +247,7 @@ class TestFiles:
         assert line_of("a: [", "a") is None
 
     def test_airflow_finds_the_dags_of_a_module_that_only_calls_it(self, tmp_path: Path) -> None:
-        from airflow.dag_processing.dagbag import DagBag
+        from tests.support.dag_bags import DagBag
 
         (tmp_path / "releases").mkdir()
         for name in ("churn", "stays"):

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.operators.errors import LedgerUnreachable
@@ -24,6 +24,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from tests.support.accounts import open_bound
 from tests.support.airflow import make_context
+from tests.support.dag_bags import restored
 from tests.support.fake_application import SECRET_ROW
 
 Connect = Callable[..., None]
@@ -156,14 +157,12 @@ class TestRequest:
         assert operator.deployment == "prod"
 
     def test_operator_survives_serialisation(self, make: Make) -> None:
-        from airflow.serialization.serialized_objects import DagSerialization
-
         with DAG("visits", schedule=None) as dag:
             make(epsilon="{{ params.epsilon }}", runner="spark_submit", conf={"spark.executor.memory": "2g"})
-        restored = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)).task_dict["release"]
-        assert restored.request["budget"] == {"epsilon": "{{ params.epsilon }}"}
-        assert restored.runner == "spark_submit"
-        assert set(restored.template_fields) == set(ReleaseDiagnosticsOperator.template_fields)
+        task = restored(dag).task_dict["release"]
+        assert task.request["budget"] == {"epsilon": "{{ params.epsilon }}"}
+        assert task.runner == "spark_submit"
+        assert set(task.template_fields) == set(ReleaseDiagnosticsOperator.template_fields)
 
     def test_operator_can_be_mapped(self, make: Make) -> None:
         with DAG("visits", schedule=None):

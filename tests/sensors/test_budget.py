@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG
-from airflow.sdk.exceptions import (
+from airflow.exceptions import AirflowRescheduleException
+from airflow.providers.common.compat.sdk import (
     AirflowException,
     AirflowFailException,
-    AirflowRescheduleException,
     AirflowSensorTimeout,
     AirflowSkipException,
     TaskDeferred,
 )
+from airflow.sdk import DAG
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +32,7 @@ from dp_operators.sensors.budget import PrivacyBudgetSensor
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.federation import FEDERATIONS_VARIABLE, Registration
 from tests.support.airflow import make_context
+from tests.support.dag_bags import restored
 from tests.support.federated import prepare
 
 Connect = Callable[..., None]
@@ -289,14 +290,12 @@ def test_fields_are_templates(airflow_ledger: PrivacyLedger) -> None:
 
 
 def test_sensor_survives_serialisation() -> None:
-    from airflow.serialization.serialized_objects import DagSerialization
-
     with DAG("visits", schedule=None) as dag:
         sensor(epsilon="{{ params.epsilon }}", mode="reschedule", release_task_id="release")
-    restored = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)).task_dict["budget"]
-    assert restored.epsilon == "{{ params.epsilon }}"
-    assert restored.release_task_id == "release"
-    assert set(restored.template_fields) == set(PrivacyBudgetSensor.template_fields)
+    task = restored(dag).task_dict["budget"]
+    assert task.epsilon == "{{ params.epsilon }}"
+    assert task.release_task_id == "release"
+    assert set(task.template_fields) == set(PrivacyBudgetSensor.template_fields)
 
 
 class TestDeferred:

@@ -107,9 +107,10 @@ def make_context(
 
 def run_dag(dag: DAG, *, logical_date: dt.datetime = RUN_DATE) -> DagRun:
     """Run ``dag`` to its end in this process; for the same date again, clear that run and run it once more."""
-    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
     from airflow.models.dagbundle import DagBundleModel
     from airflow.utils.session import create_session
+
+    from tests.support.dag_bags import DagBag, sync_bag_to_db
 
     with create_session() as session:
         session.merge(DagBundleModel(name=BUNDLE))

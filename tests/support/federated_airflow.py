@@ -18,8 +18,9 @@ from spark_jobs.contract.store.failpoints import VARIABLE
 def main(dag_id: str, file: str, *points: str) -> int:
     """Run the DAG once for each failpoint, and once without; the last run's exit code."""
     from airflow import settings
-    from airflow.dag_processing.dagbag import DagBag
     from airflow.utils.db import initdb
+
+    from tests.support.dag_bags import DagBag
 
     initdb()
     dag = DagBag(dag_folder=DAGS / f"{dag_id}.py").dags[dag_id]

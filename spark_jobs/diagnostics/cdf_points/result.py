@@ -18,6 +18,8 @@ from spark_jobs.diagnostics.undefined import plain_fields, publishable
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 
 COPIES = 2000
+RARE = 0.05
+"""The share of an interval's error for edges whose counts are far from a quantile's."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,20 +105,41 @@ def summarise(draw: CdfPointsDraw, *, seed: int) -> CdfPoints:
 def _quantiles(draw: CdfPointsDraw, seed: int) -> tuple[Quantile, ...]:
     """The quantiles with their intervals.
 
-    The exact quantile of level ``p`` lies below an edge if and only if ``D = G - p n`` is not below 0 there. With
-    probability ``confidence`` no noise in any ``D`` is larger than the bound, wherever the edges were chosen: each
-    number has noise of its own, which is independent of the choice. Then the signs of all larger ``D`` are right.
+    The exact quantile of level ``p`` lies below an edge if and only if ``D = G - p n`` is not below 0 there. Each
+    number has noise of its own, which is independent of how the edges were chosen. But for a share ``RARE`` of the
+    interval's error, no noise in any ``D`` exceeds a first bound, so that a ``D`` beyond it has the right sign. Of the
+    others, those of the lower edges are below 0 and those of the upper ones are not, wherever they part. The second
+    bound, for the rest of the error, is for noise that could turn one of these signs. The interval ends at the nearest
+    edges beyond it.
     """
-    edges, rows = draw.grid.edges, draw.counts[0]
+    order = np.argsort(draw.edges[1:]) + 1  # the first is the end of the grid, below which all rows lie
+    edges, points, rows = draw.grid.edges, draw.edges[order], draw.counts[0]
     noise = SeededNoise(seed).two_sided((COPIES, draw.edges.size), scale=draw.scale)
+    error = 1 - draw.confidence
     quantiles = []
     for level, cell in zip(draw.levels, draw.cells, strict=True):
-        largest = np.abs(noise[:, 1:] - level * noise[:, :1]).max(axis=1, initial=0.0)
-        bound = np.quantile(largest, draw.confidence, method="higher")
-        excess = draw.counts - level * rows
-        low = draw.edges[excess < -bound].max(initial=0)
-        high = draw.edges[1:][excess[1:] > bound].min(initial=draw.grid.size) - 1
+        excess, off = draw.counts[order] - level * rows, noise[:, order] - level * noise[:, :1]
+        first = np.quantile(np.abs(off).max(axis=1, initial=0.0), 1 - RARE * error, method="higher")
+        turning = _turning(off[:, np.abs(excess) <= first])
+        bound = np.quantile(turning, 1 - (1 - RARE) * error, axis=0, method="higher").max()
+        low = points[excess < -bound].max(initial=0)
+        high = points[excess > bound].min(initial=draw.grid.size) - 1
         ends = (min(low, cell), max(high, cell))
         lower, value, upper = (float(edges[at]) for at in (ends[0], cell, ends[1]))
         quantiles.append(Quantile(level=level, value=value, lower=lower, upper=upper))
     return tuple(quantiles)
+
+
+def _turning(off: FloatArray) -> FloatArray:
+    """The largest noise that could turn a sign, if the exact signs change after the first 0, 1, ... edges.
+
+    Args:
+        off: noise of the edges in their order, shape (copies, edges).
+
+    Returns:
+        Shape (copies, edges + 1).
+    """
+    none = np.zeros((off.shape[0], 1))
+    up = np.maximum.accumulate(np.hstack([none, off]), axis=1)
+    down = np.maximum.accumulate(np.hstack([none, -off[:, ::-1]]), axis=1)[:, ::-1]
+    return np.maximum(up, down)
