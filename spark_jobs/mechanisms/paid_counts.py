@@ -8,7 +8,7 @@ in 1-norm, and each with independent two-sided geometric noise of scale ``evalua
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +19,11 @@ from spark_jobs.mechanisms.noise import Cost, Noise
 
 Evaluate = Callable[[Int64Array], Int64Array]
 """Edges to noisy numbers of rows below them; an edge that is asked for again has the same number."""
+
+
+HIDDEN, CLEAR = 0.5, 3.0
+"""Scales of the noise in a number up to which it hides on which side of the wanted one the exact number lies, and from
+which on it is taken not to."""
 
 
 class Deposit(Protocol):
@@ -87,22 +92,50 @@ class PaidCounts:
         self.ask([edge])
         return self._answers[edge]
 
-    def first_cell(self, wanted: float) -> int:
+    def first_cell(self, wanted: float, *, scale: float = 0.0) -> int:
         """About the first cell up to which so many rows lie, by bisection.
 
-        It asks for at most as many edges as the number of cells has bits.
+        It asks for at most as many edges as the number of cells has bits. The bisection ends at a number which the
+        noise hides, as noise would decide the rest. The edges that are left to it go nearer and nearer to the places on
+        either side from which on the noise decides nothing, so that an interval can end there. The same search asks for
+        the same edges again.
+
+        Args:
+            wanted: how many rows lie up to the end of the cell.
+            scale: scale of the noise in each number.
 
         Raises:
             InvalidRequest: too few evaluations are left for the search, from its first edge that was not answered yet.
         """
-        low = 0
+        low, off = 0, {0: -wanted}
         for bit in reversed(range((self._cells - 1).bit_length())):
             edge = min(low + (1 << bit), self._cells)
             if edge not in self._answers:
                 self._require_left(bit + 1)
-            if self.below(edge) < wanted:
+            off[edge] = self.below(edge) - wanted
+            if off[edge] < 0:
                 low += 1 << bit
+            if abs(off[edge]) < HIDDEN * scale:
+                low = edge if off[edge] < 0 else edge - 1
+                self._surround(edge, off, wanted, clear=CLEAR * scale, times=bit)
+                break
         return min(low, self._cells - 1)
+
+    def _surround(self, edge: int, off: Mapping[int, float], wanted: float, *, clear: float, times: int) -> None:
+        """Ask for so many edges around one, each in the middle of the wider gap before the noise decides nothing."""
+        below = max((one for one, by in off.items() if one < edge and by < -clear), default=0)
+        above = min((one for one, by in off.items() if one > edge and by > clear), default=self._cells)
+        first = last = edge
+        for _ in range(times):
+            wider = above - last > first - below
+            middle = (last + above) // 2 if wider else (below + first + 1) // 2
+            if middle in (below, above):
+                break
+            hidden = abs(self.below(middle) - wanted) <= clear
+            if wider:
+                last, above = (middle, above) if hidden else (last, middle)
+            else:
+                first, below = (middle, below) if hidden else (first, middle)
 
     def _require_left(self, evaluations: int) -> None:
         if self._left < evaluations:

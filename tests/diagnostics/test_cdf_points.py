@@ -68,6 +68,20 @@ def test_intervals_hold_the_exact_figures_at_their_level():
     assert held[1] / 400 > 0.9
 
 
+def test_a_search_that_the_noise_ends_looks_for_the_ends_of_an_interval():
+    """Bisected to its end it took 1,090 cells on average: an edge that the noise does not hide may be far away."""
+    even = ValueCounts.from_arrays(np.arange(20_000) % 4_001, lower=0, upper=4096, cells=4096)
+    widths, held = [], 0
+    for seed in range(60):
+        result = cdf_points.release(even, epsilon=0.05, thresholds=(), quantiles=(0.45,), noise=SeededNoise(seed))
+        [found] = result.quantiles
+        widths.append(found.upper - found.lower + 1)
+        held += found.lower <= 1_800 <= found.upper
+        assert result.left >= 0
+    assert np.mean(widths) < 850
+    assert held >= 54
+
+
 def test_points_are_answered_as_long_as_they_are_paid_for():
     asked = []
 
@@ -90,6 +104,19 @@ def test_a_search_that_was_made_before_costs_nothing():
     paid = PaidCounts(lambda edges: edges * 10, cells=8, evaluations=3)
     assert paid.first_cell(35) == 3
     assert (paid.left, paid.first_cell(35)) == (0, 3)
+
+
+def test_a_search_that_the_noise_ended_costs_nothing_the_second_time_even_after_others():
+    noise = np.random.default_rng(1).laplace(scale=50, size=4097)
+    paid = PaidCounts(lambda edges: (10 * edges + noise[edges]).astype(np.int64), cells=4096, evaluations=40)
+    found = paid.first_cell(20_000, scale=50)
+    assert abs(found - 2_000) < 50
+    used = 40 - paid.left
+    assert used <= 12
+    paid.first_cell(20_500, scale=50)
+    left = paid.left
+    assert paid.first_cell(20_000, scale=50) == found
+    assert paid.left == left
 
 
 @pytest.mark.parametrize("cells", [1, 2, 5, 8, 1000])

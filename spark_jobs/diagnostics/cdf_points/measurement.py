@@ -99,7 +99,8 @@ def points_of(
     thresholds = tuple(np.searchsorted(grid.edges, options.thresholds).tolist())
     paid.ask([grid.size, *earlier, *thresholds])
     rows = paid.below(grid.size)
-    cells = tuple(paid.first_cell(level * rows) for level in options.quantiles)
+    scale = laplace_scale(epsilon, evaluations)
+    cells = tuple(paid.first_cell(level * rows, scale=scale) for level in options.quantiles)
     edges, numbers = zip(*paid.answers.items(), strict=True)
     return CdfPointsDraw(
         named=options.named,
@@ -114,5 +115,5 @@ def points_of(
         edges=np.array(edges, dtype=np.int64),
         counts=np.array(numbers, dtype=np.int64),
         evaluations=evaluations,
-        scale=laplace_scale(epsilon, evaluations),
+        scale=scale,
     )
