@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 try:
-    from airflow.sdk.exceptions import TaskAwaitingInput
+    from airflow.sdk.exceptions import TaskAwaitingInput  # noqa: TID251
 except ImportError:  # Airflow 3.1 and 3.2 defer a task that waits for a person
-    from airflow.providers.common.compat.sdk import TaskDeferred as TaskAwaitingInput  # type: ignore[no-redef]
+    from airflow.providers.common.compat.sdk import TaskDeferred as TaskAwaitingInput  # type: ignore[assignment]
 
 QUESTION = ("account", "epsilon", "delta", "rho", "reason", "allotment", "privacy_ledger_conn_id")
 """The attributes that say what is asked."""
