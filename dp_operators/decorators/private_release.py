@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import AirflowFailException, context_merge, determine_kwargs
+from airflow.providers.common.compat.sdk import AirflowFailException, context_merge
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 
 from dp_operators.operators.constants import check_given
@@ -16,6 +16,11 @@ from spark_jobs.contract.request import ReleaseRequest
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from airflow.sdk.bases.decorator import TaskDecorator
+
+try:
+    from airflow.sdk.bases.decorator import determine_kwargs
+except ImportError:  # Airflow 3.1
+    from airflow.utils.operator_helpers import determine_kwargs  # type: ignore[attr-defined]
 
 
 class PrivateReleaseDecoratedOperator(DecoratedOperator, ReleaseDiagnosticsOperator):

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_secret
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook
+from airflow.sdk.log import mask_secret
 
 from dp_operators.get_provider_info import SSL_MODES, TLS_FILES
 from spark_jobs.contract.errors import InvalidRequest

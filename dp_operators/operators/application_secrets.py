@@ -7,8 +7,9 @@ because there they would have to travel as Spark settings, which its pages show:
 
 from __future__ import annotations
 
-from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_secret
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook
+from airflow.sdk.log import mask_secret
 
 from dp_operators import configuration
 from spark_jobs.contract.errors import InvalidRequest
