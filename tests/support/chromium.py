@@ -248,7 +248,8 @@ def browse() -> Iterator[Browser]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "HOME": profile},
+            # what it leaves in its folder for temporary files goes with the profile
+            env={**os.environ, "HOME": profile, "TMPDIR": profile},
         )
         os.close(to_child)
         os.close(from_child)
