@@ -22,8 +22,8 @@ Evaluate = Callable[[Int64Array], Int64Array]
 
 
 HIDDEN, CLEAR = 0.5, 3.0
-"""Scales of the noise in a number up to which it hides on which side of the wanted one the exact number lies, and from
-which on it is taken not to."""
+"""How near the wanted number an answer says nothing of the side that the exact one is on, and how far from it an answer
+is trusted; both in scales of the noise."""
 
 
 class Deposit(Protocol):
@@ -126,11 +126,13 @@ class PaidCounts:
         below = max((one for one, by in off.items() if one < edge and by < -clear), default=0)
         above = min((one for one, by in off.items() if one > edge and by > clear), default=self._cells)
         first = last = edge
-        for _ in range(times):
+        for left in range(times, 0, -1):
             wider = above - last > first - below
             middle = (last + above) // 2 if wider else (below + first + 1) // 2
             if middle in (below, above):
                 break
+            if middle not in self._answers:
+                self._require_left(left)
             hidden = abs(self.below(middle) - wanted) <= clear
             if wider:
                 last, above = (middle, above) if hidden else (last, middle)

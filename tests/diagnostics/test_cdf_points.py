@@ -119,6 +119,14 @@ def test_a_search_that_the_noise_ended_costs_nothing_the_second_time_even_after_
     assert paid.left == left
 
 
+def test_a_search_that_cannot_be_paid_to_its_end_asks_for_nothing():
+    paid = PaidCounts(lambda edges: edges * 10, cells=4096, evaluations=5)
+    paid.ask([2048])
+    with pytest.raises(InvalidRequest, match="evaluations: got 4; must be at least 11 that are left"):
+        paid.first_cell(20_480, scale=50)
+    assert paid.left == 4
+
+
 @pytest.mark.parametrize("cells", [1, 2, 5, 8, 1000])
 def test_a_search_ends_in_every_cell(cells):
     for cell in {0, cells // 2, cells - 1}:
