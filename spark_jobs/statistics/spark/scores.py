@@ -27,13 +27,15 @@ def score_key(label: Column, score: Column, cells: int = SCORE_CELLS) -> Column:
         InvalidRequest: ``cells`` is not a power of two from 2 to 2^20.
     """
     cells = require_cells(cells)
-    return sf.when(_known(label), (label.try_cast("double") * float(cells)).cast("int").bitwiseOR(_cell(score, cells)))
+    known, whole = _outcome(label)
+    return sf.when(known, (whole * cells).bitwiseOR(_cell(score, cells)))
 
 
 def pair_key(label: Column, first: Column, second: Column) -> Column:
     """The packed key of a row in ``PairedScoreCounts``, an int; null for a row that is dropped. As ``score_key``."""
     one, other = (_pair_cell(_cell(score, SCORE_CELLS)) for score in (first, second))
-    return sf.when(_known(label), (label.try_cast("int") * PAIR_CELLS + one) * PAIR_CELLS + other)
+    known, whole = _outcome(label)
+    return sf.when(known, (whole * PAIR_CELLS + one) * PAIR_CELLS + other)
 
 
 def grouped_score_key(label: Column, score: Column, group: Column, places: Mapping[str, int]) -> Column:
@@ -42,19 +44,21 @@ def grouped_score_key(label: Column, score: Column, group: Column, places: Mappi
     return place * (2 * SCORE_CELLS) + score_key(label, score)
 
 
-def _known(label: Column) -> Column:
-    label = label.try_cast("double")
-    # As branch-free as SQL allows, because it runs once per row: only 0 and 1 (and plus infinity, and NaN, which in
-    # Spark
-    # equals itself and is above all numbers) are their own squares. Casts apply only to values that fit an int.
-    return (label * label == label) & (label <= 1)
+def _outcome(label: Column) -> tuple[Column, Column]:
+    """Whether a label is 0 or 1, and the label as an int."""
+    whole = label.try_cast("int")
+    # In whole numbers, because this runs once per row: only 0 and 1 have no other bit than the last.
+    return (whole.bitwiseAND(-2) == 0) & (whole == label.try_cast("double")), whole
 
 
 def _cell(score: Column, cells: int) -> Column:
     """The cell of a score, an int; null if the score is null or NaN."""
     score = score.try_cast("double")
+    # Cut to the ends as a whole number, which takes no branch; only what is too large for an int, or no number, needs
+    # one.
+    place = (score * float(cells)).try_cast("int")
     return (
-        sf.when((score >= 0) & (score < 1), (score * float(cells)).cast("int"))
+        sf.when(place.isNotNull(), sf.greatest(sf.lit(0), sf.least(place, sf.lit(cells - 1))))
         .when(score < 0, 0)
         .when((score >= 1) & ~sf.isnan(score), cells - 1)
     )
