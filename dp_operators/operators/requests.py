@@ -14,7 +14,7 @@ from spark_jobs.contract.store.layout import MANIFEST_NAME
 BUDGET = ("epsilon", "delta")
 FIELDS = (
     "account", "table", "label", "model", "diagnostics", "neighbours", "unit", "where", "output", "blocks", "title",
-    "record", "scoring", "federation", "input_suite",
+    "record", "scoring", "federation", "input_suite", "row_id",
 )  # fmt: skip
 """The parameters of a release task that are fields of its request; those of ``BUDGET`` are in its ``budget``."""
 

@@ -44,7 +44,7 @@ from spark_jobs.statistics.value_grid import ValueGrid
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_UNIT, _KEY = "unit", "key"
+_UNIT, _ROW, _KEY = "unit", "row", "key"
 _MAX_INT = 2**31 - 1
 Counts = Mapping[Statistic, Any]
 """Exact statistics: the values, of types of ``spark_jobs.statistics``, by their declarations in the request."""
@@ -237,24 +237,24 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
         for i, statistic in enumerate(request.statistics)
         for j, column in enumerate(_aggregation(statistic).inputs(statistic, scored, request))
     }
-    unit = [] if request.unit.column is None else [sf.col(quoted(request.unit.column)).alias(_UNIT)]
-    rows = scored.select(*(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *unit)
+    owners = {_UNIT: request.unit.column, _ROW: request.row_id}
+    owned = {name: sf.col(quoted(column)).alias(name) for name, column in owners.items() if column is not None}
+    rows = scored.select(*(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *owned.values())
     keys = _key_names(request)
     cells = (
         _aggregation(statistic).key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
         for i, statistic in enumerate(request.statistics)
     )
-    rows = rows.select(
-        *(cell.alias(key) for cell, key in zip(cells, keys, strict=True)), *(sf.col(_UNIT) for _ in unit)
-    )
-    if not unit:
+    rows = rows.select(*(cell.alias(key) for cell, key in zip(cells, keys, strict=True)), *map(sf.col, owned))
+    if not owned:
         return rows
     salt = read_salt(os.environ)
     bounded = request.unit.model_copy(update={"column": _UNIT})
     # a row that does not count must not take the place of one that does
-    rows = rows.select(*_without_private_spares(request), sf.col(_UNIT))
+    rows = rows.select(*_without_private_spares(request), *map(sf.col, owned))
     counted = rows.where(reduce(or_, (sf.col(key).isNotNull() for key in keys)))
-    return bound_contributions(counted, unit=bounded, keys=keys, salt=salt, spare=_spare(request))
+    row_id = _ROW if _ROW in owned else None
+    return bound_contributions(counted, unit=bounded, keys=keys, salt=salt, spare=_spare(request), row_id=row_id)
 
 
 def _without_private_spares(request: ReleaseRequest) -> list[Column]:

@@ -101,6 +101,8 @@ def _needs(request: TableRequest, columns: Collection[str]) -> Iterator[ColumnNe
             yield state_need(request.states.column)
     if request.unit.column is not None:
         yield ColumnNeed(name=request.unit.column, field="unit.column")
+    if isinstance(request, ReleaseRequest) and request.row_id is not None:
+        yield ColumnNeed(name=request.row_id, field="row_id")
 
 
 def _of_release(request: ReleaseRequest, columns: Collection[str]) -> Iterator[ColumnNeed]:

@@ -26,6 +26,7 @@ class ReleaseRequest(TableRequest):
         scoring: the public rule for scores outside [0, 1].
         diagnostics: what to release; each kind at most once.
         federation: a registered federation, whose silos' rows are released together; None for one table.
+        row_id: a column that tells the rows of one unit apart, such as the number of a visit; None if it is not known.
     """
 
     label: Label | None = None
@@ -33,6 +34,7 @@ class ReleaseRequest(TableRequest):
     scoring: Scoring = Scoring()
     diagnostics: Annotated[tuple[SerializeAsAny[Options], ...], Field(min_length=1)]
     federation: Federation | None = None
+    row_id: Annotated[str, Field(min_length=1)] | None = None
 
     @field_validator("diagnostics", mode="before")
     @classmethod
@@ -51,6 +53,11 @@ class ReleaseRequest(TableRequest):
                 )
             options.check(self)
         self._check_needed()
+        if self.row_id is not None and self.unit.column is None:
+            raise InvalidRequest(
+                "row_id", value=self.row_id, requirement="must be left out where every row is a unit of its own",
+                remedy="name the unit's column in unit.column, or leave it out",
+            )  # fmt: skip
         if self.federation is not None:
             self._check_federated()
         if isinstance(self.model, (LinearModel, LogisticModel)):
@@ -82,10 +89,11 @@ class ReleaseRequest(TableRequest):
                 )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; decimals as strings. Without a federation there is no such field, nor was there before."""
+        """Plain JSON types; decimals as strings. What is None and came later than the others is left out."""
         fields = super().to_dict()
-        if self.federation is None:
-            del fields["federation"]
+        for name in ("federation", "row_id"):
+            if fields[name] is None:
+                del fields[name]
         return fields
 
     @property

@@ -25,12 +25,18 @@ from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.tables.expressions import field_of, quoted, read
 
 _CHUNK_BITS = 16
-_UNIT, _COUNT, _CHUNK, _COPY = "__dp_unit", "__dp_count", "__dp_chunk", "__dp_copy"
+_UNIT, _ROW, _COUNT, _CHUNK, _COPY = "__dp_unit", "__dp_row", "__dp_count", "__dp_chunk", "__dp_copy"
 _SALT, _RANK = "__dp_salt", "__dp_rank"
 
 
 def bound_contributions(
-    frame: DataFrame, *, unit: PrivacyUnit, keys: Sequence[str], salt: bytes, spare: Column | None = None
+    frame: DataFrame,
+    *,
+    unit: PrivacyUnit,
+    keys: Sequence[str],
+    salt: bytes,
+    spare: Column | None = None,
+    row_id: str | None = None,
 ) -> DataFrame:
     """The ``keys`` columns of at most ``unit.max_rows`` rows of each unit, or of all rows if every row is a unit.
 
@@ -43,33 +49,55 @@ def bound_contributions(
     sorted, unless a key is a vector, and no more than the distinct pairs of unit and keys can be spilled; for more rows
     these pairs are sorted.
 
+    With a ``row_id`` nothing is counted: rows that are equal in it too have one place in the order, and a single row
+    of each unit is found before anything is shuffled, so that only one row of each unit and partition is.
+
     Args:
         frame: rows with the unit's column and the key columns.
         unit: the privacy unit.
         keys: the columns that are used afterwards.
         salt: secret bytes, the same for all attempts of a release; unused if every row is a unit.
         spare: a condition on the key columns, true for rows that must not displace other rows of their unit.
+        row_id: a column that tells the rows of a unit apart; the guarantee does not depend on whether it does.
 
     Raises:
-        InvalidRequest: the table lacks the unit's column, or the column's type cannot be compared.
+        InvalidRequest: the table lacks the unit's or the row's column, or its type cannot be compared.
     """
     names = [quoted(key) for key in keys]
     if unit.column is None:
         return frame.select(*names)
     owner = _owner(ColumnNeed(name=unit.column, field="unit.column"), frame)
     used = [_one_zero(sf.col(quoted(key)), frame.schema[key].dataType == DoubleType()).alias(key) for key in keys]
-    owned = frame.select(owner.alias(_UNIT), *used)
-    owned = owned.where(sf.col(_UNIT).isNotNull()).repartition(_UNIT)
-    counted = owned.groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT))
+    told = [] if row_id is None else [_owner(ColumnNeed(name=row_id, field="row_id"), frame).alias(_ROW)]
+    owned = frame.select(owner.alias(_UNIT), *told, *used).where(sf.col(_UNIT).isNotNull())
     # the salt is a row of a table, because a constant would be visible in the plan
     secret = sf.broadcast(_salt_table(frame.sparkSession, salt))
     last = sf.lit(False) if spare is None else sf.coalesce(spare, sf.lit(False))
+    if row_id is not None:
+        ranked = owned.crossJoin(secret).withColumn(_RANK, _priority(_ROW, *names)).drop(_SALT, _ROW)
+        return _first_told_apart(ranked, keys, last) if unit.max_rows == 1 else _first(ranked, unit, names, last)
+    counted = owned.repartition(_UNIT).groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT))
     if unit.max_rows == 1:
-        return _first_rows(counted.crossJoin(secret), keys, last)
-    ordered = _numbered(counted, names).crossJoin(secret).withColumn(_RANK, _priority(names)).drop(_SALT)
-    order = Window.partitionBy(_UNIT).orderBy(last, _RANK, *names, _COPY)
-    kept = ordered.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= unit.max_rows)
+        return _first_of_counted(counted.crossJoin(secret), keys, last)
+    numbered = _numbered(counted, names).crossJoin(secret)
+    return _first(numbered.withColumn(_RANK, _priority(*names, _COPY)), unit, names, last)
+
+
+def _first(ranked: DataFrame, unit: PrivacyUnit, names: Sequence[str], last: Column) -> DataFrame:
+    """At most ``max_rows`` rows of each unit, by rank."""
+    # rows of the same rank and keys are alike, so that it does not matter which of them is kept
+    order = Window.partitionBy(_UNIT).orderBy(last, _RANK, *names)
+    kept = ranked.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= unit.max_rows)
     return kept.select(*names)
+
+
+def _first_told_apart(ranked: DataFrame, keys: Sequence[str], last: Column) -> DataFrame:
+    """One row of each unit, from rows that have ranks of their own: one minimum, which Spark takes before it shuffles.
+
+    63 bits of a hash decide, and two of them are equal so rarely that ties are not broken.
+    """
+    place = sf.shiftrightunsigned(_RANK, 1)
+    return _row_of_least_rank(ranked.withColumn(_RANK, sf.when(last, place).otherwise(-1 - place)), keys)
 
 
 def _owner(need: ColumnNeed, frame: DataFrame) -> Column:
@@ -80,7 +108,7 @@ def _owner(need: ColumnNeed, frame: DataFrame) -> Column:
     return _one_zero(value.column, value.kind is Kind.NUMBER)
 
 
-def _first_rows(counted: DataFrame, keys: Sequence[str], last: Column) -> DataFrame:
+def _first_of_counted(counted: DataFrame, keys: Sequence[str], last: Column) -> DataFrame:
     """One row of each unit, from its distinct rows and how often each occurs.
 
     The least of ``count`` exponential numbers is one such number divided by ``count``, so that rows which are equal
@@ -90,7 +118,11 @@ def _first_rows(counted: DataFrame, keys: Sequence[str], last: Column) -> DataFr
     names = [quoted(key) for key in keys]
     uniform = (sf.shiftrightunsigned(sf.xxhash64(_SALT, _UNIT, *names), 11).cast("double") + 0.5) / float(2**53)
     waiting = -sf.ln(uniform) / sf.col(_COUNT)  # below 38
-    ranked = counted.withColumn(_RANK, waiting + sf.when(last, 100.0).otherwise(0.0)).drop(_SALT, _COUNT)
+    return _row_of_least_rank(counted.withColumn(_RANK, waiting + sf.when(last, 100.0).otherwise(0.0)), keys)
+
+
+def _row_of_least_rank(ranked: DataFrame, keys: Sequence[str]) -> DataFrame:
+    names = [quoted(key) for key in keys]
     firsts = (sf.min_by(name, _RANK).alias(key) for key, name in zip(keys, names, strict=True))
     return ranked.groupBy(_UNIT).agg(*firsts).select(*names)
 
@@ -114,6 +146,6 @@ def _salt_table(spark: SparkSession, salt: bytes) -> DataFrame:
     return spark.createDataFrame([(digest,)], f"{_SALT} string")
 
 
-def _priority(names: Sequence[str]) -> Column:
+def _priority(*names: str) -> Column:
     # a secret, uniform order suffices: the guarantee does not depend on it, and ties are broken by the other columns
-    return sf.xxhash64(_SALT, _UNIT, *names, _COPY)
+    return sf.xxhash64(_SALT, _UNIT, *names)

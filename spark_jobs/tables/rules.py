@@ -204,7 +204,10 @@ def _units(request: ReleaseRequest) -> list[str]:
     if unit.column is None:
         return []
     rows = "1 row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
+    order = (
+        "a secret order" if request.row_id is None else f"a secret order, in which {request.row_id} tells them apart"
+    )
     return [
-        f"Of the rows that share a value of {unit.column}, at most {rows} used, chosen by a secret order; "
+        f"Of the rows that share a value of {unit.column}, at most {rows} used, chosen by {order}; "
         f"a row without {unit.column} is left out."
     ]

@@ -84,9 +84,12 @@ def test_each_statistic_is_as_if_it_were_counted_alone(table: Any, monkeypatch: 
     assert counted(table, monkeypatch, diagnostics=["roc_curve"])[ScoreCells()] == made[ScoreCells()]
 
 
-def test_a_row_that_counts_nowhere_takes_no_place_of_one_that_does(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("row_id", [None, "number"])
+def test_a_row_that_counts_nowhere_takes_no_place_of_one_that_does(
+    table: Any, monkeypatch: pytest.MonkeyPatch, row_id: str | None
+) -> None:
     monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0" * 32)
-    made = counted(table, monkeypatch, unit={"column": "person", "max_rows": 1})
+    made = counted(table, monkeypatch, unit={"column": "person", "max_rows": 1}, row_id=row_id)
     assert made[ScoreCells()].positives.sum() == 2
     assert made[ScoreCells()].negatives.sum() <= 1
     assert sum(made[Remainders()]) == 2

@@ -72,6 +72,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "diagnostics.groups: got '01'; must be whole numbers, like the values of the column county",
     ),
     "unit that is missing": ({"unit": {"column": "person"}}, "unit.column: got 'person'; must be a column of the"),
+    "row id that is missing": (
+        {"unit": {"column": "name"}, "row_id": "visit"},
+        "row_id: got 'visit'; must be a column of the table, which has",
+    ),
 }  # fmt: skip
 
 
@@ -97,6 +101,7 @@ def test_what_does_not_fit_is_refused_in_one_line(case: str) -> None:
         {"diagnostics": [LINE, {**FIT, "features": {"age / 2": [0, 1]}, "categorical": {"county": [1, "02"]}}]},
         {"diagnostics": [{**LINE, "group_by": "name", "groups": ["01"]}]},
         {"unit": {"column": "NAME", "max_rows": 3}},
+        {"unit": {"column": "NAME"}, "row_id": "At"},
     ],
 )
 def test_what_fits_is_let_through(changes: dict[str, Any]) -> None:

@@ -71,6 +71,8 @@ def test_numbers_in_json_keep_every_digit() -> None:
         ({"budget": {"epsilon": "a lot"}}, r"^budget\.epsilon: got 'a lot'; must be a finite decimal number"),
         ({"budget": {}}, r"^budget\.epsilon: "),
         ({"unit": {"column": "user", "max_rows": 0}}, r"^unit\.max_rows: got 0; "),
+        ({"row_id": "visit"}, r"^row_id: got 'visit'; must be left out where every row is a unit of its own; name the"),
+        ({"unit": {"column": "user"}, "row_id": ""}, r"^row_id: "),
         ({"diagnostics": ["heat_map"]}, r"^diagnostics\.kind: got 'heat_map'; must be one of roc_curve"),
         ({"diagnostics": []}, r"^diagnostics: "),
         ({"diagnostics": ["roc_curve", "roc_curve"]}, r"must be requested once"),

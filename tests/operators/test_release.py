@@ -91,6 +91,7 @@ class TestRequest:
             blocks=["a", "b"],
             title="A title",
             record="visit",
+            row_id="visit_number",
             scoring={"outside": "drop"},
             diagnostics=[{"kind": "roc_curve", "thresholds": 64}],
         ).build_request()
@@ -108,6 +109,7 @@ class TestRequest:
                 "blocks": ["a", "b"],
                 "title": "A title",
                 "record": "visit",
+                "row_id": "visit_number",
                 "scoring": {"outside": "drop"},
                 "output": str(tmp_path / "releases"),
             }

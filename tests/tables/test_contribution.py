@@ -22,10 +22,15 @@ ROWS = st.lists(st.tuples(UNITS, st.integers(0, 2), st.sampled_from([0.0, -0.0, 
 
 
 def kept(
-    frame: DataFrame, *, max_rows: int = 2, keys: tuple[str, ...] = ("k", "x"), salt: bytes = SALT
+    frame: DataFrame,
+    *,
+    max_rows: int = 2,
+    keys: tuple[str, ...] = ("k", "x"),
+    salt: bytes = SALT,
+    row_id: str | None = None,
 ) -> Counter[Any]:
     unit = PrivacyUnit(column="u", max_rows=max_rows)
-    rows = bound_contributions(frame, unit=unit, keys=keys, salt=salt).collect()
+    rows = bound_contributions(frame, unit=unit, keys=keys, salt=salt, row_id=row_id).collect()
     return Counter(tuple(row) for row in rows)
 
 
@@ -53,18 +58,47 @@ def test_the_same_rows_are_kept_in_any_order_and_partitioning(
 
 
 @pytest.mark.spark
-def test_other_units_are_untouched_when_one_leaves(spark: SparkSession) -> None:
-    """The stability that the privacy of a unit rests on: at most ``max_rows`` rows differ."""
-    rows = [(f"u{n % 7}", n % 3, float(n)) for n in range(100)]
-    whole = kept(table(spark, rows), max_rows=3)
-    for unit in ("u0", "u3"):
-        rest = kept(table(spark, [row for row in rows if row[0] != unit], 3), max_rows=3)
-        assert not rest - whole
-        assert sum((whole - rest).values()) == 3
+@pytest.mark.verify
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+)
+@given(
+    rows=st.lists(st.tuples(UNITS, st.integers(0, 2), st.sampled_from([0.0, 0.5, None])), max_size=30),
+    ids=st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=30, max_size=30),
+    shuffled=st.randoms(use_true_random=False),
+    max_rows=st.integers(1, 4),
+)
+def test_rows_that_a_column_tells_apart_are_bounded_in_any_order_and_partitioning(
+    spark: SparkSession, rows: list[Any], ids: list[Any], shuffled: Any, max_rows: int
+) -> None:
+    """Whether or not the column tells all of them apart, and where it is null."""
+    told = [(*row, one) for row, one in zip(rows, ids, strict=False)]
+    mixed = list(told)
+    shuffled.shuffle(mixed)
+    names = "u string, k int, x double, i int"
+    found = kept(spark.createDataFrame(told, names).repartition(1), max_rows=max_rows, row_id="i")
+    assert kept(spark.createDataFrame(mixed, names).repartition(4), max_rows=max_rows, row_id="i") == found
+    owned = [row for row in rows if row[0] is not None]
+    units = Counter(row[0] for row in owned)
+    assert sum(found.values()) == sum(min(count, max_rows) for count in units.values())
+    assert not found - Counter((k, x) for _, k, x in owned)
 
 
 @pytest.mark.spark
-def test_every_row_of_a_unit_has_the_same_chance(spark: SparkSession) -> None:
+@pytest.mark.parametrize(("max_rows", "row_id"), [(3, None), (1, "x"), (3, "x"), (1, "k")])
+def test_other_units_are_untouched_when_one_leaves(spark: SparkSession, max_rows: int, row_id: str | None) -> None:
+    """The stability that the privacy of a unit rests on: at most ``max_rows`` rows differ."""
+    rows = [(f"u{n % 7}", n % 3, float(n)) for n in range(100)]
+    whole = kept(table(spark, rows), max_rows=max_rows, row_id=row_id)
+    for unit in ("u0", "u3"):
+        rest = kept(table(spark, [row for row in rows if row[0] != unit], 3), max_rows=max_rows, row_id=row_id)
+        assert not rest - whole
+        assert sum((whole - rest).values()) == max_rows
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("row_id", [None, "n"])
+def test_every_row_of_a_unit_has_the_same_chance(spark: SparkSession, row_id: str | None) -> None:
     """1 row of 10 that are alike and 1 of 5 others: of 3000 units, 2000 keep one of the alike rows.
 
     The standard deviation is 26; five of them are a false alarm of one in two million.
@@ -72,9 +106,9 @@ def test_every_row_of_a_unit_has_the_same_chance(spark: SparkSession) -> None:
     frame = (
         spark.range(3000)
         .selectExpr("cast(id as string) as u", "explode(sequence(1, 15)) as n")
-        .selectExpr("u", "if(n <= 10, 0, n) as k", "cast(null as double) as x")
+        .selectExpr("u", "n", "if(n <= 10, 0, n) as k", "cast(null as double) as x")
     )
-    found = kept(frame, max_rows=1)
+    found = kept(frame, max_rows=1, row_id=row_id)
     assert abs(found[0, None] - 2000) < 130
     assert all(abs(found[n, None] - 200) < 5 * 14 for n in range(11, 16))
     assert sum(found.values()) == 3000
@@ -134,13 +168,50 @@ def test_a_unit_that_does_not_fit_the_schema_is_refused(spark: SparkSession, col
 
 
 @pytest.mark.spark
+def test_rows_that_a_column_does_not_tell_apart_have_one_place(spark: SparkSession) -> None:
+    """10 rows of one number and 1 of another: each is kept in half of 3000 units, with a standard deviation of 27."""
+    frame = spark.range(3000).selectExpr("cast(id as string) as u", "explode(sequence(1, 11)) as n")
+    frame = frame.selectExpr("u", "int(n > 10) as k", "0D as x")
+    found = kept(frame, max_rows=1, row_id="k")
+    assert sum(found.values()) == 3000
+    assert abs(found[0, 0.0] - 1500) < 5 * 27.4
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("row_id", [None, "n"])
+@pytest.mark.parametrize("max_rows", [1, 2])
+def test_spare_rows_come_last(spark: SparkSession, max_rows: int, row_id: str | None) -> None:
+    from pyspark.sql import functions as sf
+
+    frame = spark.range(200).selectExpr("cast(id as string) as u", "explode(sequence(1, 9)) as n")
+    frame = frame.selectExpr("u", "n", "if(n = 5, 1, 0) as k")
+    unit = PrivacyUnit(column="u", max_rows=max_rows)
+    rows = bound_contributions(frame, unit=unit, keys=["k"], salt=SALT, spare=sf.col("k") == 0, row_id=row_id)
+    assert Counter(row.k for row in rows.collect()) == Counter({1: 200, 0: 200 * (max_rows - 1)})
+
+
+@pytest.mark.spark
+def test_one_row_that_a_column_tells_apart_is_found_before_rows_are_shuffled(spark: SparkSession) -> None:
+    frame = spark.range(10).selectExpr("cast(id as string) as u", "int(id) as k", "id as n")
+    bounded = bound_contributions(frame, unit=PrivacyUnit(column="u"), keys=["k"], salt=SALT, row_id="n")
+    executed = bounded._jdf.queryExecution().executedPlan().toString()
+    last, exchange, first = (executed.index(one) for one in ("HashAggregate", "Exchange hash", "partial_min_by"))
+    assert last < exchange < first
+    assert executed.count("Exchange hashpartitioning") == 1
+    assert "Sort" not in executed
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("row_id", [None, "n"])
 @pytest.mark.parametrize(("max_rows", "sorts"), [(1, False), (2, True)])
-def test_the_plan_has_one_exchange_of_rows_and_no_salt(spark: SparkSession, max_rows: int, sorts: bool) -> None:
+def test_the_plan_has_one_exchange_of_rows_and_no_salt(
+    spark: SparkSession, max_rows: int, sorts: bool, row_id: str | None
+) -> None:
     import hashlib
 
-    frame = spark.range(10).selectExpr("cast(id as string) as u", "int(id) as k", "id as `a.``b`")
+    frame = spark.range(10).selectExpr("cast(id as string) as u", "int(id) as k", "id as `a.``b`", "id as n")
     unit = PrivacyUnit(column="u", max_rows=max_rows)
-    bounded = bound_contributions(frame, unit=unit, keys=["k", "a.`b"], salt=SALT)
+    bounded = bound_contributions(frame, unit=unit, keys=["k", "a.`b"], salt=SALT, row_id=row_id)
     assert bounded.columns == ["k", "a.`b"]
     plan = bounded._jdf.queryExecution().toString()
     executed = bounded._jdf.queryExecution().executedPlan().toString()

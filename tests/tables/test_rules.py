@@ -25,6 +25,10 @@ LINEAR = {"kind": "linear", "basis": "public", "coefficients": {"x": 1}, "catego
         ({"model": PIPELINE}, "a row that they skip is left out"),
         ({"unit": {"column": "person", "max_rows": 3}}, "person, at most 3 rows are used"),
         ({"unit": {"column": "person"}}, "a row without person is left out"),
+        (
+            {"unit": {"column": "person"}, "row_id": "visit"},
+            "by a secret order, in which visit tells them apart; a row",
+        ),
     ],
 )
 def test_every_rule_of_a_request_is_told(changes: dict[str, Any], told: str) -> None:

@@ -86,6 +86,7 @@ class ReleaseArguments(TaskArguments, total=False):
     scoring: Mapping[str, Any] | None
     federation: str | None
     input_suite: Mapping[str, Any] | None
+    row_id: str | None
     runner: str
     master: str | None
     spark_conn_id: str
