@@ -123,11 +123,16 @@ class Ranking:
         return CurvePoints(cuts=self.curve.cuts[cell + 1], cell=cell, fraction=fraction)
 
 
-def precision_at(counts: Counts, recalls: FloatArray, steps: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """The precision at these recalls, near which the counts are."""
+def false_per_true(counts: Counts, recalls: FloatArray, steps: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """False positives for each true one at these recalls, near which the counts are; below 0 in some copies."""
     wanted = recalls * counts.positives
     false = counts.false + (wanted - counts.true) / steps[1] * steps[0]
-    return np.asarray(wanted / (wanted + np.clip(false, 0.0, counts.negatives)), dtype=np.float64)
+    return np.asarray(np.minimum(false, counts.negatives) / wanted, dtype=np.float64)
+
+
+def precision_of(false: FloatArray) -> FloatArray:
+    """The precision with so many false positives for each true one."""
+    return np.asarray(1.0 / (1.0 + np.maximum(false, 0.0)), dtype=np.float64)
 
 
 def gain_at(counts: Counts, depths: FloatArray, steps: tuple[FloatArray, FloatArray]) -> FloatArray:

@@ -14,12 +14,13 @@ from spark_jobs.diagnostics.ranking_figures.measurement import RankingDraw
 from spark_jobs.diagnostics.ranking_figures.reading import (
     Ranking,
     distance,
+    false_per_true,
     gain_at,
     mean_cost,
-    precision_at,
+    precision_of,
 )
 from spark_jobs.diagnostics.ranking_figures.result import Ends, RankingFigures
-from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
+from spark_jobs.diagnostics.roc_curve.bands import bands, hidden_band
 from spark_jobs.diagnostics.roc_curve.posterior import trees_of
 from spark_jobs.diagnostics.roc_curve.trace import Trace, trace
 from spark_jobs.diagnostics.undefined import publishable
@@ -27,8 +28,6 @@ from spark_jobs.mechanisms.noise import SeededNoise
 
 KS_PLACES = 129
 """Places along the curve of the simultaneous band whose largest values are the ends of the interval of KS."""
-UNLIKELY = 0.005
-"""Probability of each tail of the ratio of the class sizes in the simultaneous band of the precision."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,7 +83,7 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
     threshold, cost = _lowest_cost(ranking, draw)
     figures = RankingFigures(
         recall=rounded(recall),
-        **_precision(ranking, recall, draw.curve.confidence, _precision_by_rates(ranking, recall, traced, rates)),
+        **_precision(ranking, recall, draw.curve.confidence, traced),
         depths=depths,
         **gains.named("gain"),
         **gains.named("lift", 1 / depths),
@@ -110,46 +109,66 @@ def _gini(traced: Trace, area: TwoIntervals) -> dict[str, Any]:
     return {"gini": round(2 * traced.auc - 1, DECIMALS), "gini_interval": low, "gini_population_interval": high}
 
 
-def _precision(
-    ranking: Ranking, recall: FloatArray, confidence: float, whole: tuple[FloatArray, FloatArray]
-) -> dict[str, Any]:
+def _precision(ranking: Ranking, recall: FloatArray, confidence: float, traced: Trace) -> dict[str, Any]:
     """The precision at recalls, with its bands.
+
+    With few positives the errors of a precision are skewed, and so are those of the false positives for each true one.
+    A simultaneous band reaches as far as one about the median of either does.
 
     Args:
         ranking: the curve, with copies.
         recall: the recalls.
         confidence: nominal level.
-        whole: ends of the precision by the simultaneous band of the ROC curve.
+        traced: the curve that is released.
     """
     places, fine = ranking.fine()
     at = np.interp(recall, fine.true / fine.positives, places)
     steps = ranking.steps(at)
+    released = false_per_true(ranking.released(at), recall, steps)
     noise, population = (
-        precision_at(ranking.copied(at, copies), recall, steps) for copies in (ranking.noise, ranking.population)
+        false_per_true(ranking.copied(at, copies), recall, steps) for copies in (ranking.noise, ranking.population)
     )
-    band = Band.of(precision_at(ranking.released(at), recall, steps), noise, population, confidence)
-    lowest, highest = np.minimum(whole[0], band.noise[0]), np.maximum(whole[1], band.noise[1])
-    low, high = everywhere(population, confidence)
+    band = Band.of(precision_of(released), precision_of(noise), precision_of(population), confidence)
+    hidden = _hidden_courses(ranking, recall, traced)
+    low, high = _all_precisions(noise, confidence, hidden)
+    lowest, highest = np.minimum(low, band.noise[0]), np.maximum(high, band.noise[1])
+    low, high = _all_precisions(population, confidence)
     return {
         "precision": band.value,
         "precision_lower": band.noise[0],
         "precision_upper": band.noise[1],
         "precision_lower_everywhere": rounded(lowest),
         "precision_upper_everywhere": rounded(highest),
-        "precision_population_lower": rounded(np.clip(low, 0.0, lowest)),
-        "precision_population_upper": rounded(np.clip(high, highest, 1.0)),
+        "precision_population_lower": rounded(np.minimum(low, lowest)),
+        "precision_population_upper": rounded(np.maximum(high, highest)),
     }
 
 
-def _precision_by_rates(
-    ranking: Ranking, recall: FloatArray, traced: Trace, rates: Bands
+def _all_precisions(
+    false: FloatArray, confidence: float, hidden: tuple[FloatArray | float, FloatArray | float] = (0.0, 0.0)
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends of the precision at recalls, by the simultaneous band of the rates and the sizes of the classes."""
-    sizes = ranking.at_edges(ranking.noise)
-    fewest, largest = np.quantile(sizes.negatives / sizes.positives, [UNLIKELY, 1 - UNLIKELY])
-    furthest = np.interp(recall, rates.lower_everywhere, traced.fpr, right=1.0)
-    nearest = np.interp(recall, rates.upper_everywhere, traced.fpr, left=0.0)
-    return recall / (recall + largest * furthest), recall / (recall + fewest * nearest)
+    """Ends of a simultaneous band of the precision.
+
+    Args:
+        false: copies of the false positives for each true one; shape (copies, k).
+        confidence: nominal level.
+        hidden: how many fewer and more of them there may be beside the noise.
+    """
+    fewest, most = everywhere(false, confidence)
+    low, high = np.clip(everywhere(precision_of(false), confidence), 1e-12, 1.0)
+    fewest, most = np.minimum(fewest, 1 / high - 1), np.maximum(most, 1 / low - 1)
+    return precision_of(most + hidden[1]), precision_of(fewest - hidden[0])
+
+
+def _hidden_courses(ranking: Ranking, recall: FloatArray, traced: Trace) -> tuple[FloatArray, FloatArray]:
+    """How many false positives fewer and more there may be for each true one, by what the counts do not show."""
+    negatives, positives = ranking.sizes
+    lowest, highest = hidden_band(traced)
+    most, released, fewest = (
+        np.interp(recall, tpr, traced.fpr, left=0.0, right=1.0) * negatives / (positives * recall)
+        for tpr in (lowest, traced.tpr, highest)
+    )
+    return np.maximum(released - fewest, 0.0), np.maximum(most - released, 0.0)
 
 
 def everywhere(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:

@@ -110,6 +110,17 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     )
 
 
+def hidden_band(traced: Trace) -> tuple[FloatArray, FloatArray]:
+    """Between which true positive rates the curve may run at its points, by what its counts do not show; no noise."""
+    curve, points = traced.edges, traced.points
+    fpr, tpr = read(curve, points, curve.straight)
+    row = _one_row(curve, traced.sizes)
+    hidden_below, hidden_above = _hidden_courses(curve, points)
+    box_below, box_above, _ = _boxes(curve, points)
+    below, above = np.maximum(row + hidden_below, box_below), np.maximum(row + hidden_above, box_above)
+    return _across(fpr, tpr, -below), _across(fpr, tpr, above)
+
+
 def _errors(draw: RocDraw, curve: Edges, points: CurvePoints, *, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
     """Simulated errors of a released curve: across it at each point, shape (copies, points), and of its area.
 
