@@ -6,7 +6,7 @@ Its parts (``--parts`` selects):
    on tables that have the same tenth of the rows once, five times and ten times: its times, and the peak resident
    memory of Java and Python.
 2. ``units``: a ROC curve of a tenth of the rows that uses one row of each person, and three, with and without a
-   column that tells a person's rows apart, against the same without units, and against a floor: the same rows,
+   `row_id` that distinguishes a person's rows, against the same without units, and against a floor: the same rows,
    shuffled by person and dropped. There are a tenth as many persons as rows, of whom one has a tenth of the rows.
 3. ``merge``: counts of 131,072 cells from 1,000 partitions that have all of them, merged under 1 GiB.
 """
@@ -118,7 +118,7 @@ def release(request: dict[str, Any], folder: Path) -> Run:
 
 
 STAGES = ("counting", "drawing")
-SHUFFLE, TOLD_APART = "a bare shuffle", "one row a person, told apart by a column"
+SHUFFLE, BY_ROW_ID = "a bare shuffle", "one row a person, by row_id"
 
 
 def remember(pid: int, peaks: dict[str, float]) -> None:
@@ -148,9 +148,9 @@ def units(spark: SparkSession, table: Path) -> tuple[dict[str, Timing], dict[str
     cases = {
         "no unit": curve_request(table, None),
         "one row a person": curve_request(table, {"column": "person", "max_rows": 1}),
-        TOLD_APART: curve_request(table, {"column": "person", "max_rows": 1}, row_id="y"),
+        BY_ROW_ID: curve_request(table, {"column": "person", "max_rows": 1}, row_id="y"),
         "three rows a person": curve_request(table, {"column": "person", "max_rows": 3}),
-        "three rows a person, told apart": curve_request(table, {"column": "person", "max_rows": 3}, row_id="y"),
+        "three rows a person, by row_id": curve_request(table, {"column": "person", "max_rows": 3}, row_id="y"),
     }
     runs = {name: (lambda request=request: count(prepare(spark, request), request)) for name, request in cases.items()}
     rows = spark.read.parquet(str(table / "v1")).select("person", "x", "label").repartition("person")
@@ -210,7 +210,7 @@ def targets_of_units(timed: dict[str, Timing]) -> list[Target]:
             outcome=f"{timed[name].median_cpu / none:.1f}x, where a bare shuffle of the rows is {shuffle / none:.1f}x",
             met=timed[name].median_cpu <= MAX_RATIO * none,
         )
-        for name in ("one row a person", TOLD_APART)
+        for name in ("one row a person", BY_ROW_ID)
     ]
 
 

@@ -62,7 +62,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         scoring: public rules for scores outside the expected range.
         input_suite: expectations of the table's columns and their types, as a suite of Great Expectations in JSON form.
         federation: name of a registered federation, with whose silos the rows are released together.
-        row_id: a column that tells the rows of one unit apart, which makes units of many rows faster.
+        row_id: a column that distinguishes the rows of one unit, which makes units of many rows faster.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
         runner: ``local`` (on this machine), ``cluster`` (where the type of a connection says), or ``spark_submit`` (the
             same for connections of type ``spark`` alone).

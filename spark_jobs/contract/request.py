@@ -26,7 +26,7 @@ class ReleaseRequest(TableRequest):
         scoring: the public rule for scores outside [0, 1].
         diagnostics: what to release; each kind at most once.
         federation: a registered federation, whose silos' rows are released together; None for one table.
-        row_id: a column that tells the rows of one unit apart, such as the number of a visit; None if it is not known.
+        row_id: a column that distinguishes the rows of one unit, such as the number of a visit; None for none.
     """
 
     label: Label | None = None

@@ -58,7 +58,7 @@ def bound_contributions(
         keys: the columns that are used afterwards.
         salt: secret bytes, the same for all attempts of a release; unused if every row is a unit.
         spare: a condition on the key columns, true for rows that must not displace other rows of their unit.
-        row_id: a column that tells the rows of a unit apart; the guarantee does not depend on whether it does.
+        row_id: a column that distinguishes the rows of a unit; the guarantee does not depend on whether it does.
 
     Raises:
         InvalidRequest: the table lacks the unit's or the row's column, or its type cannot be compared.
@@ -68,14 +68,14 @@ def bound_contributions(
         return frame.select(*names)
     owner = _owner(ColumnNeed(name=unit.column, field="unit.column"), frame)
     used = [_one_zero(sf.col(quoted(key)), frame.schema[key].dataType == DoubleType()).alias(key) for key in keys]
-    told = [] if row_id is None else [_owner(ColumnNeed(name=row_id, field="row_id"), frame).alias(_ROW)]
-    owned = frame.select(owner.alias(_UNIT), *told, *used).where(sf.col(_UNIT).isNotNull())
+    row_ids = [] if row_id is None else [_owner(ColumnNeed(name=row_id, field="row_id"), frame).alias(_ROW)]
+    owned = frame.select(owner.alias(_UNIT), *row_ids, *used).where(sf.col(_UNIT).isNotNull())
     # the salt is a row of a table, because a constant would be visible in the plan
     secret = sf.broadcast(_salt_table(frame.sparkSession, salt))
     last = sf.lit(False) if spare is None else sf.coalesce(spare, sf.lit(False))
     if row_id is not None:
         ranked = owned.crossJoin(secret).withColumn(_RANK, _priority(_ROW, *names)).drop(_SALT, _ROW)
-        return _first_told_apart(ranked, keys, last) if unit.max_rows == 1 else _first(ranked, unit, names, last)
+        return _first_by_row_id(ranked, keys, last) if unit.max_rows == 1 else _first(ranked, unit, names, last)
     counted = owned.repartition(_UNIT).groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT))
     if unit.max_rows == 1:
         return _first_of_counted(counted.crossJoin(secret), keys, last)
@@ -91,13 +91,13 @@ def _first(ranked: DataFrame, unit: PrivacyUnit, names: Sequence[str], last: Col
     return kept.select(*names)
 
 
-def _first_told_apart(ranked: DataFrame, keys: Sequence[str], last: Column) -> DataFrame:
-    """One row of each unit, from rows that have ranks of their own: one minimum, which Spark takes before it shuffles.
+def _first_by_row_id(ranked: DataFrame, keys: Sequence[str], last: Column) -> DataFrame:
+    """One row of each unit, from rows with ranks of their own: one minimum, which Spark takes before it shuffles.
 
     63 bits of a hash decide, and two of them are equal so rarely that ties are not broken.
     """
     place = sf.shiftrightunsigned(_RANK, 1)
-    return _row_of_least_rank(ranked.withColumn(_RANK, sf.when(last, place).otherwise(-1 - place)), keys)
+    return _first_by_rank(ranked.withColumn(_RANK, sf.when(last, place).otherwise(-1 - place)), keys)
 
 
 def _owner(need: ColumnNeed, frame: DataFrame) -> Column:
@@ -118,10 +118,10 @@ def _first_of_counted(counted: DataFrame, keys: Sequence[str], last: Column) -> 
     names = [quoted(key) for key in keys]
     uniform = (sf.shiftrightunsigned(sf.xxhash64(_SALT, _UNIT, *names), 11).cast("double") + 0.5) / float(2**53)
     waiting = -sf.ln(uniform) / sf.col(_COUNT)  # below 38
-    return _row_of_least_rank(counted.withColumn(_RANK, waiting + sf.when(last, 100.0).otherwise(0.0)), keys)
+    return _first_by_rank(counted.withColumn(_RANK, waiting + sf.when(last, 100.0).otherwise(0.0)), keys)
 
 
-def _row_of_least_rank(ranked: DataFrame, keys: Sequence[str]) -> DataFrame:
+def _first_by_rank(ranked: DataFrame, keys: Sequence[str]) -> DataFrame:
     names = [quoted(key) for key in keys]
     firsts = (sf.min_by(name, _RANK).alias(key) for key, name in zip(keys, names, strict=True))
     return ranked.groupBy(_UNIT).agg(*firsts).select(*names)

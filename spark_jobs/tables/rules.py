@@ -205,7 +205,7 @@ def _units(request: ReleaseRequest) -> list[str]:
         return []
     rows = "1 row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
     order = (
-        "a secret order" if request.row_id is None else f"a secret order, in which {request.row_id} tells them apart"
+        "a secret order" if request.row_id is None else f"a secret order, in which {request.row_id} distinguishes them"
     )
     return [
         f"Of the rows that share a value of {unit.column}, at most {rows} used, chosen by {order}; "

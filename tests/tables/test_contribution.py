@@ -68,15 +68,15 @@ def test_the_same_rows_are_kept_in_any_order_and_partitioning(
     shuffled=st.randoms(use_true_random=False),
     max_rows=st.integers(1, 4),
 )
-def test_rows_that_a_column_tells_apart_are_bounded_in_any_order_and_partitioning(
+def test_rows_with_a_row_id_are_bounded_in_any_order_and_partitioning(
     spark: SparkSession, rows: list[Any], ids: list[Any], shuffled: Any, max_rows: int
 ) -> None:
-    """Whether or not the column tells all of them apart, and where it is null."""
-    told = [(*row, one) for row, one in zip(rows, ids, strict=False)]
-    mixed = list(told)
+    """Whether or not the column distinguishes all of them, and where it is null."""
+    numbered = [(*row, one) for row, one in zip(rows, ids, strict=False)]
+    mixed = list(numbered)
     shuffled.shuffle(mixed)
     names = "u string, k int, x double, i int"
-    found = kept(spark.createDataFrame(told, names).repartition(1), max_rows=max_rows, row_id="i")
+    found = kept(spark.createDataFrame(numbered, names).repartition(1), max_rows=max_rows, row_id="i")
     assert kept(spark.createDataFrame(mixed, names).repartition(4), max_rows=max_rows, row_id="i") == found
     owned = [row for row in rows if row[0] is not None]
     units = Counter(row[0] for row in owned)
@@ -168,7 +168,7 @@ def test_a_unit_that_does_not_fit_the_schema_is_refused(spark: SparkSession, col
 
 
 @pytest.mark.spark
-def test_rows_that_a_column_does_not_tell_apart_have_one_place(spark: SparkSession) -> None:
+def test_rows_of_equal_row_id_have_one_place(spark: SparkSession) -> None:
     """10 rows of one number and 1 of another: each is kept in half of 3000 units, with a standard deviation of 27."""
     frame = spark.range(3000).selectExpr("cast(id as string) as u", "explode(sequence(1, 11)) as n")
     frame = frame.selectExpr("u", "int(n > 10) as k", "0D as x")
@@ -191,7 +191,7 @@ def test_spare_rows_come_last(spark: SparkSession, max_rows: int, row_id: str | 
 
 
 @pytest.mark.spark
-def test_one_row_that_a_column_tells_apart_is_found_before_rows_are_shuffled(spark: SparkSession) -> None:
+def test_one_row_by_row_id_is_found_before_rows_are_shuffled(spark: SparkSession) -> None:
     frame = spark.range(10).selectExpr("cast(id as string) as u", "int(id) as k", "id as n")
     bounded = bound_contributions(frame, unit=PrivacyUnit(column="u"), keys=["k"], salt=SALT, row_id="n")
     executed = bounded._jdf.queryExecution().executedPlan().toString()

@@ -27,7 +27,7 @@ LINEAR = {"kind": "linear", "basis": "public", "coefficients": {"x": 1}, "catego
         ({"unit": {"column": "person"}}, "a row without person is left out"),
         (
             {"unit": {"column": "person"}, "row_id": "visit"},
-            "by a secret order, in which visit tells them apart; a row",
+            "by a secret order, in which visit distinguishes them; a row",
         ),
     ],
 )

@@ -154,21 +154,21 @@ def _all_precisions(
         confidence: nominal level.
         hidden: how many fewer and more of them there may be beside the noise.
     """
-    fewest, most = everywhere(false, confidence)
+    fewest, largest = everywhere(false, confidence)
     low, high = np.clip(everywhere(precision_of(false), confidence), 1e-12, 1.0)
-    fewest, most = np.minimum(fewest, 1 / high - 1), np.maximum(most, 1 / low - 1)
-    return precision_of(most + hidden[1]), precision_of(fewest - hidden[0])
+    fewest, largest = np.minimum(fewest, 1 / high - 1), np.maximum(largest, 1 / low - 1)
+    return precision_of(largest + hidden[1]), precision_of(fewest - hidden[0])
 
 
 def _hidden_courses(ranking: Ranking, recall: FloatArray, traced: Trace) -> tuple[FloatArray, FloatArray]:
     """How many false positives fewer and more there may be for each true one, by what the counts do not show."""
     negatives, positives = ranking.sizes
     lowest, highest = hidden_band(traced)
-    most, released, fewest = (
+    largest, released, fewest = (
         np.interp(recall, tpr, traced.fpr, left=0.0, right=1.0) * negatives / (positives * recall)
         for tpr in (lowest, traced.tpr, highest)
     )
-    return np.maximum(released - fewest, 0.0), np.maximum(most - released, 0.0)
+    return np.maximum(released - fewest, 0.0), np.maximum(largest - released, 0.0)
 
 
 def everywhere(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
