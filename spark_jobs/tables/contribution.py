@@ -116,7 +116,7 @@ def _first_of_counted(counted: DataFrame, keys: Sequence[str], last: Column) -> 
     broken.
     """
     names = [quoted(key) for key in keys]
-    uniform = (sf.shiftrightunsigned(sf.xxhash64(_SALT, _UNIT, *names), 11).cast("double") + 0.5) / float(2**53)
+    uniform = (sf.shiftrightunsigned(_priority(*names), 11).cast("double") + 0.5) / float(2**53)
     waiting = -sf.ln(uniform) / sf.col(_COUNT)  # below 38
     return _first_by_rank(counted.withColumn(_RANK, waiting + sf.when(last, 100.0).otherwise(0.0)), keys)
 
@@ -147,5 +147,7 @@ def _salt_table(spark: SparkSession, salt: bytes) -> DataFrame:
 
 
 def _priority(*names: str) -> Column:
-    # a secret, uniform order suffices: the guarantee does not depend on it, and ties are broken by the other columns
-    return sf.xxhash64(_SALT, _UNIT, *names)
+    """A secret, uniform order of a unit's rows; the guarantee does not depend on it."""
+    # a hash passes over nulls: without saying where they are, (1, null) and (null, 1) would be equal
+    values = (part for name in names for part in (sf.col(name), sf.isnull(name)))
+    return sf.xxhash64(_SALT, _UNIT, *values)
