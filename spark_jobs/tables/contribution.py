@@ -49,8 +49,9 @@ def bound_contributions(
     sorted, unless a key is a vector, and no more than the distinct pairs of unit and keys can be spilled; for more rows
     these pairs are sorted.
 
-    With a ``row_id`` nothing is counted: rows that are equal in it too have one place in the order, and a single row
-    of each unit is found before anything is shuffled, so that only one row of each unit and partition is.
+    With a ``row_id``, which is then hashed too, nothing is counted: rows that are equal in it as well have one place,
+    and a single row of each unit is found before anything is shuffled, so that only one row of each unit and partition
+    is.
 
     Args:
         frame: rows with the unit's column and the key columns.
