@@ -201,13 +201,15 @@ def _ends(draw: QuantileDraw, noisy: FloatArray, model: NoiseModel, seed: int) -
     """The first and the last cell that the exact quantile may lie in.
 
     Let D be the number of rows below an edge, less ``level`` times the number of all rows: the quantile lies below the
-    edge if and only if ``D >= 0``. The noise in D has a public distribution. From either end of the line, edges are
-    tested inwards, each at half of the error rate, until a test does not reject. No correction for many tests is
-    needed: which rejections are wrong is decided by the first edge beyond the quantile, and that is one fixed edge.
+    edge if and only if ``D >= 0``. The noise in D has a public distribution, whatever the released cell is. From either
+    end of the line, edges are tested inwards until a test does not reject. Each test has the whole error rate, because
+    the interval holds the released cell: a quantile to the left of it can be missed by the lower end alone, and one to
+    the right by the upper end. No correction for many tests is needed: which rejections are wrong is decided by the
+    first edge beyond the quantile, and that is one fixed edge.
     """
     cuts = rings(draw.cell, draw.grid.size)
     spread = np.concatenate(list(model.errors(np.full(cuts.size - 1, draw.level), SeededNoise(seed), copies=COPIES)))
-    tail = (1 - draw.confidence) / 2
+    tail = 1 - draw.confidence
     inner = slice(1, -1)
     excess = (noisy - draw.level * noisy[-1])[inner]
     low, high = np.quantile(spread[:, :-1], [tail, 1 - tail], axis=0)
