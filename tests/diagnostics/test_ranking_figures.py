@@ -15,6 +15,7 @@ from benchmarks.ranking_figures import COVERED, coverage_of, exact_figures
 from spark_jobs.contract.options import RankingFiguresOptions, RocCurveOptions
 from spark_jobs.contract.result_checks import violations
 from spark_jobs.diagnostics import auc, ranking_figures
+from spark_jobs.diagnostics.ranking_figures.summary import _ends_of_the_largest
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.diagnostics.test_score_figures import SETS, counted, nasty
@@ -102,6 +103,13 @@ def test_predicting_no_row_positive_can_cost_least() -> None:
     assert result.cost == pytest.approx(LABELS.mean(), abs=0.02)
 
 
+def test_the_largest_of_a_curve_is_between_one_place_and_the_largest_values_of_copies() -> None:
+    copies = np.random.default_rng(4).normal([0.0, 0.1, 0.5], [0.1, 0.3, 0.1], (20_000, 3))
+    low, high = _ends_of_the_largest(copies, 0.9)
+    assert low == pytest.approx(norm.ppf(0.05, 0.5, 0.1), abs=0.01)
+    assert np.prod(norm.cdf(high, [0.0, 0.1, 0.5], [0.1, 0.3, 0.1])) == pytest.approx(0.95, abs=0.005)
+
+
 @pytest.mark.verify
 @pytest.mark.parametrize("figure", COVERED)
 def test_intervals_hold_on_tables_of_the_law(figure: str, law_of_rankings: dict[str, float]) -> None:
@@ -135,7 +143,7 @@ def test_intervals_for_the_population_hold() -> None:
         bands = result.precision_population_lower, result.precision_population_upper
         one["precision"] = held_in(bands, precision).all()
         found.append(one)
-    # a standard error of 40 at 90 % is 5 %; the interval of KS, from a band, is wider
+    # a standard error of 40 at 90 % is 5 %
     for name in ("gini", "ks", "gain", "precision"):
         assert np.mean([one[name] for one in found]) >= 0.9 - 3.3 * 0.05, name
 

@@ -27,7 +27,7 @@ from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 
 KS_PLACES = 129
-"""Places along the curve of the simultaneous band whose largest values are the ends of the interval of KS."""
+"""Places along the curve at which copies are read for the interval of KS."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -207,12 +207,11 @@ def _ends_of_the_largest(copies: FloatArray, confidence: float) -> tuple[float, 
     """Ends of an interval for the largest value of a curve, of which there are copies; shape (copies, places).
 
     The largest is at least the value at the place where the copies are highest, which has an interval of its own. It is
-    at most the upper end of a simultaneous band, over the places where a band of all of them lets it be.
+    at most as large as the largest values of the copies, which are raised by having errors at many places.
     """
-    lowest, highest = everywhere(copies, confidence)
-    possible = copies[:, highest >= lowest.max()]
+    tail = (1 - confidence) / 2
     single = copies[:, np.median(copies, axis=0).argmax()]
-    return float(np.quantile(single, (1 - confidence) / 2)), float(everywhere(possible, confidence)[1].max())
+    return float(np.quantile(single, tail)), float(np.quantile(copies.max(axis=1), 1 - tail))
 
 
 def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Band]:
