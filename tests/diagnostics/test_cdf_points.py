@@ -19,6 +19,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.result_checks import violations
 from spark_jobs.diagnostics import cdf_points
+from spark_jobs.diagnostics.cdf_points.result import _not_refuted
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.paid_counts import PaidCounts
 from spark_jobs.statistics import ScoreCounts, ValueCounts
@@ -57,15 +58,14 @@ class TestForm(DiagnosticSuite):
 
 
 def test_intervals_hold_the_exact_figures_at_their_level():
-    """Over 400 releases: a share's interval at least 86% of the time, a quantile's, which errs wide, at least 90%."""
+    """Over 400 releases, at least 86% of the time."""
     share, median = (AMOUNTS < 101).mean(), np.floor(np.median(AMOUNTS))
     held = np.zeros(2)
     for seed in range(400):
         result = cdf_points.release(COUNTED, epsilon=1, thresholds=(101.0,), noise=SeededNoise(seed))
         [quantile] = result.quantiles
         held += [result.lower[0] <= share <= result.upper[0], quantile.lower <= median <= quantile.upper]
-    assert held[0] / 400 > 0.86
-    assert held[1] / 400 > 0.9
+    assert (held / 400 > 0.86).all()
 
 
 def test_a_search_that_the_noise_ends_looks_for_the_ends_of_an_interval():
@@ -78,8 +78,35 @@ def test_a_search_that_the_noise_ends_looks_for_the_ends_of_an_interval():
         widths.append(found.upper - found.lower + 1)
         held += found.lower <= 1_800 <= found.upper
         assert result.left >= 0
-    assert np.mean(widths) < 850
-    assert held >= 54
+    assert np.mean(widths) < 500
+    assert held >= 50
+
+
+def of_gap(level, releases=200):
+    """How many intervals of a quantile hold, where no row has a value in most of the range."""
+    values = np.concatenate([np.arange(4000), np.arange(28_000, 32_000)])
+    apart = ValueCounts.from_arrays(values, lower=0, upper=2**15, cells=2**15)
+    exact, held = np.sort(values)[int(np.ceil(level * values.size)) - 1], 0
+    for seed in range(releases):
+        released = cdf_points.release(apart, epsilon=0.1, quantiles=(level,), thresholds=(), noise=SeededNoise(seed))
+        [found] = released.quantiles
+        held += found.lower <= exact <= found.upper
+    return held / releases
+
+
+@pytest.mark.verify
+@pytest.mark.slow
+@pytest.mark.parametrize(("level", "at_least"), [(0.5, 0.82), (0.52, 0.86), (0.45, 0.86)])
+def test_intervals_hold_beside_a_wide_gap_too(level, at_least):
+    """At 0.5 the quantile is the last value before the gap, and every edge that is asked for there has D = 0."""
+    assert of_gap(level) >= at_least
+
+
+def test_what_noise_cannot_explain_is_refuted():
+    off = np.random.default_rng(2).laplace(size=(2000, 5))
+    assert _not_refuted(np.array([-9.0, -8.0, 0.0, 8.0, 9.0]), off, 0.1) == (2, 3)
+    assert _not_refuted(np.array([]), np.zeros((2000, 0)), 0.1) == (0, 0)
+    assert _not_refuted(np.zeros(5), off, 0.1) == (0, 5)
 
 
 def test_points_are_answered_as_long_as_they_are_paid_for():

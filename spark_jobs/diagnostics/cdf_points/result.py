@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
@@ -105,41 +106,57 @@ def summarise(draw: CdfPointsDraw, *, seed: int) -> CdfPoints:
 def _quantiles(draw: CdfPointsDraw, seed: int) -> tuple[Quantile, ...]:
     """The quantiles with their intervals.
 
-    The exact quantile of level ``p`` lies below an edge if and only if ``D = G - p n`` is not below 0 there. Each
-    number has noise of its own, which is independent of how the edges were chosen. But for a share ``RARE`` of the
-    interval's error, no noise in any ``D`` exceeds a first bound, so that a ``D`` beyond it has the right sign. Of the
-    others, those of the lower edges are below 0 and those of the upper ones are not, wherever they part. The second
-    bound, for the rest of the error, is for noise that could turn one of these signs. The interval ends at the nearest
-    edges beyond it.
+    The exact quantile of level ``p`` lies below an edge if and only if ``D = G - p n`` is not below 0 there. But for a
+    share ``RARE`` of the interval's error, no noise in any ``D`` exceeds a bound, so that a ``D`` beyond it has the
+    right sign. The interval ends at the edges nearest to the places between the others that these do not refute.
     """
     order = np.argsort(draw.edges[1:]) + 1  # the first is the end of the grid, below which all rows lie
-    edges, points, rows = draw.grid.edges, draw.edges[order], draw.counts[0]
+    edges, points, rows = draw.grid.edges, [0, *draw.edges[order].tolist(), draw.grid.size], draw.counts[0]
     noise = SeededNoise(seed).two_sided((COPIES, draw.edges.size), scale=draw.scale)
     error = 1 - draw.confidence
     quantiles = []
     for level, cell in zip(draw.levels, draw.cells, strict=True):
         excess, off = draw.counts[order] - level * rows, noise[:, order] - level * noise[:, :1]
-        first = np.quantile(np.abs(off).max(axis=1, initial=0.0), 1 - RARE * error, method="higher")
-        turning = _turning(off[:, np.abs(excess) <= first])
-        bound = np.quantile(turning, 1 - (1 - RARE) * error, axis=0, method="higher").max()
-        low = points[excess < -bound].max(initial=0)
-        high = points[excess > bound].min(initial=draw.grid.size) - 1
-        ends = (min(low, cell), max(high, cell))
+        bound = np.quantile(np.abs(off).max(axis=1, initial=0.0), 1 - RARE * error, method="higher")
+        below = int(np.flatnonzero(excess < -bound).max(initial=-1)) + 1
+        until = max(below, int(np.flatnonzero(excess > bound).min(initial=order.size)))
+        unsure = slice(below, until)
+        first, last = (below + number for number in _not_refuted(excess[unsure], off[:, unsure], (1 - RARE) * error))
+        ends = (min(points[first], cell), max(points[last + 1] - 1, cell))
         lower, value, upper = (float(edges[at]) for at in (ends[0], cell, ends[1]))
         quantiles.append(Quantile(level=level, value=value, lower=lower, upper=upper))
     return tuple(quantiles)
 
 
-def _turning(off: FloatArray) -> FloatArray:
-    """The largest noise that could turn a sign, if the exact signs change after the first 0, 1, ... edges.
+def _not_refuted(excess: FloatArray, off: FloatArray, error: float) -> tuple[int, int]:
+    """The smallest and the largest number of edges below a quantile that the released numbers do not refute.
+
+    If t edges lie below it, the exact ``D`` are negative at these and not at the others, so that their sum over the
+    first t edges is the least over any first ones. By how much the released sum exceeds the least released one tests
+    t: it is refuted if copies for t exceed theirs by less, but for a share ``error`` of them. Copies add noise to the
+    released ``D`` made monotone, where these have the sign that t gives them, and to 0 elsewhere (a test of moment
+    inequalities: Andrews, Soares, Econometrica 2010; a share of errors that holds approximately).
 
     Args:
-        off: noise of the edges in their order, shape (copies, edges).
-
-    Returns:
-        Shape (copies, edges + 1).
+        excess: the released ``D`` at ascending edges, shape (edges,).
+        off: copies of their noise, shape (copies, edges).
+        error: the share of tests that refute the exact number.
     """
-    none = np.zeros((off.shape[0], 1))
-    up = np.maximum.accumulate(np.hstack([none, off]), axis=1)
-    down = np.maximum.accumulate(np.hstack([none, -off[:, ::-1]]), axis=1)[:, ::-1]
-    return np.maximum(up, down)
+    fitted = isotonic_regression(excess).x if excess.size else excess
+    noise = _sums(off)
+
+    def refuted(number: int) -> bool:
+        signed = np.concatenate([np.minimum(fitted[:number], 0), np.maximum(fitted[number:], 0)])
+        (over,), of_copies = (
+            sums[:, number] - sums.min(axis=1) for sums in (_sums(excess[None]), noise + _sums(signed[None]))
+        )
+        return bool(over > np.quantile(of_copies, 1 - error, method="higher"))
+
+    numbers = range(excess.size + 1)
+    first, last = (next(number for number in each if not refuted(number)) for each in (numbers, numbers[::-1]))
+    return first, last
+
+
+def _sums(values: FloatArray) -> FloatArray:
+    """The sums of the first 0, 1, ... values along the last axis."""
+    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
