@@ -38,6 +38,11 @@ class Shown:
         return self.low - SLACK <= self.exact <= self.high + SLACK
 
     @property
+    def is_one_exact_cell(self) -> bool:
+        """Whether the interval is a single cell, and holds."""
+        return bool(self.cell) and self.holds and self.width() == 1.0
+
+    @property
     def factor(self) -> float:
         """The smallest factor by which the interval can be scaled about the figure and still hold."""
         off = self.exact - self.value

@@ -29,7 +29,7 @@ def test_what_is_undefined_is_stated_and_not_counted():
     row, target = coverage("kind", "cell", [*shown(1.0, 300), *[None] * 100])
     assert row[5] == "25%"
     assert target.met
-    assert coverage("kind", "cell", [None] * 9)[0][2:] == ["", "0.000-1.000", "yes", "100%", "any"]
+    assert coverage("kind", "cell", [None] * 9)[0][2:] == ["", "0.000-1.000", "yes", "100%", "", "any"]
 
 
 def test_an_interval_of_width_0_holds_its_own_value_alone():
@@ -44,6 +44,18 @@ def test_widths_on_a_grid_are_numbers_of_cells_and_no_oracle_has_less_than_one()
     assert (exact.width(), exact.width(0.5), exact.width(0.0)) == (4, 2, 1)
     assert float(coverage("kind", "cell", [exact] * 10)[0][-1]) == 4  # every figure is exact: one cell would do
     assert in_cells(np.arange(9.0), 0.0, (-7.0, 0.0), -2.0).exact == -1
+
+
+def test_an_interval_of_one_cell_that_holds_is_counted_by_itself():
+    def at(value, low, high):
+        return in_cells(np.arange(20.0), value, (low, high), 5.0)
+
+    one, wider, missed = at(5, 5, 5), at(6, 4, 8), at(7, 7, 7)
+    row, _ = coverage("kind", "cell", [*[one] * 60, *[wider] * 38, *[missed] * 2])
+    assert row[2] == "0.950"
+    assert row[6] == "60%"
+    # half as wide would do for nine tenths of the others
+    assert float(row[-1]) == pytest.approx((38 * 5 + 2) / (38 * 3 + 2), abs=0.005)
 
 
 def made_up(part, size, random):

@@ -153,7 +153,7 @@ def _not_refuted(excess: FloatArray, off: FloatArray, error: float) -> tuple[int
         return bool(over > np.quantile(of_copies, 1 - error, method="higher"))
 
     numbers = range(excess.size + 1)
-    first, last = (next(number for number in each if not refuted(number)) for each in (numbers, numbers[::-1]))
+    first, last = (next(one for one in order if not refuted(one)) for order in (numbers, numbers[::-1]))
     return first, last
 
 
