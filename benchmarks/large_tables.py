@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MASTER, MEMORY = "local[2]", "1g"
+FILE_ROWS = 5_000_000
+"""How many rows a file of a table has, in two files at least."""
 PARTITIONS, CELLS = 1000, 131_072
 MAX_PYTHON, MAX_JAVA, MAX_RATIO, MAX_BEND = 512.0, 1536.0, 4.0, 0.15
 TENTHS = 10
@@ -63,7 +65,7 @@ def write_tenth(folder: Path, rows: int, groups: int) -> None:
     spark = open_session(MASTER)
     x = sf.rand(1).cast("float")
     person = sf.when(sf.col("id") % 10 == 0, 0).otherwise(sf.pmod(sf.xxhash64("id"), sf.lit(max(rows // 10, 1))))
-    spark.range(rows).select(
+    spark.range(0, rows, 1, max(2, rows // FILE_ROWS)).select(
         sf.pmod(sf.xxhash64("id", sf.lit("site")), sf.lit(groups)).cast("int").alias("site"),
         x.alias("x"),
         (x / 2 + sf.rand(2) / 2).cast("float").alias("y"),
