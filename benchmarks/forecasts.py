@@ -2,8 +2,8 @@
 
 Tables of scores are drawn from the law of ``_score_law``; other tables have columns whose shape is drawn among normal,
 skewed, heavy-tailed and discrete. A forecast knows the number of rows, the share of positives, the AUC, R^2, and the
-middle 90% of each column, each to two digits, and which share of the scores is at least 0.1; it reads no row. Each
-forecast is compared with one release at epsilon 1.
+middle 90% of each column, each to two digits, and which shares of the scores are at least 0.1 and at least the share of
+positives; it reads no row. Each forecast is compared with one release at epsilon 1.
 """
 
 from __future__ import annotations
@@ -37,10 +37,14 @@ OF_SCORES: tuple[dict[str, Any], ...] = (
     {"kind": "confusion_matrix", "thresholds": [THRESHOLD]},
     {"kind": "binned_residuals"},
     {"kind": "calibration"},
+    {"kind": "ranking_figures"},
+    {"kind": "recalibration"},
+    {"kind": "binormal_roc"},
 )
 OF_NUMBERS: tuple[dict[str, Any], ...] = (
     {"kind": "ecdf", "column": "y", "bounds": [0, 100], "cells": 4096},
     {"kind": "quantile", "column": "y", "bounds": [0, 100]},
+    {"kind": "cdf_points", "column": "y", "bounds": [0, 100], "cells": 4096, "thresholds": [40, 50]},
     {"kind": "residual_plot", "outcome": "y", "unit": 0.01},
     {"kind": "linear_regression", "x": "x", "y": "y", "x_bounds": [0, 100], "y_bounds": [0, 100]},
     {"kind": "linear_fit", "features": {"x": [0, 100]}, "outcome": "y", "outcome_bounds": [0, 100]},
@@ -83,13 +87,16 @@ def of_scores(random: np.random.Generator, options: dict[str, Any], shape: str) 
     positives, signal = int(random.choice(POSITIVES)), float(random.choice(SIGNALS))
     table = drawn_table(random, positives=positives, auc=signal, shape=shape)
     rows = table.counts.total
-    counts = table.counts.negatives + table.counts.positives
-    exceeding = float(np.clip(counts[round(THRESHOLD * counts.size) :].sum() / rows, 1 / rows, 0.99))
+    above = np.cumsum((table.counts.negatives + table.counts.positives)[::-1])[::-1] / rows
+    shares = {
+        threshold: rounded(float(np.clip(above[round(threshold * above.size)], 1 / rows, 0.99)))
+        for threshold in (THRESHOLD, rounded(positives / rows))
+    }
     stated = ExpectedTable(
         rows=rounded(rows),
         positive_rate=rounded(positives / rows),
         auc=signal,
-        flagged={THRESHOLD: rounded(exceeding)},
+        flagged=shares if len(set(shares.values())) == len(shares) else {THRESHOLD: shares[THRESHOLD]},
     )
     return shape, ratios(request_of(options), table.counts, stated, seed=int(random.integers(2**62)))
 
@@ -115,6 +122,7 @@ def of_numbers(random: np.random.Generator, options: dict[str, Any], shape: str)
     )
     exact: dict[str, Any] = {
         "ecdf": lambda: ValueCounts.from_arrays(y, lower=0, upper=100, cells=4096),
+        "cdf_points": lambda: ValueCounts.from_arrays(y, lower=0, upper=100, cells=4096),
         "quantile": lambda: ValueCounts.from_arrays(y, lower=0, upper=100, cells=32768),
         "residual_plot": lambda: ResidualCounts.from_arrays(fitted, y - fitted, unit=0.01),
         "linear_regression": lambda: Moments.from_arrays(x, y, lower=(0, 0), upper=(100, 100), cells=1024),

@@ -201,6 +201,13 @@ class _Rows:
 
 
 def _moved(values: FloatArray, places: FloatArray, targets: FloatArray) -> FloatArray:
-    """The values moved so that ascending places come to targets: by as much as the places next to them, in between."""
+    """The values moved so that ascending places come to targets.
+
+    In between they move by as much as the places next to them. Beyond the outer places they are stretched as those are,
+    or move by as much as a single one.
+    """
     moved: FloatArray = values + np.interp(values, places, targets - places)
+    if places[-1] > places[0]:
+        stretch = (targets[-1] - targets[0]) / (places[-1] - places[0])
+        moved += (stretch - 1) * (values - np.clip(values, places[0], places[-1]))
     return moved

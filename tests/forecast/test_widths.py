@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 from benchmarks.forecasts import OF_NUMBERS, OF_SCORES, of_numbers, of_scores, request_of
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.forecast import expected_widths, typical_statistic
+from spark_jobs.forecast.typical_rows import _Rows
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
 from tests.support.rehearsal import KINDS
@@ -119,3 +121,20 @@ def test_as_many_made_up_scores_as_stated_exceed_a_threshold() -> None:
     assert rows[round(0.2 * scores.cells)] == pytest.approx(0.3, abs=0.002)
     assert rows[round(0.5 * scores.cells)] == pytest.approx(0.05, abs=0.002)
     assert float(auc_fraction(scores.negatives, scores.positives)) == pytest.approx(0.8, abs=0.01)
+
+
+def test_two_shares_say_how_far_scores_are_spread_beyond_them_too() -> None:
+    """Log-odds twice as wide: a model whose scores are too bold, with a calibration slope of about a half."""
+    plain = ExpectedTable(rows=100_000, positive_rate=0.1, auc=0.8)
+    calibrated = np.sort(_scores(plain))
+    wide = expit(2 * logit(calibrated))
+    shares = {threshold: float(np.mean(wide >= threshold)) for threshold in (0.005, 0.05)}
+    found = np.sort(_scores(plain.model_copy(update={"flagged": shares})))
+    for share in (0.05, 0.5, 0.95, 0.99):
+        place = int(share * wide.size)
+        assert logit(found[place]) == pytest.approx(logit(wide[place]), abs=0.05)
+
+
+def _scores(table: ExpectedTable) -> Any:
+    rows = _Rows(table, table.rows, SeededNoise(1))
+    return rows.scores(rows.noise())
