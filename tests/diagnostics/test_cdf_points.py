@@ -83,7 +83,7 @@ def test_a_search_that_the_noise_ends_looks_for_the_ends_of_an_interval():
 
 
 def of_gap(level, releases=200):
-    """How many intervals of a quantile hold, where no row has a value in most of the range."""
+    """The share of the intervals of a quantile that hold, where no row has a value in most of the range."""
     values = np.concatenate([np.arange(4000), np.arange(28_000, 32_000)])
     apart = ValueCounts.from_arrays(values, lower=0, upper=2**15, cells=2**15)
     exact, held = np.sort(values)[int(np.ceil(level * values.size)) - 1], 0

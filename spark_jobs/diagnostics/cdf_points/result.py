@@ -131,11 +131,12 @@ def _quantiles(draw: CdfPointsDraw, seed: int) -> tuple[Quantile, ...]:
 def _not_refuted(excess: FloatArray, off: FloatArray, error: float) -> tuple[int, int]:
     """The smallest and the largest number of edges below a quantile that the released numbers do not refute.
 
-    If t edges lie below it, the exact ``D`` are negative at these and not at the others, so that their sum over the
-    first t edges is the least over any first ones. By how much the released sum exceeds the least released one tests
-    t: it is refuted if copies for t exceed theirs by less, but for a share ``error`` of them. Copies add noise to the
-    released ``D`` made monotone, where these have the sign that t gives them, and to 0 elsewhere (a test of moment
-    inequalities: Andrews, Soares, Econometrica 2010; a share of errors that holds approximately).
+    If t edges lie below it, the exact ``D`` are negative at the first t edges and at no other, so that their sum over
+    these is the smallest of all sums over first edges. How much larger the sum of the released ``D`` is than their
+    smallest one tests t. In the copies, noise is added to the released ``D`` made monotone, or to 0 where their sign is
+    not the one that t demands. t is refuted if the released sum is larger, in this sense, than in all but a share
+    ``error`` of the copies. The level holds approximately (a test of moment inequalities: Andrews, Soares, Econometrica
+    2010).
 
     Args:
         excess: the released ``D`` at ascending edges, shape (edges,).
