@@ -31,6 +31,7 @@ from spark_jobs.diagnostics import (
     roc_curve,
 )
 from spark_jobs.diagnostics.confusion_matrix.result import RATES
+from spark_jobs.diagnostics.roc_area import with_one_area
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
 from tests.support.paired_scores import delong
@@ -55,7 +56,10 @@ def of_areas(random: np.random.Generator, positives: float) -> Intervals:
     binormal = binormal_roc.release(statistic, noise=noise_of(random), **terms)
     precision = average_precision.release(statistic, noise=noise_of(random), **terms)
     exact, exact_precision = _exact(statistic)
+    both = with_one_area({"roc_curve": curve, "auc": single}, sharing=())["auc"]
     return {
+        "AUC of two measurements": shown_of(both.value, both.interval, exact),
+        "AUC of two measurements, population": shown_of(both.value, both.population_interval, table.population_auc),
         "roc_curve: AUC": shown_of(curve.auc, curve.auc_interval, exact),
         "roc_curve: AUC, population": shown_of(curve.auc, curve.auc_population_interval, table.population_auc),
         "auc": shown_of(single.value, single.interval, exact),

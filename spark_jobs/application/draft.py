@@ -23,6 +23,7 @@ from spark_jobs.contract.tables import Model
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics.class_sizes import ClassSizes, restated
 from spark_jobs.diagnostics.diagnostic import diagnostic
+from spark_jobs.diagnostics.roc_area import with_one_area
 from spark_jobs.mechanisms import codec
 from spark_jobs.publishing import ReleaseFacts, publish
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
@@ -112,7 +113,7 @@ def draft(
 
 
 def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, Any], ClassSizes | None]:
-    """The result of each diagnostic, and the class sizes that all of them state.
+    """The result of each diagnostic, and the class sizes that all of them state; they state one AUC, too.
 
     A comparison of two models states sizes of its own: those of the rows that have both scores.
     """
@@ -121,7 +122,8 @@ def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, An
     sizes = ClassSizes.combined(one.class_sizes for kind, one in by_kind.items() if kind not in read[1:])
     results = {kind: diagnostic(kind).summarise(drawn, seed=draw.seed) for kind, drawn in by_kind.items()}
     of_scores = {options.kind for options in request.diagnostics if options.statistics == (ScoreCells(),)}
-    return {kind: restated(result, sizes if kind in of_scores else None) for kind, result in results.items()}, sizes
+    stated = {kind: restated(result, sizes if kind in of_scores else None) for kind, result in results.items()}
+    return with_one_area(stated, sharing=read), sizes
 
 
 def draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:

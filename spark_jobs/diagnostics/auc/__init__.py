@@ -23,7 +23,7 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from spark_jobs.contract.options import AucOptions, AucSettings
@@ -32,6 +32,7 @@ from spark_jobs.diagnostics._score_figures.result import ScoreFigure
 from spark_jobs.diagnostics._score_figures.shared import figure_of_groups
 from spark_jobs.diagnostics._score_figures.summary import summarise_as
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
+from spark_jobs.diagnostics.roc_area import RocArea
 from spark_jobs.statistics import ScoreCounts
 
 __all__ = ["DIAGNOSTIC", "Auc", "FigureDraw", "measure", "release", "summarise"]
@@ -40,6 +41,22 @@ __all__ = ["DIAGNOSTIC", "Auc", "FigureDraw", "measure", "release", "summarise"]
 @dataclass(frozen=True, kw_only=True)
 class Auc(ScoreFigure):
     """A released area under the ROC curve; the exact one is 1/2 if a class is empty."""
+
+    @property
+    def roc_area(self) -> RocArea | None:
+        """The area and its errors."""
+        return RocArea.of(self.value, self.interval, self.population_interval, self.confidence)
+
+    def with_roc_area(self, area: RocArea) -> Auc:
+        """The result with this area."""
+        ends = area.at(self.confidence)
+        return replace(
+            self,
+            value=area.value,
+            interval=ends.noise,
+            population_interval=ends.population,
+            privacy_share=ends.privacy_share,
+        )
 
 
 class Call(AucSettings, Terms):

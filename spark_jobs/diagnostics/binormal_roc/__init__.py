@@ -10,7 +10,7 @@ Guarantee: that of ``spark_jobs.diagnostics.auc``, which measures the AUC; the r
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +27,7 @@ from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics._simulation import DECIMALS
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw, Measurement, Terms
+from spark_jobs.diagnostics.roc_area import RocArea
 from spark_jobs.diagnostics.undefined import plain_fields, publishable
 from spark_jobs.statistics import ScoreCounts
 
@@ -92,6 +93,23 @@ class BinormalRoc:
     tpr_lower: FloatArray
     tpr_upper: FloatArray
 
+    @property
+    def roc_area(self) -> RocArea | None:
+        """The area and its errors."""
+        return RocArea.of(self.auc, self.auc_interval, self.auc_population_interval, self.confidence)
+
+    def with_roc_area(self, area: RocArea) -> BinormalRoc:
+        """The curve with this area."""
+        ends = area.at(self.confidence)
+        return replace(
+            self,
+            **_lines(self.fpr, area.value, ends.noise, sizes=(self.negatives, self.positives)),
+            auc=area.value,
+            auc_interval=ends.noise,
+            auc_population_interval=ends.population,
+            auc_privacy_share=ends.privacy_share,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         return plain_fields(self)
@@ -124,21 +142,12 @@ def summarise(draw: BinormalDraw, *, seed: int) -> BinormalRoc:
     """The released curve of a draw; a function of the draw and the seed."""
     area = auc.summarise(draw.area, seed=seed)
     positives, negatives = area.positives or 0.0, area.negatives or 0.0
-    margin = 1 / (2 * max(min(positives, negatives), 1.0))
     fpr = np.linspace(0.0, 1.0, draw.points)
     value = 0.5 if area.value is None else area.value
-    low, high = ends = area.interval or (0.0, 1.0)
-    lower, upper = (_curve(fpr, end, margin) for end in ends)
-    if low <= 0.0:
-        lower = np.zeros_like(fpr)
-    if high >= 1.0:
-        upper = np.ones_like(fpr)
+    ends = area.interval or (0.0, 1.0)
     curve = BinormalRoc(
         fpr=fpr,
-        tpr=_curve(fpr, value, margin),
-        tpr_lower=lower,
-        tpr_upper=upper,
-        separation=round(separation(value, margin), DECIMALS),
+        **_lines(fpr, value, ends, sizes=(negatives, positives)),
         auc=value,
         auc_interval=ends,
         auc_population_interval=area.population_interval or (0.0, 1.0),
@@ -153,6 +162,18 @@ def summarise(draw: BinormalDraw, *, seed: int) -> BinormalRoc:
         guarantee=area.guarantee,
     )
     return publishable("binormal_roc", curve)
+
+
+def _lines(fpr: FloatArray, area: float, ends: tuple[float, float], *, sizes: tuple[float, float]) -> dict[str, Any]:
+    """The fields of the curve with this area, and of its band."""
+    margin = 1 / (2 * max(min(sizes), 1.0))
+    lower, upper = (_curve(fpr, end, margin) for end in ends)
+    return {
+        "tpr": _curve(fpr, area, margin),
+        "tpr_lower": np.zeros_like(fpr) if ends[0] <= 0.0 else lower,
+        "tpr_upper": np.ones_like(fpr) if ends[1] >= 1.0 else upper,
+        "separation": round(separation(area, margin), DECIMALS),
+    }
 
 
 def separation(area: float, margin: float = 1e-3) -> float:

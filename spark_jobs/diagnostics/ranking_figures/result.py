@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._simulation import DECIMALS, TwoIntervals
+from spark_jobs.diagnostics.roc_area import RocArea
 from spark_jobs.diagnostics.undefined import plain_fields
 
 Ends = tuple[float, float]
@@ -85,6 +87,24 @@ class RankingFigures:
     lift_population_lower: FloatArray
     lift_population_upper: FloatArray
 
+    @property
+    def roc_area(self) -> RocArea | None:
+        """The area and its errors, from the Gini coefficient."""
+        if self.gini is None or self.gini_interval is None or self.gini_population_interval is None:
+            return None
+        low, high, lowest, highest = ((1 + end) / 2 for end in (*self.gini_interval, *self.gini_population_interval))
+        return RocArea.of((1 + self.gini) / 2, (low, high), (lowest, highest), self.confidence)
+
+    def with_roc_area(self, area: RocArea) -> RankingFigures:
+        """The result with the Gini coefficient of this area."""
+        return replace(self, **gini_of(area.value, area.at(self.confidence)))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; null for what is undefined."""
         return plain_fields(self)
+
+
+def gini_of(area: float, ends: TwoIntervals) -> dict[str, Any]:
+    """The fields of the Gini coefficient of this area."""
+    low, high = (tuple(round(2 * end - 1, DECIMALS) for end in one) for one in (ends.noise, ends.population))
+    return {"gini": round(2 * area - 1, DECIMALS), "gini_interval": low, "gini_population_interval": high}

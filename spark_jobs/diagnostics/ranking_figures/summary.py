@@ -9,7 +9,7 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.diagnostics._simulation import DECIMALS, TwoIntervals, central_range, rounded
+from spark_jobs.diagnostics._simulation import DECIMALS, central_range, rounded
 from spark_jobs.diagnostics.ranking_figures.measurement import RankingDraw
 from spark_jobs.diagnostics.ranking_figures.reading import (
     Ranking,
@@ -19,7 +19,7 @@ from spark_jobs.diagnostics.ranking_figures.reading import (
     mean_cost,
     precision_of,
 )
-from spark_jobs.diagnostics.ranking_figures.result import Ends, RankingFigures
+from spark_jobs.diagnostics.ranking_figures.result import Ends, RankingFigures, gini_of
 from spark_jobs.diagnostics.roc_curve.bands import bands, hidden_band
 from spark_jobs.diagnostics.roc_curve.posterior import trees_of
 from spark_jobs.diagnostics.roc_curve.trace import Trace, trace
@@ -87,7 +87,7 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
         depths=depths,
         **gains.named("gain"),
         **gains.named("lift", 1 / depths),
-        **_gini(traced, rates.area),
+        **gini_of(traced.auc, rates.area),
         **_largest_distance(ranking, draw.curve.confidence).single("ks"),
         threshold=threshold,
         **cost.single("cost"),
@@ -102,11 +102,6 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
         guarantee=draw.guarantee,
     )
     return publishable("ranking_figures", figures)
-
-
-def _gini(traced: Trace, area: TwoIntervals) -> dict[str, Any]:
-    low, high = (tuple(round(2 * end - 1, DECIMALS) for end in ends) for ends in (area.noise, area.population))
-    return {"gini": round(2 * traced.auc - 1, DECIMALS), "gini_interval": low, "gini_population_interval": high}
 
 
 def _precision(ranking: Ranking, recall: FloatArray, confidence: float, traced: Trace) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.roc_area import RocArea
 from spark_jobs.diagnostics.undefined import plain_fields
 
 
@@ -25,7 +26,7 @@ class RocCurve:
         tpr_lower_everywhere, tpr_upper_everywhere: simultaneous band of the whole curve at that level.
         tpr_population_lower, tpr_population_upper: pointwise band of the curve of the population that the rows are a
             sample of.
-        auc: area under the curve, by trapezoids.
+        auc: area under the curve, by trapezoids; in a release that measured the area more than once, the mean of all.
         auc_interval: interval of ``auc`` at level ``confidence``, for the noise alone.
         auc_population_interval: the same for the area of the population that the rows are a sample of.
         auc_privacy_share: share of the width of ``auc_population_interval`` that is due to the noise: what an area
@@ -59,6 +60,22 @@ class RocCurve:
     tpr_upper_everywhere: FloatArray
     tpr_population_lower: FloatArray
     tpr_population_upper: FloatArray
+
+    @property
+    def roc_area(self) -> RocArea | None:
+        """The area and its errors."""
+        return RocArea.of(self.auc, self.auc_interval, self.auc_population_interval, self.confidence)
+
+    def with_roc_area(self, area: RocArea) -> RocCurve:
+        """The same points with this area, which other measurements of the release are in too."""
+        ends = area.at(self.confidence)
+        return replace(
+            self,
+            auc=area.value,
+            auc_interval=ends.noise,
+            auc_population_interval=ends.population,
+            auc_privacy_share=ends.privacy_share,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; null stands for the infinite threshold and for what is undefined."""

@@ -1,0 +1,129 @@
+"""The area under the ROC curve that a release states: one estimate from all that it measured; post-processing.
+
+Measurements of the same rows have independent noise, and their intervals state how far it reaches. So their mean, each
+weighted by the inverse square of this reach, is nearer than any of them. Every result then states that one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+
+import numpy as np
+from scipy.special import ndtri
+
+from spark_jobs.diagnostics._simulation import DECIMALS, TwoIntervals
+
+_SMALLEST_REACH = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class RocArea:
+    """An area with the spread of its errors, which do not depend on a level.
+
+    Attributes:
+        value: the released area.
+        below, above: how far the exact area of the same rows may lie below and above it: the ends of its interval, in
+            standard normal deviates of the interval's level.
+        sampling: standard deviation of the exact area over samples of rows, from the population's interval.
+    """
+
+    value: float
+    below: float
+    above: float
+    sampling: float
+
+    @classmethod
+    def of(
+        cls,
+        value: float | None,
+        interval: tuple[float, float] | None,
+        population_interval: tuple[float, float] | None,
+        confidence: float,
+    ) -> Self | None:
+        """The area of a result; None if it is undefined or has no interval."""
+        if value is None or interval is None or population_interval is None:
+            return None
+        deviate = _deviate(confidence)
+        (below, above), both = (_reaches(value, ends) for ends in (interval, population_interval))
+        widest, alone = sum(both) / 2, (below + above) / 2
+        sampling = math.sqrt(max(widest**2 - alone**2, 0.0))
+        return cls(value=value, below=below / deviate, above=above / deviate, sampling=sampling / deviate)
+
+    @classmethod
+    def combined(cls, estimates: Iterable[Self | None]) -> Self | None:
+        """The weighted mean of independent estimates of the same rows' area; None if there are less than two."""
+        areas = [one for one in estimates if one is not None]
+        if len(areas) < 2:
+            return None
+        reaches = np.array([(one.below, one.above) for one in areas])
+        weights = np.maximum(reaches.mean(axis=1), _SMALLEST_REACH) ** -2.0
+        weights /= weights.sum()
+        below, above = np.sqrt(((weights[:, np.newaxis] * reaches) ** 2).sum(axis=0))
+        return cls(
+            value=round(float(weights @ [one.value for one in areas]), DECIMALS),
+            below=float(below),
+            above=float(above),
+            sampling=areas[int(weights.argmax())].sampling,
+        )
+
+    def at(self, confidence: float) -> TwoIntervals:
+        """Both intervals at this level."""
+        deviate = _deviate(confidence)
+        noise, population = (
+            tuple(
+                round(min(max(self.value + side * deviate * math.hypot(reach, spread), 0.0), 1.0), DECIMALS)
+                for side, reach in ((-1, self.below), (1, self.above))
+            )
+            for spread in (0.0, self.sampling)
+        )
+        both = math.hypot((self.below + self.above) / 2, self.sampling)
+        share = 1 - self.sampling / both if both > 0 else 0.0
+        return TwoIntervals(
+            noise=(noise[0], noise[1]), population=(population[0], population[1]), privacy_share=round(share, DECIMALS)
+        )
+
+
+@runtime_checkable
+class HasRocArea(Protocol):
+    """A result that states an area under the ROC curve of all rows."""
+
+    @property
+    def roc_area(self) -> RocArea | None:
+        """The area and its errors; None if it is undefined or has no interval."""
+
+    def with_roc_area(self, area: RocArea) -> Any:
+        """The result with this area in place of its own."""
+
+
+R = TypeVar("R")
+
+
+def with_one_area(results: dict[str, R], *, sharing: Iterable[str]) -> dict[str, R]:
+    """``results`` with the same area in each that states one, if it was measured more than once.
+
+    Args:
+        results: by kind.
+        sharing: the kinds that are read from one measurement, which counts once.
+    """
+    stated = {kind: one.roc_area for kind, one in results.items() if isinstance(one, HasRocArea)}
+    shared = [kind for kind in sharing if stated.get(kind) is not None]
+    area = RocArea.combined(one for kind, one in stated.items() if kind not in shared[1:])
+    if area is None:
+        return results
+    return {
+        kind: one.with_roc_area(area) if isinstance(one, HasRocArea) and stated[kind] is not None else one
+        for kind, one in results.items()
+    }
+
+
+def _deviate(confidence: float) -> float:
+    return float(ndtri((1 + confidence) / 2))
+
+
+def _reaches(value: float, ends: tuple[float, float]) -> tuple[float, float]:
+    """How far an interval reaches to both sides; where it was cut off at 0 or 1, as far as to the other side."""
+    below, above = max(value - ends[0], 0.0), max(ends[1] - value, 0.0)
+    return (max(below, above) if ends[0] <= 0 else below), (max(below, above) if ends[1] >= 1 else above)
