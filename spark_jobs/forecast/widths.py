@@ -111,8 +111,7 @@ def _width(interval: ReleasedInterval, result: dict[str, Any]) -> float | None:
     """The width of an interval, or of a band at a typical place; None if the result does not have it."""
     low, high = (_numbers(result, name) for name in (interval.low, interval.high))
     if interval.low == interval.high:
-        ends = low.reshape(-1, 2) if low.size > 1 else np.full((1, 2), np.nan)
-        low, high = ends.T
+        low, high = low[~np.isnan(low)].reshape(-1, 2).T  # of an undefined figure there is one null, not two
     widths = (high - low).ravel()
     if np.isnan(widths).all():
         return None

@@ -14,6 +14,7 @@ from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.forecast import expected_widths, typical_statistic
 from spark_jobs.forecast.typical_rows import _Rows
+from spark_jobs.forecast.widths import widths_of
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
 from tests.support.rehearsal import KINDS
@@ -78,6 +79,22 @@ def test_every_kind_has_intervals_that_can_be_forecast() -> None:
     for kind, options in DIAGNOSTICS.items():
         assert any(check.intervals for check in options.checks), kind
     assert set(KINDS) == set(DIAGNOSTICS)
+
+
+def test_a_figure_that_is_undefined_in_one_group_has_no_width() -> None:
+    compared = [
+        {"lower": [0.1, None], "upper": [0.3, None], "difference_interval": None},
+        {"lower": [0.1, 0.1], "upper": [0.4, 0.4], "difference_interval": [-0.2, 0.3]},
+    ]
+    widths = widths_of("by_group", {"comparisons": compared})
+    assert widths == pytest.approx(
+        {
+            "comparisons.lower to comparisons.upper": 0.3,
+            "comparisons.difference_interval": 0.5,
+        }
+    )
+    compared[1]["difference_interval"] = None
+    assert "comparisons.difference_interval" not in widths_of("by_group", {"comparisons": compared})
 
 
 @pytest.mark.parametrize(
