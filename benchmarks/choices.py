@@ -232,12 +232,13 @@ def main() -> int:
     """Measure, print, write."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="parts to run (default: all)")
+    parser.add_argument("--releases", type=int, help="of each table of points or cells (default: 6 and 10)")
     given = parser.parse_args()
     quick, reports = given.quick, []
     if "lines" in given.parts:
-        reports += lines_report(5 if quick else 120, releases=2 if quick else 6)
+        reports += lines_report(5 if quick else 120, releases=2 if quick else given.releases or 6)
     if "cells" in given.parts:
-        reports += cells_report(5 if quick else 120, releases=2 if quick else 10)
+        reports += cells_report(5 if quick else 120, releases=2 if quick else given.releases or 10)
     if "quantiles" in given.parts:
         reports.append(quantiles_report(5 if quick else 250))
     return max(publish(report, given.json) for report in reports)

@@ -2,15 +2,15 @@
 
 Tables of scores are drawn from the law of ``_score_law``; other tables have columns whose shape is drawn among normal,
 skewed, heavy-tailed and discrete. A forecast knows the number of rows, the share of positives, the AUC, R^2, and the
-middle 90% of each column, each to two digits, and which shares of the scores are at least 0.1 and at least the share of
-positives; it reads no row. Each forecast is compared with one release at epsilon 1.
+middle 90% of each column, each to two digits, and which shares of the scores are at least 0.1 and at least those that
+90%, 50%, 10%, 1% and 0.1% of the rows reach; it reads no row. Each forecast is compared with one release at epsilon 1.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks._score_law import POSITIVES, SHAPES, SIGNALS, drawn_table
 from benchmarks.harness import Report, Target, arguments, progress, publish
+from benchmarks.roc_comparison import drawn
 from spark_jobs.application.draft import results_of
 from spark_jobs.application.run import measure
 from spark_jobs.arrays import FloatArray
@@ -26,10 +27,22 @@ from spark_jobs.contract.figures import UNDEFINED, status_of
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.forecast import expected_widths, widths_of
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics import CrossProducts, LabelledRows, Moments, ResidualCounts, ValueCounts
+from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
+from spark_jobs.statistics import (
+    CrossProducts,
+    GroupedScoreCounts,
+    LabelledRows,
+    Moments,
+    PairedScoreCounts,
+    ResidualCounts,
+    ScoreCounts,
+    ValueCounts,
+)
 
 WITHIN, AIM = 1.5, 0.9
 THRESHOLD = 0.1
+REACHED_BY = (0.9, 0.5, 0.1, 0.01, 0.001)
+"""Shares of the rows whose lowest scores a caller states."""
 OF_SCORES: tuple[dict[str, Any], ...] = (
     {"kind": "roc_curve"},
     {"kind": "auc"},
@@ -40,7 +53,17 @@ OF_SCORES: tuple[dict[str, Any], ...] = (
     {"kind": "ranking_figures"},
     {"kind": "recalibration"},
     {"kind": "binormal_roc"},
+    {
+        "kind": "by_group",
+        "group_by": "region",
+        "groups": ["north", "south"],
+        "kinds": ["auc", "binned_residuals", {"kind": "confusion_matrix", "thresholds": [THRESHOLD]}],
+    },
 )
+OF_PAIRS: dict[str, Any] = {
+    "kind": "roc_comparison",
+    "other": {"kind": "columns", "basis": "public", "score": "other_score"},
+}
 OF_NUMBERS: tuple[dict[str, Any], ...] = (
     {"kind": "ecdf", "column": "y", "bounds": [0, 100], "cells": 4096},
     {"kind": "quantile", "column": "y", "bounds": [0, 100]},
@@ -73,7 +96,7 @@ def ratios(request: ReleaseRequest, statistic: Any, stated: ExpectedTable, *, se
         seed: of the release's noise.
     """
     (options,) = request.diagnostics
-    draw = measure(request, {options.statistic: statistic}, charge_id=None, noise=SeededNoise(seed))
+    draw = measure(request, dict.fromkeys(options.statistics, statistic), charge_id=None, noise=SeededNoise(seed))
     results, _ = results_of(request, replace(draw, seed=seed))
     result = results[options.kind].to_dict()
     if status_of(result) == UNDEFINED:
@@ -87,18 +110,47 @@ def of_scores(random: np.random.Generator, options: dict[str, Any], shape: str) 
     positives, signal = int(random.choice(POSITIVES)), float(random.choice(SIGNALS))
     table = drawn_table(random, positives=positives, auc=signal, shape=shape)
     rows = table.counts.total
-    above = np.cumsum((table.counts.negatives + table.counts.positives)[::-1])[::-1] / rows
-    shares = {
-        threshold: rounded(float(np.clip(above[round(threshold * above.size)], 1 / rows, 0.99)))
-        for threshold in (THRESHOLD, rounded(positives / rows))
-    }
     stated = ExpectedTable(
-        rows=rounded(rows),
-        positive_rate=rounded(positives / rows),
-        auc=signal,
-        flagged=shares if len(set(shares.values())) == len(shares) else {THRESHOLD: shares[THRESHOLD]},
+        rows=rounded(rows), positive_rate=rounded(positives / rows), auc=signal, flagged=flagged_shares(table.counts)
     )
-    return shape, ratios(request_of(options), table.counts, stated, seed=int(random.integers(2**62)))
+    counts = in_groups(random, table.counts, options["groups"]) if "groups" in options else table.counts
+    return shape, ratios(request_of(options), counts, stated, seed=int(random.integers(2**62)))
+
+
+def in_groups(random: np.random.Generator, counts: ScoreCounts, keys: list[str]) -> GroupedScoreCounts:
+    """The same rows, each in a group at random."""
+    cells = np.tile((np.arange(counts.cells) + 0.5) / counts.cells, 2)
+    times = np.concatenate([counts.negatives, counts.positives])
+    labels, scores = (np.repeat(values, times) for values in (np.repeat([0, 1], counts.cells), cells))
+    return GroupedScoreCounts.from_arrays(labels, scores, random.choice(np.array(keys), labels.size), keys=keys)
+
+
+def of_pairs(random: np.random.Generator, options: dict[str, Any], _: str) -> tuple[str, dict[str, float]]:
+    """The ratios for a table of the law of comparisons, with the names of both shapes of scores."""
+    (labels, first, second), _, shapes = drawn(random, gap=float(random.choice([0.0, 0.03])))
+    counts = ScoreCounts.from_arrays(labels, first)
+    stated = ExpectedTable(
+        rows=rounded(labels.size),
+        positive_rate=rounded(float(labels.mean())),
+        auc=rounded(float(np.clip(auc_fraction(counts.negatives, counts.positives), 0.5, 0.99))),
+        flagged=flagged_shares(counts),
+    )
+    pairs = PairedScoreCounts.from_arrays(labels, first, second)
+    return " ".join(shapes), ratios(request_of(options), pairs, stated, seed=int(random.integers(2**62)))
+
+
+def flagged_shares(counts: ScoreCounts) -> dict[float, float]:
+    """The shares of rows that reach some thresholds, as a caller would state them; they fall."""
+    rows, cells = counts.total, counts.cells
+    above = np.cumsum((counts.negatives + counts.positives)[::-1])[::-1] / rows
+    reached = [rounded(float((np.searchsorted(-above, -share) + 1) / cells)) for share in REACHED_BY]
+    shares: dict[float, float] = {}
+    for threshold in (THRESHOLD, *reached):
+        share = rounded(float(np.clip(above[min(round(threshold * cells), cells - 1)], 1 / rows, 0.99)))
+        others = [(at, of) for at, of in shares.items() if (at - threshold) * (of - share) >= 0]
+        if 0 < threshold < 1 and not others:
+            shares[threshold] = share
+    return dict(sorted(shares.items()))
 
 
 def of_numbers(random: np.random.Generator, options: dict[str, Any], shape: str) -> tuple[str, dict[str, float]]:
@@ -148,11 +200,14 @@ def rounded(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def outcomes(random: np.random.Generator, tables: int) -> Iterator[tuple[str, str, float]]:
-    """Kind and interval, shape of the table, and ratio, for that many tables of each shape."""
-    for options in (*OF_SCORES, *OF_NUMBERS):
+def outcomes(random: np.random.Generator, tables: int, kinds: Sequence[str] = ()) -> Iterator[tuple[str, str, float]]:
+    """Kind and interval, shape of the table, and ratio, for that many tables of each shape; of these kinds, or all."""
+    for options in (*OF_SCORES, OF_PAIRS, *OF_NUMBERS):
+        if kinds and options["kind"] not in kinds:
+            continue
         progress(options["kind"])
         of, shapes = (of_scores, SHAPES) if options in OF_SCORES else (of_numbers, COLUMN_SHAPES)
+        of = of_pairs if options is OF_PAIRS else of
         for shape in (shape for shape in shapes for _ in range(tables)):
             name, measured = of(random, options, shape)
             yield from ((f"{options['kind']}: {interval}", name, ratio) for interval, ratio in measured.items())
@@ -163,9 +218,12 @@ def main(argv: list[str] | None = None) -> int:
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=6, help="tables of each shape for each diagnostic (default: 6)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="+", default=(), help="kinds of diagnostics (default: all)")
     given = parser.parse_args(argv)
     measured: dict[str, list[float]] = defaultdict(list)
-    for interval, _, ratio in outcomes(np.random.default_rng(given.seed), 1 if given.quick else given.tables):
+    for interval, _, ratio in outcomes(
+        np.random.default_rng(given.seed), 1 if given.quick else given.tables, given.kinds
+    ):
         measured[interval].append(ratio)
     rows, near_all = [], []
     for interval, values in measured.items():
