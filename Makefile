@@ -30,6 +30,8 @@ IMAGES ?= build/images
 # One process more than processors, up to four: it fills the time in which the others wait for Airflow, Spark and
 # databases. Each file runs in one process; all files that need Spark run in the same one.
 PARALLEL = --numprocesses=$$(($$(nproc 2>/dev/null || echo 2) + 1)) --maxprocesses=4 --dist=loadfile
+# Java maps the classes of Spark from this file in half of the time in which it reads them.
+CLASSES := $(VENV)/spark-classes.jsa
 # In the inner loop nothing waits, so a process more would only import everything once more.
 INNER = --numprocesses=logical --maxprocesses=4 --dist=loadfile
 # Ledgers and stores wait for the disk after each change; in a folder in memory, where there is a gigabyte, they do not.
@@ -66,7 +68,7 @@ demo-federation: $(STAMP) ## three silos and two servers release one private ROC
 	$(BIN)/python -m examples.demo.federation
 
 test: $(STAMP) ## lint, and every test but those of verify and soak: about ten minutes on two processors
-	$(MAKE) --no-print-directory --jobs=2 lint modules
+	$(MAKE) --no-print-directory --jobs=2 lint modules $(CLASSES)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not verify and not soak"
 
 # Every process of the tests would compile all modules for itself; here one does, while mypy leaves a processor idle.
@@ -74,10 +76,13 @@ test: $(STAMP) ## lint, and every test but those of verify and soak: about ten m
 modules: $(STAMP)
 	@$(BIN)/python -m pytest -p no:xdist --collect-only -qq > /dev/null || true
 
+$(CLASSES): $(STAMP)
+	@$(BIN)/python -m tests.support.java_classes
+
 test-fast: $(STAMP) ## the inner loop: no engine, nothing slow, and at most three cases of a test; about a minute
 	$(IN_MEMORY) $(BIN)/python -m pytest -q $(INNER) -m "not spark and not cluster and not airflow and not postgres and not browser and not slow and not audit and not verify and not soak"
 
-verify: $(STAMP) ## the rest of what CI runs: kills, storms, simulations of coverage, sampled audits
+verify: $(STAMP) $(CLASSES) ## the rest of what CI runs: kills, storms, simulations of coverage, sampled audits
 	$(BIN)/python -m pytest $(PARALLEL) -m "verify"
 
 audit: $(STAMP) ## the long privacy audits, and their table of results

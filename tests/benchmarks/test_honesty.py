@@ -102,14 +102,14 @@ def test_every_kind_of_table_is_released_and_reported():
         for part, (_, cells, _) in KINDS.items()
     }
     report = coverage_report(found)
-    assert len({row[0] for row in report.rows}) == len(report.rows) == 76
+    assert len({row[0] for row in report.rows}) == len(report.rows) == 78
     assert not report.targets  # so few releases judge nothing
 
 
 @pytest.mark.verify
 @pytest.mark.slow
 def test_every_automatic_choice_is_compared_with_the_best():
-    found = {(choice, 0.0): [one_release(choice, 0.0, np.random.default_rng(3))] for choice in CHOICES}
+    found = {(choice, 0.0): [one_release(choice, 0.0, np.random.default_rng(1))] for choice in CHOICES}
     rows = regret_report(found).rows
     assert len(rows) == 7
     # one table, four releases: a choice that is not among the methods may do better than the best of them

@@ -176,11 +176,11 @@ def test_groups_that_differ_are_found() -> None:
 
 @pytest.mark.verify
 def test_equal_groups_are_called_different_at_the_nominal_rate() -> None:
-    """100 tables of two equal groups; 11 figures of each, which are not independent."""
-    p_values = np.array([[one.p_value for one in released(seed).comparisons] for seed in range(100)], dtype=float)
-    # nominal 5 %; a standard error of one figure's share is 2.2 %, and of the mean over figures at least 0.7 %
-    assert 0.03 <= (p_values <= 0.05).mean() <= 0.07
-    assert ((p_values <= 0.05).mean(axis=0) <= 0.13).all()
+    """70 tables of two equal groups; 11 figures of each, which are not independent."""
+    p_values = np.array([[one.p_value for one in released(seed).comparisons] for seed in range(70)], dtype=float)
+    # nominal 5 %; a standard error of one figure's share is 2.6 %, and of the mean over figures at least 0.8 %
+    assert 0.025 <= (p_values <= 0.05).mean() <= 0.075
+    assert ((p_values <= 0.05).mean(axis=0) <= 0.15).all()
 
 
 @pytest.mark.parametrize("sizes", [(0, 0, 0), (3, 2, 0), (600, 0, 0)])

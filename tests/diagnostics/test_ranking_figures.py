@@ -113,13 +113,13 @@ def test_the_largest_of_a_curve_is_between_one_place_and_the_largest_values_of_c
 @pytest.mark.verify
 @pytest.mark.parametrize("figure", COVERED)
 def test_intervals_hold_on_tables_of_the_law(figure: str, law_of_rankings: dict[str, float]) -> None:
-    """Nominal 90 % of 60 tables; a standard error is 4 %."""
-    assert law_of_rankings[figure] >= 0.9 - 3.3 * 0.04
+    """Nominal 90 % of 42 tables; a standard error is 4.6 %."""
+    assert law_of_rankings[figure] >= 0.9 - 3.3 * 0.046
 
 
 @pytest.fixture(scope="module")
 def law_of_rankings() -> dict[str, float]:
-    found = [coverage_of(seed, shape=SHAPES[seed % len(SHAPES)]) for seed in range(60)]
+    found = [coverage_of(seed, shape=SHAPES[seed % len(SHAPES)]) for seed in range(42)]
     return {name: float(np.mean([one[name] for one in found if one])) for name in COVERED}
 
 

@@ -245,7 +245,7 @@ def test_weighted_counts_are_nearer_than_a_smooth_bound(table: Any, neighbours: 
         made = (average_precision.release(statistic, noise=SeededNoise(i), **options) for i in range(releases))
         return float(np.mean([abs(found.value - exact) for found in made]))
 
-    assert error("weighted_counts", 12) < 0.85 * error("polynomial", 200)
+    assert error("weighted_counts", 8) < 0.85 * error("polynomial", 100)
 
 
 @pytest.mark.slow

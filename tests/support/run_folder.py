@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import java_classes
+
 OWN = ("pytest-of-", "airflow-for-tests-")
 """Where pytest keeps its ``tmp_path`` folders, and Airflow its home, to which threads of its own may still write."""
 JAVA = "java"
 """Where Java processes keep their files: those that tests kill leave them, to be removed with the folder."""
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of Java for short runs on small tables: half of the processor time went into compiling for speed."""
 LOCK = ".lockfile"
 """Of the package that brings the PostgreSQL server; processes share it, so none may remove it before the end."""
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
@@ -55,7 +55,7 @@ def _make() -> Path:
     # Java does not read TMPDIR
     (folder / JAVA).mkdir()
     os.environ["SPARK_LOCAL_DIRS"] = str(folder / JAVA)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={folder / JAVA} {QUICK}"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={folder / JAVA} {java_classes.options()}"
     tempfile.tempdir = None
     return folder
 
