@@ -33,7 +33,7 @@ def main() -> int:
         os.environ["SPARK_LOCAL_DIRS"] = folder
         _use_spark(Path(folder))
         if not made.is_file():
-            print("this Java makes no archive of classes; tests will run without one", file=sys.stderr)
+            print("this Java makes no archive of classes; tests will run without one")
             return 0
         made.replace(ARCHIVE)
     return 0
