@@ -85,6 +85,16 @@ class RocArea:
             noise=(noise[0], noise[1]), population=(population[0], population[1]), privacy_share=round(share, DECIMALS)
         )
 
+    def auc_fields(self, confidence: float) -> dict[str, Any]:
+        """The fields of a curve's result that state its area."""
+        ends = self.at(confidence)
+        return {
+            "auc": self.value,
+            "auc_interval": ends.noise,
+            "auc_population_interval": ends.population,
+            "auc_privacy_share": ends.privacy_share,
+        }
+
 
 @runtime_checkable
 class HasRocArea(Protocol):

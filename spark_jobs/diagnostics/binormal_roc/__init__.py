@@ -100,15 +100,9 @@ class BinormalRoc:
 
     def with_roc_area(self, area: RocArea) -> BinormalRoc:
         """The curve with this area."""
-        ends = area.at(self.confidence)
-        return replace(
-            self,
-            **_lines(self.fpr, area.value, ends.noise, sizes=(self.negatives, self.positives)),
-            auc=area.value,
-            auc_interval=ends.noise,
-            auc_population_interval=ends.population,
-            auc_privacy_share=ends.privacy_share,
-        )
+        ends = area.at(self.confidence).noise
+        lines = _lines(self.fpr, area.value, ends, sizes=(self.negatives, self.positives))
+        return replace(self, **lines, **area.auc_fields(self.confidence))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

@@ -68,14 +68,7 @@ class RocCurve:
 
     def with_roc_area(self, area: RocArea) -> RocCurve:
         """The same points with this area, which other measurements of the release are in too."""
-        ends = area.at(self.confidence)
-        return replace(
-            self,
-            auc=area.value,
-            auc_interval=ends.noise,
-            auc_population_interval=ends.population,
-            auc_privacy_share=ends.privacy_share,
-        )
+        return replace(self, **area.auc_fields(self.confidence))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; null stands for the infinite threshold and for what is undefined."""
