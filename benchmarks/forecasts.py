@@ -2,8 +2,9 @@
 
 Tables of scores are drawn from the law of ``_score_law``; other tables have columns whose shape is drawn among normal,
 skewed, heavy-tailed and discrete. A forecast knows the number of rows, the share of positives, the AUC, R^2, and the
-middle 90% of each column, each to two digits, and which shares of the scores are at least 0.1 and at least those that
-90%, 50%, 10%, 1% and 0.1% of the rows reach; it reads no row. Each forecast is compared with one release at epsilon 1.
+middle 90% of each column, each to two digits, and the shares of scores that reach 0.1 and five other thresholds (those
+that about 90%, 50%, 10%, 1% and 0.1% of the rows reach); it reads no row. Each forecast is compared with one release at
+epsilon 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The area under the ROC curve that a release states: one estimate from all that it measured; post-processing.
 
 Measurements of the same rows have independent noise, and their intervals state how far it reaches. So their mean, each
-weighted by the inverse square of this reach, is nearer than any of them. Every result then states that one.
+weighted by the inverse square of this reach, is nearer than any of them on average. Every result then states that one.
 """
 
 from __future__ import annotations
