@@ -25,7 +25,8 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.square_root import square_root_prefixes
-from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, filter_steps
+from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, filter_steps
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
 from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusSteps, release_steps
 from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth

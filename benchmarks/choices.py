@@ -1,7 +1,9 @@
 """What automatic choices cost on tables drawn at random: ``python -m benchmarks.choices [--quick]``.
 
 The tables come from a written law (``_choice_law``). The regret of a method on a table is its mean error, divided by
-that of the best method on this table. Nobody knows beforehand which method that is.
+that of the best method on this table. Nobody knows beforehand which method that is. From few releases it comes out too
+large, since the smallest of several noisy means is too small. So each table has 200 releases of every method that may
+be the best on it; the others stop as soon as they are clearly worse.
 
 * Lines through points: the mean absolute error of the heights at 1/4 and 3/4 against least squares, both relations. The
   medians over pairs estimate another line where outcomes are discrete or skewed; that counts as an error here.
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,6 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import ecdf, linear_regression, quantile
 from spark_jobs.mechanisms.histograms import METHODS, release_histogram
-from spark_jobs.mechanisms.histograms.release import AUTO
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.quantiles import quantile_scores, quantile_target
 from spark_jobs.mechanisms.selection import exponential_mechanism
@@ -40,14 +41,17 @@ from spark_jobs.statistics import PointCounts, ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
 
 AT = np.array([0.25, 0.75])
-MANY_ROWS = 5_000
-"""From here on, medians over pairs are released twice only, as they take long."""
+AUTO = "auto"
+FIRST_RELEASES = 10
+"""After as many releases, and each time that there are twice as many, methods that are clearly worse stop."""
+CLEARLY = 4
+"""Standard errors by which two mean errors lie apart, each, if one method is clearly worse."""
 RELATIONS: Mapping[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "replaced, public sizes": (
         {"neighbours": Neighbours.REPLACE_ONE, "public_sizes": True},
-        ("auto", "noisy_intercept", "noisy_moments", "noisy_stats", "dp_exp_theil_sen", "dp_wide_theil_sen"),
+        (AUTO, "noisy_intercept", "noisy_moments", "noisy_stats", "dp_exp_theil_sen", "dp_wide_theil_sen"),
     ),
-    "added or removed": ({}, ("auto", "noisy_intercept", "noisy_moments", "noisy_stats")),
+    "added or removed": ({}, (AUTO, "noisy_intercept", "noisy_moments", "noisy_stats")),
 }
 HISTOGRAMS = tuple(name for name in METHODS if name not in ("mwem", "laplace"))
 LEVELS = (0.1, 0.5, 0.9)
@@ -67,6 +71,31 @@ def least_squares(table: DrawnPoints) -> FloatArray:
     return heights
 
 
+def raced(
+    errors_of: Callable[[str, int], FloatArray], methods: Sequence[str], *, releases: int, first: int = 0
+) -> dict[str, FloatArray]:
+    """Mean errors of every method; one that is clearly not the best by any measure has less than all ``releases``.
+
+    Args:
+        errors_of: the errors of a method's release with this seed, one for each measure.
+        methods: their names; ``auto`` has all releases.
+        releases: of a method that may be the best one.
+        first: the first seed.
+    """
+    errors: dict[str, list[FloatArray]] = {name: [] for name in methods}
+    running, done = list(methods), 0
+    while done < releases:
+        upto = min(releases, max(FIRST_RELEASES, 2 * done))
+        for name in running:
+            errors[name] += [errors_of(name, first + number) for number in range(done, upto)]
+        done = upto
+        means = {name: np.mean(errors[name], axis=0) for name in running}
+        reach = {name: CLEARLY * np.std(errors[name], axis=0) / math.sqrt(done) for name in running}
+        bound = np.min([means[name] + reach[name] for name in running if name != AUTO], axis=0)
+        running = [name for name in running if name == AUTO or (means[name] - reach[name] <= bound).any()]
+    return {name: np.mean(of, axis=0) for name, of in errors.items()}
+
+
 def errors_of_lines(table: DrawnPoints, relation: str, *, releases: int) -> Errors:
     """Method -> mean absolute error."""
     options, methods = RELATIONS[relation]
@@ -74,40 +103,35 @@ def errors_of_lines(table: DrawnPoints, relation: str, *, releases: int) -> Erro
     groups = None if keys is None else table.group.astype(str)
     points = PointCounts.from_arrays(table.x, table.y, groups=groups, keys=keys, lower=0, upper=1)
     exact, size = least_squares(table), table.x.size // table.groups
-    results = {}
-    for method in methods:
-        slow = "theil_sen" in method and table.x.size > MANY_ROWS
-        terms = {**options, "epsilon": table.epsilon, "size_bound": size, "method": method}
-        seeds = range(2 if slow else releases)
-        released = [linear_regression.release(points, noise=SeededNoise(seed), **terms) for seed in seeds]
-        results[method] = float(np.mean([np.abs(one.predictions - exact).mean() for one in released]))
-    return results
+    terms: dict[str, Any] = {**options, "epsilon": table.epsilon, "size_bound": size}
+
+    def errors_of(method: str, seed: int) -> FloatArray:
+        one = linear_regression.release(points, noise=SeededNoise(seed), **{**terms, "method": method})
+        return np.array([np.abs(one.predictions - exact).mean()])
+
+    return {method: float(error) for method, (error,) in raced(errors_of, methods, releases=releases).items()}
 
 
 def errors_of_cells(table: DrawnCounts, *, releases: int, first: int = 0) -> tuple[Errors, Errors]:
     """Method -> mean scaled error of prefixes (none on a grid) and of ranges; ``first`` is the first seed."""
+    measures = (prefix_error, range_error) if table.counts.ndim == 1 else (range_error,)
     rows = max(int(table.counts.sum()), 1)
-    prefixes, ranges = {}, {}
-    for name in (*HISTOGRAMS, "auto"):
-        known = None if name == "auto" else rows
-        released = [
-            release_histogram(
-                table.counts, epsilon=table.epsilon, noise=SeededNoise(seed), method=name, expected_rows=known
-            ).cells
-            for seed in range(first, first + releases)
-        ]
-        if table.counts.ndim == 1:
-            prefixes[name] = float(np.mean([prefix_error(table.counts, cells) for cells in released]))
-        ranges[name] = float(np.mean([range_error(table.counts, cells) for cells in released]))
-    for errors in (prefixes, ranges):
-        if AUTO in errors:
-            errors["auto, rows known"] = errors[AUTO]
-    return prefixes, ranges
+
+    def errors_of(method: str, seed: int) -> FloatArray:
+        known = None if method == AUTO else rows
+        cells = release_histogram(
+            table.counts, epsilon=table.epsilon, noise=SeededNoise(seed), method=method, expected_rows=known
+        ).cells
+        return np.array([measure(table.counts, cells) for measure in measures])
+
+    errors = raced(errors_of, (*HISTOGRAMS, AUTO), releases=releases, first=first)
+    by_measure = [{name: float(values[place]) for name, values in errors.items()} for place in range(len(measures))]
+    return (by_measure[0] if len(measures) > 1 else {}), by_measure[-1]
 
 
-def summary(results: Sequence[Errors], *, choices: tuple[str, ...] = ("auto",)) -> list[list[str]]:
+def summary(results: Sequence[Errors], *, choices: tuple[str, ...] = (AUTO,)) -> list[list[str]]:
     """One row a method: mean and geometric mean of its regret, the largest, and the share of tables up to 1.5."""
-    best = [min(error for name, error in errors.items() if name.split(",")[0] not in choices) for errors in results]
+    best = [min(error for name, error in errors.items() if name not in choices) for errors in results]
     rows = []
     for name in dict.fromkeys(name for errors in results for name in errors):
         regrets = np.array([e[name] / max(b, 1e-12) for e, b in zip(results, best, strict=True) if name in e])
@@ -136,7 +160,7 @@ def lines_report(count: int, *, releases: int) -> list[Report]:
         for what, kept in (("all tables", range(count)), ("without points close to a line", ordinary)):
             facts = [(tables[number].groups, half_decade(tables[number].signal)) for number in kept]
             errors = with_hindsight([results[number] for number in kept], facts)
-            rows = summary(errors, choices=("auto", HINDSIGHT))
+            rows = summary(errors, choices=(AUTO, HINDSIGHT))
             name = f"choices: lines, {relation}, {what}, {len(errors)} tables of {releases} releases"
             reports.append(Report(name=name, columns=heads, rows=rows, targets=(), figures={"errors": errors}))
     return reports
@@ -149,7 +173,7 @@ def half_decade(signal: float) -> int:
 
 def with_hindsight(results: Sequence[Errors], facts: Sequence[Hashable]) -> list[Errors]:
     """The errors, and those of the method that is best on average for all tables with the same public facts."""
-    names = [name for name in results[0] if not name.startswith("auto")]
+    names = [name for name in results[0] if name != AUTO]
     errors = np.array([[of[name] for name in names] for of in results])
     regrets = errors / np.maximum(errors.min(axis=1, keepdims=True), 1e-12)
     best = {fact: int(regrets[[one == fact for one in facts]].mean(axis=0).argmin()) for fact in set(facts)}
@@ -175,9 +199,10 @@ def cells_report(count: int, *, releases: int) -> list[Report]:
     for what, errors in results.items():
         tables = grids if "grids" in what else lines
         facts = [(table.counts.size, half_decade(float(table.counts.sum()) * table.epsilon)) for table in tables]
-        rows = summary(with_hindsight(errors, facts), choices=("auto", HINDSIGHT))
+        compared = with_hindsight(errors, facts)
+        rows = summary(compared, choices=(AUTO, HINDSIGHT))
         name = f"choices: {what}, {count} tables of {releases} releases"
-        reports.append(Report(name=name, columns=heads, rows=rows, targets=(), figures={}))
+        reports.append(Report(name=name, columns=heads, rows=rows, targets=(), figures={"errors": compared}))
     return reports
 
 
@@ -232,13 +257,15 @@ def main() -> int:
     """Measure, print, write."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="parts to run (default: all)")
-    parser.add_argument("--releases", type=int, help="of each table of points or cells (default: 6 and 10)")
+    parser.add_argument(
+        "--releases", type=int, help="of the best methods on each table of points or cells (default: 200)"
+    )
     given = parser.parse_args()
     quick, reports = given.quick, []
     if "lines" in given.parts:
-        reports += lines_report(5 if quick else 120, releases=2 if quick else given.releases or 6)
+        reports += lines_report(5 if quick else 120, releases=2 if quick else given.releases or 200)
     if "cells" in given.parts:
-        reports += cells_report(5 if quick else 120, releases=2 if quick else given.releases or 10)
+        reports += cells_report(5 if quick else 120, releases=2 if quick else given.releases or 200)
     if "quantiles" in given.parts:
         reports.append(quantiles_report(5 if quick else 250))
     return max(publish(report, given.json) for report in reports)

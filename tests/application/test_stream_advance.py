@@ -15,7 +15,7 @@ from spark_jobs.contract.privacy import exact_sum
 from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.streams.local_level import LocalLevelState
+from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from tests.support.noises import Still
 from tests.support.replay import as_bytes
 from tests.support.streams import a_stream, of_hierarchy, of_states
@@ -28,6 +28,7 @@ REQUESTS = (
     of_states(method={"kind": "pegasus", "smoothing": "mean"}, neighbours="replace_one"),
     of_hierarchy(),
     of_hierarchy(unit={"column": "person", "max_rows": 3}, method={"kind": "pegasus", "prune_share": 0}),
+    of_hierarchy(method={"kind": "local_level", "season": 6}, neighbours="replace_one"),
 )
 
 
@@ -85,6 +86,21 @@ def test_all_noise_is_within_the_budget_of_a_unit(request_: StreamRequest) -> No
     spent = exact_sum(*(spending.epsilon for spending in spendings(request_))) * request_.unit.max_rows
     largest = Decimal(noise.take_largest()["laplace"]) * request_.unit.max_rows
     assert largest <= spent <= request_.budget.epsilon < spent + Decimal("1e-15")
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_the_groups_of_filtered_states_are_functions_of_the_states(neighbours: str) -> None:
+    """The proof: noise is drawn for the states alone, as without groups; all else follows from their noisy counts."""
+    grouped = of_hierarchy(method="local_level", neighbours=neighbours)
+    alone = of_states(grouped.leaf_names, neighbours=neighbours)
+    counts = some_counts(grouped)
+    _, released = advance(grouped, start_state(grouped), counts, noise=SeededNoise(7))
+    _, states = advance(alone, start_state(alone), counts, noise=SeededNoise(7))
+    np.testing.assert_array_equal(released.noisy[:, 3:], states.noisy)
+    for group, parts in ((0, slice(4)), (1, slice(2)), (2, slice(2, 4))):
+        np.testing.assert_array_equal(released.noisy[:, group], states.noisy[:, parts].sum(axis=1))
+        np.testing.assert_allclose(released.estimates[:, group], released.estimates[:, 3:][:, parts].sum(axis=1))
+    assert spendings(grouped) == spendings(alone)
 
 
 def test_seeded_steps_stamp_all_later_states() -> None:

@@ -8,7 +8,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from spark_jobs.application.streams.report import main, noise_scales, published_segments, shown_names, write_report
+from spark_jobs.application.streams.report import (
+    TOTAL,
+    main,
+    noise_scales,
+    published_segments,
+    shown_names,
+    write_report,
+)
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.objects import LocalStore
 from spark_jobs.diagnostics.count_stream.page import window_of
@@ -25,6 +32,7 @@ REQUESTS = {
     "states": of_states(steps=240, method={"kind": "local_level", "season": 24}),
     "grouped": a_stream(steps=240, method="pegasus", budget={"epsilon": "0.1"}),
     "hierarchy": of_hierarchy(steps=240),
+    "filtered hierarchy": of_hierarchy(steps=240, method="local_level"),
 }
 
 
@@ -171,6 +179,17 @@ def test_the_total_of_states_without_groups_has_the_band_of_its_sum(tmp_path):
     noise = laplace_scale(1, 1)
     assert band_of_sum(noise, number=4, confidence=0.9) == 5
     assert "<dt>Noise of a count</dt><dd><b>± 5</b>" in text
+
+
+def test_the_count_of_filtered_states_is_one_count_of_the_request(tmp_path):
+    request = REQUESTS["filtered hierarchy"]
+    text = page_of(tmp_path, "filtered hierarchy")
+    half = band_of_sum(laplace_scale(request.epsilon_per_row, 1), number=4, confidence=0.9)
+    assert f"± {half:,}" in text
+    assert "the sum of those of 4 states" in text
+    assert "The line is an estimate of each step" in text
+    assert "The noisy count of a group is the sum of those of its states" in text
+    assert TOTAL not in text
 
 
 def test_texts_of_users_are_escaped_and_seeded_noise_is_stamped(tmp_path):

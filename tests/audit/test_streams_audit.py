@@ -9,9 +9,9 @@ from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
 from spark_jobs.mechanisms.sparse_vector import optimal_split
 from spark_jobs.mechanisms.streams.grouping import PARTS
+from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from spark_jobs.mechanisms.streams.local_level import (
     LocalLevelShape,
-    LocalLevelState,
     filter_steps,
     release_filtered_steps,
 )

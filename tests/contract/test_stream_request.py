@@ -139,9 +139,11 @@ def test_the_folder_that_is_followed_is_tied_to_the_charge() -> None:
     assert a_stream(**followed).charged_sha256 != a_stream(table=other, **followed).charged_sha256
 
 
-def test_a_hierarchy_needs_pegasus() -> None:
-    with pytest.raises(InvalidRequest, match=r"method.kind: got 'local_level'; must be pegasus where states have"):
-        of_hierarchy(method="local_level")
+def test_a_hierarchy_takes_either_method() -> None:
+    for method in ("local_level", "pegasus"):
+        request = of_hierarchy(method=method)
+        assert request.method.kind == method
+        assert request.names[:3] == ("site", "shed", "hall")
 
 
 @pytest.mark.parametrize(

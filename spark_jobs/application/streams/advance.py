@@ -25,7 +25,8 @@ from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape, HierarchyState, release_hierarchy
-from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, filter_streams
+from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, filter_hierarchy, filter_streams
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, release_steps
 from spark_jobs.mechanisms.streams.smoothing import Smoother
@@ -92,7 +93,7 @@ def advance(
     following: LocalLevelState | PegasusState
     match shape, state.counts:
         case LocalLevelShape(), LocalLevelState():
-            following, releases = _filtered(shape, state.counts, exact, noise)
+            following, releases = _filtered(shape, state.counts, exact, noise, hierarchy_of(request))
         case PegasusShape(), PegasusState():
             following, releases = _grouped(shape, state.counts, exact, noise)
         case HierarchyShape(), PegasusState():
@@ -116,7 +117,8 @@ def mechanism(request: StreamRequest) -> Shape:
             epsilon=epsilon, neighbours=request.neighbours, season=method.season, confidence=method.confidence
         )
     prunes, groups = method.shares(len(request.levels))
-    if request.states is None or request.states.parents is None:
+    hierarchy = hierarchy_of(request)
+    if hierarchy is None:
         return PegasusShape(
             epsilon=epsilon,
             neighbours=request.neighbours,
@@ -125,9 +127,8 @@ def mechanism(request: StreamRequest) -> Shape:
             max_group=method.max_group,
             smoother=Smoother(method.smoothing),
         )
-    children = tuple(np.array(sizes, dtype=np.intp) for sizes in request.states.children)
     return HierarchyShape(
-        hierarchy=Hierarchy(order=np.arange(len(request.leaf_names), dtype=np.intp), children=children),
+        hierarchy=hierarchy,
         epsilon=epsilon,
         neighbours=request.neighbours,
         prune_share=prunes,
@@ -137,6 +138,14 @@ def mechanism(request: StreamRequest) -> Shape:
         smoother=Smoother(method.smoothing),
         **_given(method),
     )
+
+
+def hierarchy_of(request: StreamRequest) -> Hierarchy | None:
+    """The levels over the states of a stream; None where they have no parents."""
+    if request.states is None or request.states.parents is None:
+        return None
+    children = tuple(np.array(sizes, dtype=np.intp) for sizes in request.states.children)
+    return Hierarchy(order=np.arange(len(request.leaf_names), dtype=np.intp), children=children)
 
 
 def spendings(request: StreamRequest) -> tuple[Spending, ...]:
@@ -150,14 +159,22 @@ def _given(method: PegasusMethod) -> dict[str, Any]:
 
 
 def _filtered(
-    shape: LocalLevelShape, state: LocalLevelState, exact: Int64Array, noise: Noise
+    shape: LocalLevelShape, state: LocalLevelState, exact: Int64Array, noise: Noise, hierarchy: Hierarchy | None
 ) -> tuple[LocalLevelState, StepReleases]:
     drawn = noise.laplace(exact.ravel(), epsilon=shape.counting, l1_sensitivity=rows_changed(shape.neighbours))
     noisy = drawn.reshape(exact.shape)
-    after, steps = filter_streams(state, noisy, shape=shape)
-    measured = np.ones(exact.shape, dtype=np.bool_)
-    ends = {"estimates": steps.estimates, "lower": steps.lower, "upper": steps.upper}
-    releases = StepReleases(first=0, noisy=noisy, measured=measured, **ends)
+    if hierarchy is None:
+        after, steps = filter_streams(state, noisy, shape=shape)
+    else:
+        after, steps = filter_hierarchy(state, noisy, shape=shape, hierarchy=hierarchy)
+    releases = StepReleases(
+        first=0,
+        noisy=steps.noisy,
+        estimates=steps.estimates,
+        lower=steps.lower,
+        upper=steps.upper,
+        measured=np.ones(steps.noisy.shape, dtype=np.bool_),
+    )
     return after, releases
 
 

@@ -20,8 +20,8 @@ from zipfile import BadZipFile
 import numpy as np
 import pyarrow.parquet as pq
 
-from spark_jobs.application.streams.advance import mechanism
-from spark_jobs.arrays import BoolArray, FloatArray
+from spark_jobs.application.streams.advance import hierarchy_of, mechanism
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.streams import LocalLevelMethod
 from spark_jobs.contract.store.objects import ObjectStore, open_store
@@ -183,8 +183,14 @@ def segment_history(content: bytes, request: StreamRequest) -> StreamHistory:
         upper=values["upper"] if banded else None,
         measured=measured,
         scales=noise_scales(request, measured),
-        terms=np.ones(len(request.names), dtype=np.int64),
+        terms=noise_terms(request),
     )
+
+
+def noise_terms(request: StreamRequest) -> Int64Array:
+    """Of how many variables the noise of each count is the sum: with ``local_level``, those of all states below it."""
+    hierarchy = hierarchy_of(request) if isinstance(request.method, LocalLevelMethod) else None
+    return np.ones(len(request.names), dtype=np.int64) if hierarchy is None else hierarchy.cells_below
 
 
 def noise_scales(request: StreamRequest, measured: BoolArray) -> FloatArray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.mechanisms.streams.local_level import LocalLevelState
+from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
 
 _FORM = b"dp-diagnostics stream state 3\n"

@@ -69,7 +69,9 @@ class StreamMonitor(Frozen):
 
 
 class LocalLevelMethod(Frozen):
-    """All of epsilon for the counts, which a local level model then filters; with bands.
+    """All of epsilon for the counts of states, which a local level model then filters; with bands.
+
+    Where states have parents, the counts of groups are filtered sums of those of their states, and cost nothing more.
 
     Attributes:
         season: the number of steps in a season, such as 24 for hours; 0 for none.
@@ -97,13 +99,8 @@ class LocalLevelMethod(Frozen):
             levels: the levels of its states, 1 without a hierarchy.
 
         Raises:
-            InvalidRequest: it has a hierarchy, or the season is longer than the stream.
+            InvalidRequest: the season is longer than the stream.
         """
-        if levels > 1:
-            raise InvalidRequest(
-                "kind", value=self.kind, requirement="must be pegasus where states have parents",
-                remedy="leave out states.parents to release the states alone, or change the method",
-            )  # fmt: skip
         if self.season > steps:
             raise InvalidRequest(
                 "season", value=self.season, requirement=f"must not be longer than the stream, which has {steps} steps",

@@ -74,7 +74,7 @@ def _counts(
         f"Rows are counted in steps of {request.step}, and each count gets noise before anybody sees it. "
         + (
             "The line is the sum of the noisy counts of all states."
-            if _has_total(history)
+            if _has_total(request)
             else "The line is an estimate of each step's count, made from the noisy counts up to that step."
         ),
         f"A {level(confidence)} band contains the exact count of its step in {level(confidence)} of steps."
@@ -125,7 +125,7 @@ def _sums(
             Measure(label="Less the one before", value=_signed(first.change), note=_STATUS[first.status]),
         ),
         table=ValueTable(
-            caption=f"Half the width of a sum's {level(confidence)} band, for a noisy count that is measured by itself",
+            caption=f"Half the width of a sum's {level(confidence)} band, for a noisy count that is {_origin(history)}",
             header=("Window", "Band"),
             rows=rows,
         ),
@@ -137,7 +137,7 @@ def _sums(
 def _changes(
     history: StreamHistory, request: StreamRequest, axis: TimeAxis, width: int, length: str, confidence: float
 ) -> Rendering:
-    comparisons = max(request.steps // width - 1, 1) * (len(request.names) + _has_total(history))
+    comparisons = max(request.steps // width - 1, 1) * (len(request.names) + _has_total(request))
     changes = certain_changes(history, width=width, confidence=confidence, comparisons=comparisons)
     return Rendering(
         columns={},
@@ -166,7 +166,7 @@ def _change(change: Change, history: StreamHistory, axis: TimeAxis) -> Measure:
 
 
 def _monitors(history: StreamHistory, request: StreamRequest, axis: TimeAxis, confidence: float) -> Rendering:
-    comparisons = request.steps * (len(request.names) + _has_total(history))
+    comparisons = request.steps * (len(request.names) + _has_total(request))
     raised = [
         (monitor, alarms(history, monitor, confidence=confidence, comparisons=comparisons))
         for monitor in request.monitors
@@ -230,7 +230,7 @@ def condition(monitor: StreamMonitor, axis: TimeAxis) -> str:
 
 
 def _states(history: StreamHistory, request: StreamRequest, latest: tuple[Reading, ...], length: str) -> Rendering:
-    total = int(_has_total(history))
+    total = int(_has_total(request))
     places = {name: place for place, name in enumerate(history.names[total:], start=total)}
     levels = [[name for name in names if name in places] for names in reversed(request.levels)]
     groups = []
@@ -261,6 +261,7 @@ def _states(history: StreamHistory, request: StreamRequest, latest: tuple[Readin
         section=Section(
             title="Every count by itself",
             reading=(
+                *_adding_up(request),
                 f"The estimates of the last {min(history.steps, plots.MAX_SMALL):,} steps; each picture has its own "
                 "scale. Counts rise or fall where noise does not explain the change, with bands that hold together for "
                 "all counts of this page.",
@@ -275,6 +276,15 @@ def _states(history: StreamHistory, request: StreamRequest, latest: tuple[Readin
     )
 
 
+def _adding_up(request: StreamRequest) -> tuple[str, ...]:
+    if len(request.levels) == 1 or not isinstance(request.method, LocalLevelMethod):
+        return ()
+    return (
+        "The noisy count of a group is the sum of those of its states, and its estimate is the sum of those of its "
+        "parts.",
+    )
+
+
 def window_text(steps: int, axis: TimeAxis) -> str:
     """A window in words, after an article: ``day``, ``8 hours``."""
     return step_text(steps * axis.step).removeprefix("1 ")
@@ -286,9 +296,14 @@ def _band_of(history: StreamHistory, place: int, width: int, confidence: float) 
     return band_of_sum(float(history.scales[-1, place]), number=number, confidence=confidence)
 
 
-def _has_total(history: StreamHistory) -> bool:
-    """Whether the first count is a total of the others that was not released by itself."""
-    return int(history.terms[0]) > 1
+def _has_total(request: StreamRequest) -> bool:
+    """Whether the first count of the page is a total of the others that was not released by itself."""
+    return len(request.names) > 1 and len(request.levels) == 1
+
+
+def _origin(history: StreamHistory) -> str:
+    states = int(history.terms[0])
+    return f"the sum of those of {states:,} states" if states > 1 else "measured by itself"
 
 
 def _small(history: StreamHistory, place: int) -> tuple[str, Plot]:

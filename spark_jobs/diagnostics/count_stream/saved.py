@@ -18,7 +18,8 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState
+from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape
 from spark_jobs.mechanisms.streams.smoothing import Smoother

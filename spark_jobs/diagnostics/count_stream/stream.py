@@ -20,7 +20,8 @@ from spark_jobs.diagnostics.count_stream.saved import Shape, State, from_bytes, 
 from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.mechanisms.streams import local_level, pegasus
-from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState
+from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape
 from spark_jobs.mechanisms.streams.smoothing import Smoother

@@ -81,6 +81,18 @@ class Hierarchy:
         totals: NDArray[Any] = np.add.reduceat(values, starts, axis=-1)
         return totals
 
+    def all_sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The sums of the cells' values, along the last axis in ``order``, for all nodes, from the root downwards."""
+        levels = [values]
+        for level in range(len(self.children)):
+            levels.append(self.sums(level, levels[-1]))
+        return np.concatenate(levels[::-1], axis=-1)
+
+    @property
+    def cells_below(self) -> Int64Array:
+        """The number of cells of each node, in the same order; 1 for a cell itself."""
+        return np.asarray(self.all_sums(np.ones(self.order.size, dtype=np.int64)))
+
     def nodes(self, counts: Int64Array) -> tuple[Int64Array, ...]:
         """The exact counts of all levels, the cells first, in ``order``."""
         levels = [counts.reshape(-1)[self.order]]

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from spark_jobs.mechanisms.streams.hierarchy import HierarchyState as HierarchyState
     from spark_jobs.mechanisms.streams.hierarchy import HierarchySteps as HierarchySteps
     from spark_jobs.mechanisms.streams.hierarchy import release_hierarchy as release_hierarchy
+    from spark_jobs.mechanisms.streams.level_filter import LocalLevelState as LocalLevelState
     from spark_jobs.mechanisms.streams.local_level import LocalLevelShape as LocalLevelShape
-    from spark_jobs.mechanisms.streams.local_level import LocalLevelState as LocalLevelState
     from spark_jobs.mechanisms.streams.local_level import LocalLevelSteps as LocalLevelSteps
+    from spark_jobs.mechanisms.streams.local_level import filter_hierarchy as filter_hierarchy
     from spark_jobs.mechanisms.streams.local_level import filter_steps as filter_steps
     from spark_jobs.mechanisms.streams.local_level import filter_streams as filter_streams
     from spark_jobs.mechanisms.streams.local_level import release_filtered_steps as release_filtered_steps
@@ -34,7 +35,8 @@ else:
         __name__,
         {
             "hierarchy": "HierarchyNoise HierarchyShape HierarchyState HierarchySteps release_hierarchy",
-            "local_level": "LocalLevelShape LocalLevelState LocalLevelSteps filter_steps filter_streams "
+            "level_filter": "LocalLevelState",
+            "local_level": "LocalLevelShape LocalLevelSteps filter_hierarchy filter_steps filter_streams "
             "release_filtered_steps",
             "open_groups": "PegasusNoise PegasusState",
             "pegasus": "PegasusShape PegasusSteps release_steps",

@@ -17,12 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
+
+_AT_ONCE = 1 << 18
+"""So many counts are adjusted at a time, which bounds memory."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,23 +100,41 @@ def _with_root(
 
 
 def consistent_counts(
+    measurements: FloatArray, variances: FloatArray, *, hierarchy: Hierarchy, ends: BoolArray | None = None
+) -> FloatArray:
+    """The nonnegative counts nearest to the measurements, each the sum of its children where these are measured.
+
+    Args:
+        measurements: of all nodes, level by level from the root, shape (n, nodes): n tables.
+        variances: of the measurements, above 0, of the same shape; only their ratios in a table matter.
+        hierarchy: the public shape.
+        ends: whether nothing below a node is measured, of the same shape; the nodes below are then 0. By default
+            every node is measured.
+
+    Returns:
+        Counts, of the shape of ``measurements``.
+    """
+    cuts = np.cumsum([len(children) for children in reversed(hierarchy.children)], dtype=np.intp)
+    last = np.zeros(measurements.shape, dtype=np.bool_) if ends is None else ends
+    result = np.empty(measurements.shape)
+    at_once = max(1, _AT_ONCE // max(measurements.shape[1], 1))
+    for start in range(0, len(measurements), at_once):
+        part = slice(start, start + at_once)
+        of_levels: Any = [np.split(values[part], cuts, axis=1) for values in (measurements, variances, last)]
+        levels, spreads, lasts = of_levels
+        adding_up = _consistent_levels(levels, spreads, hierarchy=hierarchy, ends=lasts[:-1])
+        result[part] = np.concatenate(adding_up, axis=1)
+    return result
+
+
+def _consistent_levels(
     measurements: Sequence[FloatArray],
     variances: Sequence[FloatArray],
     *,
     hierarchy: Hierarchy,
     ends: Sequence[BoolArray],
 ) -> list[FloatArray]:
-    """The nonnegative counts nearest to the measurements, each the sum of its children where these are measured.
-
-    Args:
-        measurements: the measurements of each level, the root first, shape (n, nodes of the level): n tables at once.
-        variances: of the measurements, above 0, of the same shapes; only their ratios matter.
-        hierarchy: the public shape.
-        ends: for each level but the last, whether nothing below the node is measured; the nodes below are then 0.
-
-    Returns:
-        Counts, of the shapes of ``measurements``.
-    """
+    """``consistent_counts`` of a few tables, with an array for each level, the root first."""
     levels = _upwards(measurements, variances, hierarchy, ends)
     prices = [np.zeros_like(measurements[0], dtype=np.float64)]
     demands: list[FloatArray] = []

@@ -61,8 +61,6 @@ MIN_VARIANCE = 1e-6
 """A lower bound on variances, for noise that is practically 0."""
 _UNIT = 1024
 """The weight of a count whose noise has the budget of one level."""
-_CHUNK = 1 << 18
-"""The number of counts that are adjusted at once, which bounds memory for calls with many steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,10 +240,8 @@ def aggregate(counts: ArrayLike, hierarchy: Hierarchy) -> Int64Array:
     values, states = np.asarray(counts), hierarchy.order.size
     if values.ndim != 2 or values.shape[1] != states or not np.can_cast(values.dtype, np.int64):
         raise ValueError(f"counts: got shape {values.shape} of {values.dtype}; must be rows of {states} whole numbers")
-    levels = [np.clip(values.astype(np.int64), 0, MAX_COUNT)]
-    for level in range(len(hierarchy.children)):
-        levels.append(hierarchy.sums(level, levels[-1]))
-    return np.minimum(np.concatenate(levels[::-1], axis=1), MAX_COUNT)
+    sums: Int64Array = hierarchy.all_sums(np.clip(values.astype(np.int64), 0, MAX_COUNT))
+    return np.minimum(sums, MAX_COUNT)
 
 
 def draw_hierarchy(state: HierarchyState, exact: Int64Array, *, shape: HierarchyShape, noise: Noise) -> HierarchyNoise:
@@ -285,13 +281,14 @@ def take_hierarchy(
     )
     estimates = np.maximum(grouped.estimates, 0.0)
     if shape.consistent:
-        chunk = max(1, _CHUNK // exact.shape[1])
-        parts = [slice(start, start + chunk) for start in range(0, len(exact), chunk)]
-        adding = [
-            _adding_up(grouped.estimates[part], 1.0 / grouped.weights[part], drawn.levels[part], shape)
-            for part in parts
-        ]
-        estimates = np.concatenate(adding) if adding else estimates
+        variances = 1.0 / grouped.weights
+        estimates = consistent_counts(
+            grouped.estimates,
+            variances / variances.min(axis=1, keepdims=True),
+            hierarchy=shape.hierarchy,
+            # nothing is measured below a node that has the budget of several levels, or that is not measured itself
+            ends=drawn.levels != 1,
+        )
     steps = HierarchySteps(
         first=state.step, levels=drawn.levels, noisy=drawn.counts.noisy, starts=grouped.starts, estimates=estimates
     )
@@ -341,15 +338,6 @@ def _measured(exact: Int64Array, shape: HierarchyShape, noise: Noise) -> Int64Ar
         kept = answers[:, parents[depth]]
     measured.append(kept.astype(np.int64))
     return np.concatenate(measured, axis=1).astype(np.int64)
-
-
-def _adding_up(raw: FloatArray, variances: FloatArray, levels: Int64Array, shape: HierarchyShape) -> FloatArray:
-    """Estimates that add up, for a block of steps; only the ratios of ``variances`` matter."""
-    lowest = variances.min(axis=1, keepdims=True)
-    readings, spreads = (np.split(values, shape.cuts, axis=1) for values in (raw, variances / lowest))
-    # nothing is measured below a node that has the budget of several levels, or below one that is not measured
-    ends = [values != 1 for values in np.split(levels, shape.cuts, axis=1)[:-1]]
-    return np.concatenate(consistent_counts(readings, spreads, hierarchy=shape.hierarchy, ends=ends), axis=1)
 
 
 def _adds_up(hierarchy: Hierarchy) -> bool:

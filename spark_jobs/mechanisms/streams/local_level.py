@@ -6,23 +6,22 @@ Cost: ``epsilon`` for a stream of any length. Proof: steps are disjoint, so an a
 one, and a moved row changes two counts by one each. Estimates and bands are functions of the noisy counts alone:
 post-processing, free. A person with k events has a loss of k epsilon.
 
-Filter: the local level model (Harvey 1989, section 2.2; Durbin and Koopman 2012, chapter 2), ``c_t = c_{t-1} + w_t``
-with w of variance q. The variance v of the noise is known; q is the mean square of ``y_t - y_{t-1}`` less 2 v, at
-least 0. With a season of s steps a second prediction is the filtered count of the same place in the season before,
-from the same model over seasons. Predictions are combined with weights inverse to their error variances (Bates and
-Granger 1969). The noise of a step is independent of everything before it, so the error variance of any prediction is
-the mean square of its innovations less v, whatever the counts do: no model is assumed for weights and bands.
+Estimates and bands: ``level_filter``, in normal quantiles of its error variances.
 
-Bands: an estimate is ``m + K (y - m)`` for the prediction m with error variance P, and its error variance is
-``(1 - K)^2 P + K^2 v``. P is raised by half a standard error of the mean square of Laplace noise (kurtosis 6).
+Hierarchy: the noisy count of a group is the sum of those of its states, so that a hierarchy costs what its states cost,
+however many levels it has. Each node's noisy counts are filtered by themselves, with the noise of all its states: a sum
+of many states shows changes that none of them shows. Estimates are the counts nearest to the filtered ones, in the sum
+of squares over all nodes, that are not negative and add up (``consistency``; unweighted reconciliation of Hyndman,
+Ahmed, Athanasopoulos, Shang, Computational Statistics and Data Analysis 2011). At every step the sum of their squared
+errors over all nodes is at most that of the filtered counts, whatever the counts do: exact counts are in this convex
+set, and a projection onto a convex set moves away from none of its points. Bands are those of the filtered counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -30,18 +29,13 @@ from scipy.special import ndtri
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options.streams import MAX_SEASON
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
+from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.mechanisms.streams.consistency import consistent_counts
+from spark_jobs.mechanisms.streams.level_filter import FilteredCounts, LocalLevelState, filtered_counts
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, require_epsilon, require_number
-
-MEMORY = 500
-"""Steps over which mean squares are taken: a running mean first, exponential from there on."""
-_Kept = tuple[FloatArray, FloatArray, FloatArray]
-_Traces = tuple[tuple[list[Any], ...], tuple[Any, Any, Any]]
-_NO_NOISE = 1e-300
-"""The variance of the noise where it is 0 as a float."""
-_RECENT, _SEASONAL = 5, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,38 +80,6 @@ class LocalLevelShape:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LocalLevelState:
-    """What is kept of streams between two steps, a column for each; all of it is a function of released counts.
-
-    By default it is that of one stream before its first step.
-
-    Attributes:
-        step: steps so far, the same for all streams.
-        recent: of the filter over steps, shape (5, streams): filtered and noisy count of the step before, mean square
-            of the changes of noisy counts, mean square of noisy count less prediction, and variance of a filtered
-            count by the model.
-        seasonal: of the filter over seasons, shape (4, streams): the last three likewise, from season to season, and
-            the mean square of the innovations of both predictions together.
-        levels, counts: filtered and noisy counts of the places of the season, as far as they were reached, shape
-            (places, streams).
-    """
-
-    step: int = 0
-    recent: FloatArray = field(default_factory=lambda: np.zeros((_RECENT, 1)))
-    seasonal: FloatArray = field(default_factory=lambda: np.zeros((_SEASONAL, 1)))
-    levels: FloatArray = field(default_factory=lambda: np.zeros((0, 1)))
-    counts: FloatArray = field(default_factory=lambda: np.zeros((0, 1)))
-
-    @classmethod
-    def start(cls, streams: int) -> Self:
-        """The state of so many streams before their first step."""
-        none = np.zeros((0, streams))
-        return cls(
-            recent=np.zeros((_RECENT, streams)), seasonal=np.zeros((_SEASONAL, streams)), levels=none, counts=none
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class LocalLevelSteps:
     """What was released of a few steps.
 
@@ -133,6 +95,20 @@ class LocalLevelSteps:
     estimates: FloatArray
     lower: FloatArray
     upper: FloatArray
+
+    @classmethod
+    def of(
+        cls, first: int, noisy: Int64Array, filtered: FilteredCounts, estimates: FloatArray, *, confidence: float
+    ) -> Self:
+        """These estimates, with bands about the filtered counts that reach as far as the estimates."""
+        half = float(ndtri((1 + confidence) / 2)) * np.sqrt(filtered.variances)
+        return cls(
+            first=first,
+            noisy=noisy,
+            estimates=estimates,
+            lower=np.minimum(np.maximum(filtered.centres - half, 0.0), estimates),
+            upper=np.maximum(np.maximum(filtered.centres, 0.0) + half, estimates),
+        )
 
 
 def release_filtered_steps(
@@ -173,202 +149,27 @@ def filter_streams(
     Raises:
         ValueError: there is not one column of the state for each stream.
     """
-    if noisy.shape != (len(noisy), state.recent.shape[1]):
-        raise ValueError(f"noisy: got shape {noisy.shape}; must have a column for each stream of the state")
-    centres, variances, gains = (np.zeros(noisy.shape) for _ in range(3))
-    after = state
-    if noisy.size:
-        v, counts = max(shape.variance, _NO_NOISE), noisy.astype(np.float64)
-        filters = _Filters(state)
-        predictions, ahead, gains = filters.take(counts, v)
-        if shape.season:
-            filters.take_seasons(counts, predictions, ahead, gains, v, int(shape.season))
-        after = filters.state(state.step + len(noisy))
-        centres = predictions + gains * (counts - predictions)
-        variances = (1.0 - gains) ** 2 * ahead + gains * gains * v
-    half = float(ndtri((1 + shape.confidence) / 2)) * np.sqrt(variances)
+    after, filtered = filtered_counts(state, noisy, variance=shape.variance, season=int(shape.season))
     # a count is a whole number, which shows where an estimate rests mostly on the step's own noisy count
-    estimates = np.maximum(np.where(gains > 0.5, np.rint(centres), centres), 0.0)
-    return after, LocalLevelSteps(
-        first=state.step,
-        noisy=noisy,
-        estimates=estimates,
-        lower=np.minimum(np.maximum(centres - half, 0.0), estimates),
-        upper=np.maximum(np.maximum(centres, 0.0) + half, estimates),
-    )
+    estimates = np.maximum(np.where(filtered.gains > 0.5, np.rint(filtered.centres), filtered.centres), 0.0)
+    return after, LocalLevelSteps.of(state.step, noisy, filtered, estimates, confidence=shape.confidence)
 
 
-class _Filters:
-    """The filters of several streams, over steps and over seasons; ``v`` is the variance of the noise.
-
-    What is kept has the shapes of ``LocalLevelState``.
-    """
-
-    def __init__(self, state: LocalLevelState) -> None:
-        self.step, self.recent = state.step, state.recent
-        self.seasonal, self.levels, self.counts = (
-            values.copy() for values in (state.seasonal, state.levels, state.counts)
-        )
-
-    def state(self, step: int) -> LocalLevelState:
-        """The state of the streams after that many steps."""
-        return LocalLevelState(
-            step=step, recent=self.recent, seasonal=self.seasonal, levels=self.levels, counts=self.counts
-        )
-
-    def take(self, counts: FloatArray, v: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Predictions from the steps before, their error variances, and the gains; each of shape (n, streams)."""
-        predictions, innovations, gains = counts.copy(), np.zeros(counts.shape), np.ones(counts.shape)
-        start = 0 if self.step else 1  # nothing predicts the first count
-        level, before, changes, squares, spread = self.recent
-        if start:
-            level, before, spread = counts[0], counts[0], np.full(counts.shape[1], v)
-        rest = counts[start:]
-        numbers = np.arange(self.step + start, self.step + len(counts))
-        differences = np.diff(counts if start else np.concatenate([before[None], counts]), axis=0)
-        changes_of = running_means(differences**2, changes, numbers)
-        bounds = v + _standard_error(v, numbers)
-        traces = _levels(rest, _above(changes_of, 2 * v), _weights(numbers), bounds, (level, squares, spread), v)
-        predictions[start:], innovations[start:], gains[start:], (level, squares, spread) = traces
-        self.recent = np.stack([level, counts[-1], changes_of[-1] if len(rest) else changes, squares, spread])
-        ahead = np.full(counts.shape, v)
-        ahead[start:] = _error_variances(innovations[start:], v, numbers)
-        return predictions, ahead, gains
-
-    def take_seasons(
-        self, counts: FloatArray, predictions: FloatArray, ahead: FloatArray, gains: FloatArray, v: float, season: int
-    ) -> None:
-        """Replace predictions, error variances and gains by those that use the season before, from the second on."""
-        first = min(max(season - self.step, 0), len(counts))
-        if first:
-            self.levels = np.concatenate([self.levels, counts[:first]])
-            self.counts = np.concatenate([self.counts, counts[:first]])
-            self.seasonal[2] = v
-        while first < len(counts):
-            place = (self.step + first) % season
-            now = slice(first, min(first + season - place, len(counts)))
-            replaced = self._take_places(counts[now], place, predictions[now], ahead[now], v, self.step + first, season)
-            predictions[now], ahead[now], gains[now] = replaced
-            first = now.stop
-
-    def _take_places(
-        self, counts: FloatArray, place: int, recent: FloatArray, ahead: FloatArray, v: float, step: int, season: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Predictions, error variances and gains of steps of one season, from ``place`` on."""
-        changes, innovations, spread, combined = self.seasonal
-        places, numbers = slice(place, place + len(counts)), np.arange(step, step + len(counts)) - season + 1
-        own, before = self.levels[places].copy(), self.counts[places]
-        if place == 0:  # the places of a season share their gain
-            spread = spread + _above(changes, 2 * v)
-        gain = spread / (spread + v)
-        changes = running_means((counts - before) ** 2, changes, numbers)[-1]
-        squares = running_means((counts - own) ** 2, innovations, numbers)
-        own_ahead = _error_variances(squares, v, numbers)
-        both = recent + ahead / (ahead + own_ahead) * (own - recent)
-        both_squares = running_means((counts - both) ** 2, combined, numbers)
-        both_ahead = _error_variances(both_squares, v, numbers)
-        self.levels[places], self.counts[places] = own + gain * (counts - own), counts
-        if places.stop == season:
-            spread = spread - gain * spread
-        self.seasonal = np.stack([changes, squares[-1], spread, both_squares[-1]])
-        return both, both_ahead, both_ahead / (both_ahead + v)
-
-
-def _levels(
-    counts: FloatArray, growth: FloatArray, weights: FloatArray, bounds: FloatArray, kept: _Kept, v: float
-) -> tuple[FloatArray, FloatArray, FloatArray, _Kept]:
-    """Predictions, mean squares of innovations, and gains, shape (n, streams), and the last values of ``kept``.
+def filter_hierarchy(
+    state: LocalLevelState, noisy: Int64Array, *, shape: LocalLevelShape, hierarchy: Hierarchy
+) -> tuple[LocalLevelState, LocalLevelSteps]:
+    """Filtered counts of all nodes of a hierarchy that add up, from the noisy counts of its states; see the module.
 
     Args:
-        counts: noisy counts, shape (n, streams).
-        growth: of the model's variance at each step, of the same shape.
-        weights: of the innovation of each step, shape (n,).
-        bounds: what the noise explains of the mean square of innovations at each step, shape (n,).
-        kept: level, mean square of innovations and variance by the model, after the step before.
-        v: variance of the noise.
+        state: of all nodes, level by level from the root; ``LocalLevelState.start(nodes)`` at first.
+        noisy: noisy counts of the states, shape (n, states).
+        shape: the public facts of the states' streams.
+        hierarchy: the levels over the states.
+
+    Raises:
+        ValueError: there is not one column of the state for each node.
     """
-    if counts.shape[1] == 1:
-        columns = counts[:, 0].tolist(), growth[:, 0].tolist(), weights.tolist(), bounds.tolist()
-        level, squares, spread = (float(one[0]) for one in kept)
-        traces, last = _levels_of_one(zip(*columns, strict=True), level, squares, spread, v)
-    else:
-        rows = zip(counts, growth, weights.tolist(), bounds.tolist(), strict=True)
-        traces, last = _levels_of_many(rows, *kept, v)
-    predictions, innovations, gains = (np.array(values, dtype=np.float64).reshape(counts.shape) for values in traces)
-    after = (np.atleast_1d(last[0]), np.atleast_1d(last[1]), np.atleast_1d(last[2]))
-    return predictions, innovations, gains, after
-
-
-def _levels_of_one(rows: Iterable[tuple[float, ...]], level: float, squares: float, spread: float, v: float) -> _Traces:
-    """``_levels`` of one stream, a million steps a second; the same arithmetic as in ``_levels_of_many``."""
-    predictions, innovations, gains = [], [], []
-    for y, grown, weight, bound in rows:
-        error = y - level
-        squares += weight * (error * error - squares)
-        spread += grown
-        lagging = squares - bound
-        if lagging > spread:  # max() takes twice as long
-            spread = lagging
-        gain = spread / (spread + v)
-        predictions.append(level)
-        innovations.append(squares)
-        gains.append(gain)
-        spread -= gain * spread
-        level += gain * error
-    return (predictions, innovations, gains), (level, squares, spread)
-
-
-def _levels_of_many(
-    rows: Iterable[Any], level: FloatArray, squares: FloatArray, spread: FloatArray, v: float
-) -> _Traces:
-    """``_levels`` of several streams."""
-    predictions, innovations, gains = [], [], []
-    for y, grown, weight, bound in rows:
-        error = y - level
-        squares = squares + weight * (error * error - squares)
-        # where the level lags behind, its innovations show it
-        spread = np.maximum(spread + grown, squares - bound)
-        gain = spread / (spread + v)
-        predictions.append(level)
-        innovations.append(squares)
-        gains.append(gain)
-        spread = spread - gain * spread
-        level = level + gain * error
-    return (predictions, innovations, gains), (level, squares, spread)
-
-
-def running_means(values: FloatArray, mean: FloatArray, numbers: Int64Array, *, memory: int = MEMORY) -> FloatArray:
-    """The mean after each of the values, shape (n, streams): of all at first, exponential after ``memory`` of them.
-
-    Args:
-        values: shape (n, streams).
-        mean: of the values before, shape (streams,).
-        numbers: of each value, counted from 1, shape (n,).
-        memory: of how many values.
-    """
-    single = values.shape[1] == 1
-    last: Any = float(mean[0]) if single else mean
-    means, weights = [], _weights(numbers, memory).tolist()
-    for value, weight in zip(values[:, 0].tolist() if single else values, weights, strict=True):
-        last = last + weight * (value - last)
-        means.append(last)
-    return np.array(means, dtype=np.float64).reshape(values.shape)
-
-
-def _weights(numbers: Int64Array, memory: int = MEMORY) -> FloatArray:
-    """The weight of each value in a running mean, given its number, counted from 1."""
-    return 1.0 / np.minimum(numbers, memory)
-
-
-def _above(values: FloatArray, bound: float) -> FloatArray:
-    return np.maximum(values - bound, 0.0)
-
-
-def _error_variances(innovations: FloatArray, v: float, numbers: Int64Array) -> FloatArray:
-    """Of predictions, from the mean squares of their innovations, shape (n, streams), after so many steps each."""
-    return _above(innovations, v) + 0.5 * _standard_error(v, numbers)[:, None]
-
-
-def _standard_error(v: float, numbers: Int64Array) -> FloatArray:
-    """Of the mean square of Laplace noise, whose kurtosis is 6."""
-    return v * np.sqrt(5.0 / np.minimum(numbers, MEMORY))
+    sums, terms = hierarchy.all_sums(noisy), hierarchy.cells_below
+    after, filtered = filtered_counts(state, sums, variance=shape.variance, season=int(shape.season), terms=terms)
+    estimates = consistent_counts(filtered.centres, np.ones(filtered.centres.shape), hierarchy=hierarchy)
+    return after, LocalLevelSteps.of(state.step, sums, filtered, estimates, confidence=shape.confidence)

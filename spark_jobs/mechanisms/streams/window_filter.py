@@ -4,7 +4,7 @@ The sum of noisy counts is unbiased, and its band holds whatever the counts are 
 at a small epsilon it is mostly noise. Here it is combined with a forecast from before the window: ``width`` times the
 estimate of the step before. The noise of a window is independent of everything before it, so that the error variance of
 any forecast is the mean square of ``sum - forecast`` less the variance of the noise, whatever the counts do, as for the
-filter of single counts (``local_level``). Both are weighted by the inverse of their error variances (Bates and Granger
+filter of single counts (``level_filter``). Both are weighted by the inverse of their error variances (Bates and Granger
 1969).
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.mechanisms.streams.local_level import MEMORY, running_means
+from spark_jobs.mechanisms.streams.level_filter import MEMORY, running_means
 
 WINDOWS = 20
 """The mean square is over so many windows, or ``MEMORY`` steps if that is more."""

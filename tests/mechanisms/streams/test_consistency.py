@@ -45,6 +45,15 @@ def drawn_for(hierarchy, seed, tables=3):
     return readings, variances, ends
 
 
+def consistent(readings, variances, hierarchy, ends):
+    """The consistent counts of each level."""
+    leaves = np.zeros(readings[-1].shape, dtype=bool)
+    every = (np.concatenate(levels, axis=1) for levels in (readings, variances, [*ends, leaves]))
+    measured, spread, last = every
+    found = consistent_counts(measured, spread, hierarchy=hierarchy, ends=last)
+    return np.split(found, np.cumsum(sizes_of(hierarchy))[:-1], axis=1)
+
+
 def design(hierarchy, ends):
     """For one table: the deepest measured nodes, as columns, and every measured node's row of sums over them."""
     below = [[(depth, node)] for depth, node in [(len(ends), leaf) for leaf in range(hierarchy.order.size)]]
@@ -68,7 +77,7 @@ def design(hierarchy, ends):
 @given(HIERARCHIES, st.integers(0, 10**6))
 def test_counts_are_the_nearest_that_add_up_and_are_not_negative(hierarchy, seed):
     readings, variances, ends = drawn_for(hierarchy, seed)
-    found = consistent_counts(readings, variances, hierarchy=hierarchy, ends=ends)
+    found = consistent(readings, variances, hierarchy, ends)
     for table in range(3):
         rows, unmeasured = design(hierarchy, [each[table] for each in ends])
         places = [place for place, _ in rows]
@@ -88,23 +97,19 @@ def test_where_nothing_is_negative_it_is_least_squares(cells, branching):
     exact = tree.nodes(random.integers(900, 1100, cells))
     nodes = [level[None] + random.normal(0, 5, level.size) for level in exact]
     hierarchy = Hierarchy.line(cells, branching=branching)
-    found = consistent_counts(
-        nodes[::-1],
-        [np.ones_like(each) for each in nodes[::-1]],
-        hierarchy=hierarchy,
-        ends=[np.zeros(each.shape, dtype=bool) for each in nodes[:0:-1]],
-    )
-    assert found[-1] == pytest.approx(tree.least_squares(tuple(nodes)))
+    readings = np.concatenate(nodes[::-1], axis=1)
+    found = consistent_counts(readings, np.ones_like(readings), hierarchy=hierarchy)
+    assert found[:, -cells:] == pytest.approx(tree.least_squares(tuple(nodes)))
 
 
 @given(HIERARCHIES, st.integers(0, 10**6))
 def test_sums_hold_to_the_last_digit_and_scales_do_not_matter(hierarchy, seed):
     readings, variances, ends = drawn_for(hierarchy, seed)
     ends = [np.zeros_like(each) for each in ends]
-    found = consistent_counts(readings, variances, hierarchy=hierarchy, ends=ends)
+    found = consistent(readings, variances, hierarchy, ends)
     for depth in range(len(ends)):
         assert np.array_equal(found[depth], hierarchy.sums(len(ends) - 1 - depth, found[depth + 1]))
-    scaled = consistent_counts(readings, [1e6 * each for each in variances], hierarchy=hierarchy, ends=ends)
+    scaled = consistent(readings, [1e6 * each for each in variances], hierarchy, ends)
     assert found[-1] == pytest.approx(scaled[-1], abs=1e-6)
     assert min(each.min() for each in found) >= 0
 
@@ -112,8 +117,8 @@ def test_sums_hold_to_the_last_digit_and_scales_do_not_matter(hierarchy, seed):
 def test_tables_do_not_touch_each_other():
     hierarchy = Hierarchy(order=np.arange(7), children=(np.array([1, 3, 1, 2]), np.array([2, 2]), np.array([2])))
     readings, variances, ends = drawn_for(hierarchy, 5, tables=4)
-    whole = consistent_counts(readings, variances, hierarchy=hierarchy, ends=ends)
+    whole = consistent(readings, variances, hierarchy, ends)
     for table in range(4):
         one = [[each[table : table + 1] for each in levels] for levels in (readings, variances, ends)]
-        alone = consistent_counts(one[0], one[1], hierarchy=hierarchy, ends=one[2])
+        alone = consistent(one[0], one[1], hierarchy, one[2])
         assert [each[0].tolist() for each in alone] == [each[table].tolist() for each in whole]

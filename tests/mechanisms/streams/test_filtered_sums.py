@@ -6,7 +6,8 @@ import pytest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.streams import filtered_sums
-from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, LocalLevelState, release_filtered_steps
+from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, release_filtered_steps
 from tests.mechanisms.streams.test_local_level import drawn_stream
 
 

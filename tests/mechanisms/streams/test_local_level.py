@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from benchmarks.stream_hierarchy_law import drawn_stream as drawn_stream_of_states
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.streams.level_filter import MEMORY, LocalLevelState, filtered_counts
 from spark_jobs.mechanisms.streams.local_level import (
-    MEMORY,
     LocalLevelShape,
-    LocalLevelState,
+    filter_hierarchy,
     filter_steps,
     filter_streams,
     release_filtered_steps,
@@ -156,3 +160,55 @@ def test_on_streams_of_the_law_it_is_never_much_above_plain_noise_and_its_bands_
     assert np.mean(ratios) < 0.9
     assert min(held) > 0.87
     assert np.mean(held) > 0.9
+
+
+SITE = Hierarchy(order=np.arange(7), children=(np.array([3, 1, 3]), np.array([3])))
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0, 4]))
+def test_estimates_of_a_hierarchy_are_never_farther_from_the_counts_than_those_of_the_filter(seed, season):
+    """A projection: this holds at every step for any counts and any noise, and so do sums."""
+    random = np.random.default_rng(seed)
+    exact = random.poisson(random.choice([0.1, 3, 200], 7), (12, 7))
+    noisy = exact + random.integers(-60, 60, exact.shape)
+    shape, nodes = shape_of("0.05", season=season), LocalLevelState.start(11)
+    _, steps = filter_hierarchy(nodes, noisy, shape=shape, hierarchy=SITE)
+    terms = np.array([7, 3, 1, 3, *[1] * 7])
+    _, found = filtered_counts(nodes, steps.noisy, variance=shape.variance, season=season, terms=terms)
+    counts = SITE.all_sums(exact)
+    np.testing.assert_array_equal(steps.noisy, SITE.all_sums(noisy))
+    assert (
+        np.square(steps.estimates - counts).sum(axis=1) <= np.square(found.centres - counts).sum(axis=1) + 1e-6
+    ).all()
+    np.testing.assert_allclose(SITE.all_sums(steps.estimates[:, 4:]), steps.estimates)
+    assert ((steps.lower >= 0) & (steps.lower <= steps.estimates) & (steps.estimates <= steps.upper)).all()
+
+
+def test_a_sum_of_counts_is_filtered_with_the_noise_of_all_of_them():
+    noisy = np.random.default_rng(2).integers(-50, 400, (300, 1))
+    (alone, one), (_, four) = (
+        filtered_counts(LocalLevelState.start(1), counts, variance=250.0, season=6, terms=terms)
+        for counts, terms in ((noisy, 1), (2 * noisy, 4))
+    )
+    assert alone.step == 300
+    np.testing.assert_allclose(four.centres, 2 * one.centres)
+    np.testing.assert_allclose(four.variances, 4 * one.variances)
+    np.testing.assert_array_equal(four.gains, one.gains)
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("epsilon", ["1", "0.1", "0.01"])
+def test_the_bands_of_groups_hold(epsilon):
+    """On streams of the benchmark's law: 0.88 to 0.98 of the counts of groups and of the top."""
+    shares = []
+    for seed in range(12):
+        counts, hierarchy = drawn_stream_of_states(np.random.default_rng(seed))
+        noisy = SeededNoise(seed).laplace(counts.ravel(), epsilon=epsilon, l1_sensitivity=1).reshape(counts.shape)
+        groups = hierarchy.children[0].size + 1
+        state = LocalLevelState.start(groups + counts.shape[1])
+        _, steps = filter_hierarchy(state, noisy, shape=shape_of(epsilon), hierarchy=hierarchy)
+        exact = hierarchy.all_sums(counts)
+        held = (steps.lower <= exact) & (exact <= steps.upper)
+        shares += held[:, :groups].mean(axis=0).tolist()
+    assert 0.88 <= np.mean(shares) <= 0.98  # counts near 0 are always in their bands
+    assert np.quantile(shares, 0.05) >= 0.86
