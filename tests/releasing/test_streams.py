@@ -102,11 +102,12 @@ def test_options_changed_midway_are_refused_in_one_line(lab: StreamLab, changes:
 
 
 @pytest.mark.verify
-def test_states_hierarchies_and_units_go_the_same_way(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["local_level", "pegasus"])
+def test_states_hierarchies_and_units_go_the_same_way(tmp_path: Path, method: str) -> None:
     parents = {"a": "x", "b": "x", "c": "y", "d": "y", "x": "all wards", "y": "all wards"}
     states = {"column": "region", "keys": ["a", "b", "c", "d"], "parents": parents}
     unit = {"column": "person", "max_rows": 3}
-    lab = StreamLab(tmp_path, {"states": states, "method": "pegasus", "unit": unit})
+    lab = StreamLab(tmp_path, {"states": states, "method": method, "unit": unit})
     for hours in (1, 5, 48):
         lab.advance(hours)
     judge_stream(lab, steps=48)
