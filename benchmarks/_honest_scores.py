@@ -14,6 +14,7 @@ from scipy.special import expit, logit
 from benchmarks._score_law import POSITIVES, SHAPES, SIGNALS, ScoreTable, drawn_table
 from benchmarks._shown import LEVEL, Intervals, Shown, noise_of, shown_at, shown_of
 from benchmarks.auc_accuracy import exact_figures
+from benchmarks.choices import Errors, raced
 from benchmarks.recalibration import CLIP, FIGURES
 from benchmarks.recalibration import drawn_table as drawn_miscalibrated
 from benchmarks.recalibration import exact_figures as exact_recalibration
@@ -32,13 +33,13 @@ from spark_jobs.diagnostics import (
 )
 from spark_jobs.diagnostics.confusion_matrix.result import RATES
 from spark_jobs.diagnostics.roc_area import with_one_area
+from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
 from tests.support.paired_scores import delong
 
 AREA_METHODS = ("auto", "polynomial", "cauchy", "counts")
 PRECISION_METHODS = (*AREA_METHODS, "weighted_counts")
-CHOICE_RELEASES = 12
 
 
 def _table(random: np.random.Generator, positives: float) -> tuple[ScoreTable, dict[str, Any]]:
@@ -182,18 +183,19 @@ def of_comparisons(random: np.random.Generator, signal: float) -> Intervals:
     }
 
 
-def area_choices(random: np.random.Generator) -> dict[str, Any]:
+def area_choices(random: np.random.Generator, *, releases: int) -> dict[str, Errors]:
     """The mean absolute errors of every method for an AUC and an average precision, on one table."""
     table, _ = _table(random, float(random.choice(POSITIVES)))
     figures = ("AUC", auc, AREA_METHODS), ("average precision", average_precision, PRECISION_METHODS)
-    errors: dict[str, Any] = {}
+    first, errors = int(random.integers(1 << 32)), {}
     for (name, kind, methods), exact in zip(figures, _exact(table.counts), strict=True):
-        errors[name] = {}
-        for method in methods:
-            drawn = [
-                kind.release(table.counts, epsilon=table.epsilon, method=method, noise=noise_of(random)).value
-                for _ in range(CHOICE_RELEASES)
-            ]
+
+        def error_of(method: str, seed: int, kind: Any = kind, exact: float = exact) -> FloatArray:
+            noise = SeededNoise(seed)
+            value = kind.release(table.counts, epsilon=table.epsilon, method=method, noise=noise).value
             # a figure that is not released is as wrong as one drawn at random
-            errors[name][method] = float(np.mean([0.5 if one is None else abs(one - exact) for one in drawn]))
+            return np.array([0.5 if value is None else abs(value - exact)])
+
+        means = raced(error_of, methods, releases=releases, first=first)
+        errors[name] = {method: float(mean) for method, (mean,) in means.items()}
     return errors
