@@ -1,9 +1,9 @@
 """What automatic choices cost on tables drawn at random: ``python -m benchmarks.choices [--quick]``.
 
 The tables come from a written law (``_choice_law``). The regret of a method on a table is its mean error, divided by
-that of the best method on this table. Nobody knows beforehand which method that is. From few releases it comes out too
-large, since the smallest of several noisy means is too small. So each table has 200 releases of every method that may
-be the best on it; the others stop as soon as they are clearly worse.
+that of the best method on this table. Nobody knows beforehand which method that is. With few releases it is
+overestimated, since the smallest of several noisy means is too small. So each table has 200 releases of every method
+that may be the best on it; the others stop as soon as they are clearly worse.
 
 * Lines through points: the mean absolute error of the heights at 1/4 and 3/4 against least squares, both relations. The
   medians over pairs estimate another line where outcomes are discrete or skewed; that counts as an error here.
@@ -43,9 +43,9 @@ from spark_jobs.statistics.value_grid import ValueGrid
 AT = np.array([0.25, 0.75])
 AUTO = "auto"
 FIRST_RELEASES = 10
-"""After as many releases, and each time that there are twice as many, methods that are clearly worse stop."""
+"""After this many releases, and again whenever their number has doubled, methods that are clearly worse stop."""
 CLEARLY = 4
-"""Standard errors by which two mean errors lie apart, each, if one method is clearly worse."""
+"""A method is clearly worse if its mean less so many standard errors is above another's mean plus as many."""
 RELATIONS: Mapping[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "replaced, public sizes": (
         {"neighbours": Neighbours.REPLACE_ONE, "public_sizes": True},

@@ -2,7 +2,8 @@
 
 Drawn at random: 4 to 256 states in groups of about their square root, rates of states that are lognormal about one of
 0.01 to 100 events a step, with or without a day of 24 steps; 480 steps. Regret is over the best method on a stream. A
-rule has PHS-PGS from a number of states / epsilon on, which are public, and ``local_level`` below.
+rule takes PHS-PGS where the mean number of events of a state and step, times epsilon, is below a bound, and
+``local_level`` elsewhere. Whoever writes a request may know this number roughly, or see it in noisy counts.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape, HierarchyState, aggregate, release_hierarchy
 
 STEPS, STREAMS, EPSILONS = 480, 180, ("1", "0.1", "0.01")
-BOUNDS = (100, 300, 1000, 3000, 10_000)
-"""Of states / epsilon, from which on the rule has PHS-PGS."""
+BOUNDS = (0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1)
+"""Of events of a state and step times epsilon, below which a rule takes PHS-PGS."""
 FILTERED, STATES = "local_level", "local_level on the states alone, added up"
 PRUNED, ALL = "PHS-PGS", "HS-PGS, adding up"
 
@@ -62,17 +63,17 @@ def main(argv: list[str] | None = None) -> int:
         counts, hierarchy = drawn_stream(random)
         epsilon = EPSILONS[number % len(EPSILONS)]
         progress(f"stream {number}: {counts.shape[1]} states, epsilon {epsilon}")
-        kept.append((counts.shape[1] / float(epsilon), errors(counts, hierarchy, epsilon, number)))
+        kept.append((float(counts.mean()) * float(epsilon), errors(counts, hierarchy, epsilon, number)))
     best = np.array([min(means.values()) for _, means in kept])
     taken = {name: [means[name] for _, means in kept] for name in kept[0][1]}
     for bound in BOUNDS:
-        taken[f"{PRUNED} from {bound:,} on"] = [means[PRUNED if size >= bound else FILTERED] for size, means in kept]
+        taken[f"{PRUNED} below {bound}"] = [means[PRUNED if signal < bound else FILTERED] for signal, means in kept]
     rows = []
     for name, errors_of in taken.items():
         regrets = np.array(errors_of) / best
         row = (np.exp(np.log(regrets).mean()), regrets.mean(), np.quantile(regrets, 0.9), regrets.max())
         rows.append([name, *(f"{one:.2f}" for one in row)])
-    columns = ("method, or rule by states / epsilon", "geometric mean", "mean regret", "nine tenths below", "worst")
+    columns = ("method, or rule by events x epsilon", "geometric mean", "mean regret", "nine tenths below", "worst")
     name = f"methods for hierarchies, {len(kept)} streams"
     return publish(Report(name=name, columns=columns, rows=rows, targets=(), figures={"all": kept}), given.json)
 

@@ -186,7 +186,7 @@ def test_the_count_of_filtered_states_is_one_count_of_the_request(tmp_path):
     text = page_of(tmp_path, "filtered hierarchy")
     half = band_of_sum(laplace_scale(request.epsilon_per_row, 1), number=4, confidence=0.9)
     assert f"± {half:,}" in text
-    assert "the sum of those of 4 states" in text
+    assert "the noisy counts of 4 states together" in text
     assert "The line is an estimate of each step" in text
     assert "The noisy count of a group is the sum of those of its states" in text
     assert TOTAL not in text

@@ -68,7 +68,9 @@ def steps_columns(request: StreamRequest, releases: StepReleases) -> dict[str, C
         "begins": Column(values=np.repeat(begins, names), meaning="the first instant of the step, in UTC"),
         "state": Column(values=np.tile(np.array(request.names, dtype=object), count), meaning="its name"),
         "noisy": Column(values=releases.noisy.ravel(), meaning="the noisy count, unbiased where it was measured"),
-        "measured": Column(values=releases.measured.ravel(), meaning="whether the count was measured"),
+        "measured": Column(
+            values=releases.measured.ravel(), meaning="whether the count, or all that it is a sum of, was measured"
+        ),
         "estimate": Column(values=releases.estimates.ravel(), meaning="the estimate of the count"),
         "lower": Column(values=(empty if releases.lower is None else releases.lower).ravel(), meaning="of the band"),
         "upper": Column(values=(empty if releases.upper is None else releases.upper).ravel(), meaning="of the band"),

@@ -71,7 +71,8 @@ class StreamMonitor(Frozen):
 class LocalLevelMethod(Frozen):
     """All of epsilon for the counts of states, which a local level model then filters; with bands.
 
-    Where states have parents, the counts of groups are filtered sums of those of their states, and cost nothing more.
+    Where states have parents, the noisy counts of groups are sums of those of their states, at no further cost, and
+    estimates add up.
 
     Attributes:
         season: the number of steps in a season, such as 24 for hours; 0 for none.

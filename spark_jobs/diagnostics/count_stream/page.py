@@ -125,7 +125,7 @@ def _sums(
             Measure(label="Less the one before", value=_signed(first.change), note=_STATUS[first.status]),
         ),
         table=ValueTable(
-            caption=f"Half the width of a sum's {level(confidence)} band, for a noisy count that is {_origin(history)}",
+            caption=f"Half the width of a sum's {level(confidence)} band, for {_origin(history)}",
             header=("Window", "Band"),
             rows=rows,
         ),
@@ -303,7 +303,7 @@ def _has_total(request: StreamRequest) -> bool:
 
 def _origin(history: StreamHistory) -> str:
     states = int(history.terms[0])
-    return f"the sum of those of {states:,} states" if states > 1 else "measured by itself"
+    return f"the noisy counts of {states:,} states together" if states > 1 else "a noisy count"
 
 
 def _small(history: StreamHistory, place: int) -> tuple[str, Plot]:

@@ -35,7 +35,7 @@ class StreamHistory:
         measured: whether a count was measured.
         scales: the scale of the noise of each noisy count; public.
         terms: of how many variables of this scale the noise is the sum, shape (names,): 1 for a count that was released
-            by itself, the number of states for their total.
+            by itself, the number of states for a sum of them.
     """
 
     names: tuple[str, ...]

@@ -8,7 +8,8 @@ noise of a step is independent of everything before it, so the error variance of
 its innovations less v, whatever the counts do: no model is assumed for weights and variances.
 
 A filtered count is ``m + K (y - m)`` for the prediction m with error variance P, and its error variance is
-``(1 - K)^2 P + K^2 v``. P is raised by half a standard error of the mean square of Laplace noise (kurtosis 6).
+``(1 - K)^2 P + K^2 v``. P is raised by half a standard error of the mean square of Laplace noise (kurtosis 6,
+which that of a sum of several is below).
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def filtered_counts(
         noisy: noisy counts, shape (n, streams).
         variance: of the noise of a count.
         season: steps of a season; 0 for none.
-        terms: of how many counts with noise of their own each noisy count is the sum, shape (streams,).
+        terms: how many counts with independent noise each noisy count is the sum of, shape (streams,).
 
     Raises:
         ValueError: there is not one column of the state for each stream.
@@ -283,5 +284,5 @@ def _error_variances(innovations: FloatArray, v: float, numbers: Int64Array) -> 
 
 
 def _standard_error(v: float, numbers: Int64Array) -> FloatArray:
-    """Of the mean square of Laplace noise, whose kurtosis is 6."""
+    """Of the mean square of Laplace noise, whose kurtosis is 6; for a sum of several it is too large."""
     return v * np.sqrt(5.0 / np.minimum(numbers, MEMORY))

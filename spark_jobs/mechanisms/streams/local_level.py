@@ -1,20 +1,22 @@
 """A count released at every step of a stream: Laplace noise with all of epsilon, then a causal filter of noisy counts.
 
 Mechanism: ``y_t = c_t + noise``, two-sided geometric noise of scale ``1 / epsilon`` under ADD_REMOVE and
-``2 / epsilon`` under REPLACE_ONE. Neighbours: one row, one event, there or not, or at another step.
-Cost: ``epsilon`` for a stream of any length. Proof: steps are disjoint, so an added or removed row changes one count by
-one, and a moved row changes two counts by one each. Estimates and bands are functions of the noisy counts alone:
-post-processing, free. A person with k events has a loss of k epsilon.
+``2 / epsilon`` under REPLACE_ONE. Neighbours: one row, one event, there or not, or at another step or in another state.
+Cost: ``epsilon`` for a stream of any length. Proof: steps and states are disjoint, so an added or removed row changes
+one count by one, and a moved row changes two counts by one each. Estimates and bands are functions of the noisy counts
+alone: post-processing, free. A person with k events has a loss of k epsilon.
 
 Estimates and bands: ``level_filter``, in normal quantiles of its error variances.
 
 Hierarchy: the noisy count of a group is the sum of those of its states, so that a hierarchy costs what its states cost,
-however many levels it has. Each node's noisy counts are filtered by themselves, with the noise of all its states: a sum
-of many states shows changes that none of them shows. Estimates are the counts nearest to the filtered ones, in the sum
-of squares over all nodes, that are not negative and add up (``consistency``; unweighted reconciliation of Hyndman,
-Ahmed, Athanasopoulos, Shang, Computational Statistics and Data Analysis 2011). At every step the sum of their squared
-errors over all nodes is at most that of the filtered counts, whatever the counts do: exact counts are in this convex
-set, and a projection onto a convex set moves away from none of its points. Bands are those of the filtered counts.
+however many levels it has. The noisy counts of each node are filtered by themselves, with the variance of the summed
+noise of its states: a sum of many states shows changes that none of them shows. Estimates are the counts nearest to the
+filtered ones, in the sum of squares over all nodes, that are not negative and add up (``consistency``; unweighted
+reconciliation of Hyndman, Ahmed, Athanasopoulos, Shang, Computational Statistics and Data Analysis 2011). At every step
+the sum of their squared errors over all nodes is at most that of the filtered counts, whatever the counts do: counts
+that add up and are not negative form a convex set, which contains the exact counts, and projecting onto a convex set
+brings a point no farther from any point of the set. Bands are those of the filtered counts, widened where needed to
+contain the estimate.
 """
 
 from __future__ import annotations
@@ -85,9 +87,11 @@ class LocalLevelSteps:
 
     Attributes:
         first: the first of them, counted from 0.
-        noisy: noisy counts, shape (n,); unbiased, and what sums over windows are added up from.
-        estimates: filtered counts, at least 0, shape (n,); whole where they rest mostly on the step's own noisy count.
-        lower, upper: ends of the bands for the exact counts, at least 0, shape (n,).
+        noisy: noisy counts, shape (n,), or (n, streams) of several; unbiased, and what sums over windows are added up
+            from.
+        estimates: of the counts, at least 0, of the same shape; whole where they rest mostly on the step's own noisy
+            count, but for a hierarchy, where they add up.
+        lower, upper: ends of the bands for the exact counts, at least 0, of the same shape.
     """
 
     first: int
@@ -158,17 +162,20 @@ def filter_streams(
 def filter_hierarchy(
     state: LocalLevelState, noisy: Int64Array, *, shape: LocalLevelShape, hierarchy: Hierarchy
 ) -> tuple[LocalLevelState, LocalLevelSteps]:
-    """Filtered counts of all nodes of a hierarchy that add up, from the noisy counts of its states; see the module.
+    """Estimates of all nodes of a hierarchy, which add up, from the noisy counts of its states; see the module.
 
     Args:
         state: of all nodes, level by level from the root; ``LocalLevelState.start(nodes)`` at first.
         noisy: noisy counts of the states, shape (n, states).
         shape: the public facts of the states' streams.
-        hierarchy: the levels over the states.
+        hierarchy: the levels over the states, which are in its order.
 
     Raises:
-        ValueError: there is not one column of the state for each node.
+        ValueError: there is not one noisy count for each state, or not one column of the state for each node.
     """
+    states = hierarchy.order.size
+    if noisy.shape[1:] != (states,) or not np.array_equal(hierarchy.order, np.arange(states)):
+        raise ValueError(f"noisy: got shape {noisy.shape}; must have a column for each state, in the hierarchy's order")
     sums, terms = hierarchy.all_sums(noisy), hierarchy.cells_below
     after, filtered = filtered_counts(state, sums, variance=shape.variance, season=int(shape.season), terms=terms)
     estimates = consistent_counts(filtered.centres, np.ones(filtered.centres.shape), hierarchy=hierarchy)
