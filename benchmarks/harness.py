@@ -92,8 +92,8 @@ class Report:
         return "\n\n".join(parts)
 
     def to_json(self) -> str:
-        """The report as JSON."""
-        return json.dumps(asdict(self), indent=2, default=str)
+        """The report as a line of JSON."""
+        return json.dumps(asdict(self), default=str)
 
 
 def alternate(
@@ -160,20 +160,28 @@ def describe_machine() -> dict[str, object]:
     }
 
 
+_BEGUN: set[Path] = set()
+"""The files that this process has written reports to."""
+
+
 def arguments(description: str) -> argparse.ArgumentParser:
     """The arguments that every benchmark understands."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="a small run that shows that the benchmark works")
     parser.add_argument("--repetitions", type=int, default=MIN_REPETITIONS, help="runs of each case (default: 5)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all figures there, too, a line for each report"
+    )
     return parser
 
 
 def publish(report: Report, json_file: Path | None) -> int:
-    """Print the report, and write its figures to a file if one is given."""
+    """Print the report, and write its figures to a file if one is given, below those of the run's earlier reports."""
     print(report.to_markdown(), flush=True)
     if json_file is not None:
-        json_file.write_text(report.to_json() + "\n")
+        with json_file.open("a" if json_file in _BEGUN else "w") as file:
+            file.write(report.to_json() + "\n")
+        _BEGUN.add(json_file)
     return 0
 
 

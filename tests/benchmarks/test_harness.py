@@ -4,7 +4,7 @@ from itertools import count
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks.harness import Report, Target, alternate, markdown_table
+from benchmarks.harness import Report, Target, alternate, markdown_table, publish
 
 
 def test_cases_run_by_turns_and_warmups_do_not_count():
@@ -42,6 +42,15 @@ def test_a_missed_target_is_shown_as_missed():
     assert "**missed**" in next(line for line in lines if "speed" in line)
     assert "missed" not in next(line for line in lines if "size" in line)
     assert json.loads(report([missed]).to_json())["figures"] == {"x": [1.5]}
+
+
+def test_the_reports_of_a_run_are_lines_of_one_file_and_those_of_an_earlier_run_are_gone(tmp_path, monkeypatch):
+    file = tmp_path / "figures"
+    for runs in (1, 2):
+        monkeypatch.setattr("benchmarks.harness._BEGUN", set())
+        for _ in range(runs):
+            publish(report(()), file)
+        assert [json.loads(line)["name"] for line in file.read_text().splitlines()] == ["it"] * runs
 
 
 def test_a_quick_run_says_nothing_about_targets():
