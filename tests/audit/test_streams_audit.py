@@ -1,10 +1,13 @@
 """Streams of counts: the exact law of groups, and samples of all that a stream releases."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
+from spark_jobs.application.streams.advance import advance, hierarchy_of, start_state
+from spark_jobs.application.streams.advance import mechanism as mechanism_of
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
 from spark_jobs.mechanisms.sparse_vector import optimal_split
@@ -12,6 +15,7 @@ from spark_jobs.mechanisms.streams.grouping import PARTS
 from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from spark_jobs.mechanisms.streams.local_level import (
     LocalLevelShape,
+    filter_hierarchy,
     filter_steps,
     release_filtered_steps,
 )
@@ -21,6 +25,7 @@ from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.noises import Recording, worst_loss
 from tests.support.replay import replayed_loss
 from tests.support.stream_law import GroupScales, group_law, law_loss, neighbours_of
+from tests.support.streams import of_hierarchy
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -191,3 +196,73 @@ class TestFilterOfReplayedNoise(ExactAudit):
         counts = np.array([4, 0, 2, 9, 1])
         others = neighbours_of(counts.tolist(), relation is REPLACED)
         return max(replayed_loss(run, counts, np.array(one), source=SeededNoise(5)).epsilon for one in others)
+
+
+def hierarchy_request(relation, epsilon=EPSILON):
+    """Four states in two groups of one site, by the default method."""
+    method = {"kind": "local_level", "season": 2}
+    return of_hierarchy(method=method, neighbours=relation.value, budget={"epsilon": str(epsilon)})
+
+
+OF_STATES = np.array([[4, 0, 2, 9], [1, 3, 0, 0], [0, 7, 5, 2]])
+
+
+def other_tables(relation):
+    """Counts of the states with one event more, or with one event at another step or in another state."""
+    return (np.reshape(one, OF_STATES.shape) for one in neighbours_of(OF_STATES.ravel().tolist(), relation is REPLACED))
+
+
+class TestFilteredHierarchy(ExactAudit):
+    """The loss of all that is drawn for a hierarchy by the default method: the noisy counts of its states."""
+
+    mechanisms = ("a filtered hierarchy",)
+    claimed, at_least = EPSILON, 0.99
+
+    def loss(self, mechanism, relation, *, less=1, times=1, told=None):
+        request = hierarchy_request(told or relation, less * EPSILON)
+
+        def run(table, noise):
+            for _ in range(times):
+                advance(request, start_state(request), table, noise=noise)
+
+        return max(worst_loss(run, OF_STATES, other) for other in other_tables(relation))
+
+
+def exact_groups(request, state, counts, *, noise):
+    """A fault: the counts of groups are sums of exact counts, after noise for the states was drawn."""
+    after, released = advance(request, state, counts, noise=noise)
+    sums = hierarchy_of(request).all_sums(counts)
+    return after, replace(released, noisy=np.concatenate([sums[:, :3], released.noisy[:, 3:]], axis=1))
+
+
+def exact_filter(request, state, counts, *, noise):
+    """A fault: the noisy counts are released, and the filter is given the exact ones."""
+    after, released = advance(request, state, counts, noise=noise)
+    shape, hierarchy = mechanism_of(request), hierarchy_of(request)
+    return after, replace(
+        released, estimates=filter_hierarchy(state.counts, counts, shape=shape, hierarchy=hierarchy)[1].estimates
+    )
+
+
+class TestHierarchyOfReplayedNoise(ExactAudit):
+    """The noisy counts of states, played back to a neighbour, make the same release and state of all groups."""
+
+    mechanisms = ("the groups of a filtered hierarchy",)
+    claimed = EPSILON
+    faults = {
+        "noise left out of groups": Fault(planted={"release": exact_groups}),
+        "noise left out of the filter": Fault(planted={"release": exact_filter}),
+    }
+
+    def loss(self, mechanism, relation, *, release=advance):
+        request = hierarchy_request(relation)
+
+        def run(counts, noise):
+            state, released = start_state(request), []
+            for part in np.split(counts, [2]):
+                state, steps = release(request, state, part, noise=noise)
+                released.append((steps, state))
+            return released
+
+        others = other_tables(relation)
+        return max(replayed_loss(run, OF_STATES, one, source=SeededNoise(5)).epsilon for one in others)

@@ -83,10 +83,7 @@ class Hierarchy:
 
     def all_sums(self, values: NDArray[Any]) -> NDArray[Any]:
         """The sums of the cells' values, along the last axis in ``order``, for all nodes, from the root downwards."""
-        levels = [values]
-        for level in range(len(self.children)):
-            levels.append(self.sums(level, levels[-1]))
-        return np.concatenate(levels[::-1], axis=-1)
+        return np.concatenate(self._levels(values)[::-1], axis=-1)
 
     @property
     def cells_below(self) -> Int64Array:
@@ -95,10 +92,14 @@ class Hierarchy:
 
     def nodes(self, counts: Int64Array) -> tuple[Int64Array, ...]:
         """The exact counts of all levels, the cells first, in ``order``."""
-        levels = [counts.reshape(-1)[self.order]]
+        return tuple(self._levels(counts.reshape(-1)[self.order]))
+
+    def _levels(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """The sums of each level, the cells first, from values in ``order``."""
+        levels = [values]
         for level in range(len(self.children)):
             levels.append(self.sums(level, levels[-1]))
-        return tuple(levels)
+        return levels
 
     def least_squares(self, nodes: Sequence[NDArray[Any] | None], variances: Sequence[float]) -> FloatArray:
         """The estimates of the cells, as a flat array in the cells' original order.
