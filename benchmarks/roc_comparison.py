@@ -9,6 +9,11 @@ the AUC as it is.
 
 Both models have the same AUC in the population (false alarms, coverage), or the second one 0.03 less (power). Intervals
 are of level 0.9. The test on the rows is DeLong's for paired areas, without privacy.
+
+With ``--shared``, the first curve is read from a noisy release that other diagnostics share, at half of epsilon. Then
+``--without`` is the share of rows that have no second score; they are those with the largest sums of the first score
+and a random number, so that they are of another law than the rest. On the rest two equally good models differ, and only
+the interval for these rows says what it should.
 """
 
 from __future__ import annotations
@@ -23,9 +28,14 @@ from scipy import optimize, special, stats
 
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.options import RocComparisonSettings, RocCurveSettings
 from spark_jobs.diagnostics import roc_comparison
+from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
+from spark_jobs.diagnostics.diagnostic import Terms
+from spark_jobs.diagnostics.roc_comparison import RocComparison
+from spark_jobs.diagnostics.roc_comparison.measurement import measure_rest
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics import PairedScoreCounts
+from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
 from tests.support.paired_scores import delong
 
 SHAPES = ("normal", "unequal", "skewed", "heavy", "coarse")
@@ -105,12 +115,28 @@ def drawn(random: np.random.Generator, gap: float) -> tuple[Rows, float, tuple[s
     return (labels, scores[0], scores[1]), round(epsilon, 3), (f"correlation {alike:g}", *set(shapes))
 
 
-def compared(random: np.random.Generator, gap: float) -> Outcome:
+def released(rows: Rows, epsilon: float, noise: SeededNoise, *, more: Rows | None) -> RocComparison:
+    """The comparison; beside a shared release of half of epsilon if there are ``more`` rows that it counts."""
+    pairs = PairedScoreCounts.from_arrays(*rows)
+    if more is None:
+        return roc_comparison.release(pairs, epsilon=epsilon, noise=noise)
+    terms = Terms(epsilon=epsilon / 2, noise=noise)
+    shared = measure_shared(ScoreCounts.from_arrays(*more[:2]), (RocCurveSettings(),), terms)
+    draw = measure_rest(pairs, RocComparisonSettings(), terms, shared)
+    return roc_comparison.summarise(draw, seed=int(noise.words(1)[0] >> 1))
+
+
+def compared(random: np.random.Generator, gap: float, *, shared: bool, without: float) -> Outcome:
     """One table and one release."""
     rows, epsilon, kind = drawn(random, gap)
+    more = rows if shared else None
+    if without:
+        place = rows[1] / rows[1].std() + random.normal(size=rows[0].size)
+        kept = place <= np.quantile(place, 1 - without)
+        rows = (rows[0][kept], rows[1][kept], rows[2][kept])
     difference, variance = delong(*rows)
     noise = SeededNoise(int(random.integers(2**62)))
-    outcome = roc_comparison.release(PairedScoreCounts.from_arrays(*rows), epsilon=epsilon, noise=noise)
+    outcome = released(rows, epsilon, noise, more=more)
     signal = float(min(rows[0].sum(), (1 - rows[0]).sum()) * epsilon)
     if outcome.auc_interval is None or outcome.auc_interval_population is None or outcome.auc_p_value is None:
         return Outcome(signal=signal, kind=kind, defined=False)
@@ -159,13 +185,16 @@ def line(name: str, equal: Sequence[Outcome], apart: Sequence[Outcome]) -> list[
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark and print its table."""
-    options = arguments((__doc__ or "").splitlines()[0]).parse_args(argv)
+    parser = arguments((__doc__ or "").splitlines()[0])
+    parser.add_argument("--shared", action="store_true", help="read the first curve from a shared release")
+    parser.add_argument("--without", type=float, default=0.0, help="share of rows without a second score, if shared")
+    options = parser.parse_args(argv)
     outcome: dict[float, list[Outcome]] = {}
     for gap, seed, tables in ((0.0, 1, 300), (GAP, 2, 150)):
         random = np.random.default_rng(seed)
         outcome[gap] = []
         for i in range(8 if options.quick else tables):
-            outcome[gap].append(compared(random, gap))
+            outcome[gap].append(compared(random, gap, shared=options.shared, without=options.without))
             if i % 50 == 0:
                 progress(f"gap {gap:g}: {i} of {tables} tables")
     equal, apart = outcome[0.0], outcome[GAP]
@@ -196,7 +225,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "DeLong on the rows",
     )
     report = Report(
-        name="roc_comparison", columns=columns, rows=rows, targets=[] if options.quick else [target],
+        name=f"roc_comparison{', shared' * options.shared}, {options.without:g} without", columns=columns, rows=rows,
+        targets=[] if options.quick or options.without else [target],
         figures={"rows": rows},
     )  # fmt: skip
     return publish(report, options.json)

@@ -115,13 +115,15 @@ def print_dry_run(
         where = price.account if block == "all" else f"block {block} of {price.account}"
         typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
     parts = split_budget(completed) if price.left and len(completed.diagnostics) > 1 else ()
-    for line in (*map(_bought, parts), *widths):
+    users = frozenset(options.kind for part in parts for options in part.users)
+    for line in (*(_bought(part, users) for part in parts), *widths):
         typer.echo(line)
 
 
-def _bought(part: BudgetPart) -> str:
+def _bought(part: BudgetPart, users: frozenset[str]) -> str:
     read = f"one measurement, from which {len(part.kinds)} are read: " if part.shared else ""
-    return f"  epsilon {plain(part.granted.epsilon)} for {read}{', '.join(part.kinds)}"
+    rest = "" if part.shared or users.isdisjoint(part.kinds) else "the rest of "
+    return f"  epsilon {plain(part.granted.epsilon)} for {read}{rest}{', '.join(part.kinds)}"
 
 
 def _widths(expected: Sequence[dict[str, Any]]) -> list[str]:

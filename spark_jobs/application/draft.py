@@ -115,15 +115,17 @@ def draft(
 def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, Any], ClassSizes | None]:
     """The result of each diagnostic, and the class sizes that all of them state; they state one AUC, too.
 
-    A comparison of two models states sizes of its own: those of the rows that have both scores.
+    A comparison of two models states sizes of its own: those of the rows that have both scores. Only a first curve
+    that is read from a shared release is of the same rows as the others.
     """
     by_kind, read = draws(request, draw), () if draw.shared is None else tuple(draw.shared["kinds"])
     # a shared measurement counts once, through any of the kinds that are read from it
     sizes = ClassSizes.combined(one.class_sizes for kind, one in by_kind.items() if kind not in read[1:])
     results = {kind: diagnostic(kind).summarise(drawn, seed=draw.seed) for kind, drawn in by_kind.items()}
     of_scores = {options.kind for options in request.diagnostics if options.statistics == (ScoreCells(),)}
-    stated = {kind: restated(result, sizes if kind in of_scores else None) for kind, result in results.items()}
-    return with_one_area(stated, sharing=read), sizes
+    alike = of_scores.union(read)
+    stated = {kind: restated(result, sizes) if kind in alike else result for kind, result in results.items()}
+    return {**stated, **with_one_area({kind: stated[kind] for kind in stated if kind in alike}, sharing=read)}, sizes
 
 
 def draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
@@ -133,7 +135,7 @@ def draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
         shared = codec.decode(SharedGroups, draw.shared["measurement"])
         for options in request.diagnostics:
             read_shared = diagnostic(options.kind).read_shared
-            if options.kind in draw.shared["kinds"] and read_shared is not None:
+            if options.can_share and options.kind in draw.shared["kinds"] and read_shared is not None:
                 by_kind[options.kind] = read_shared(options, shared)
     return by_kind
 

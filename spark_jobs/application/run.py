@@ -213,10 +213,12 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
     events: list[dict[str, Any]] = []
     parts: list[ReleasePart] = []
     largest: list[dict[str, str]] = []
+    used: Draw | None = None
     for part in split_budget(request):
         with forbid_refusal(recording):
-            measurement = _measure_part(request, part, counts, recording)
+            measurement = _measure_part(request, part, counts, recording, shared=used)
         if part.shared:
+            used = measurement
             shared = {"kinds": list(part.kinds), "measurement": measurement.to_dict()}
         else:
             measurements[part.kinds[0]] = measurement.to_dict()
@@ -245,8 +247,13 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
     )
 
 
-def _measure_part(request: ReleaseRequest, part: BudgetPart, counts: Counts, noise: Noise) -> Draw:
-    """The draw of one part of the budget: of a diagnostic, or of several diagnostics that share it."""
+def _measure_part(
+    request: ReleaseRequest, part: BudgetPart, counts: Counts, noise: Noise, *, shared: Draw | None
+) -> Draw:
+    """The draw of one part of the budget: of a diagnostic, or of several diagnostics that share it.
+
+    ``shared`` is the one that was shared before, if there is one.
+    """
     (options, *_) = part.diagnostics
     statistics = [counts[statistic] for statistic in options.statistics]
     terms = Terms(
@@ -258,5 +265,10 @@ def _measure_part(request: ReleaseRequest, part: BudgetPart, counts: Counts, noi
     if part.shared:
         return measure_shared(statistics[0], part.diagnostics, terms)
     statistic = statistics[0] if len(statistics) == 1 else tuple(statistics)
-    draw: Draw = diagnostic(options.kind).measurement.measure(statistic, options, terms)
+    kind = diagnostic(options.kind)
+    draw: Draw
+    if options.uses_shared and shared is not None and kind.measure_rest is not None:
+        draw = kind.measure_rest(statistic, options, terms, shared)
+    else:
+        draw = kind.measurement.measure(statistic, options, terms)
     return draw

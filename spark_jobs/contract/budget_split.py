@@ -1,10 +1,11 @@
 """How a request's budget is split: which diagnostics are paid for together, and what each part may cost.
 
 Weights are relative and default to 1, so that by default all diagnostics get equal shares. Diagnostics that share one
-noisy release pool their shares: each of them is as accurate as if it had the whole pool. Above an epsilon of
-``SHARED_UP_TO`` per row the noise is negligible, and each diagnostic is measured separately, in the cells that suit it
-best. Delta is split by the same weights among the diagnostics that can spend delta. All shares are exact decimals,
-rounded down, so that their sum never exceeds the budget.
+noisy release pool their shares: each of them is as accurate as if it had the whole pool. One that uses such a release
+for a part of its result pays for the rest alone. Above an epsilon of ``SHARED_UP_TO`` per row the noise is negligible,
+and each diagnostic is measured separately, in the cells that suit it best. Delta is split by the same weights among the
+diagnostics that can spend delta. All shares are exact decimals, rounded down, so that their sum never exceeds the
+budget.
 
 A change of a unit of up to ``k`` rows is a sequence of ``k`` changes of one row. A mechanism that is ``(e, d)``-DP for
 one row is therefore ``(k e, d (e^(k e) - 1) / (e^e - 1))``-DP for the unit (group privacy: Vadhan 2017, lemma 2.2). It
@@ -36,7 +37,9 @@ class BudgetPart:
     """A part of a request's budget, and the diagnostics that it pays for.
 
     Attributes:
-        diagnostics: one diagnostic, or several that share one noisy release.
+        diagnostics: one diagnostic, or those that share one noisy release.
+        users: other diagnostics that use this release for a part of their results; each pays for the rest in a part of
+            its own, which comes later.
         granted: what the part may cost, for a whole privacy unit.
         max_rows: the most rows that one unit may have.
         noise_factor: how many times the noise is that of one table at the same cost (``Agreement.noise_factor``).
@@ -46,16 +49,17 @@ class BudgetPart:
     granted: Budget
     max_rows: int
     noise_factor: Decimal = Decimal(1)
+    users: tuple[Options, ...] = ()
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of the diagnostics that the part pays for."""
-        return tuple(options.kind for options in self.diagnostics)
+        """The kinds of the diagnostics that are computed from what the part pays for."""
+        return tuple(options.kind for options in (*self.diagnostics, *self.users))
 
     @property
     def shared(self) -> bool:
         """Whether several diagnostics share one noisy release."""
-        return len(self.diagnostics) > 1
+        return len(self.kinds) > 1
 
     @property
     def epsilon_per_row(self) -> Decimal:
@@ -103,12 +107,13 @@ class BudgetPart:
 def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     """The parts of a request's budget, in the order of its diagnostics; a shared part is placed at its first one."""
     separate = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
-    groups = tuple((options,) for options in request.diagnostics) if separate else _groups(request.diagnostics)
+    groups = tuple(((options,), ()) for options in request.diagnostics) if separate else _groups(request.diagnostics)
     everything, approximate = _weight(request.diagnostics), _weight_of_delta(request.diagnostics)
     agreement = None if request.federation is None else request.federation.agreement
     return tuple(
         BudgetPart(
             diagnostics=group,
+            users=users,
             granted=Budget(
                 epsilon=_part(request.budget.epsilon, _weight(group), everything),
                 delta=_part(request.budget.delta, _weight_of_delta(group), approximate),
@@ -116,7 +121,7 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
             max_rows=request.unit.max_rows,
             noise_factor=Decimal(1) if agreement is None else agreement.noise_factor,
         )
-        for group in groups
+        for group, users in groups
     )
 
 
@@ -128,16 +133,19 @@ def _weight_of_delta(diagnostics: Sequence[Options]) -> Decimal:
     return _weight([options for options in diagnostics if options.accepts_delta])
 
 
-def _groups(diagnostics: Sequence[Options]) -> tuple[tuple[Options, ...], ...]:
+def _groups(diagnostics: Sequence[Options]) -> tuple[tuple[tuple[Options, ...], tuple[Options, ...]], ...]:
+    """The diagnostics of each part, and its users."""
     sharing = tuple(options for options in diagnostics if options.can_share)
-    if len(sharing) < 2:
-        return tuple((options,) for options in diagnostics)
-    groups: list[tuple[Options, ...]] = []
+    users = tuple(options for options in diagnostics if options.uses_shared)
+    if not sharing or len(sharing) + len(users) < 2:
+        return tuple(((options,), ()) for options in diagnostics)
+    groups: list[tuple[tuple[Options, ...], tuple[Options, ...]]] = []
+    first = next(options for options in diagnostics if options.can_share or options.uses_shared)
     for options in diagnostics:
-        if options is sharing[0]:
-            groups.append(sharing)
-        elif not options.can_share:
-            groups.append((options,))
+        if options is first:
+            groups.append((sharing, users))
+        if not options.can_share:
+            groups.append(((options,), ()))
     return tuple(groups)
 
 

@@ -66,7 +66,8 @@ class ReleasePart(Frozen):
     """One part of a release's cost, and the diagnostics that it paid for.
 
     Attributes:
-        kinds: the kinds of these diagnostics; several share one noisy release.
+        kinds: the kinds of these diagnostics; several share one noisy release. A comparison that uses it for one of its
+            curves is named here, and again in the part that pays for the rest of it.
         cost: the cost of the part; the parts add up to the release's cost.
         spendings: what each mechanism of the part spent, in order; empty if that is not known.
     """

@@ -133,6 +133,8 @@ class Diagnostic(Generic[P, S, D, R]):
         summarise: turns a draw into a result: ``summarise(draw, seed=...)``; a function of the draw and the seed.
         read_shared: converts the draw of a measurement that several diagnostics share to a draw of this diagnostic;
             None if the diagnostic cannot share a measurement.
+        measure_rest: draws what such a measurement lacks for this diagnostic:
+            ``measure_rest(statistic, options, terms, shared)``; None if it needs all or nothing of one.
     """
 
     options: type[Options]
@@ -140,6 +142,7 @@ class Diagnostic(Generic[P, S, D, R]):
     measurement: Measurement[S, D]
     summarise: Callable[..., R]
     read_shared: Callable[[Any, Any], D] | None = None
+    measure_rest: Callable[[Any, Any, Terms, Any], D] | None = None
 
     @property
     def kind(self) -> str:

@@ -38,6 +38,11 @@ def rules(request: ReleaseRequest) -> tuple[str, ...]:
                 lines += _scores(request, request.needed_label, request.needed_model)
                 of_scores = _scores(request, request.needed_label, model)[1:]
                 lines += [f"Of the second model: {rule[0].lower()}{rule[1:]}" for rule in (*_inputs(model), *of_scores)]
+                if ScoreCells() in request.statistics:
+                    lines.append(
+                        "A row that only the second model's rules leave out counts in the other diagnostics, and in "
+                        "the first curve if it is theirs."
+                    )
             case ValueCells():
                 lines += _values(statistic, scored=request.uses_label)
             case ResidualCells():

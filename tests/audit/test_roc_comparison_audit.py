@@ -5,9 +5,14 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from spark_jobs.contract.options import RocComparisonSettings, RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_comparison
-from spark_jobs.statistics import PairedScoreCounts
+from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
+from spark_jobs.diagnostics.diagnostic import Terms
+from spark_jobs.diagnostics.roc_comparison.measurement import measure_rest
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, forget_spending
 from tests.support.noises import worst_loss
 
@@ -26,7 +31,7 @@ def table(*more, kept=60):
     return PairedScoreCounts.from_arrays(*columns)
 
 
-def neighbours_of(relation):
+def neighbours_of(relation, table=table):
     base = table() if relation is ADDED else None
     for row in ROWS:
         if base is not None:
@@ -50,6 +55,57 @@ class TestRocComparison(ExactAudit):
             roc_comparison.measure(statistic, epsilon=EPSILON, neighbours=told or relation, noise=noise)
 
         return less * max(worst_loss(release, *pair) for pair in neighbours_of(relation))
+
+
+OF_ONE_SCORE = 5
+
+
+def both(*more, kept=60):
+    """The pairs of scores, and the first scores, of which some have no second one."""
+    columns = [np.append(column[:kept], [row[i] for row in more]) for i, column in enumerate((LABELS, FIRST))]
+    paired = np.array([True] * (kept + len(more)))
+    paired[:OF_ONE_SCORE] = False
+    second = np.where(paired, np.append(SECOND[:kept], [row[2] for row in more]), np.nan)
+    return PairedScoreCounts.from_arrays(*columns, second), ScoreCounts.from_arrays(*columns)
+
+
+def shared_release(statistic, noise, relation, *, each=EPSILON / 2):
+    """A whole release: what is shared, then the rest of a comparison."""
+    pairs, scores = statistic
+    terms = Terms(epsilon=each, neighbours=relation, noise=noise)
+    shared = measure_shared(scores, (RocCurveSettings(),), terms)
+    return measure_rest(pairs, RocComparisonSettings(), terms, shared)
+
+
+class TestComparisonBesideSharedRelease(ExactAudit):
+    mechanisms = ("ROC comparison beside a shared release",)
+    claimed, at_least = EPSILON, 0.85
+    kept = "all"
+    faults = {
+        "half the noise": Fault(planted={"less": 2}),
+        "noise for an added row": Fault(planted={"told": ADDED}, relations=[REPLACED]),
+        "the whole budget for both": Fault(planted={"each": EPSILON}),
+    }
+
+    def loss(self, mechanism, relation, *, less=1, told=None, each=EPSILON / 2):
+        def release(statistic, noise):
+            shared_release(statistic, noise, told or relation, each=each)
+
+        return less * max(worst_loss(release, *pair) for pair in neighbours_of(relation, both))
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+def test_the_rest_of_a_comparison_is_priced_as_it_is_drawn(relation):
+    seen = set()
+    for seed in range(20):
+        made = shared_release(both(), SeededNoise(seed), relation)
+        assert sum(spending.epsilon for spending in made.spendings) == EPSILON / 2
+        rows = 2 if relation is REPLACED else 1
+        assert made.sums.scale == pytest.approx(rows * 2.5 * 2**28 / float(made.spendings[-1].epsilon))
+        first = made.first_of_pairs is not None
+        assert float(made.spendings[-1].epsilon) == pytest.approx(0.25 if first else 0.375)
+        seen.add(first)
+    assert seen == {True, False}, "noisy sizes decide whether the first curve is measured anew"
 
 
 @pytest.mark.parametrize("relation", list(Neighbours))

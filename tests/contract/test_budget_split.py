@@ -77,6 +77,29 @@ def test_those_that_share_pool_their_parts() -> None:
     assert [part.shared for part in made] == [True, False]
 
 
+class Using(Options):
+    kind: Literal["using"] = "using"
+
+    @property
+    def uses_shared(self) -> bool:
+        return True
+
+
+def test_one_that_uses_what_others_share_pays_for_the_rest_after_them() -> None:
+    made = split_budget(asked(Plain(kind="plain"), Using(), Sharing(kind="one_sharing", weight=2)))
+    assert [part.kinds for part in made] == [("plain",), ("one_sharing", "using"), ("using",)]
+    assert [part.shared for part in made] == [False, True, False]
+    assert [part.granted.epsilon for part in made] == [Decimal("0.25"), Decimal("0.5"), Decimal("0.25")]
+
+
+def test_nothing_is_used_of_others_that_share_nothing() -> None:
+    alone = split_budget(asked(Using(), Sharing(kind="one_sharing", share=False)))
+    ample = split_budget(asked(Using(), Sharing(kind="one_sharing"), budget={"epsilon": "21"}))
+    for made in (alone, ample):
+        assert [part.kinds for part in made] == [("using",), ("one_sharing",)]
+        assert not any(part.shared for part in made)
+
+
 def test_a_single_diagnostic_gets_all_of_the_budget() -> None:
     (part,) = split_budget(asked(Plain(kind="plain", weight=7), budget={"epsilon": "0.3", "delta": "1e-6"}))
     assert part.granted.epsilon == Decimal("0.3")

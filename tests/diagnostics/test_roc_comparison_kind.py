@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +15,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from dp_operators.release_check import broken_rules, check_release
-from spark_jobs.application.draft import draft
+from spark_jobs.application.draft import draft, results_of
 from spark_jobs.application.run import measure
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.columns import needs
@@ -168,7 +169,9 @@ def test_a_comparison_with_an_earlier_release_is_one_of_independent_rows() -> No
     assert found.second.auc == march.curve.auc
     assert found.auc_difference == pytest.approx(found.first.auc - found.second.auc, abs=1e-8)
     assert found.auc_p_value < 0.001
-    assert found.auc_interval_population[0] < found.auc_interval[0] < 0.1 < found.auc_interval[1]
+    low, high = found.auc_interval
+    assert found.auc_interval_population[0] < low < found.auc_difference < high < low + 0.1
+    assert found.auc_difference == pytest.approx(0.1, abs=0.06)
     assert found.guarantee == "NOT PRIVATE", "the earlier release is a test's"
     assert found.epsilon == 1
     assert broken_rules("roc_comparison", json.loads(json.dumps(found.to_dict(), allow_nan=False))) == []
@@ -274,6 +277,99 @@ def test_a_draft_has_its_files_and_meets_the_contract_of_releases(rows: str) -> 
     told = "The second model was fitted privately" if rows != "an earlier release" else "The ROC curve is compared with"
     assert any(line.startswith(told) for line in release.assumptions)
     assert "scores are rounded down to a fixed grid of 1,408" in page or rows == "an earlier release"
+
+
+def with_others(*diagnostics: Any, rows: Any, without: Any = None, **changes: Any) -> tuple[Any, dict[Any, Any], Any]:
+    """A request for diagnostics and a comparison, the counts, and the rows with both scores."""
+    labels, first, second = rows
+    comparison = {"kind": "roc_comparison", "other": OTHER}
+    made = request(diagnostics=[comparison if kind is COMPARISON else kind for kind in diagnostics], **changes)
+    (other,) = (options.other for options in made.diagnostics if options.kind == "roc_comparison")
+    paired = np.ones(labels.size, dtype=bool) if without is None else ~without
+    pairs = (labels[paired], first[paired], second[paired])
+    counts = {
+        ScoreCells(): ScoreCounts.from_arrays(labels, first),
+        PairedScoreCells.of(other): PairedScoreCounts.from_arrays(*pairs),
+    }
+    return made, counts, pairs
+
+
+COMPARISON = "the comparison"
+
+
+def beside(*diagnostics: Any, rows: Any, without: Any = None, seed: int = 0, epsilon: str = "1") -> Any:
+    """The draw and the results of a comparison in a request for other diagnostics, and the exact difference."""
+    made, counts, pairs = with_others(*diagnostics, COMPARISON, rows=rows, without=without, budget={"epsilon": epsilon})
+    draw = replace(measure(made, counts, charge_id="c", noise=SeededNoise(seed)), seed=seed)
+    results, _ = results_of(made, draw)
+    return draw, results, delong(*pairs)[0]
+
+
+def test_the_first_curve_is_that_of_the_other_diagnostics() -> None:
+    rows = two_models(20_000, 3, areas=(0.84, 0.80))
+    draw, results, exact = beside("roc_curve", "calibration", rows=rows)
+    found, curve = results["roc_comparison"], results["roc_curve"]
+    assert found.first.to_dict() == curve.to_dict()
+    assert found.second.fpr.shape == curve.fpr.shape
+    assert found.first.positives == curve.positives == results["calibration"].positives
+    assert found.second.positives == found.positives != curve.positives
+    assert found.auc_interval[0] <= exact <= found.auc_interval[1]
+    assert found.auc_p_value < 0.001
+    assert [part.kinds for part in draw.parts] == [
+        ("roc_curve", "calibration", "roc_comparison"),
+        ("roc_comparison",),
+    ]
+    assert [float(part.cost.epsilon) for part in draw.parts] == pytest.approx([2 / 3, 1 / 3])
+    spent = {spending.label.split(":")[0] for spending in draw.parts[1].spendings}
+    assert "second model" in spent
+    assert "first model" not in spent
+    assert found.epsilon == draw.cost.epsilon
+    assert broken_rules("roc_comparison", json.loads(json.dumps(found.to_dict(), allow_nan=False))) == []
+
+
+def test_an_area_that_is_measured_directly_is_that_of_the_first_curve_too() -> None:
+    _, results, _ = beside("roc_curve", {"kind": "auc", "method": "polynomial"}, rows=two_models(20_000, 3))
+    areas = {name: getattr(results[name], "auc", None) for name in ("roc_curve", "auc")}
+    assert results["roc_comparison"].first.auc == areas["roc_curve"] == results["auc"].value
+    alone = beside({"kind": "auc", "method": "polynomial"}, rows=two_models(20_000, 3))[1]
+    assert alone["roc_comparison"].first_is_shared is False
+    assert alone["roc_comparison"].first.auc != alone["auc"].value
+
+
+@pytest.mark.parametrize("kinds", [("roc_curve", COMPARISON), (COMPARISON, "roc_curve")])
+def test_the_order_of_a_request_does_not_matter_to_what_a_comparison_uses(kinds: Any) -> None:
+    made, counts, _ = with_others(*kinds, rows=two_models(4000, 3))
+    results, sizes = results_of(made, measure(made, counts, charge_id="c", noise=SeededNoise(1)))
+    assert results["roc_comparison"].first.to_dict() == results["roc_curve"].to_dict()
+    assert results["roc_curve"].positives == round(sizes.positives, 8)
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_rows_without_a_second_score_leave_the_difference_as_it_is(share: float) -> None:
+    held, anew = 0, 0
+    for seed in range(40):
+        rows = two_models(6000, seed, areas=(0.80, 0.80), alike=0.6)
+        # the best rows have no second score, so that those which are left are of another law
+        without = rows[1] > np.quantile(rows[1], 1 - share) if share else None
+        draw, results, exact = beside("roc_curve", rows=rows, without=without, seed=seed, epsilon="2")
+        found = results["roc_comparison"]
+        held += found.auc_interval[0] <= exact <= found.auc_interval[1]
+        anew += any(spending.label.startswith("first model") for spending in draw.parts[1].spendings)
+    assert anew == (40 if share else 0)
+    assert stats.binom.cdf(held, 40, 0.9) > 1e-3
+
+
+def test_a_report_says_whose_the_first_curve_is() -> None:
+    made, counts, _ = with_others("roc_curve", COMPARISON, rows=two_models(4000, 3))
+    draw = measure(made, counts, charge_id="c", noise=SecureNoise())
+    release, files = draft(made, draw, key="k", rules=rules(made))
+    check_release(release, files.get)
+    page = files["report.html"].decode()
+    assert "The first curve is that of the release" in page
+    assert "of the rows with both scores" in page
+    assert any("second model's rules leave out counts in the other" in rule for rule in release.rules)
 
 
 @pytest.mark.spark

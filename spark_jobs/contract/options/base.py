@@ -229,6 +229,11 @@ class Options(Frozen):
         return False
 
     @property
+    def uses_shared(self) -> bool:
+        """Whether it computes a part of its result from what others share, and measures the rest on its own."""
+        return False
+
+    @property
     def min_epsilon(self) -> Decimal:
         """The smallest epsilon per row with which it can be released."""
         return MIN_EPSILON

@@ -233,6 +233,11 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
         return self.share and self.other is None
 
     @property
+    def uses_shared(self) -> bool:
+        """Whether the first model's curve can be read from a shared measurement: if both models score the same rows."""
+        return self.share and self.other is not None
+
+    @property
     def statistics(self) -> tuple[Statistic, ...]:
         """Counts of the scores of both models together, or of one if the other's curve is an earlier release's."""
         return (ScoreCells() if self.other is None else PairedScoreCells.of(self.other),)

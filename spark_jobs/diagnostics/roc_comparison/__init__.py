@@ -3,7 +3,8 @@
 For two models, rows are counted by label and pair of scores. Each model's curve is released as by default of
 ``diagnostics.roc_curve``; then, in each class, the number of rows and the sum and sum of squares of the difference
 between both models' placements of a row. They give the difference of the AUCs with its interval and test for the
-population: DeLong's for paired areas, with the noise included (``difference``).
+population: DeLong's for paired areas, with the noise included (``difference``). In a request for other diagnostics of
+the first model's scores, its curve is read from the noisy release that these share.
 
 With ``compare_with``, the request's model is compared with the curve that an earlier release published, of rows that
 are taken as independent.
@@ -25,7 +26,12 @@ from __future__ import annotations
 
 from spark_jobs.contract.options import RocComparisonOptions, RocComparisonSettings
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
-from spark_jobs.diagnostics.roc_comparison.measurement import ComparisonDraw, measure_comparison, read_shared
+from spark_jobs.diagnostics.roc_comparison.measurement import (
+    ComparisonDraw,
+    measure_comparison,
+    measure_rest,
+    read_shared,
+)
 from spark_jobs.diagnostics.roc_comparison.result import RocComparison
 from spark_jobs.diagnostics.roc_comparison.summary import summarise
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
@@ -45,5 +51,6 @@ DIAGNOSTIC = Diagnostic(
     ),
     summarise=summarise,
     read_shared=read_shared,
+    measure_rest=measure_rest,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

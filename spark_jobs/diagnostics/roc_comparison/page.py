@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,10 @@ _COLOURS = ("curve", "spent")
 _STYLES = ("-", (0, (6, 2)))
 _PROBES = 41
 _TITLE = "ROC curves of two models"
+_FIRST_IS_SHARED = (
+    " The first curve is that of the release's other diagnostics: rows without a score of the second model count in "
+    "it, but not in the difference."
+)
 
 
 def render(result: RocComparison, request: ReleaseRequest) -> Rendering:
@@ -247,8 +252,15 @@ def _measures(result: RocComparison, request: ReleaseRequest) -> tuple[Measure, 
             note="of the released curves, at equal FPR + TPR",
         ),
         *areas,
-        *size_measures(result.positives, result.negatives, request),
+        *_sizes(result, request),
     )
+
+
+def _sizes(result: RocComparison, request: ReleaseRequest) -> tuple[Measure, ...]:
+    sizes = size_measures(result.positives, result.negatives, request)
+    if not result.first_is_shared:
+        return sizes
+    return tuple(replace(size, note=f"{size.note}, of the rows with both scores") for size in sizes)
 
 
 def _section(result: RocComparison, request: ReleaseRequest) -> Section:
@@ -269,6 +281,7 @@ def _section(result: RocComparison, request: ReleaseRequest) -> Section:
             "intervals: for the population, and for these rows, which the noise alone makes uncertain. "
             + (
                 "It is measured on its own, more precisely than the two AUCs, and need not equal their difference."
+                + (_FIRST_IS_SHARED if result.first_is_shared else "")
                 if result.rows == SAME
                 else "It is the difference of the two AUCs."
             ),

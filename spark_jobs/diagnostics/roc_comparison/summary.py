@@ -9,6 +9,7 @@ import numpy as np
 
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.options import PublishedCurve
+from spark_jobs.contract.privacy import exact_sum
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.diagnostics._simulation import DECIMALS
 from spark_jobs.diagnostics.roc_comparison.difference import AreaDifference, independent_rows, same_rows
@@ -26,12 +27,13 @@ def summarise(draw: ComparisonDraw, *, seed: int) -> RocComparison:
         draw: the draw.
         seed: of the simulations; public.
     """
-    first = curve_of(draw.first, seed=seed)
+    first, of_pairs = curve_of(draw.first, seed=seed), draw.first_of_pairs or draw.first
     earlier = draw.compare_with
     if draw.second is not None and draw.sums is not None:
         second = curve_of(draw.second, seed=seed + 1)
-        difference = same_rows(draw.first, draw.second, draw.sums, confidence=first.confidence, seed=seed)
-        first, second = (_with_sizes(curve, difference) for curve in (first, second))
+        difference = same_rows(of_pairs, draw.second, draw.sums, confidence=first.confidence, seed=seed)
+        second = _with_sizes(second, difference)
+        first = first if draw.first_is_shared else _with_sizes(first, difference)
     elif earlier is not None:
         second = published(earlier.curve)
         difference = independent_rows(first, second, confidence=first.confidence)
@@ -49,6 +51,7 @@ def _result(draw: ComparisonDraw, first: RocCurve, second: RocCurve, difference:
     return RocComparison(
         names=draw.names,
         rows=SAME if draw.compare_with is None else INDEPENDENT,
+        first_is_shared=draw.first_is_shared,
         auc_difference=value[0],
         auc_interval=(of_rows[0], of_rows[1]),
         auc_interval_population=(min(of_rows[0], of_population[0]), max(of_rows[1], of_population[1])),
@@ -62,7 +65,7 @@ def _result(draw: ComparisonDraw, first: RocCurve, second: RocCurve, difference:
         released_by=None if draw.compare_with is None else draw.compare_with.released_by,
         status=OK if defined else UNDEFINED,
         confidence=first.confidence,
-        epsilon=draw.epsilon,
+        epsilon=exact_sum(draw.epsilon, draw.first.epsilon) if draw.first_is_shared else draw.epsilon,
         neighbours=draw.neighbours,
         guarantee=PRIVATE if draw.guarantee == second.guarantee == PRIVATE else NOT_PRIVATE,
     )
