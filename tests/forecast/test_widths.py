@@ -36,7 +36,7 @@ def misses(options: dict[str, Any], seed: int) -> list[float]:
     """The factors by which forecasts of the intervals in ``SHARP`` miss, for one normal table of the benchmark."""
     of = of_scores if options in OF_SCORES else of_numbers
     _, ratios = of(np.random.default_rng(seed), options, "normal")  # the forecast of which more is stated
-    return [max(ratio, 1 / ratio) for name, ratio in ratios.items() if name in SHARP[options["kind"]]]
+    return [max(ratio, 1 / ratio) for name, (ratio, _) in ratios.items() if name in SHARP[options["kind"]]]
 
 
 @pytest.mark.parametrize("kind", ["auc", "confusion_matrix", "linear_fit"])
