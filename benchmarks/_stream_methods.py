@@ -126,7 +126,7 @@ def window_estimates(drawn: Drawn, width: int) -> dict[str, FloatArray]:
 def _forecast(drawn: Drawn, width: int) -> FloatArray:
     variance = LocalLevelShape(epsilon=drawn.epsilon, neighbours=ADDED).variance
     sums = sliding(drawn.noisy, width)
-    sums[width - 1 :] = filtered_sums(drawn.noisy, drawn.filtered, width=width, variance=variance).sums
+    sums[width - 1 :] = filtered_sums(drawn.noisy, width=width, variance=variance).sums
     return sums
 
 

@@ -1,9 +1,9 @@
 """The regret of methods for hierarchies on streams of a law: ``python -m benchmarks.stream_hierarchy_law [--quick]``.
 
 Drawn at random: 4 to 256 states in groups of about their square root, rates of states that are lognormal about one of
-0.01 to 100 events a step, with or without a day of 24 steps; 480 steps. Regret is over the best method on a stream. A
-rule takes PHS-PGS where the mean number of events of a state and step, times epsilon, is below a bound, and
-``local_level`` elsewhere. Whoever writes a request may know this number roughly, or see it in noisy counts.
+0.01 to 100 events a step, with or without a day of 24 steps; 480 steps. Regret is over the best method on a stream.
+Rules take PHS-PGS where the mean number of events of a state and step, times epsilon, is below a bound, and
+``local_level`` elsewhere: they show whether that number, which a requester may know roughly, would help.
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ def errors(counts: Int64Array, hierarchy: Hierarchy, epsilon: str, seed: int) ->
 
 def main(argv: list[str] | None = None) -> int:
     """Draw, measure, and print the regret of each method, and of rules."""
-    given = arguments(str(__doc__).splitlines()[0]).parse_args(argv)
-    random, kept = np.random.default_rng(7), list[tuple[float, dict[str, float]]]()
+    parser = arguments(str(__doc__).splitlines()[0])
+    parser.add_argument("--seed", type=int, default=7, help="of the streams (default: 7)")
+    given = parser.parse_args(argv)
+    random, kept = np.random.default_rng(given.seed), list[tuple[float, dict[str, float]]]()
     for number in range(3 if given.quick else STREAMS):
         counts, hierarchy = drawn_stream(random)
         epsilon = EPSILONS[number % len(EPSILONS)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.stream_hierarchy_law import EPSILONS, FILTERED, PRUNED, STATES, drawn_stream, errors
+from benchmarks.stream_hierarchy_law import EPSILONS, FILTERED, STATES, drawn_stream, errors
 
 
 @pytest.mark.verify
-def test_the_rule_by_expected_events_is_nearly_as_good_as_the_best_method() -> None:
+def test_the_default_is_nearly_as_good_as_the_best_method() -> None:
     random = np.random.default_rng(100)
     regrets: list[float] = []
     gains: list[float] = []
@@ -17,11 +17,10 @@ def test_the_rule_by_expected_events_is_nearly_as_good_as_the_best_method() -> N
         counts, hierarchy = drawn_stream(random)
         epsilon = EPSILONS[number % 3]
         error = errors(counts, hierarchy, epsilon, number)
-        rule = PRUNED if counts.mean() * float(epsilon) < 0.2 else FILTERED
-        regrets.append(error[rule] / min(error.values()))
+        regrets.append(error[FILTERED] / min(error.values()))
         gains.append(error[FILTERED] / error[STATES])
-    # 1.02 and 1.8 in the benchmark
-    assert np.mean(regrets) < 1.06
-    assert max(regrets) < 2
-    # sums that are filtered by themselves are nearer than sums of filtered states: 0.64 in the benchmark
-    assert np.exp(np.mean(np.log(gains))) < 0.75
+    # 1.12 and 2.9 in the benchmark
+    assert np.mean(regrets) < 1.2
+    assert max(regrets) < 3
+    # sums that are filtered by themselves are nearer than sums of filtered states: 0.69 in the benchmark
+    assert np.exp(np.mean(np.log(gains))) < 0.8

@@ -179,7 +179,7 @@ def test_the_epsilon_of_a_row_is_divided_by_the_rows_of_a_unit() -> None:
         (of_hierarchy(budget={"epsilon": "1e-5"}), "budget.epsilon: got '0.00001'; must be large enough"),
         (
             of_states(tuple(map(str, range(40_000))), steps=2000, method={"kind": "local_level", "season": 1000}),
-            "states: got '80,400,000 numbers of state'; must need at most",
+            "states: got '120,640,000 numbers of state'; must need at most",
         ),
         (
             a_stream(follow={"delay": "1 hour"}, table={"name": "lake.visits", "snapshot": {"table_version": 3}}),

@@ -17,7 +17,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
 
-_FORM = b"dp-diagnostics stream state 3\n"
+_FORM = b"dp-diagnostics stream state 4\n"
 _KINDS: tuple[type[LocalLevelState | PegasusState], ...] = (LocalLevelState, PegasusState)
 _COLUMN = "counts."
 

@@ -86,7 +86,7 @@ class LocalLevelMethod(Frozen):
     @property
     def state_size(self) -> int:
         """The most numbers that the state of one count has."""
-        return 2 * self.season + 10
+        return 3 * self.season + 16
 
     def min_share(self, levels: int) -> Decimal:
         """The smallest part of epsilon that any of its noise gets."""

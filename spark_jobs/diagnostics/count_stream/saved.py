@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from itertools import pairwise
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -18,10 +18,11 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
+from spark_jobs.mechanisms.streams.level_filter import SEASON_MEMORIES, LocalLevelState
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape
+from spark_jobs.mechanisms.streams.predictions import MEMORIES
 from spark_jobs.mechanisms.streams.smoothing import Smoother
 
 Shape = LocalLevelShape | PegasusShape
@@ -48,9 +49,7 @@ class SavedLocalLevel(_Kept):
     Attributes:
         epsilon, neighbours, season, confidence: as in ``CountStream``.
         guarantee: stamp of all steps so far.
-        step, levels, counts: as in ``LocalLevelState``.
-        level, count, recent: the column ``recent`` there.
-        seasonal, combined: the column ``seasonal`` there.
+        step, levels, squares, places, season_squares: as in ``LocalLevelState``; places by memory.
     """
 
     epsilon: str
@@ -59,25 +58,24 @@ class SavedLocalLevel(_Kept):
     confidence: Finite
     guarantee: Stamp
     step: Whole
-    level: Finite
-    count: Finite
-    recent: tuple[Square, Square, Square]
-    levels: tuple[Finite, ...]
-    counts: tuple[Finite, ...]
-    seasonal: tuple[Square, Square, Square]
-    combined: Square
+    levels: Annotated[tuple[Finite, ...], Field(min_length=len(MEMORIES), max_length=len(MEMORIES))]
+    squares: Annotated[tuple[Square, ...], Field(min_length=len(MEMORIES), max_length=len(MEMORIES))]
+    places: Annotated[
+        tuple[tuple[Finite, ...], ...], Field(min_length=len(SEASON_MEMORIES), max_length=len(SEASON_MEMORIES))
+    ]
+    season_squares: Annotated[
+        tuple[Square, ...], Field(min_length=len(SEASON_MEMORIES) + 1, max_length=len(SEASON_MEMORIES) + 1)
+    ]
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if not len(self.levels) == len(self.counts) == min(self.step, self.season):
+        if {len(of_memory) for of_memory in self.places} != {min(self.step, self.season)}:
             raise ValueError("no stream can reach this state")
         return self
 
     @classmethod
     def of(cls, shape: LocalLevelShape, state: LocalLevelState, guarantee: str) -> SavedLocalLevel:
         """The saved form of a stream."""
-        level, count, *recent = state.recent[:, 0].tolist()
-        *seasonal, combined = state.seasonal[:, 0].tolist()
         return cls(
             epsilon=plain(exact_decimal(shape.epsilon)),
             neighbours=shape.neighbours,
@@ -85,13 +83,10 @@ class SavedLocalLevel(_Kept):
             step=state.step,
             season=int(shape.season),
             confidence=float(shape.confidence),
-            level=level,
-            count=count,
-            recent=tuple(recent),
             levels=tuple(state.levels[:, 0].tolist()),
-            counts=tuple(state.counts[:, 0].tolist()),
-            seasonal=tuple(seasonal),
-            combined=combined,
+            squares=tuple(state.squares[:, 0].tolist()),
+            places=tuple(map(tuple, state.places[:, :, 0].tolist())),
+            season_squares=tuple(state.season_squares[:, 0].tolist()),
         )
 
     @property
@@ -105,15 +100,15 @@ class SavedLocalLevel(_Kept):
     def state(self) -> LocalLevelState:
         """The state of the filter."""
 
-        def column(*values: float) -> FloatArray:
-            return np.array(values, dtype=np.float64).reshape(-1, 1)
+        def column(values: Any) -> FloatArray:
+            return np.array(values, dtype=np.float64)[..., np.newaxis]
 
         return LocalLevelState(
             step=self.step,
-            recent=column(self.level, self.count, *self.recent),
-            seasonal=column(*self.seasonal, self.combined),
-            levels=column(*self.levels),
-            counts=column(*self.counts),
+            levels=column(self.levels),
+            squares=column(self.squares),
+            places=column(self.places),
+            season_squares=column(self.season_squares),
         )
 
 

@@ -1,65 +1,70 @@
 """The local level filter of noisy counts: what is known of each count after its own noisy count; post-processing.
 
 The local level model (Harvey 1989, section 2.2; Durbin and Koopman 2012, chapter 2) is ``c_t = c_{t-1} + w_t`` with w
-of variance q. The variance v of the noise is known; q is the mean square of ``y_t - y_{t-1}`` less 2 v, at least 0.
-With a season of s steps a second prediction is the filtered count of the same place in the season before, from the same
-model over seasons. Predictions are combined with weights inverse to their error variances (Bates and Granger 1969). The
-noise of a step is independent of everything before it, so the error variance of any prediction is the mean square of
-its innovations less v, whatever the counts do: no model is assumed for weights and variances.
+of variance q; noisy counts ``y_t`` have noise of a known variance v. Its best prediction of the next count is an
+exponential mean of noisy counts, whose memory M belongs to one ratio ``q / v = 1 / (M (M - 1))``; its error variance is
+``v / (M - 1)``. A few memories run side by side (``MEMORIES``), each a plain mean until it is reached. At every step
+the one is taken whose predictions have had the smallest mean square error against the noisy counts so far. With a
+season of s steps, means over the same place of the seasons before run too (``SEASON_MEMORIES``). Both predictions are
+combined with weights inverse to their error variances (Bates and Granger 1969), where that has erred less.
 
-A filtered count is ``m + K (y - m)`` for the prediction m with error variance P, and its error variance is
-``(1 - K)^2 P + K^2 v``. P is raised by half a standard error of the mean square of Laplace noise (kurtosis 6,
-which that of a sum of several is below).
+The noise of a step is independent of everything before it, so the error variance P of any prediction is the mean square
+of its innovations less v, whatever the counts do. For estimates the model's P counts, unless this one exceeds it by
+more than a standard error of the mean square of Laplace noise (kurtosis 6, which that of a sum of several is below).
+For bands it is this one, raised by ``CAUTION`` standard errors, or the model's if that is more and still likely.
+
+A filtered count is ``m + K (y - m)`` for the prediction m, and its error variance is ``(1 - K)^2 P + K^2 v``. The
+smallest mean square error has ``K = P / (P + v)``. Laplace noise has a sharp peak, so that a small weight on the
+prediction costs more of the mean absolute error than it saves: where P is much larger than v, that is smallest at
+``1 - K = v / 2P``. P grows by the factor ``1 + P / (P + v)`` in K, which agrees with both limits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.mechanisms.streams.predictions import MEMORIES, MEMORY, Predictions, forgetting_sums
 
-MEMORY = 500
-"""Steps over which mean squares are taken: a running mean first, exponential from there on."""
-_Kept = tuple[FloatArray, FloatArray, FloatArray]
-_Traces = tuple[tuple[list[Any], ...], tuple[Any, Any, Any]]
+SEASON_MEMORIES = (2, 8, 32)
+"""Seasons that the means of one place of the season remember."""
 _NO_NOISE = 1e-300
 """The variance of the noise where it is 0 as a float."""
-_RECENT, _SEASONAL = 5, 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocalLevelState:
     """What is kept of streams between two steps, a column for each; all of it is a function of released counts.
 
-    By default it is that of one stream before its first step.
+    By default it is that of one stream before its first step. Sums forget as ``forgetting_sums`` does.
 
     Attributes:
         step: steps so far, the same for all streams.
-        recent: of the filter over steps, shape (5, streams): filtered and noisy count of the step before, mean square
-            of the changes of noisy counts, mean square of noisy count less prediction, and variance of a filtered
-            count by the model.
-        seasonal: of the filter over seasons, shape (4, streams): the last three likewise, from season to season, and
-            the mean square of the innovations of both predictions together.
-        levels, counts: filtered and noisy counts of the places of the season, as far as they were reached, shape
-            (places, streams).
+        levels: sums of noisy counts, by memory, shape (memories, streams).
+        squares: sums of the squares of their innovations, likewise.
+        places: sums of noisy counts at each place of the season, as far as they were reached, shape (season memories,
+            places, streams).
+        season_squares: sums of the squares of the innovations of the means over seasons, and of both predictions
+            together, shape (season memories + 1, streams).
     """
 
     step: int = 0
-    recent: FloatArray = field(default_factory=lambda: np.zeros((_RECENT, 1)))
-    seasonal: FloatArray = field(default_factory=lambda: np.zeros((_SEASONAL, 1)))
-    levels: FloatArray = field(default_factory=lambda: np.zeros((0, 1)))
-    counts: FloatArray = field(default_factory=lambda: np.zeros((0, 1)))
+    levels: FloatArray = field(default_factory=lambda: np.zeros((len(MEMORIES), 1)))
+    squares: FloatArray = field(default_factory=lambda: np.zeros((len(MEMORIES), 1)))
+    places: FloatArray = field(default_factory=lambda: np.zeros((len(SEASON_MEMORIES), 0, 1)))
+    season_squares: FloatArray = field(default_factory=lambda: np.zeros((len(SEASON_MEMORIES) + 1, 1)))
 
     @classmethod
     def start(cls, streams: int) -> Self:
         """The state of so many streams before their first step."""
-        none = np.zeros((0, streams))
         return cls(
-            recent=np.zeros((_RECENT, streams)), seasonal=np.zeros((_SEASONAL, streams)), levels=none, counts=none
+            levels=np.zeros((len(MEMORIES), streams)),
+            squares=np.zeros((len(MEMORIES), streams)),
+            places=np.zeros((len(SEASON_MEMORIES), 0, streams)),
+            season_squares=np.zeros((len(SEASON_MEMORIES) + 1, streams)),
         )
 
 
@@ -93,17 +98,17 @@ def filtered_counts(
     Raises:
         ValueError: there is not one column of the state for each stream.
     """
-    if noisy.shape != (len(noisy), state.recent.shape[1]):
+    if noisy.shape != (len(noisy), state.levels.shape[1]):
         raise ValueError(f"noisy: got shape {noisy.shape}; must have a column for each stream of the state")
     # in these units the noise of every stream has the same variance
     units = np.sqrt(np.asarray(terms, dtype=np.float64))
-    predictions, ahead, gains = (np.zeros(noisy.shape) for _ in range(3))
     v, counts, after = max(variance, _NO_NOISE), noisy / units, state
+    predictions, ahead, gains = (np.zeros(noisy.shape) for _ in range(3))
     if noisy.size:
-        filters = _Filters(state)
-        predictions, ahead, gains = filters.take(counts, v)
+        filters = _Filters(state, v)
+        predictions, ahead, gains = filters.take(counts)
         if season:
-            filters.take_seasons(counts, predictions, ahead, gains, v, season)
+            filters.take_seasons(counts, predictions, ahead, gains, season)
         after = filters.state(state.step + len(noisy))
     return after, FilteredCounts(
         centres=units * (predictions + gains * (counts - predictions)),
@@ -118,171 +123,106 @@ class _Filters:
     What is kept has the shapes of ``LocalLevelState``.
     """
 
-    def __init__(self, state: LocalLevelState) -> None:
-        self.step, self.recent = state.step, state.recent
-        self.seasonal, self.levels, self.counts = (
-            values.copy() for values in (state.seasonal, state.levels, state.counts)
+    def __init__(self, state: LocalLevelState, v: float) -> None:
+        self.step, self.v = state.step, v
+        self.levels, self.squares, self.places, self.season_squares = (
+            values.copy() for values in (state.levels, state.squares, state.places, state.season_squares)
         )
 
     def state(self, step: int) -> LocalLevelState:
         """The state of the streams after that many steps."""
         return LocalLevelState(
-            step=step, recent=self.recent, seasonal=self.seasonal, levels=self.levels, counts=self.counts
+            step=step,
+            levels=self.levels,
+            squares=self.squares,
+            places=self.places,
+            season_squares=self.season_squares,
         )
 
-    def take(self, counts: FloatArray, v: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def take(self, counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Predictions from the steps before, their error variances, and the gains; each of shape (n, streams)."""
-        predictions, innovations, gains = counts.copy(), np.zeros(counts.shape), np.ones(counts.shape)
-        start = 0 if self.step else 1  # nothing predicts the first count
-        level, before, changes, squares, spread = self.recent
-        if start:
-            level, before, spread = counts[0], counts[0], np.full(counts.shape[1], v)
-        rest = counts[start:]
-        numbers = np.arange(self.step + start, self.step + len(counts))
-        differences = np.diff(counts if start else np.concatenate([before[None], counts]), axis=0)
-        changes_of = running_means(differences**2, changes, numbers)
-        bounds = v + _standard_error(v, numbers)
-        traces = _levels(rest, _above(changes_of, 2 * v), _weights(numbers), bounds, (level, squares, spread), v)
-        predictions[start:], innovations[start:], gains[start:], (level, squares, spread) = traces
-        self.recent = np.stack([level, counts[-1], changes_of[-1] if len(rest) else changes, squares, spread])
-        ahead = np.full(counts.shape, v)
-        ahead[start:] = _error_variances(innovations[start:], v, numbers)
-        return predictions, ahead, gains
+        numbers = np.arange(self.step, self.step + len(counts))
+        best = None
+        for place, memory in enumerate(MEMORIES):
+            sums = forgetting_sums(counts, self.levels[place], memory=memory, number=self.step)
+            remembered = np.minimum(numbers, memory)[:, None]
+            values = np.concatenate([self.levels[place][None], sums[:-1]]) / np.maximum(remembered, 1)
+            if not self.step:  # nothing predicts the first count
+                values[0] = counts[0]
+            squares = self._mean_squares(counts - values, self.squares, place, numbers)
+            self.levels[place] = sums[-1]
+            with np.errstate(divide="ignore"):
+                by_model = self.v / np.maximum(remembered - 1.0, 0.0) + np.zeros(counts.shape)
+            one = Predictions(values=values, squares=squares, by_model=by_model)
+            best = one if best is None else best.or_better(one)
+        assert best is not None
+        self.recent = best
+        error = _standard_error(self.v, numbers)
+        ahead, gains = best.at_most(self.v, error), _gains(best.error_variances(self.v, error), self.v)
+        if not self.step:
+            ahead[0], gains[0] = self.v, 1.0
+        return best.values, ahead, gains
 
     def take_seasons(
-        self, counts: FloatArray, predictions: FloatArray, ahead: FloatArray, gains: FloatArray, v: float, season: int
+        self, counts: FloatArray, predictions: FloatArray, ahead: FloatArray, gains: FloatArray, season: int
     ) -> None:
         """Replace predictions, error variances and gains by those that use the season before, from the second on."""
         first = min(max(season - self.step, 0), len(counts))
         if first:
-            self.levels = np.concatenate([self.levels, counts[:first]])
-            self.counts = np.concatenate([self.counts, counts[:first]])
-            self.seasonal[2] = v
+            self.places = np.concatenate([self.places, np.stack([counts[:first]] * len(SEASON_MEMORIES))], axis=1)
         while first < len(counts):
             place = (self.step + first) % season
             now = slice(first, min(first + season - place, len(counts)))
-            replaced = self._take_places(counts[now], place, predictions[now], ahead[now], v, self.step + first, season)
-            predictions[now], ahead[now], gains[now] = replaced
+            both, error = self._take_places(counts, now, place, season)
+            predictions[now], ahead[now] = both.values, both.at_most(self.v, error)
+            gains[now] = _gains(both.error_variances(self.v, error), self.v)
             first = now.stop
 
-    def _take_places(
-        self, counts: FloatArray, place: int, recent: FloatArray, ahead: FloatArray, v: float, step: int, season: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Predictions, error variances and gains of steps of one season, from ``place`` on."""
-        changes, innovations, spread, combined = self.seasonal
-        places, numbers = slice(place, place + len(counts)), np.arange(step, step + len(counts)) - season + 1
-        own, before = self.levels[places].copy(), self.counts[places]
-        if place == 0:  # the places of a season share their gain
-            spread = spread + _above(changes, 2 * v)
-        gain = spread / (spread + v)
-        changes = running_means((counts - before) ** 2, changes, numbers)[-1]
-        squares = running_means((counts - own) ** 2, innovations, numbers)
-        own_ahead = _error_variances(squares, v, numbers)
-        both = recent + ahead / (ahead + own_ahead) * (own - recent)
-        both_squares = running_means((counts - both) ** 2, combined, numbers)
-        both_ahead = _error_variances(both_squares, v, numbers)
-        self.levels[places], self.counts[places] = own + gain * (counts - own), counts
-        if places.stop == season:
-            spread = spread - gain * spread
-        self.seasonal = np.stack([changes, squares[-1], spread, both_squares[-1]])
-        return both, both_ahead, both_ahead / (both_ahead + v)
+    def _take_places(self, counts: FloatArray, now: slice, place: int, season: int) -> tuple[Predictions, FloatArray]:
+        """The better of the recent and of both predictions, of steps of one season from ``place`` on.
+
+        And the standard error of the mean square of their innovations.
+        """
+        taken, places = counts[now], slice(place, place + now.stop - now.start)
+        steps = np.arange(self.step + now.start, self.step + now.stop)
+        seasons, numbers, own = int(steps[0]) // season, steps - season + 1, None
+        for which, memory in enumerate(SEASON_MEMORIES):
+            kept, remembered = self.places[which, places], min(seasons, memory)
+            values = kept / remembered
+            squares = self._mean_squares(taken - values, self.season_squares, which, numbers)
+            by_model = np.full(taken.shape, self.v / (remembered - 1) if remembered > 1 else np.inf)
+            self.places[which, places] = taken + (kept if seasons < memory else kept * (1.0 - 1.0 / memory))
+            one = Predictions(values=values, squares=squares, by_model=by_model)
+            own = one if own is None else own.or_better(one)
+        assert own is not None
+        recent = self.recent.at(now)
+        error = _standard_error(self.v, numbers)
+        ahead = recent.error_variances(self.v, _standard_error(self.v, steps))
+        own_ahead = own.error_variances(self.v, error)
+        values = recent.values + ahead / (ahead + own_ahead) * (own.values - recent.values)
+        with np.errstate(divide="ignore"):
+            by_model = 1.0 / (1.0 / recent.by_model + 1.0 / own.by_model)
+        squares = self._mean_squares(taken - values, self.season_squares, -1, numbers)
+        return recent.or_better(Predictions(values=values, squares=squares, by_model=by_model)), error
+
+    def _mean_squares(self, errors: FloatArray, sums: FloatArray, place: int, numbers: Int64Array) -> FloatArray:
+        """Mean squares of innovations with these numbers, counted from 1; one with number 0 is none."""
+        none = int(numbers[0] == 0)
+        squares = np.full(errors.shape, self.v)
+        if len(errors) > none:
+            of = forgetting_sums(errors[none:] ** 2, sums[place], memory=MEMORY, number=int(numbers[none]) - 1)
+            squares[none:] = of / np.minimum(numbers[none:], MEMORY)[:, None]
+            sums[place] = of[-1]
+        return squares
 
 
-def _levels(
-    counts: FloatArray, growth: FloatArray, weights: FloatArray, bounds: FloatArray, kept: _Kept, v: float
-) -> tuple[FloatArray, FloatArray, FloatArray, _Kept]:
-    """Predictions, mean squares of innovations, and gains, shape (n, streams), and the last values of ``kept``.
-
-    Args:
-        counts: noisy counts, shape (n, streams).
-        growth: of the model's variance at each step, of the same shape.
-        weights: of the innovation of each step, shape (n,).
-        bounds: what the noise explains of the mean square of innovations at each step, shape (n,).
-        kept: level, mean square of innovations and variance by the model, after the step before.
-        v: variance of the noise.
-    """
-    if counts.shape[1] == 1:
-        columns = counts[:, 0].tolist(), growth[:, 0].tolist(), weights.tolist(), bounds.tolist()
-        level, squares, spread = (float(one[0]) for one in kept)
-        traces, last = _levels_of_one(zip(*columns, strict=True), level, squares, spread, v)
-    else:
-        rows = zip(counts, growth, weights.tolist(), bounds.tolist(), strict=True)
-        traces, last = _levels_of_many(rows, *kept, v)
-    predictions, innovations, gains = (np.array(values, dtype=np.float64).reshape(counts.shape) for values in traces)
-    after = (np.atleast_1d(last[0]), np.atleast_1d(last[1]), np.atleast_1d(last[2]))
-    return predictions, innovations, gains, after
-
-
-def _levels_of_one(rows: Iterable[tuple[float, ...]], level: float, squares: float, spread: float, v: float) -> _Traces:
-    """``_levels`` of one stream, a million steps a second; the same arithmetic as in ``_levels_of_many``."""
-    predictions, innovations, gains = [], [], []
-    for y, grown, weight, bound in rows:
-        error = y - level
-        squares += weight * (error * error - squares)
-        spread += grown
-        lagging = squares - bound
-        if lagging > spread:  # max() takes twice as long
-            spread = lagging
-        gain = spread / (spread + v)
-        predictions.append(level)
-        innovations.append(squares)
-        gains.append(gain)
-        spread -= gain * spread
-        level += gain * error
-    return (predictions, innovations, gains), (level, squares, spread)
-
-
-def _levels_of_many(
-    rows: Iterable[Any], level: FloatArray, squares: FloatArray, spread: FloatArray, v: float
-) -> _Traces:
-    """``_levels`` of several streams."""
-    predictions, innovations, gains = [], [], []
-    for y, grown, weight, bound in rows:
-        error = y - level
-        squares = squares + weight * (error * error - squares)
-        # where the level lags behind, its innovations show it
-        spread = np.maximum(spread + grown, squares - bound)
-        gain = spread / (spread + v)
-        predictions.append(level)
-        innovations.append(squares)
-        gains.append(gain)
-        spread = spread - gain * spread
-        level = level + gain * error
-    return (predictions, innovations, gains), (level, squares, spread)
-
-
-def running_means(values: FloatArray, mean: FloatArray, numbers: Int64Array, *, memory: int = MEMORY) -> FloatArray:
-    """The mean after each of the values, shape (n, streams): of all at first, exponential after ``memory`` of them.
-
-    Args:
-        values: shape (n, streams).
-        mean: of the values before, shape (streams,).
-        numbers: of each value, counted from 1, shape (n,).
-        memory: of how many values.
-    """
-    single = values.shape[1] == 1
-    last: Any = float(mean[0]) if single else mean
-    means, weights = [], _weights(numbers, memory).tolist()
-    for value, weight in zip(values[:, 0].tolist() if single else values, weights, strict=True):
-        last = last + weight * (value - last)
-        means.append(last)
-    return np.array(means, dtype=np.float64).reshape(values.shape)
-
-
-def _weights(numbers: Int64Array, memory: int = MEMORY) -> FloatArray:
-    """The weight of each value in a running mean, given its number, counted from 1."""
-    return 1.0 / np.minimum(numbers, memory)
-
-
-def _above(values: FloatArray, bound: float) -> FloatArray:
-    return np.maximum(values - bound, 0.0)
-
-
-def _error_variances(innovations: FloatArray, v: float, numbers: Int64Array) -> FloatArray:
-    """Of predictions, from the mean squares of their innovations, shape (n, streams), after so many steps each."""
-    return _above(innovations, v) + 0.5 * _standard_error(v, numbers)[:, None]
+def _gains(p: FloatArray, v: float) -> FloatArray:
+    """The weights of noisy counts beside predictions with these error variances."""
+    p = p * (1.0 + p / (p + v))
+    return p / (p + v)
 
 
 def _standard_error(v: float, numbers: Int64Array) -> FloatArray:
-    """Of the mean square of Laplace noise, whose kurtosis is 6; for a sum of several it is too large."""
-    return v * np.sqrt(5.0 / np.minimum(numbers, MEMORY))
+    """Of the mean square of Laplace noise, whose kurtosis is 6, shape (n, 1); for a sum of several it is too large."""
+    error: FloatArray = v * np.sqrt(5.0 / np.clip(numbers, 1, MEMORY))[:, None]
+    return error

@@ -6,7 +6,8 @@ Cost: ``epsilon`` for a stream of any length. Proof: steps and states are disjoi
 one count by one, and a moved row changes two counts by one each. Estimates and bands are functions of the noisy counts
 alone: post-processing, free. A person with k events has a loss of k epsilon.
 
-Estimates and bands: ``level_filter``, in normal quantiles of its error variances.
+Estimates and bands: ``level_filter``, in normal quantiles of its error variances. Where an estimate rests mostly on the
+noisy count of its own step, a band reaches at least as far as the noise, a whole number, does at the band's level.
 
 Hierarchy: the noisy count of a group is the sum of those of its states, so that a hierarchy costs what its states cost,
 however many levels it has. The noisy counts of each node are filtered by themselves, with the variance of the summed
@@ -21,11 +22,13 @@ contain the estimate.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray, Int64Array
@@ -78,7 +81,21 @@ class LocalLevelShape:
     @property
     def variance(self) -> float:
         """Of the noise of a count."""
-        return laplace_variance(laplace_scale(self.counting, rows_changed(self.neighbours)))
+        return laplace_variance(self._scale)
+
+    @property
+    def reach(self) -> float:
+        """The smallest whole number that the noise of a count exceeds, up or down, no more often than bands may miss.
+
+        Two-sided geometric noise exceeds m with probability ``2 a^(m + 1) / (1 + a)``, where ``a = exp(-1 / scale)``.
+        """
+        rate = 1.0 / self._scale
+        allowed = math.log((1.0 - self.confidence) * (1.0 + math.exp(-rate)) / 2.0)
+        return max(math.ceil(-allowed / rate - 1e-9) - 1.0, 0.0)
+
+    @property
+    def _scale(self) -> float:
+        return laplace_scale(self.counting, rows_changed(self.neighbours))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,16 +119,19 @@ class LocalLevelSteps:
 
     @classmethod
     def of(
-        cls, first: int, noisy: Int64Array, filtered: FilteredCounts, estimates: FloatArray, *, confidence: float
+        cls, first: int, noisy: Int64Array, filtered: FilteredCounts, estimates: FloatArray, *, shape: LocalLevelShape
     ) -> Self:
         """These estimates, with bands about the filtered counts that reach as far as the estimates."""
-        half = float(ndtri((1 + confidence) / 2)) * np.sqrt(filtered.variances)
+        half = float(ndtri((1 + shape.confidence) / 2)) * np.sqrt(filtered.variances)
+        whole = _whole(filtered.gains)
+        half = np.where(whole, np.maximum(half, shape.reach), half)
+        centres = np.where(whole, np.rint(filtered.centres), filtered.centres)
         return cls(
             first=first,
             noisy=noisy,
             estimates=estimates,
-            lower=np.minimum(np.maximum(filtered.centres - half, 0.0), estimates),
-            upper=np.maximum(np.maximum(filtered.centres, 0.0) + half, estimates),
+            lower=np.minimum(np.maximum(centres - half, 0.0), estimates),
+            upper=np.maximum(np.maximum(centres, 0.0) + half, estimates),
         )
 
 
@@ -154,9 +174,13 @@ def filter_streams(
         ValueError: there is not one column of the state for each stream.
     """
     after, filtered = filtered_counts(state, noisy, variance=shape.variance, season=int(shape.season))
-    # a count is a whole number, which shows where an estimate rests mostly on the step's own noisy count
-    estimates = np.maximum(np.where(filtered.gains > 0.5, np.rint(filtered.centres), filtered.centres), 0.0)
-    return after, LocalLevelSteps.of(state.step, noisy, filtered, estimates, confidence=shape.confidence)
+    estimates = np.maximum(np.where(_whole(filtered.gains), np.rint(filtered.centres), filtered.centres), 0.0)
+    return after, LocalLevelSteps.of(state.step, noisy, filtered, estimates, shape=shape)
+
+
+def _whole(gains: FloatArray) -> NDArray[np.bool_]:
+    """Where it shows that a count is a whole number: an estimate rests mostly on the step's own noisy count."""
+    return gains > 0.5
 
 
 def filter_hierarchy(
@@ -179,4 +203,4 @@ def filter_hierarchy(
     sums, terms = hierarchy.all_sums(noisy), hierarchy.cells_below
     after, filtered = filtered_counts(state, sums, variance=shape.variance, season=int(shape.season), terms=terms)
     estimates = consistent_counts(filtered.centres, np.ones(filtered.centres.shape), hierarchy=hierarchy)
-    return after, LocalLevelSteps.of(state.step, sums, filtered, estimates, confidence=shape.confidence)
+    return after, LocalLevelSteps.of(state.step, sums, filtered, estimates, shape=shape)
