@@ -158,7 +158,7 @@ class _Filters:
         assert best is not None
         self.recent = best
         error = _standard_error(self.v, numbers)
-        ahead, gains = best.at_most(self.v, error), _gains(best.error_variances(self.v, error), self.v)
+        ahead, gains = best.cautious_variances(self.v, error), _gains(best.error_variances(self.v, error), self.v)
         if not self.step:
             ahead[0], gains[0] = self.v, 1.0
         return best.values, ahead, gains
@@ -174,7 +174,7 @@ class _Filters:
             place = (self.step + first) % season
             now = slice(first, min(first + season - place, len(counts)))
             both, error = self._take_places(counts, now, place, season)
-            predictions[now], ahead[now] = both.values, both.at_most(self.v, error)
+            predictions[now], ahead[now] = both.values, both.cautious_variances(self.v, error)
             gains[now] = _gains(both.error_variances(self.v, error), self.v)
             first = now.stop
 

@@ -54,14 +54,14 @@ class Predictions:
             v: variance of the noise.
             error: standard error of a mean square of the noise, shape (n, 1).
         """
-        seen = self.squares - v
-        unmodelled = np.maximum(seen, 0.0) + 0.5 * error
-        return np.where(np.isinf(self.by_model), unmodelled, np.maximum(self.by_model, seen - error))
+        excess = self.squares - v
+        unmodelled = np.maximum(excess, 0.0) + 0.5 * error
+        return np.where(np.isinf(self.by_model), unmodelled, np.maximum(self.by_model, excess - error))
 
-    def at_most(self, v: float, error: FloatArray) -> FloatArray:
+    def cautious_variances(self, v: float, error: FloatArray) -> FloatArray:
         """The same with more caution, for bands."""
-        seen = np.maximum(self.squares - v, 0.0)
-        return np.maximum(seen + CAUTION * error, np.minimum(self.by_model, seen + 1.5 * error))
+        excess = np.maximum(self.squares - v, 0.0)
+        return np.maximum(excess + CAUTION * error, np.minimum(self.by_model, excess + 1.5 * error))
 
 
 def forgetting_sums(values: FloatArray, before: FloatArray, *, memory: int, number: int) -> FloatArray:

@@ -61,7 +61,7 @@ def filtered_sums(noisy: Int64Array, *, width: int, variance: float, confidence:
         later = best.error_variances(of_noise, error)
         forecasts = np.concatenate([sums[:1], best.values])
         gains = np.concatenate([gains[:1], later / (later + of_noise)])
-        ahead = np.concatenate([ahead[:1], best.at_most(of_noise, error)])
+        ahead = np.concatenate([ahead[:1], best.cautious_variances(of_noise, error)])
     centres = (forecasts + gains * (sums - forecasts))[:, 0]
     half = (float(ndtri((1 + confidence) / 2)) * np.sqrt((1 - gains) ** 2 * ahead + gains**2 * of_noise))[:, 0]
     return FilteredSums(

@@ -279,4 +279,4 @@ def test_the_bands_of_groups_hold(epsilon):
         held = (steps.lower <= exact) & (exact <= steps.upper)
         shares += held[:, :groups].mean(axis=0).tolist()
     assert 0.88 <= np.mean(shares) <= 0.985  # counts near 0 are always in their bands
-    assert np.quantile(shares, 0.05) >= 0.86
+    assert np.quantile(shares, 0.05) >= 0.84
