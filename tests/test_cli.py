@@ -243,6 +243,16 @@ def test_dry_run_says_what_each_part_of_the_budget_pays_for(lab, dp_budget):
     ]
 
 
+def test_dry_run_says_that_a_comparison_takes_its_first_curve_from_others(lab, dp_budget):
+    other = {"kind": "columns", "basis": "public", "score": "older_score"}
+    kinds = [{"kind": "roc_comparison", "other": other}, {"kind": "roc_curve", "weight": 3}]
+    _, out, _ = dp_budget("run", request_file(lab, diagnostics=kinds), "--output", lab.output, "--dry-run")
+    assert out.splitlines()[1:] == [
+        "  epsilon 0.75 for one measurement, from which 2 are read: roc_curve, roc_comparison",
+        "  epsilon 0.25 for the rest of roc_comparison",
+    ]
+
+
 @pytest.mark.verify
 def test_dry_run_of_a_release_that_is_paid_for_says_that_it_costs_no_more(lab, dp_budget, monkeypatch):
     path = request_file(lab, budget={"epsilon": "6"})  # of 10: a second one would exceed the cap
