@@ -115,14 +115,13 @@ def print_dry_run(
         where = price.account if block == "all" else f"block {block} of {price.account}"
         typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
     parts = split_budget(completed) if price.left and len(completed.diagnostics) > 1 else ()
-    users = frozenset(options.kind for part in parts for options in part.users)
-    for line in (*(_bought(part, users) for part in parts), *widths):
+    for line in (*map(_bought, parts), *widths):
         typer.echo(line)
 
 
-def _bought(part: BudgetPart, users: frozenset[str]) -> str:
+def _bought(part: BudgetPart) -> str:
     read = f"one measurement, from which {len(part.kinds)} are read: " if part.shared else ""
-    rest = "" if part.shared or users.isdisjoint(part.kinds) else "the rest of "
+    rest = "the rest of " if part.rest else ""
     return f"  epsilon {plain(part.granted.epsilon)} for {read}{rest}{', '.join(part.kinds)}"
 
 

@@ -244,9 +244,10 @@ def test_dry_run_says_what_each_part_of_the_budget_pays_for(lab, dp_budget):
 
 
 def test_dry_run_says_that_a_comparison_takes_its_first_curve_from_others(lab, dp_budget):
-    other = {"kind": "columns", "basis": "public", "score": "older_score"}
+    other = {"kind": "columns", "basis": "public", "score": "other"}
     kinds = [{"kind": "roc_comparison", "other": other}, {"kind": "roc_curve", "weight": 3}]
-    _, out, _ = dp_budget("run", request_file(lab, diagnostics=kinds), "--output", lab.output, "--dry-run")
+    _, out, err = dp_budget("run", request_file(lab, diagnostics=kinds), "--output", lab.output, "--dry-run")
+    assert err == ""
     assert out.splitlines()[1:] == [
         "  epsilon 0.75 for one measurement, from which 2 are read: roc_curve, roc_comparison",
         "  epsilon 0.25 for the rest of roc_comparison",

@@ -93,7 +93,11 @@ def _answer(text: str, stated: Mapping[str, str], ledger: PrivacyLedger) -> dict
         "paid": None if expected.charge is None else expected.charge.state.value,
         "blocks": [_block(name, left, expected) for name, left in expected.left.items()],
         "parts": [
-            {"kinds": ", ".join(part.kinds), "cost": _amount(part.granted), "shared": part.shared}
+            {
+                "kinds": f"{'the rest of ' if part.rest else ''}{', '.join(part.kinds)}",
+                "cost": _amount(part.granted),
+                "shared": part.shared,
+            }
             for part in split_budget(request)
         ],
         "widths": _widths(completed, ExpectedTable.parse(stated)) if stated else [],

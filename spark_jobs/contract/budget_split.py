@@ -40,6 +40,7 @@ class BudgetPart:
         diagnostics: one diagnostic, or those that share one noisy release.
         users: other diagnostics that use this release for a part of their results; each pays for the rest in a part of
             its own, which comes later.
+        rest: whether it is such a part.
         granted: what the part may cost, for a whole privacy unit.
         max_rows: the most rows that one unit may have.
         noise_factor: how many times the noise is that of one table at the same cost (``Agreement.noise_factor``).
@@ -50,6 +51,7 @@ class BudgetPart:
     max_rows: int
     noise_factor: Decimal = Decimal(1)
     users: tuple[Options, ...] = ()
+    rest: bool = False
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -108,12 +110,14 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     """The parts of a request's budget, in the order of its diagnostics; a shared part is placed at its first one."""
     separate = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
     groups = tuple(((options,), ()) for options in request.diagnostics) if separate else _groups(request.diagnostics)
+    using = {options.kind for _, users in groups for options in users}
     everything, approximate = _weight(request.diagnostics), _weight_of_delta(request.diagnostics)
     agreement = None if request.federation is None else request.federation.agreement
     return tuple(
         BudgetPart(
             diagnostics=group,
             users=users,
+            rest=not users and group[0].kind in using,
             granted=Budget(
                 epsilon=_part(request.budget.epsilon, _weight(group), everything),
                 delta=_part(request.budget.delta, _weight_of_delta(group), approximate),

@@ -52,6 +52,11 @@ class RocArea:
         sampling = math.sqrt(max(widest**2 - alone**2, 0.0))
         return cls(value=value, below=below / deviate, above=above / deviate, sampling=sampling / deviate)
 
+    @property
+    def reach(self) -> float:
+        """How far the exact area of the same rows may lie away, on average over both sides."""
+        return (self.below + self.above) / 2
+
     @classmethod
     def combined(cls, estimates: Iterable[Self | None]) -> Self | None:
         """The weighted mean of independent estimates of the same rows' area; None if there are less than two."""
@@ -112,15 +117,19 @@ R = TypeVar("R")
 
 
 def with_one_area(results: dict[str, R], *, sharing: Iterable[str]) -> dict[str, R]:
-    """``results`` with the same area in each that states one, if it was measured more than once.
+    """``results`` with the same area in each that states one.
 
     Args:
         results: by kind.
-        sharing: the kinds that are read from one measurement, which counts once.
+        sharing: the kinds that are read from one measurement, which counts once. A curve of few points has another area
+            than the others; the most precise of them counts.
     """
     stated = {kind: one.roc_area for kind, one in results.items() if isinstance(one, HasRocArea)}
-    shared = [kind for kind in sharing if stated.get(kind) is not None]
-    area = RocArea.combined(one for kind, one in stated.items() if kind not in shared[1:])
+    defined = {kind: area for kind, area in stated.items() if area is not None}
+    shared = sorted((kind for kind in sharing if kind in defined), key=lambda kind: defined[kind].reach)
+    area = RocArea.combined(one for kind, one in defined.items() if kind not in shared[1:])
+    if area is None and len({one.value for one in defined.values()}) > 1:
+        area = defined[shared[0]]
     if area is None:
         return results
     return {

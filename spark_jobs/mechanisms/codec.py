@@ -1,14 +1,15 @@
 """A codec between frozen dataclasses and plain JSON types, derived from the types of their fields.
 
 Decoding an encoded value gives an equal value: whole numbers and decimals are kept exactly, floats as Python prints
-them. A field that may hold one of several dataclasses is written together with the name of the class.
+them. A field with a default may be missing, as in what a version before that field encoded. A field that may hold one
+of several dataclasses is written together with the name of the class.
 """
 
 from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
@@ -99,7 +100,8 @@ def _decode(as_type: Any, data: Any) -> Any:
         return as_type(data)
     if issubclass(as_type, Frozen):
         return as_type.parse(data)
-    return as_type(**{name: _decode(kind, data[name]) for name, kind in _fields(as_type).items()})
+    present = (name for name in _fields(as_type) if name in data or name not in _with_default(as_type))
+    return as_type(**{name: _decode(_fields(as_type)[name], data[name]) for name in present})
 
 
 @cache
@@ -111,6 +113,13 @@ def _parts(as_type: Any) -> tuple[Any, tuple[Any, ...]]:
 def _fields(as_type: type) -> Mapping[str, Any]:
     hints = get_type_hints(as_type)
     return {field.name: hints[field.name] for field in fields(as_type) if field.init}
+
+
+@cache
+def _with_default(as_type: type) -> frozenset[str]:
+    return frozenset(
+        field.name for field in fields(as_type) if field.default is not MISSING or field.default_factory is not MISSING
+    )
 
 
 def _is_union(origin: Any) -> bool:

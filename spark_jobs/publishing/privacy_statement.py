@@ -278,15 +278,18 @@ def _bought(facts: ReleaseFacts) -> tuple[Paragraph, ...]:
             heading="What the cost bought",
             text="Each measurement of the rows has its own noise and its own cost. The total is "
             f"{formal_cost(facts.cost)}.",
-            items=tuple(_part(part) for part in facts.parts),
+            items=tuple(_part(part, facts.parts[:number]) for number, part in enumerate(facts.parts)),
             closer=tuple(_spendings(part) for part in facts.parts),
         ),
     )
 
 
-def _part(part: ReleasePart) -> str:
+def _part(part: ReleasePart, earlier: Sequence[ReleasePart]) -> str:
+    """What a part paid for; of a diagnostic that an earlier part is named for, too, the rest."""
     names = listed([_NAMES.get(kind, kind.replace("_", " ")) for kind in part.kinds])
-    shared = "" if len(part.kinds) == 1 else ", all computed from the same noisy counts"
+    if any(part.kinds[0] in one.kinds for one in earlier):
+        names = f"the rest of the {names}"
+    shared = "" if len(part.kinds) == 1 else ", computed from the same noisy counts"
     return f"{names[:1].upper()}{names[1:]}: {formal_cost(part.cost)}{shared}."
 
 

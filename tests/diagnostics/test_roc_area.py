@@ -36,6 +36,14 @@ def apart(*kinds: str) -> list[dict[str, Any]]:
     return [{"kind": kind, "share": False} for kind in kinds]
 
 
+def test_a_curve_of_few_points_states_the_area_of_the_others() -> None:
+    stated, alone = released({"kind": "roc_curve", "thresholds": 16}, "auc", "ranking_figures")
+    assert alone["roc_curve"].auc != alone["auc"].value
+    assert stated["roc_curve"].auc == stated["auc"].value == pytest.approx((1 + stated["ranking_figures"].gini) / 2)
+    best = min((alone["roc_curve"], alone["auc"]), key=lambda one: one.roc_area.reach)
+    assert stated["auc"].value == best.roc_area.value
+
+
 def test_every_measurement_is_in_the_one_area() -> None:
     stated, alone = released(*apart("roc_curve", "binormal_roc", "ranking_figures"), DIRECT)
     own = [result.roc_area for result in alone.values()]

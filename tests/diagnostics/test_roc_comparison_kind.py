@@ -124,6 +124,8 @@ def test_the_costs_of_curves_and_sums_add_up_and_the_draw_survives_storage() -> 
     labels = [spending.label.split(":")[0] for spending in made.spendings]
     assert set(labels) == {"first model", "second model", labels[-1]}
     stored = roc_comparison.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(made.to_dict(), allow_nan=False)))
+    older = {name: value for name, value in made.to_dict().items() if not name.startswith("first_")}
+    assert roc_comparison.DIAGNOSTIC.measurement.decode(older).first_is_shared is False
     found, again = (roc_comparison.summarise(draw, seed=3).to_dict() for draw in (made, stored))
     assert found == again
     assert found["names"] == ["new", "old"]
@@ -369,6 +371,8 @@ def test_a_report_says_whose_the_first_curve_is() -> None:
     page = files["report.html"].decode()
     assert "The first curve is that of the release" in page
     assert "of the rows with both scores" in page
+    assert "ROC curve and comparison of ROC curves" in page
+    assert "The rest of the comparison of ROC curves" in page
     assert any("second model's rules leave out counts in the other" in rule for rule in release.rules)
 
 

@@ -175,7 +175,7 @@ def test_what_each_mechanism_spent_is_said_in_words():
     (told,) = (part for part in privacy_statement(made.facts(parts=(SHARED, ALONE)), PRIVATE) if part.items)
     assert told.heading == "What the cost bought"
     assert told.items == (
-        "ROC curve, binned residuals and calibration: ε = 0.6, all computed from the same noisy counts.",
+        "ROC curve, binned residuals and calibration: ε = 0.6, computed from the same noisy counts.",
         "AUC: ε = 0.4, δ = 10^-6.",
     )
     assert told.closer == (

@@ -174,12 +174,13 @@ def _nearly_of_pairs(shared: RocDraw, second: RocDraw, *, epsilon: float) -> boo
     With a share m of a class, such rows move its distribution by m (F - M), where F is that of the rows with both
     scores and M theirs. The range of F - M is at most 1: where one of the two is ahead by a, the other cannot get ahead
     by more than 1 - a elsewhere. So the second-order term of a difference of areas (``difference``) is moved by at most
-    the product of both shares; and by the noise in the other class's shares, whose sum is 0, with at most half of m
-    times the root of the sum of their variances. Both must be small beside the noise of the sums, at ``epsilon``.
+    the product of both shares; and by the noise of the other class's counts, over its size, with a standard deviation
+    of at most m times the root of the sum of their variances. Both must be small beside the noise of the sums, at
+    ``epsilon``.
     """
     counts = [[tree.counts().sum() for tree in (draw.negatives, draw.positives)] for draw in (shared, second)]
     of_all, of_pairs = np.maximum(counts, 1.0)
     without = np.clip(1 - of_pairs / of_all, 0.0, 1.0)
     spreads = math.sqrt(shared.negatives.range_variance(0, shared.cuts.size - 1)) / of_all
     reach = 2.5 * rows_changed(shared.neighbours) / epsilon / of_pairs.min()
-    return bool(max(without.prod(), *(without * spreads[::-1] / 2)) <= NEGLIGIBLE * reach)
+    return bool(max(without.prod(), *(without * spreads[::-1])) <= NEGLIGIBLE * reach)

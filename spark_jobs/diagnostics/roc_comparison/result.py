@@ -21,8 +21,8 @@ class RocComparison:
         names: of the models; the request's own is the first.
         rows: ``same`` if both models scored the same rows; ``independent`` if the second curve is an earlier release's,
             whose rows are taken as another sample.
-        first_is_shared: whether the first curve is read from the noisy release that other diagnostics share; it then
-            counts rows without a score of the second model, too.
+        first_is_shared: of two models on the same rows: whether the first curve is read from the noisy release that
+            other diagnostics share; it then counts rows without a score of the second model, too.
         auc_difference: area of the first curve less that of the second.
         auc_interval: its interval at level ``confidence`` for the exact curves of these rows; it measures the noise.
         auc_interval_population: its interval for the populations that the rows are samples of; it measures the

@@ -11,7 +11,8 @@ combined with weights inverse to their error variances (Bates and Granger 1969),
 The noise of a step is independent of everything before it, so the error variance P of any prediction is the mean square
 of its innovations less v, whatever the counts do. For estimates the model's P counts, unless this one exceeds it by
 more than a standard error of the mean square of Laplace noise (kurtosis 6, which that of a sum of several is below).
-For bands it is this one, raised by ``CAUTION`` standard errors, or the model's if that is more and still likely.
+For bands it is this one, raised by ``CAUTION`` standard errors, or the model's if that is larger and the innovations do
+not contradict it.
 
 A filtered count is ``m + K (y - m)`` for the prediction m, and its error variance is ``(1 - K)^2 P + K^2 v``. The
 smallest mean square error has ``K = P / (P + v)``. Laplace noise has a sharp peak, so that a small weight on the
@@ -27,12 +28,12 @@ from typing import Self
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.mechanisms.streams.predictions import MEMORIES, MEMORY, Predictions, forgetting_sums
+from spark_jobs.mechanisms.streams.predictions import MEMORIES, MEMORY, NO_NOISE, Predictions, forgetting_sums
 
 SEASON_MEMORIES = (2, 8, 32)
 """Seasons that the means of one place of the season remember."""
-_NO_NOISE = 1e-300
-"""The variance of the noise where it is 0 as a float."""
+FIRST_ERRORS = 20
+"""Errors of both predictions together that are waited for before these are used: a few of them say little."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,7 +103,7 @@ def filtered_counts(
         raise ValueError(f"noisy: got shape {noisy.shape}; must have a column for each stream of the state")
     # in these units the noise of every stream has the same variance
     units = np.sqrt(np.asarray(terms, dtype=np.float64))
-    v, counts, after = max(variance, _NO_NOISE), noisy / units, state
+    v, counts, after = max(variance, NO_NOISE), noisy / units, state
     predictions, ahead, gains = (np.zeros(noisy.shape) for _ in range(3))
     if noisy.size:
         filters = _Filters(state, v)
@@ -197,13 +198,16 @@ class _Filters:
         assert own is not None
         recent = self.recent.at(now)
         error = _standard_error(self.v, numbers)
-        ahead = recent.error_variances(self.v, _standard_error(self.v, steps))
+        recent_error = _standard_error(self.v, steps)
+        ahead = recent.error_variances(self.v, recent_error)
         own_ahead = own.error_variances(self.v, error)
         values = recent.values + ahead / (ahead + own_ahead) * (own.values - recent.values)
         with np.errstate(divide="ignore"):
             by_model = 1.0 / (1.0 / recent.by_model + 1.0 / own.by_model)
         squares = self._mean_squares(taken - values, self.season_squares, -1, numbers)
-        return recent.or_better(Predictions(values=values, squares=squares, by_model=by_model)), error
+        squares = np.where(numbers[:, None] < FIRST_ERRORS, np.inf, squares)
+        both = Predictions(values=values, squares=squares, by_model=by_model)
+        return recent.or_better(both), np.where(both.squares < recent.squares, error, recent_error)
 
     def _mean_squares(self, errors: FloatArray, sums: FloatArray, place: int, numbers: Int64Array) -> FloatArray:
         """Mean squares of innovations with these numbers, counted from 1; one with number 0 is none."""

@@ -42,6 +42,11 @@ from spark_jobs.mechanisms.streams.consistency import consistent_counts
 from spark_jobs.mechanisms.streams.level_filter import FilteredCounts, LocalLevelState, filtered_counts
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, require_epsilon, require_number
 
+NEARLY_NORMAL = 20.0
+"""Noise with a larger standard deviation has so many likely values that a normal band holds as often as it says."""
+LONGEST = 1024
+"""Whole numbers over which the law of smaller noise is computed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LocalLevelShape:
@@ -83,15 +88,14 @@ class LocalLevelShape:
         """Of the noise of a count."""
         return laplace_variance(self._scale)
 
-    @property
-    def reach(self) -> float:
-        """The smallest whole number that the noise of a count exceeds, up or down, no more often than bands may miss.
+    def reaches(self, terms: Int64Array | int = 1) -> FloatArray:
+        """The smallest whole number that noise exceeds, up or down, no more often than bands may miss.
 
-        Two-sided geometric noise exceeds m with probability ``2 a^(m + 1) / (1 + a)``, where ``a = exp(-1 / scale)``.
+        Of sums of ``terms`` counts' noise; 0 where a sum has so many likely values that it is nearly normal.
         """
-        rate = 1.0 / self._scale
-        allowed = math.log((1.0 - self.confidence) * (1.0 + math.exp(-rate)) / 2.0)
-        return max(math.ceil(-allowed / rate - 1e-9) - 1.0, 0.0)
+        numbers, place = np.unique(np.atleast_1d(terms), return_inverse=True)
+        reaches = [_reach(math.exp(-1.0 / self._scale), int(number), self.confidence) for number in numbers]
+        return np.array(reaches)[place]
 
     @property
     def _scale(self) -> float:
@@ -119,12 +123,19 @@ class LocalLevelSteps:
 
     @classmethod
     def of(
-        cls, first: int, noisy: Int64Array, filtered: FilteredCounts, estimates: FloatArray, *, shape: LocalLevelShape
+        cls,
+        first: int,
+        noisy: Int64Array,
+        filtered: FilteredCounts,
+        estimates: FloatArray,
+        *,
+        shape: LocalLevelShape,
+        terms: Int64Array | int = 1,
     ) -> Self:
         """These estimates, with bands about the filtered counts that reach as far as the estimates."""
         half = float(ndtri((1 + shape.confidence) / 2)) * np.sqrt(filtered.variances)
         whole = _whole(filtered.gains)
-        half = np.where(whole, np.maximum(half, shape.reach), half)
+        half = np.where(whole, np.maximum(half, shape.reaches(terms)), half)
         centres = np.where(whole, np.rint(filtered.centres), filtered.centres)
         return cls(
             first=first,
@@ -133,6 +144,21 @@ class LocalLevelSteps:
             lower=np.minimum(np.maximum(centres - half, 0.0), estimates),
             upper=np.maximum(np.maximum(centres, 0.0) + half, estimates),
         )
+
+
+def _reach(a: float, terms: int, confidence: float) -> float:
+    """The reach of a sum of noises with probabilities in proportion to ``a^|k|``.
+
+    The probabilities of the sum are the Fourier coefficients of a power of one noise's characteristic function
+    ``(1 - a)^2 / (1 - 2 a cos w + a^2)``.
+    """
+    stddev = math.sqrt(2.0 * a * terms) / (1.0 - a) if a < 1 else math.inf
+    if stddev > NEARLY_NORMAL:
+        return 0.0
+    angles = 2.0 * np.pi * np.arange(LONGEST) / LONGEST
+    law = np.fft.ifft(((1.0 - a) ** 2 / (1.0 - 2.0 * a * np.cos(angles) + a * a)) ** terms).real
+    within = law[0] + 2.0 * np.concatenate([[0.0], np.cumsum(law[1 : LONGEST // 2])])
+    return float(np.argmax(within >= confidence - 1e-9))
 
 
 def release_filtered_steps(
@@ -203,4 +229,4 @@ def filter_hierarchy(
     sums, terms = hierarchy.all_sums(noisy), hierarchy.cells_below
     after, filtered = filtered_counts(state, sums, variance=shape.variance, season=int(shape.season), terms=terms)
     estimates = consistent_counts(filtered.centres, np.ones(filtered.centres.shape), hierarchy=hierarchy)
-    return after, LocalLevelSteps.of(state.step, sums, filtered, estimates, shape=shape)
+    return after, LocalLevelSteps.of(state.step, sums, filtered, estimates, shape=shape, terms=terms)

@@ -18,6 +18,8 @@ MEMORIES = (1, 3, 9, 27, 81, 243)
 """Steps that the exponential means of noisy counts remember."""
 MEMORY = 500
 """Steps over which mean squares are taken: a running mean first, exponential from there on."""
+NO_NOISE = 1e-300
+"""The variance of noise where it is 0 as a float."""
 CAUTION = 0.4
 """Standard errors that error variances are raised by for bands: with it, 90% bands hold 0.90 to 0.97 on average."""
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.mechanisms.streams.predictions import MEMORIES, MEMORY, Predictions, forgetting_sums
+from spark_jobs.mechanisms.streams.predictions import MEMORIES, MEMORY, NO_NOISE, Predictions, forgetting_sums
 
 WINDOWS = 20
 """The mean square is over so many windows, or ``MEMORY`` steps if that is more."""
@@ -53,6 +53,7 @@ def filtered_sums(noisy: Int64Array, *, width: int, variance: float, confidence:
     """
     if width < 1 or noisy.ndim != 1:
         raise ValueError(f"width, noisy: got {width}, {noisy.shape}; must be 1 or more, and one number for each step")
+    variance = max(variance, NO_NOISE)
     upto = np.concatenate([[0.0], np.cumsum(noisy, dtype=np.float64)])
     sums, of_noise = (upto[width:] - upto[:-width])[:, None], width * variance
     forecasts, gains, ahead = sums, np.ones(sums.shape), np.full(sums.shape, of_noise)

@@ -164,9 +164,37 @@ def test_bands_know_that_noise_is_whole(epsilon):
     counts, shape = np.random.default_rng(2).integers(0, 10**6, 20_000), shape_of(epsilon)
     _, steps = release_filtered_steps(LocalLevelState(), counts, shape=shape, noise=SeededNoise(3))
     noise = np.abs(steps.noisy - counts)
-    assert (noise > shape.reach).mean() <= 0.1
-    assert shape.reach == 0 or (noise > shape.reach - 1).mean() > 0.1
+    (reach,) = shape.reaches()
+    assert (noise > reach).mean() <= 0.1
+    assert reach == 0 or (noise > reach - 1).mean() > 0.1
     assert ((steps.lower <= counts) & (counts <= steps.upper)).mean() > 0.89
+
+
+@pytest.mark.parametrize(("states", "epsilon"), [(4, "0.5"), (4, "2"), (2, "3"), (8, "4"), (16, "5")])
+def test_bands_of_groups_know_that_sums_of_noise_are_whole(states, epsilon):
+    counts, shape = np.random.default_rng(1).integers(0, 1000, (4000, states)), shape_of(epsilon)
+    one_group = Hierarchy(order=np.arange(states), children=(np.array([states]),))
+    noisy = SeededNoise(2).laplace(counts.ravel(), epsilon=epsilon, l1_sensitivity=1).reshape(counts.shape)
+    _, steps = filter_hierarchy(LocalLevelState.start(states + 1), noisy, shape=shape, hierarchy=one_group)
+    exact = one_group.all_sums(counts)
+    assert ((steps.lower <= exact) & (exact <= steps.upper)).mean(axis=0)[0] > 0.89
+    reach, _ = shape.reaches(np.array([states, 1]))
+    noise = np.abs((noisy - counts).sum(axis=1))
+    assert (noise > reach).mean() < 0.11
+    assert (noise > reach - 1).mean() > 0.09
+
+
+def test_a_season_that_says_nothing_costs_nothing():
+    errors = {0: [], 24: []}
+    for seed in range(60):
+        counts = np.random.default_rng(seed).poisson(20, 96)
+        for season, of in errors.items():
+            shape = shape_of("1", season=season)
+            _, steps = release_filtered_steps(LocalLevelState(), counts, shape=shape, noise=SeededNoise(seed))
+            of.append(np.abs(steps.estimates - counts)[24:])
+    plain, seasonal = (np.mean(of, axis=0) for of in errors.values())
+    assert seasonal[0] == plain[0], "the first step of the second round"
+    assert seasonal.mean() < 1.02 * plain.mean()
 
 
 def test_bands_have_width_and_hold_their_estimates():
