@@ -22,7 +22,9 @@ prediction costs more of the mean absolute error than it saves: where P is much 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Self
 
 import numpy as np
@@ -143,7 +145,16 @@ class _Filters:
     def take(self, counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Predictions from the steps before, their error variances, and the gains; each of shape (n, streams)."""
         numbers = np.arange(self.step, self.step + len(counts))
-        best = None
+        best = reduce(Predictions.or_better, self._of_steps(counts, numbers))
+        self.recent = best
+        error = _standard_error(self.v, numbers)
+        ahead, gains = best.cautious_variances(self.v, error), _gains(best.error_variances(self.v, error), self.v)
+        if not self.step:
+            ahead[0], gains[0] = self.v, 1.0
+        return best.values, ahead, gains
+
+    def _of_steps(self, counts: FloatArray, numbers: Int64Array) -> Iterator[Predictions]:
+        """The predictions by each mean of the steps before."""
         for place, memory in enumerate(MEMORIES):
             sums = forgetting_sums(counts, self.levels[place], memory=memory, number=self.step)
             remembered = np.minimum(numbers, memory)[:, None]
@@ -154,15 +165,7 @@ class _Filters:
             self.levels[place] = sums[-1]
             with np.errstate(divide="ignore"):
                 by_model = self.v / np.maximum(remembered - 1.0, 0.0) + np.zeros(counts.shape)
-            one = Predictions(values=values, squares=squares, by_model=by_model)
-            best = one if best is None else best.or_better(one)
-        assert best is not None
-        self.recent = best
-        error = _standard_error(self.v, numbers)
-        ahead, gains = best.cautious_variances(self.v, error), _gains(best.error_variances(self.v, error), self.v)
-        if not self.step:
-            ahead[0], gains[0] = self.v, 1.0
-        return best.values, ahead, gains
+            yield Predictions(values=values, squares=squares, by_model=by_model)
 
     def take_seasons(
         self, counts: FloatArray, predictions: FloatArray, ahead: FloatArray, gains: FloatArray, season: int
@@ -184,18 +187,9 @@ class _Filters:
 
         And the standard error of the mean square of their innovations.
         """
-        taken, places = counts[now], slice(place, place + now.stop - now.start)
-        steps = np.arange(self.step + now.start, self.step + now.stop)
-        seasons, numbers, own = int(steps[0]) // season, steps - season + 1, None
-        for which, memory in enumerate(SEASON_MEMORIES):
-            kept, remembered = self.places[which, places], min(seasons, memory)
-            values = kept / remembered
-            squares = self._mean_squares(taken - values, self.season_squares, which, numbers)
-            by_model = np.full(taken.shape, self.v / (remembered - 1) if remembered > 1 else np.inf)
-            self.places[which, places] = taken + (kept if seasons < memory else kept * (1.0 - 1.0 / memory))
-            one = Predictions(values=values, squares=squares, by_model=by_model)
-            own = one if own is None else own.or_better(one)
-        assert own is not None
+        taken, steps = counts[now], np.arange(self.step + now.start, self.step + now.stop)
+        numbers = steps - season + 1
+        own = reduce(Predictions.or_better, self._of_places(taken, numbers, place, seasons=int(steps[0]) // season))
         recent = self.recent.at(now)
         error = _standard_error(self.v, numbers)
         recent_error = _standard_error(self.v, steps)
@@ -208,6 +202,17 @@ class _Filters:
         squares = np.where(numbers[:, None] < FIRST_ERRORS, np.inf, squares)
         both = Predictions(values=values, squares=squares, by_model=by_model)
         return recent.or_better(both), np.where(both.squares < recent.squares, error, recent_error)
+
+    def _of_places(self, taken: FloatArray, numbers: Int64Array, place: int, *, seasons: int) -> Iterator[Predictions]:
+        """The predictions by each mean over the same places of so many seasons before."""
+        places = slice(place, place + len(taken))
+        for which, memory in enumerate(SEASON_MEMORIES):
+            kept, remembered = self.places[which, places], min(seasons, memory)
+            values = kept / remembered
+            squares = self._mean_squares(taken - values, self.season_squares, which, numbers)
+            by_model = np.full(taken.shape, self.v / (remembered - 1) if remembered > 1 else np.inf)
+            self.places[which, places] = taken + (kept if seasons < memory else kept * (1.0 - 1.0 / memory))
+            yield Predictions(values=values, squares=squares, by_model=by_model)
 
     def _mean_squares(self, errors: FloatArray, sums: FloatArray, place: int, numbers: Int64Array) -> FloatArray:
         """Mean squares of innovations with these numbers, counted from 1; one with number 0 is none."""

@@ -14,6 +14,7 @@ In the local level model the mean with memory M has the error variance ``v / M``
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from scipy.special import ndtri
@@ -72,19 +73,22 @@ def filtered_sums(noisy: Int64Array, *, width: int, variance: float, confidence:
 
 def _forecasts(noisy: Int64Array, sums: FloatArray, width: int, variance: float) -> tuple[Predictions, FloatArray]:
     """The best forecast of each sum after the first, and the standard error of its mean square."""
-    counts, none = noisy[: len(sums), None].astype(np.float64), np.zeros(1)
     numbers, memory = np.arange(1, len(sums) + 1)[:, None], max(MEMORY, WINDOWS * width)
-    drift = width * (width + 1) * (2 * width + 1) / 6
-    best = None
-    for remembered in MEMORIES:
+    counts, none, drift = (
+        noisy[: len(sums), None].astype(np.float64),
+        np.zeros(1),
+        width * (width + 1) * (2 * width + 1),
+    )
+
+    def by(remembered: int) -> Predictions:
         kept = np.minimum(numbers, remembered)
         values = width * forgetting_sums(counts, none, memory=remembered, number=0) / kept
         squares = forgetting_sums((sums - values) ** 2, none, memory=memory, number=0) / np.minimum(numbers, memory)
         with np.errstate(divide="ignore"):
-            by_model = variance * (width**2 + drift / (kept - 1.0)) / kept
-        one = Predictions(values=values, squares=squares, by_model=by_model)
-        best = one if best is None else best.or_better(one)
-    assert best is not None
+            by_model = variance * (width**2 + drift / 6 / (kept - 1.0)) / kept
+        return Predictions(values=values, squares=squares, by_model=by_model)
+
     # the kurtosis of a sum of Laplace variables is 3 + 3 / width; windows that overlap are counted as one
     windows = np.maximum(np.minimum(numbers, memory) / width, 1.0)
-    return best, width * variance * np.sqrt((2 + 3 / width) / windows)
+    error = width * variance * np.sqrt((2 + 3 / width) / windows)
+    return reduce(Predictions.or_better, map(by, MEMORIES)), error
