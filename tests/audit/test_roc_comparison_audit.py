@@ -1,5 +1,6 @@
 """Two curves and the sums of both scores at one cost: a row with both scores is in every step."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -10,11 +11,14 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_comparison
 from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
 from spark_jobs.diagnostics.diagnostic import Terms
+from spark_jobs.diagnostics.roc_comparison import measurement
 from spark_jobs.diagnostics.roc_comparison.measurement import measure_rest
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.paired_sums import paired_sums
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, forget_spending
 from tests.support.noises import worst_loss
+from tests.support.replay import Leaked, replay
 
 pytestmark = pytest.mark.audit
 
@@ -31,9 +35,9 @@ def table(*more, kept=60):
     return PairedScoreCounts.from_arrays(*columns)
 
 
-def neighbours_of(relation, table=table):
+def neighbours_of(relation, table=table, rows=ROWS):
     base = table() if relation is ADDED else None
-    for row in ROWS:
+    for row in rows:
         if base is not None:
             yield table(row), base
         else:
@@ -58,6 +62,7 @@ class TestRocComparison(ExactAudit):
 
 
 OF_ONE_SCORE = 5
+WITHOUT_SECOND = [(label, first, np.nan) for label in (0, 1) for first in (0.02, 0.97)]
 
 
 def both(*more, kept=60):
@@ -91,7 +96,31 @@ class TestComparisonBesideSharedRelease(ExactAudit):
         def release(statistic, noise):
             shared_release(statistic, noise, told or relation, each=each)
 
-        return less * max(worst_loss(release, *pair) for pair in neighbours_of(relation, both))
+        return less * max(
+            worst_loss(release, *pair) for pair in neighbours_of(relation, both, [*ROWS, *WITHOUT_SECOND])
+        )
+
+
+def with_exact_rows(classes, values, counts, **terms):
+    """The sums, to which the exact number of rows is added."""
+    noisy = paired_sums(classes, values, counts, **terms)
+    return replace(noisy, totals=noisy.totals + counts.sum())
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize("exact", [False, True])
+def test_nothing_of_a_comparison_beside_a_shared_release_is_exact(relation, exact, monkeypatch):
+    def release(statistic, noise):
+        made = shared_release(statistic, noise, relation)
+        return [made.to_dict(), roc_comparison.summarise(made, seed=5)]
+
+    tables = both(), both(*ROWS, *WITHOUT_SECOND)
+    if exact:
+        monkeypatch.setattr(measurement, "paired_sums", with_exact_rows)
+        with pytest.raises(Leaked):
+            replay(release, *tables, source=SeededNoise(3))
+    else:
+        assert replay(release, *tables, source=SeededNoise(3))
 
 
 @pytest.mark.parametrize("relation", list(Neighbours))
