@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from spark_jobs.mechanisms.noise import Noise, SeededNoise
+from spark_jobs.mechanisms.noise import Noise, SeededNoise, gaussian_stddev, laplace_scale
 
 
 @dataclass
@@ -118,6 +118,28 @@ class Still:
         self.seen.append(np.array(values))
         self.asked.append((cost, sensitivity))
         return np.array(values)
+
+
+class ShapedNoise(SeededNoise):
+    """Noise of a prescribed shape in place of a random one.
+
+    Args:
+        of: the noise of a vector, from its shape, the scale of the noise that it replaces, and a random generator.
+    """
+
+    def __init__(self, of, *, seed=1):
+        super().__init__(seed)
+        self._of = of
+
+    def laplace(self, values, *, epsilon, l1_sensitivity):
+        return self._add(values, laplace_scale(epsilon, l1_sensitivity))
+
+    def gaussian(self, values, *, rho, l2_sensitivity):
+        return self._add(values, gaussian_stddev(rho, l2_sensitivity))
+
+    def _add(self, values, scale):
+        exact = np.asarray(values)
+        return exact + np.round(self._of(exact.shape, scale, self._generator)).astype(np.int64)
 
 
 class Scripted:

