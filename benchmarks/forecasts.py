@@ -2,10 +2,10 @@
 
 Tables of scores are drawn from the law of ``_score_law``; other tables have columns whose shape is drawn among normal,
 skewed, heavy-tailed and discrete. A forecast knows the number of rows, the share of positives, the AUC, R^2, and the
-middle 90% of each column, each to two digits, and the shares of scores that reach 0.1 and five other thresholds (those
-that about 90%, 50%, 10%, 1% and 0.1% of the rows reach); it reads no row. Each forecast is compared with one release at
-epsilon 1. Beside it stands the median width of four other releases of the same rows, which is what a forecast that
-knew every row could say, since an interval varies from release to release.
+middle 90% of each column, each to two digits, and which shares of the rows and of the positives have scores that reach
+0.1 and five other thresholds (those that about 90%, 50%, 10%, 1% and 0.1% of the rows reach); it reads no row. Each
+forecast is compared with one release at epsilon 1. Beside it stands the median width of four other releases of the same
+rows, which is what a forecast that knew every row could say, since an interval varies from release to release.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def of_scores(random: np.random.Generator, options: dict[str, Any], shape: str) 
     table = drawn_table(random, positives=positives, auc=signal, shape=shape)
     rows = table.counts.total
     stated = ExpectedTable(
-        rows=rounded(rows), positive_rate=rounded(positives / rows), auc=signal, flagged=flagged_shares(table.counts)
+        rows=rounded(rows), positive_rate=rounded(positives / rows), auc=signal, **reached_shares(table.counts)
     )
     counts = in_groups(random, table.counts, options["groups"]) if "groups" in options else table.counts
     return shape, ratios(request_of(options), counts, stated, seed=int(random.integers(2**62)))
@@ -154,24 +154,27 @@ def of_pairs(random: np.random.Generator, options: dict[str, Any], _: str) -> tu
         rows=rounded(labels.size),
         positive_rate=rounded(float(labels.mean())),
         auc=rounded(float(np.clip(auc_fraction(counts.negatives, counts.positives), 0.5, 0.99))),
-        flagged=flagged_shares(counts),
+        **reached_shares(counts),
     )
     pairs = PairedScoreCounts.from_arrays(labels, first, second)
     return " ".join(shapes), ratios(request_of(options), pairs, stated, seed=int(random.integers(2**62)))
 
 
-def flagged_shares(counts: ScoreCounts) -> dict[float, float]:
-    """The shares of rows that reach some thresholds, as a caller would state them; they fall."""
+def reached_shares(counts: ScoreCounts) -> dict[str, dict[float, float]]:
+    """The shares of rows and of positives that reach some thresholds, as a caller would state them; they fall."""
     rows, cells = counts.total, counts.cells
     above = np.cumsum((counts.negatives + counts.positives)[::-1])[::-1] / rows
+    of_positives = np.cumsum(counts.positives[::-1])[::-1] / counts.positives.sum()
     reached = [rounded(float((np.searchsorted(-above, -share) + 1) / cells)) for share in REACHED_BY]
-    shares: dict[float, float] = {}
+    shares: dict[float, tuple[float, float]] = {}
     for threshold in (THRESHOLD, *reached):
-        share = rounded(float(np.clip(above[min(round(threshold * cells), cells - 1)], 1 / rows, 0.99)))
-        others = [(at, of) for at, of in shares.items() if (at - threshold) * (of - share) >= 0]
-        if 0 < threshold < 1 and not others:
-            shares[threshold] = share
-    return dict(sorted(shares.items()))
+        place = min(round(threshold * cells), cells - 1)
+        pair = tuple(share_rounded(float(np.clip(of[place], 1 / rows, 1 - 1 / rows))) for of in (above, of_positives))
+        same = [at for at, of in shares.items() if (at - threshold) * (of[0] - pair[0]) >= 0]
+        if 0 < threshold < 1 and not same:
+            shares[threshold] = pair
+    ascending = sorted(shares)
+    return {name: {at: shares[at][i] for at in ascending} for i, name in enumerate(("flagged", "recalls"))}
 
 
 def of_numbers(random: np.random.Generator, options: dict[str, Any], shape: str) -> tuple[str, Ratios]:
@@ -219,6 +222,11 @@ def column(random: np.random.Generator, rows: int, shape: str) -> FloatArray:
 def rounded(value: float) -> float:
     """``value`` to two digits, as a caller would state it."""
     return float(f"{value:.2g}")
+
+
+def share_rounded(share: float) -> float:
+    """``share`` to two digits of what is left out, if that is less: 0.9987, not 1."""
+    return rounded(share) if share < 0.5 else round(1 - rounded(1 - share), 12)
 
 
 def outcomes(

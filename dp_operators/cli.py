@@ -32,6 +32,7 @@ from dp_operators.dry_run import (
     Auc,
     Flagged,
     PositiveRate,
+    Recalls,
     Rows,
     RSquared,
     Values,
@@ -110,6 +111,7 @@ def run_release(
     positive_rate: PositiveRate = None,
     auc: Auc = None,
     flagged: Flagged = None,
+    recalls: Recalls = None,
     r_squared: RSquared = None,
     values: Values = None,
     actor: Actor = None,
@@ -132,6 +134,7 @@ def run_release(
         positive_rate=positive_rate,
         auc=auc,
         flagged=flagged,
+        recalls=recalls,
         r_squared=r_squared,
         values=values,
     )

@@ -36,6 +36,13 @@ Flagged = Annotated[
         "THRESHOLD=SHARE; may be repeated."
     ),
 ]
+Recalls = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --flagged: which share of the positives you expect to have a score of at least each of these "
+        "thresholds, as THRESHOLD=SHARE; may be repeated."
+    ),
+]
 
 
 def expected_table(
@@ -45,6 +52,7 @@ def expected_table(
     positive_rate: float | None,
     auc: float | None,
     flagged: Sequence[str] | None,
+    recalls: Sequence[str] | None,
     r_squared: float | None,
     values: Sequence[str] | None,
 ) -> ExpectedTable | None:
@@ -54,8 +62,8 @@ def expected_table(
         InvalidRequest: a statement is not of its form, or has no use without ``--dry-run`` and ``--rows``.
     """
     given = {
-        "positive_rate": positive_rate, "auc": auc, "flagged": flagged or None, "r_squared": r_squared,
-        "values": values or None,
+        "positive_rate": positive_rate, "auc": auc, "flagged": flagged or None, "recalls": recalls or None,
+        "r_squared": r_squared, "values": values or None,
     }  # fmt: skip
     stated: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if rows is None or not dry_run:
@@ -67,8 +75,9 @@ def expected_table(
         return None
     if values:
         stated["values"] = {name: ends.split(":") for name, ends in _pairs("values", "NAME=LOW:HIGH", values)}
-    if flagged:
-        stated["flagged"] = dict(_pairs("flagged", "THRESHOLD=SHARE", flagged))
+    for field, shares in (("flagged", flagged), ("recalls", recalls)):
+        if shares:
+            stated[field] = dict(_pairs(field, "THRESHOLD=SHARE", shares))
     return ExpectedTable.parse({"rows": rows, **stated})
 
 

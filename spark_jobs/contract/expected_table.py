@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import are_bounds
@@ -22,6 +22,10 @@ from spark_jobs.contract.options import (
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.values import Frozen, did_you_mean
 
+_Share = Annotated[float, Field(gt=0, lt=1)]
+ROUNDED = 1.2
+"""How far recalls and shares may contradict each other: they are stated to few digits."""
+
 
 class ExpectedTable(Frozen):
     """What a caller expects of a table that nobody has read; it must not be copied from the table itself.
@@ -32,30 +36,50 @@ class ExpectedTable(Frozen):
         auc: how well scores, or the features of a fit, separate the two classes.
         flagged: which share of the rows has a score of at least a threshold, by threshold; by default as if the scores
             were calibrated probabilities.
+        recalls: which share of the positives has a score of at least each of these thresholds; by default as the AUC
+            and ``flagged`` suggest.
         r_squared: which share of the variance of an outcome the model, the line or the fit explains.
         values: between which numbers the middle 90% of a column's values lie, by the name or expression in the request;
             by default the middle half of public bounds.
     """
 
     rows: Annotated[int, Field(ge=1, le=10**12)]
-    positive_rate: Annotated[float, Field(gt=0, lt=1)] | None = None
+    positive_rate: _Share | None = None
     auc: Annotated[float, Field(ge=0.5, le=0.999)] = 0.8
-    flagged: dict[Annotated[float, Field(gt=0, lt=1)], Annotated[float, Field(gt=0, lt=1)]] = Field(
-        default_factory=dict
-    )
+    flagged: dict[_Share, _Share] = Field(default_factory=dict)
+    recalls: dict[_Share, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
     r_squared: Annotated[float, Field(ge=0, le=0.999)] = 0.5
     values: dict[str, tuple[float, float]] = Field(default_factory=dict)
 
-    @field_validator("flagged")
+    @field_validator("flagged", "recalls")
     @classmethod
-    def _decrease(cls, value: dict[float, float]) -> dict[float, float]:
+    def _fall(cls, value: dict[float, float], info: ValidationInfo) -> dict[float, float]:
         shares = [value[threshold] for threshold in sorted(value)]
-        if any(later >= earlier for earlier, later in pairwise(shares)):
+        of_rows = info.field_name == "flagged"
+        if any(later > earlier or (of_rows and later == earlier) for earlier, later in pairwise(shares)):
             raise InvalidRequest(
-                "flagged", value=value, requirement="must decrease from each threshold to the next",
-                remedy="state which share of the rows has a score of at least each threshold",
+                str(info.field_name), value=value,
+                requirement=f"must {'decrease' if of_rows else 'not increase'} from each threshold to the next",
+                remedy=f"state which share of the {'rows' if of_rows else 'positives'} reaches each threshold",
             )  # fmt: skip
         return dict(sorted(value.items()))
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.recalls and list(self.recalls) != list(self.flagged):
+            raise InvalidRequest(
+                "recalls", value=list(self.recalls), requirement="must be stated for the thresholds of flagged",
+                remedy="state which share of the rows, and which of the positives, reaches each threshold",
+            )  # fmt: skip
+        for threshold, recall in self.recalls.items():
+            largest = 1.0 if self.positive_rate is None else self.flagged[threshold] / self.positive_rate
+            if recall > ROUNDED * largest:
+                raise InvalidRequest(
+                    f"recalls.{threshold}", value=recall,
+                    requirement=f"must be at most {largest:.3g}, since no more rows have such scores",
+                    remedy="state shares that agree with flagged and positive_rate",
+                )  # fmt: skip
+        return self
 
     @field_validator("values")
     @classmethod

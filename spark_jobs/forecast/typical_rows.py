@@ -7,14 +7,14 @@ threshold. Numbers are normal. Groups have equal sizes, and levels equal shares.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.options import (
     CrossProductCells,
@@ -152,11 +152,23 @@ class _Rows:
         """Scores that separate the classes as stated and exceed thresholds as often as stated; calibrated otherwise."""
         spread = max(self._separation, _MIN_SPREAD)
         log_odds = self._log_odds + spread * (noise + self._separation * (self.labels - 0.5))
-        if flagged := self.table.flagged:
-            reached = np.quantile(log_odds, 1 - np.array(list(flagged.values())))
-            log_odds = _moved(log_odds, reached, logit(list(flagged)))
+        thresholds = logit(list(self.table.flagged))
+        for rows, shares in self._reaching():
+            log_odds[rows] = _moved(log_odds[rows], np.quantile(log_odds[rows], 1 - shares), thresholds)
         scores: FloatArray = expit(log_odds)
         return scores
+
+    def _reaching(self) -> Iterator[tuple[BoolArray, FloatArray]]:
+        """Rows, and which shares of them reach the stated thresholds: all rows, or each class if recalls are stated."""
+        shares, recalls = (np.array(list(of.values())) for of in (self.table.flagged, self.table.recalls))
+        positive = self.labels == 1
+        if recalls.size:
+            rate = positive.mean()
+            negatives = np.clip((shares - rate * recalls) / (1 - rate), 0.0, 1.0)
+            yield positive, recalls
+            yield ~positive, np.minimum.accumulate(negatives)
+        elif shares.size:
+            yield np.ones_like(positive), shares
 
     def numbers(
         self,

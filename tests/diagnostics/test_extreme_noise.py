@@ -7,12 +7,16 @@ import json
 import numpy as np
 import pytest
 
+from spark_jobs.application.draft import results_of
+from spark_jobs.application.run import measure
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
+from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
+from tests.application.test_draw import request
 from tests.audit.test_replay import DELTA, EVERY, FIRST
-from tests.support.kinds import BASE, statistic_of, tables
+from tests.support.kinds import BASE, OTHER_MODEL, statistic_of, tables
 from tests.support.noises import ShapedNoise
 from tests.support.sharing import measure_shared, read_as
 
@@ -78,3 +82,18 @@ def test_every_kind_that_is_read_from_a_shared_release_has_a_result(rows, shape)
     shared = measure_shared(table, diagnostics=sharing, epsilon="1", neighbours=Neighbours.ADD_REMOVE, noise=noise)
     for options in sharing:
         assert summarised(options.kind, read_as(options, shared))
+
+
+@SHAPED
+@ROWS
+def test_a_comparison_beside_a_shared_release_has_a_result(rows, shape):
+    asked = request(diagnostics=["roc_curve", {"kind": "roc_comparison", "other": OTHER_MODEL}])
+    labels, scores = np.arange(rows), np.full(rows, 0.3)
+    counts = {
+        ScoreCells(): ScoreCounts.from_arrays(labels, scores),
+        asked.diagnostics[1].statistics[0]: PairedScoreCounts.from_arrays(labels, scores, scores),
+    }
+    draw = measure(asked, counts, charge_id="c", noise=ShapedNoise(SHAPES[shape]))
+    results, _ = results_of(asked, draw)
+    assert results["roc_comparison"].first_is_shared
+    assert json.dumps({kind: result.to_dict() for kind, result in results.items()}, allow_nan=False)

@@ -113,6 +113,21 @@ def test_a_figure_that_is_undefined_in_one_group_has_no_width() -> None:
         ({"kind": "auc"}, {"values": {"x": [2, 1]}}, "values.x: got [2.0, 1.0]"),
         ({"kind": "auc"}, {"flagged": {"0.2": 0.1, "0.5": 0.3}}, "must decrease from each threshold to the next"),
         ({"kind": "auc"}, {"flagged": {"0.2": 1.5}}, "flagged.0.2: got 1.5"),
+        (
+            {"kind": "auc"},
+            {"recalls": {"0.2": 0.5}},
+            "recalls: got [0.2]; must be stated for the thresholds of flagged",
+        ),
+        (
+            {"kind": "auc"},
+            {"flagged": {"0.2": 0.5, "0.5": 0.3}, "recalls": {"0.2": 0.6, "0.5": 0.7}},
+            "recalls: got {0.2: 0.6, 0.5: 0.7}; must not increase from each threshold to the next",
+        ),
+        (
+            {"kind": "auc"},
+            {"positive_rate": 0.2, "flagged": {"0.5": 0.1}, "recalls": {"0.5": 0.7}},
+            "recalls.0.5: got 0.7; must be at most 0.5",
+        ),
     ],
 )
 def test_a_statement_that_does_not_suffice_is_rejected(
@@ -138,6 +153,27 @@ def test_as_many_made_up_scores_as_stated_exceed_a_threshold() -> None:
     assert rows[round(0.2 * scores.cells)] == pytest.approx(0.3, abs=0.002)
     assert rows[round(0.5 * scores.cells)] == pytest.approx(0.05, abs=0.002)
     assert float(auc_fraction(scores.negatives, scores.positives)) == pytest.approx(0.8, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("recalls", "false_alarms"),
+    [
+        ({0.2: 0.9, 0.5: 0.3}, (0.3 - 0.09, 0.05 - 0.03)),
+        ({0.2: 0.9, 0.5: 0.55}, (0.3 - 0.09, 0.0)),
+        ({0.2: 1.0, 0.5: 0.4}, (0.3 - 0.1, 0.05 - 0.04)),
+    ],
+    ids=["agree", "are rounded", "all positives"],
+)
+def test_as_many_made_up_positives_as_stated_exceed_a_threshold(
+    recalls: dict[float, float], false_alarms: tuple[float, float]
+) -> None:
+    shares = {0.2: 0.3, 0.5: 0.05}
+    table = ExpectedTable(rows=100_000, positive_rate=0.1, auc=0.8, flagged=shares, recalls=recalls)
+    (statistic,) = request_of({"kind": "auc"}).statistics
+    scores = typical_statistic(statistic, table, SeededNoise(1))
+    for counts, reached in ((scores.positives, recalls.values()), (scores.negatives, np.array(false_alarms) / 0.9)):
+        above = counts[::-1].cumsum()[::-1] / counts.sum()
+        assert above[[round(0.2 * scores.cells), round(0.5 * scores.cells)]] == pytest.approx(list(reached), abs=0.002)
 
 
 def test_two_shares_say_how_far_scores_are_spread_beyond_them_too() -> None:
