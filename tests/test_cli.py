@@ -212,6 +212,10 @@ def test_dry_run_forecasts_widths_from_what_the_caller_states(lab, dp_budget):
     assert price == "would charge epsilon 1 to people, which has 10 left"
     assert heading == "expected widths of intervals, simulated from what you stated; no table was read:"
     assert any(re.fullmatch(r"  roc_curve: auc_interval: 0\.00\d+", line) for line in widths)
+    shares = ("--positive-rate", "0.06", "--flagged", "0.1=0.2", "--recalls", "0.1=0.7")
+    status, nearer, _ = dp_budget(*arguments, *shares)
+    assert status == 0
+    assert nearer != out
     status, out, err = dp_budget(*arguments)
     assert (status, out) == (2, "")
     assert "positive_rate: is required" in err
@@ -224,6 +228,11 @@ def test_dry_run_forecasts_widths_from_what_the_caller_states(lab, dp_budget):
         (["--dry-run", "--auc", "0.9"], "auc: may be given only with --dry-run and --rows"),
         (["--dry-run", "--rows", "10", "--flagged", "0.5"], "must have the form THRESHOLD=SHARE"),
         (["--flagged", "0.5=0.1"], "flagged: may be given only with --dry-run and --rows"),
+        (
+            ["--dry-run", "--rows", "10", "--recalls", "0.5=0.9"],
+            "recalls: got [0.5]; must be stated for the thresholds",
+        ),
+        (["--dry-run", "--rows", "10", "--recalls", "0.5=x"], "recalls.0.5: got 'x'"),
         (["--dry-run", "--rows", "10", "--values", "age"], "must have the form NAME=LOW:HIGH"),
         (["--dry-run", "--rows", "10", "--values", "age=1:x"], "values.age"),
     ],
