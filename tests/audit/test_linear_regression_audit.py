@@ -174,6 +174,8 @@ def many(row, copies):
     )
 
 
+COPIES = 100_000
+"""Copies in one release: a release has at most 2^20 groups, and each copy has three."""
 LARGE = 4.0
 """The loss is spread over ten numbers; for a small epsilon, outputs that show all of it are rare."""
 
@@ -187,7 +189,7 @@ def drawn(relation, noise, *, factor=1):
     pair = EXTREMES[relation]
     public = relation == "replaced, public sizes"
 
-    def mechanism(row, count):
+    def release(row, count):
         (part,) = lines.measure(
             many(row, count), epsilon=factor * LARGE, method="noisy_moments", noise=noise, **options
         ).parts
@@ -199,6 +201,9 @@ def drawn(relation, noise, *, factor=1):
             for name in ("x", "y", "xx", "xy")
         )
         return value + log_ratio(seen.rows.reshape(shape), one["rows"], other["rows"], 2 * scale)
+
+    def mechanism(row, count):
+        return np.concatenate([release(row, min(COPIES, count - start)) for start in range(0, count, COPIES)])
 
     return mechanism, *pair
 
