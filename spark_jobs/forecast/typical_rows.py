@@ -162,8 +162,8 @@ class _Rows:
         """Rows, and which shares of them reach the stated thresholds: all rows, or each class if recalls are stated."""
         shares, recalls = (np.array(list(of.values())) for of in (self.table.flagged, self.table.recalls))
         positive = self.labels == 1
-        if recalls.size:
-            rate = positive.mean()
+        rate = positive.mean()
+        if recalls.size and 0 < rate < 1:  # of few rows, no made-up one may be of the rarer class
             negatives = np.clip((shares - rate * recalls) / (1 - rate), 0.0, 1.0)
             yield positive, recalls
             yield ~positive, np.minimum.accumulate(negatives)

@@ -155,6 +155,15 @@ def test_as_many_made_up_scores_as_stated_exceed_a_threshold() -> None:
     assert float(auc_fraction(scores.negatives, scores.positives)) == pytest.approx(0.8, abs=0.01)
 
 
+@pytest.mark.parametrize("positive_rate", [0.01, 0.99])
+def test_a_few_rows_of_one_class_can_be_forecast(positive_rate: float) -> None:
+    shares = {"flagged": {0.2: 0.995}, "recalls": {0.2: 0.999}}
+    (found,) = expected_widths(
+        request_of({"kind": "auc"}), ExpectedTable(rows=8, positive_rate=positive_rate, **shares)
+    )
+    assert found.undefined > 0
+
+
 @pytest.mark.parametrize(
     ("recalls", "false_alarms"),
     [
