@@ -226,7 +226,22 @@ def of_groups_of_rows(random: np.random.Generator, signal: float) -> Intervals:
             shown_of(one.values[place], (one.lower[place], one.upper[place]), exact[place][figure]) if known else None
         )
     shown["by_group: a difference, population"] = _difference(of_figure[str(random.choice(FIGURES))], keys, exact)
+    one = of_figure[str(random.choice([figure for figure in FIGURES if figure != "auc"]))]
+    known = one.overall is not None
+    shown["by_group: of all rows, population"] = (
+        shown_of(one.overall, one.overall_interval, _of_all(one.figure, sizes, exact)) if known else None
+    )
     return shown
+
+
+def _of_all(figure: str, sizes: list[int], exact: list[dict[str, float]]) -> float:
+    """A figure of all groups together, each of which is a share of the population as large as of the rows."""
+    weights = np.array(sizes, dtype=np.float64)
+    if figure in ("recall", "precision"):
+        weights *= [one["positive_rate" if figure == "recall" else "predicted_positive_rate"] for one in exact]
+    elif figure == "false_positive_rate":
+        weights *= [1 - one["positive_rate"] for one in exact]
+    return float(np.average([one[figure] for one in exact], weights=weights))
 
 
 def _difference(one: Any, keys: list[str], exact: list[dict[str, float]]) -> Shown | None:

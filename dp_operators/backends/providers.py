@@ -87,8 +87,9 @@ class ProviderBackend(RemoteBackend):
         """The backend of a connection, whose own Spark settings ``conf`` overrides.
 
         Raises:
-            InvalidRequest: its extra does not say how to run the application.
+            InvalidRequest: its extra does not say how to run the application, or asks for another deploy mode.
         """
+        cls._require_cluster_mode("deploy-mode", connection.extra_dejson)
         given = connection.extra_dejson.get(EXTRA)
         settings: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
         types = {**cls.required, **cls.optional, "conf": dict}
@@ -114,14 +115,18 @@ class ProviderBackend(RemoteBackend):
             InvalidRequest: a setting is none of Spark's or asks for another deploy mode, or the provider is missing.
         """
         properties(self.conf)
-        if self.conf.get(DEPLOY_MODE, "cluster") != "cluster":
+        self._require_cluster_mode(DEPLOY_MODE, self.conf)
+        _ = self._hook
+
+    @classmethod
+    def _require_cluster_mode(cls, name: str, settings: Mapping[str, Any]) -> None:
+        if settings.get(name) not in (None, "", "cluster"):
             raise InvalidRequest(
-                DEPLOY_MODE,
-                value=self.conf[DEPLOY_MODE],
-                requirement=f"must be 'cluster' with a connection of type {self.connection_type}",
+                name,
+                value=settings[name],
+                requirement=f"must be 'cluster' with a connection of type {cls.connection_type}",
                 remedy="leave it out",
             )
-        _ = self._hook
 
     def spark_settings(self, submission: Submission) -> dict[str, str]:
         """The Spark settings of a run's application, with the variables of its driver's environment."""

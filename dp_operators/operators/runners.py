@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -23,16 +23,28 @@ RUNNERS = ("local", "spark_submit", "cluster")
 TYPES = ("aws", "databricks", "google_cloud_platform", "kubernetes", "spark", "spark_connect")
 """Types of connections that have a backend."""
 
-OPTIONS = {
-    "deploy-mode": "deploy_mode",
-    "spark-binary": "binary",
-    "application": "application",
-    "rest-scheme": "rest_scheme",
-    "rest-port": "rest_port",
-    "yarn_resourcemanager_webapp_address": "resource_manager",
-    "kubernetes-conn-id": "kubernetes",
-}
+EXTRAS = (
+    "deploy-mode",
+    "spark-binary",
+    "application",
+    "rest-scheme",
+    "rest-port",
+    "yarn_resourcemanager_webapp_address",
+    "kubernetes-conn-id",
+)
 """Extras of a Spark connection that say how to submit; most are those of the Spark provider."""
+
+USED = {
+    "client": {"spark-binary", "application"},
+    "spark://": {"application", "rest-scheme", "rest-port"},
+    "yarn": {"spark-binary", "application", "yarn_resourcemanager_webapp_address"},
+    "k8s://": {"spark-binary", "application", "kubernetes-conn-id"},
+}
+"""What of these a driver on this machine needs, and a driver on each kind of cluster."""
+FORM_DEFAULTS = {"spark-binary": "spark-submit"}
+"""What Airflow's form for a Spark connection fills in by itself, so that it may stand where it is not needed."""
+MASTERS = r"yarn|local(\[.+\])?|local-cluster\[.+\]|(spark|k8s)://.+"
+"""The masters that Spark has, as a regular expression."""
 
 SETTINGS = {
     "queue": "spark.yarn.queue",
@@ -117,17 +129,17 @@ def spark_backend(connection: Connection, *, conf: Mapping[str, Any], private_di
     extra = {name: value for name, value in connection.extra_dejson.items() if value not in (None, "", False)}
     settings = dict(extra.pop("conf", {}))
     settings.update({setting: extra.pop(name) for name, setting in SETTINGS.items() if name in extra})
-    unknown = sorted(set(extra) - set(OPTIONS))
+    unknown = sorted(set(extra) - set(EXTRAS))
     if unknown:
         raise InvalidRequest(
             f"connection {connection.conn_id}",
             value=f"the extra {', '.join(unknown)}",
-            requirement=f"may only have the extras {', '.join((*OPTIONS, *SETTINGS, 'conf'))}",
+            requirement=f"may only have the extras {', '.join((*EXTRAS, *SETTINGS, 'conf'))}",
             remedy="give it as a Spark setting in conf",
         )
     return of_master(
         spark_master(connection),
-        {OPTIONS[name]: value for name, value in extra.items()},
+        extra,
         conf={**settings, **conf},
         private_dir=private_dir,
     )
@@ -164,58 +176,79 @@ def connect_backend(connection: Connection, *, conf: Mapping[str, Any], private_
 def of_master(master: str, options: dict[str, Any], *, conf: Mapping[str, str], private_dir: str | None) -> Backend:
     """The backend of a Spark master: in client mode always ``spark-submit``, in cluster mode by the kind of master.
 
+    Args:
+        master: the master's URL.
+        options: those of the extras in ``EXTRAS`` that the connection has.
+        conf: Spark settings.
+        private_dir: the folder of private files; None for the default.
+
     Raises:
-        InvalidRequest: the deploy mode is unknown, or the master has no such mode, or an option is missing.
+        InvalidRequest: the deploy mode is unknown, or the master has no such mode, or an option is missing, or is one
+            of another mode or master.
     """
     from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
     from dp_operators.releasing.spark_submit import SparkSubmitRunner
 
-    mode = options.pop("deploy_mode", "client")
-    if mode == "client":
-        given = {name: value for name, value in options.items() if name == "binary"}
-        return SparkSubmitRunner(master=master, conf=conf, private_dir=private_dir, **given)
-    if mode != "cluster":
+    given = dict(options)
+    mode = given.pop("deploy-mode", "client")
+    if mode not in ("client", "cluster"):
         raise InvalidRequest(
             "deploy_mode", value=mode, requirement="must be 'client' or 'cluster'", remedy="choose one"
         )
-    application = {name: value for name, value in options.items() if name == "application"}
-    if master.startswith("spark://"):
-        return StandaloneCluster(master=master, rest=_rest_server(master, options), conf=conf, **application)
-    submitting: dict[str, Any] = {**application, "master": master, "conf": conf, "private_dir": private_dir}
-    if "binary" in options:
-        submitting["binary"] = options["binary"]
-    if master == "yarn":
-        if "resource_manager" not in options:
-            raise InvalidRequest(
-                "deploy_mode",
-                value="cluster, with master yarn",
-                requirement="needs the extra yarn_resourcemanager_webapp_address",
-                remedy="add it to the connection, e.g. http://rm.example.org:8088",
-            )
-        kerberos = "spark.kerberos.principal" in conf
-        return YarnCluster(resource_manager=options["resource_manager"], kerberos=kerberos, **submitting)
-    if master.startswith("k8s://"):
+    place = "client" if mode == "client" else next((kind for kind in USED if master.startswith(kind)), None)
+    if place is None:
+        raise InvalidRequest(
+            "deploy_mode",
+            value=f"cluster, with master {master}",
+            requirement="must be 'client' with this master: only standalone clusters, YARN and Kubernetes run drivers",
+            remedy="use client mode",
+        )
+    _require_used(given, USED[place], mode=mode, master=master)
+    named = {"binary": given.get("spark-binary"), "application": given.get("application")}
+    submitting: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    if place == "client":
+        return SparkSubmitRunner(master=master, conf=conf, private_dir=private_dir, **submitting)
+    if place == "spark://":
+        submitting.pop("binary", None)
+        return StandaloneCluster(master=master, rest=_rest_server(master, given), conf=conf, **submitting)
+    submitting |= {"master": master, "conf": conf, "private_dir": private_dir}
+    if place == "k8s://":
         from dp_operators.backends.kubernetes import CONNECTION, KubernetesCluster
 
-        return KubernetesCluster(connection=options.get("kubernetes", CONNECTION), **submitting)
-    raise InvalidRequest(
-        "deploy_mode",
-        value=f"cluster, with master {master}",
-        requirement="must be 'client' with this master: only standalone clusters, YARN and Kubernetes run the driver",
-        remedy="use client mode",
-    )
+        return KubernetesCluster(connection=given.get("kubernetes-conn-id", CONNECTION), **submitting)
+    manager = given.get("yarn_resourcemanager_webapp_address")
+    if manager is None:
+        raise InvalidRequest(
+            "deploy_mode",
+            value="cluster, with master yarn",
+            requirement="needs the extra yarn_resourcemanager_webapp_address",
+            remedy="add it to the connection, e.g. http://rm.example.org:8088",
+        )
+    return YarnCluster(resource_manager=manager, kerberos="spark.kerberos.principal" in conf, **submitting)
+
+
+def _require_used(options: Mapping[str, Any], used: Iterable[str], *, mode: str, master: str) -> None:
+    spare = sorted(name for name in set(options) - set(used) if options[name] != FORM_DEFAULTS.get(name))
+    if spare:
+        raise InvalidRequest(
+            "spark_conn_id",
+            value=f"a connection with the extra {', '.join(spare)}",
+            requirement=f"may only have the extras {', '.join(sorted(used))} of these, "
+            f"with deploy-mode {mode} and master {master}",
+            remedy="leave it out, because it would be ignored",
+        )
 
 
 def _rest_server(master: str, options: Mapping[str, Any]) -> str:
     host = master.removeprefix("spark://").split(",")[0].rpartition(":")[0]
-    return f"{options.get('rest_scheme', 'http')}://{host}:{options.get('rest_port', 6066)}"
+    return f"{options.get('rest-scheme', 'http')}://{host}:{options.get('rest-port', 6066)}"
 
 
 def spark_master(connection: Connection) -> str:
     """The master of a Spark connection, as ``spark-submit --master`` takes it.
 
     Raises:
-        InvalidRequest: the connection has no host.
+        InvalidRequest: the connection has no host, or one that is no Spark master.
     """
     if not connection.host:
         raise InvalidRequest(
@@ -231,10 +264,17 @@ def spark_master(connection: Connection) -> str:
             requirement="must name a Spark master, because it is of type spark",
             remedy="make it a connection of type spark_connect",
         )
-    if not connection.port:
-        return host
-    # a connection that is given as a URI keeps the scheme apart from its host
-    return f"{host if '://' in host else f'spark://{host}'}:{connection.port}"
+    if connection.port:
+        # a connection that is given as a URI keeps the scheme apart from its host
+        host = f"{host if '://' in host else f'spark://{host}'}:{connection.port}"
+    if not re.fullmatch(MASTERS, host):
+        raise InvalidRequest(
+            f"connection {connection.conn_id}",
+            value=host,
+            requirement="must name a Spark master in its host: spark://, k8s://, yarn or local",
+            remedy="for another service, make it a connection of the service's own type",
+        )
+    return host
 
 
 def _connection(conn_id: str) -> Connection:

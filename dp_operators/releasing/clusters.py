@@ -140,7 +140,11 @@ class YarnCluster(ClusterSubmit):
 
     def _named(self, submission: Submission) -> dict[str, str]:
         tags = [tag for tag in (self.conf.get("spark.yarn.tags"), submission.token) if tag]
-        return {"spark.yarn.tags": ",".join(tags), "spark.yarn.submit.waitAppCompletion": "false"}
+        return {
+            "spark.yarn.tags": ",".join(tags),
+            "spark.yarn.submit.waitAppCompletion": "false",
+            "spark.yarn.maxAppAttempts": "1",  # a retry is the task's, under another run of the ledger
+        }
 
     def exists(self, handle: Handle) -> bool:
         """Whether YARN knows an application with the tag."""

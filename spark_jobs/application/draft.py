@@ -123,7 +123,7 @@ def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, An
     sizes = ClassSizes.combined(one.class_sizes for kind, one in by_kind.items() if kind not in read[1:])
     results = {kind: diagnostic(kind).summarise(drawn, seed=draw.seed) for kind, drawn in by_kind.items()}
     of_scores = {options.kind for options in request.diagnostics if options.statistics == (ScoreCells(),)}
-    alike = of_scores.union(read)
+    alike = of_scores.union(read, {"by_group"} & results.keys())
     stated = {kind: restated(result, sizes) if kind in alike else result for kind, result in results.items()}
     return {**stated, **with_one_area({kind: stated[kind] for kind in stated if kind in alike}, sharing=read)}, sizes
 

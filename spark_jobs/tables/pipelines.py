@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.utils import is_remote
 
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import FEATURE_KINDS, ColumnNeed
@@ -113,8 +114,14 @@ def apply_pipeline(frame: DataFrame, model: SparkMLModel, score: str) -> DataFra
 
     Raises:
         InvalidRequest: there is no saved pipeline, its content differs from the request's, a stage is not allowed or
-            raises on unknown values, or the pipeline does not fit the table's schema.
+            raises on unknown values, the pipeline does not fit the table's schema, or Spark is a Spark Connect server.
     """
+    if is_remote():
+        _refuse(
+            model,
+            "must be no saved pipeline over Spark Connect, which cannot try it out before rows",
+            "run the release by spark-submit",
+        )
     pipeline, stages, folders = _load(frame.sparkSession, model)
     if stages[-1].name in CLASSIFIERS and getattr(pipeline[-1], "numClasses", 2) != 2:
         _refuse(model, "must end in a model of two classes", "fit it for two classes")

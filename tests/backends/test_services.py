@@ -317,6 +317,17 @@ def test_setting_that_the_service_lacks_is_refused_before_anything_is_charged(
     assert str(refused.value).startswith(line)
 
 
+@pytest.mark.parametrize("connection_type", BY_TYPE)
+def test_connection_of_client_mode_is_refused_in_one_line(connect: Connect, connection_type: str) -> None:
+    extra = {"dp_diagnostics": SETTINGS[connection_type], "deploy-mode": "client"}
+    connect("place", conn_type=connection_type, extra=extra)
+    with pytest.raises(InvalidRequest) as refused:
+        make()
+    assert str(refused.value) == (
+        f"deploy-mode: got 'client'; must be 'cluster' with a connection of type {connection_type}; leave it out"
+    )
+
+
 @pytest.mark.parametrize(("connection_type", "extra"), [(kind, BY_TYPE[kind].extra) for kind in BY_TYPE])
 def test_missing_provider_is_refused_in_one_line(
     connection_type: str, extra: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch

@@ -122,6 +122,18 @@ def test_statistics_are_the_same_bit_for_bit_as_those_of_a_session_in_the_proces
     assert len(json.loads(over_the_server)) == len(KINDS)
 
 
+def test_draft_with_a_saved_pipeline_is_refused_in_one_line(server: ConnectServer, table: Path, tmp_path: Path) -> None:
+    model = {"kind": "spark_ml", "basis": "public", "path": str(tmp_path / "model")}
+    (tmp_path / "request.json").write_text(json.dumps(document(table, model=model)))
+    command = [sys.executable, "-m", "spark_jobs", str(tmp_path / "request.json"), "--output", str(tmp_path / "drafts")]
+    environment = {**os.environ, "SPARK_REMOTE": server.remote}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 2, done.stderr[-2000:]
+    assert "model.path: got " in done.stderr
+    assert "must be no saved pipeline over Spark Connect" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 class Lab:
     """An account, and releases of it over a server."""
 

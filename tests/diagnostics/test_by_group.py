@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -26,6 +27,7 @@ from spark_jobs.diagnostics.by_group.equality import adjusted, largest_differenc
 from spark_jobs.diagnostics.by_group.estimates import Estimate, Noisy, rate
 from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.publishing.rendering import known
 from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 from tests.support.sharing import read_as
 
@@ -122,6 +124,51 @@ def test_figures_say_what_the_kinds_of_their_group_say() -> None:
     sizes = by_group.measure(statistic(), epsilon=1, noise=SeededNoise(4), kinds=KINDS).class_sizes
     assert sizes is not None
     assert sizes.positives == pytest.approx(sum(result.positives), abs=40)
+
+
+def test_without_noise_the_figures_of_all_rows_are_those_of_the_table() -> None:
+    labels, scores, _ = rows(5)
+    result = by_group.release(statistic(5), epsilon=1e6, noise=SeededNoise(1), kinds=KINDS)
+    by_name = {(one.figure, one.threshold): one.overall for one in result.comparisons}
+    at = next(threshold for _, threshold in by_name if threshold is not None)
+    cells = (np.floor(scores * 65536) + 0.5) / 65536
+    above = cells >= at
+    exact = {
+        ("positive_rate", None): labels.mean(),
+        ("mean_residual", None): labels.mean() - cells.mean(),
+        ("predicted_positive_rate", at): above.mean(),
+        ("recall", at): above[labels].mean(),
+        ("false_positive_rate", at): above[~labels].mean(),
+        ("precision", at): labels[above].mean(),
+    }
+    assert {figure: by_name[figure] for figure in exact} == pytest.approx(exact, abs=1e-4)
+    assert by_name["auc", None] is None
+    assert len(by_name) == 11
+
+
+@pytest.mark.parametrize("sizes", [(1500, 1500, 12), (700, 700, 700)])
+def test_of_all_rows_every_row_of_no_listed_group_counts_too(sizes: tuple[int, ...]) -> None:
+    labels, _, _ = rows(6, sizes=sizes)
+    result = by_group.release(statistic(6, sizes=sizes), epsilon=10, noise=SeededNoise(2), kinds=("calibration",))
+    for one in result.comparisons:
+        assert one.overall is not None
+        assert one.overall_interval is not None
+        widths = [known(high) - known(low) for low, high in zip(one.lower, one.upper, strict=True)][:2]
+        low, high = one.overall_interval
+        assert high - low < min(widths)
+    assert result.comparisons[0].overall == pytest.approx(labels.mean(), abs=0.01)
+
+
+def test_the_share_of_positives_of_all_rows_follows_the_class_sizes_of_a_request() -> None:
+    result = by_group.release(statistic(), epsilon=1, noise=SeededNoise(4), kinds=KINDS)
+    moved = result.with_class_sizes(negatives=2000, positives=1000)
+    (before, *others), (after, *kept) = result.comparisons, moved.comparisons
+    assert after.overall == pytest.approx(1 / 3)
+    assert np.diff(after.overall_interval) == pytest.approx(np.diff(before.overall_interval))
+    assert others == kept
+    assert result.with_class_sizes(negatives=0, positives=0) == result
+    hidden = replace(result, comparisons=(replace(before, overall=None, overall_interval=None),))
+    assert hidden.with_class_sizes(negatives=3, positives=1) == hidden
 
 
 def test_without_noise_a_rate_has_wilsons_interval() -> None:

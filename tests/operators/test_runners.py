@@ -92,6 +92,56 @@ def test_deploy_mode_that_a_master_lacks_is_refused(connect: Connect, host: str,
     assert str(refused.value).startswith(line)
 
 
+@pytest.mark.parametrize(
+    ("host", "extra", "spare"),
+    [
+        ("spark://a", {"rest-port": 6067, "kubernetes-conn-id": "x"}, "kubernetes-conn-id, rest-port"),
+        ("yarn", {"yarn_resourcemanager_webapp_address": "rm:8088"}, "yarn_resourcemanager_webapp_address"),
+        ("spark://a", {"deploy-mode": "cluster", "spark-binary": "/opt/spark/bin/spark-submit"}, "spark-binary"),
+        ("spark://a", {"deploy-mode": "cluster", "kubernetes-conn-id": "x"}, "kubernetes-conn-id"),
+        ("k8s://https://a", {"deploy-mode": "cluster", "rest-scheme": "https"}, "rest-scheme"),
+    ],
+)
+def test_extra_of_another_mode_or_master_is_refused(
+    connect: Connect, host: str, extra: dict[str, Any], spare: str
+) -> None:
+    connect("spark_default", conn_type="spark", host=host, extra=extra)
+    with pytest.raises(InvalidRequest) as refused:
+        make()
+    assert str(refused.value).startswith(f"spark_conn_id: got 'a connection with the extra {spare}'; may only have the")
+    assert "\n" not in str(refused.value)
+
+
+def test_what_the_form_fills_in_by_itself_may_stand_anywhere(connect: Connect) -> None:
+    filled = {"deploy-mode": "cluster", "spark-binary": "spark-submit", "namespace": "", "queue": ""}
+    connect("spark_default", conn_type="spark", host="spark://a", extra=filled)
+    assert isinstance(make(), StandaloneCluster)
+
+
+def test_script_of_a_driver_on_this_machine_is_taken(connect: Connect) -> None:
+    connect("spark_default", conn_type="spark", host="spark://a", extra={"application": "/opt/launch.py"})
+    assert make() == SparkSubmitRunner(master="spark://a", application="/opt/launch.py")
+
+
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+@pytest.mark.parametrize("host", ["https://dbc-1.example.org", "mesos://a:5050", "dbc-1.example.org", "yarn-cluster"])
+def test_host_that_is_no_master_is_refused(connect: Connect, host: str, mode: str) -> None:
+    connect("spark_default", conn_type="spark", host=host, extra={"deploy-mode": mode})
+    with pytest.raises(InvalidRequest) as refused:
+        make()
+    assert str(refused.value).startswith(
+        f"connection spark_default: got '{host}'; must name a Spark master in its host"
+    )
+
+
+@pytest.mark.parametrize(
+    "host", ["local", "local[*]", "local[2,3]", "local-cluster[2,1,1024]", "yarn", "spark://a,b:7077"]
+)
+def test_host_may_be_any_of_sparks_masters(connect: Connect, host: str) -> None:
+    connect("spark_default", conn_type="spark", host=host)
+    assert make() == SparkSubmitRunner(master=host)
+
+
 def test_connect_connection_is_read_as_the_spark_provider_reads_it(connect: Connect) -> None:
     fields = {"conn_type": "spark_connect", "login": "airflow", "password": "a;token", "extra": {"use_ssl": True}}
     for host in ("sc://spark.example.org", "spark.example.org"):

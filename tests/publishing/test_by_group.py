@@ -70,6 +70,23 @@ def test_every_kind_has_a_data_file_with_all_groups(release: Any) -> None:
 
 
 @pytest.mark.slow
+def test_all_rows_have_the_class_sizes_that_the_release_states(release: Any) -> None:
+    manifest, _ = release
+    sizes = manifest.class_sizes
+    columns = table(release, "by_group_differences")
+    assert set(columns) >= {"overall", "overall_lower", "overall_upper"}
+    assert columns["figure"][:3] == ["positive_rate", "auc", "mean_residual"]
+    assert columns["overall"][1] is None
+    share = columns["overall"][0]
+    if share is not None:
+        assert share == pytest.approx(sizes.positives / (sizes.positives + sizes.negatives), abs=1e-6)
+        assert columns["overall_lower"][0] <= share <= columns["overall_upper"][0]
+        page = release[1]["report.html"].decode()
+        assert "All rows" in page
+        assert "Dashed: all rows." in page
+
+
+@pytest.mark.slow
 def test_the_report_compares_groups_and_draws_each_kind_for_each_group(release: Any) -> None:
     page = release[1]["report.html"].decode()
     assert 'id="by_group-title"' in page

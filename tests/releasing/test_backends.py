@@ -228,6 +228,7 @@ class TestYarnCluster(BackendContract):
         [report] = place.reports()
         assert f"spark.yarn.appMasterEnv.{RUN_SECRET_VARIABLE}={SECRET.hex()}\n" in report["settings"]
         assert "spark.yarn.submit.waitAppCompletion=false\n" in report["settings"]
+        assert "spark.yarn.maxAppAttempts=1\n" in report["settings"]
         assert f"spark.yarn.tags=team,{SUBMISSION.token}\n" in report["settings"]
         assert SECRET.hex() not in "".join([*report["argv"], *report["environ"].values()])
         assert not list((place.folder / "private").glob("*.conf"))

@@ -138,6 +138,8 @@ class ByGroupOptions(ByGroupSettings, Options):
             "comparisons",
             ascending("lower", "values", "upper", nullable=True),
             null_together("lower", "values", "upper"),
+            inside("overall", "overall_interval", nullable=True),
+            null_together("overall", "overall_interval"),
             inside("difference", "difference_interval", nullable=True),
             null_together("difference", "difference_interval", "p_value", "adjusted_p_value", "highest", "lowest"),
             within("p_value", "adjusted_p_value", nullable=True),

@@ -1,4 +1,4 @@
-"""Single figures of a group with intervals for its population, from the noisy counts; deterministic post-processing.
+"""Single figures of some groups together, with intervals for their population; deterministic post-processing of counts.
 
 A rate is the share of a noisy number in the sum of itself and another one, whose noise is independent. Its interval is
 that of ``_populations``.
@@ -7,6 +7,7 @@ that of ``_populations``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,13 +47,25 @@ class Noisy:
         return self.rows >= max(1.0, DEFINED_ABOVE * math.sqrt(self.variance))
 
 
-def class_rows(group: SharedGroups, first: int = 0, last: int | None = None) -> tuple[Noisy, Noisy]:
-    """The positives and negatives in the cells from ``first`` to before ``last`` of a group's cuts."""
+Groups = Sequence[SharedGroups]
+"""The draws of groups that share no row: of one group, or of all of them."""
+
+
+def class_rows(groups: Groups, first: int = 0, last: int | None = None) -> tuple[Noisy, Noisy]:
+    """The positives and negatives with scores in the cells of the grid from ``first`` to before ``last``.
+
+    Both are edges of every group's cells.
+    """
+    counted = [_class_rows(group, first, group.groups.grid if last is None else last) for group in groups]
+    of_positives, of_negatives = (sum(one, Noisy(0.0, 0.0)) for one in zip(*counted, strict=True))
+    return of_positives, of_negatives
+
+
+def _class_rows(group: SharedGroups, first: int, last: int) -> tuple[Noisy, Noisy]:
     negatives, positives = group.trees
-    last = group.groups.positives.size if last is None else last
+    start, end = map(int, np.searchsorted(group.groups.cuts, (first, last)))
     of_negatives, of_positives = (
-        Noisy(float(tree.counts()[first:last].sum()), tree.range_variance(first, last))
-        for tree in (negatives, positives)
+        Noisy(float(tree.counts()[start:end].sum()), tree.range_variance(start, end)) for tree in (negatives, positives)
     )
     return of_positives, of_negatives
 
@@ -68,10 +81,9 @@ def rate(part: Noisy, rest: Noisy, confidence: float) -> Estimate:
     return Estimate(value, float(low), float(high))
 
 
-def rates_at(group: SharedGroups, cell: int, confidence: float) -> dict[str, Estimate]:
-    """Rates at a threshold, given as a cell that is an edge of the group's cells."""
-    edge = int(np.searchsorted(group.groups.cuts, cell))
-    (true_above, false_above), (true_below, false_below) = class_rows(group, edge), class_rows(group, 0, edge)
+def rates_at(groups: Groups, cell: int, confidence: float) -> dict[str, Estimate]:
+    """Rates at a threshold, given as a cell of the grid that is an edge of every group's cells."""
+    (true_above, false_above), (true_below, false_below) = class_rows(groups, cell), class_rows(groups, 0, cell)
     return {
         "predicted_positive_rate": rate(true_above + false_above, true_below + false_below, confidence),
         "recall": rate(true_above, true_below, confidence),
@@ -80,22 +92,32 @@ def rates_at(group: SharedGroups, cell: int, confidence: float) -> dict[str, Est
     }
 
 
-def mean_residual(group: SharedGroups, confidence: float) -> Estimate:
+def mean_residual(groups: Groups, confidence: float) -> Estimate:
     """The share of positives less the mean score."""
-    positives, negatives = class_rows(group)
+    positives, negatives = class_rows(groups)
     whole = positives + negatives
     if not whole.is_known:
         return NOTHING
-    groups, rows = group.groups, whole.rows
-    middles, (of_counts, of_sums) = groups.middles, groups.scales()
-    value = float((groups.values()[0] - groups.values()[2]).sum()) / rows
-    squares = groups.positives * (1 - middles) ** 2 + groups.negatives * middles**2
-    sampling = max(float(squares.sum()) / rows - value**2, 0.0) / rows
-    noise = sum(
-        laplace_variance(float(of_count)) * ((1 - middle - value) ** 2 + (middle + value) ** 2)
-        + (laplace_variance(float(of_sum)) / (2 * groups.grid) ** 2 if of_sum else 0.0)
-        for middle, of_count, of_sum in zip(middles, of_counts, of_sums, strict=True)
+    rows = whole.rows
+    value = sum(float((one.groups.values()[0] - one.groups.values()[2]).sum()) for one in groups) / rows
+    squares = sum(
+        float((one.groups.positives * (1 - middles) ** 2 + one.groups.negatives * middles**2).sum())
+        for one in groups
+        for middles in (one.groups.middles,)
     )
+    sampling = max(squares / rows - value**2, 0.0) / rows
+    noise = sum(_residual_variance(one, value) for one in groups)
     reach = float(ndtri((1 + confidence) / 2)) * math.sqrt(sampling + noise / rows**2)
     shown = min(max(value, -1.0), 1.0)
     return Estimate(shown, max(shown - reach, -1.0), min(shown + reach, 1.0))
+
+
+def _residual_variance(group: SharedGroups, value: float) -> float:
+    """The variance of the noise in the sum of a group's residuals less ``value`` for each of its rows."""
+    groups = group.groups
+    variances = (
+        laplace_variance(float(of_count)) * ((1 - middle - value) ** 2 + (middle + value) ** 2)
+        + (laplace_variance(float(of_sum)) / (2 * groups.grid) ** 2 if of_sum else 0.0)
+        for middle, of_count, of_sum in zip(groups.middles, *groups.scales(), strict=True)
+    )
+    return float(sum(variances))

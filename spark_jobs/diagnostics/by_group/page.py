@@ -91,9 +91,11 @@ def _columns(result: ByGroup) -> dict[str, Column]:
 def _differences(result: ByGroup) -> dict[str, Column]:
     """One row for each figure."""
     compared = result.comparisons
-    ends = np.array([ends_of(one.difference_interval) for one in compared]).reshape(-1, 2)
+    nominal = f"{100 * result.confidence:.4g} % interval"
+    ends = np.array([(*ends_of(one.difference_interval), *ends_of(one.overall_interval)) for one in compared])
     numbers = {
         "threshold": "rows with at least this score are predicted positive; null for figures without a threshold",
+        "overall": "the figure of all rows, with noise; null for the AUC, or if undefined",
         "difference": "what the highest group has more than the lowest, of the two that differ most in standard errors",
         "p_value": "how often equal groups differ as much",
         "adjusted_p_value": "the same, adjusted for the number of figures",
@@ -101,9 +103,14 @@ def _differences(result: ByGroup) -> dict[str, Column]:
     columns = {"figure": Column(values=np.array([one.figure for one in compared], dtype=object), meaning="the figure")}
     for name, meaning in numbers.items():
         columns[name] = Column(values=np.array([known(getattr(one, name)) for one in compared]), meaning=meaning)
-    for place, end in enumerate(("lower", "upper")):
-        meaning = f"{end} end of the difference's {100 * result.confidence:.4g} % interval for all pairs of groups"
-        columns[f"difference_{end}"] = Column(values=ends[:, place], meaning=meaning)
+    meanings = {
+        "difference_lower": f"lower end of the difference's {nominal} for all pairs of groups",
+        "difference_upper": f"upper end of the difference's {nominal} for all pairs of groups",
+        "overall_lower": f"lower end of the {nominal} for the population of all rows: noise and sampling",
+        "overall_upper": f"upper end of the {nominal} for the population of all rows: noise and sampling",
+    }
+    for place, (name, meaning) in enumerate(meanings.items()):
+        columns[name] = Column(values=ends.reshape(-1, 4)[:, place], meaning=meaning)
     for name in ("highest", "lowest"):
         columns[name] = _texts([getattr(one, name) or "" for one in compared])
     return columns
@@ -128,8 +135,8 @@ def _figures(result: ByGroup) -> Multiples:
     return Multiples(
         heading="Each figure by group",
         note=f"Whiskers are {level(result.confidence)} intervals for the population of each group: they account for "
-        "noise and for the sampling of the rows. Grey: rows of no listed group, which take no part in the tests."
-        + _cut(result),
+        "noise and for the sampling of the rows. Grey: rows of no listed group, which take no part in the tests. "
+        "Dashed: all rows." + _cut(result),
         plots=plots,
         wide=True,
     )
@@ -215,23 +222,25 @@ def _table(result: ByGroup) -> ValueTable:
     keys = result.keys if len(result.keys) <= _LISTED + 1 else (*result.keys[:_LISTED], result.keys[-1])
     places = [result.keys.index(key) for key in keys]
     rows = [
-        ("Positive rows", *(f"≈{SPACE}{count(result.positives[place])}" for place in places), "", "", ""),
-        ("Negative rows", *(f"≈{SPACE}{count(result.negatives[place])}" for place in places), "", "", ""),
-    ]
+        (f"{name} rows", "", *(f"≈{SPACE}{count(sizes[place])}" for place in places),
+         "", "", "")
+        for name, sizes in (("Positive", result.positives), ("Negative", result.negatives))
+    ]  # fmt: skip
     for one in shown:
-        cells = (
-            f"{decimals(one.values[place])} ({decimals(one.lower[place])} to {decimals(one.upper[place])})"
-            if one.values[place] is not None
-            else ABSENT
-            for place in places
-        )
-        low, high = ends_of(one.difference_interval)
-        difference = f"{decimals(one.difference)} ({decimals(low)} to {decimals(high)})"
+        cells = (_cell(one.values[place], (one.lower[place], one.upper[place])) for place in places)
         pair = f"{one.highest} above {one.lowest}" if one.highest is not None else ABSENT
-        rows.append((name_of(one), *cells, pair, difference if one.highest else ABSENT, _p(result, one)
-                     if one.p_value is not None else ABSENT))  # fmt: skip
+        rows.append((name_of(one), _cell(one.overall, one.overall_interval), *cells, pair,
+                     _cell(one.difference, one.difference_interval),
+                     ABSENT if one.p_value is None else _p(result, one)))  # fmt: skip
     return ValueTable(
         caption=f"Figures with {level(result.confidence)} intervals for the populations; p-values are not adjusted.",
-        header=("", *keys, "Pair", "Difference", "p"),
+        header=("", "All rows", *keys, "Pair", "Difference", "p"),
         rows=tuple(rows),
     )
+
+
+def _cell(value: float | None, ends: tuple[float | None, float | None] | None) -> str:
+    if value is None or ends is None:
+        return ABSENT
+    low, high = ends
+    return f"{decimals(value)} ({decimals(low)} to {decimals(high)})"

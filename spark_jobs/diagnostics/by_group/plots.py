@@ -86,11 +86,15 @@ def figure_plot(result: ByGroup, place: int) -> Plot:
             comparison.lower, comparison.values, comparison.upper, result.keys, strict=True
         )
     ][:MAX_DRAWN]
-    ends = [end for low, _, high, _ in rows for end in (low, high) if end == end] or [0.0, 1.0]
+    overall = known(comparison.overall)
+    shown = [overall, *(end for low, _, high, _ in rows for end in (low, high))]
+    ends = [end for end in shown if end == end] or [0.0, 1.0]
     room = 0.05 * max(max(ends) - min(ends), 1e-3)
 
     def draw(alone: bool) -> Figure:
         figure, axes = _rows_axes(len(rows), alone=alone, label=name_of(comparison))
+        if overall == overall:
+            axes.axvline(overall, color=light("muted"), linewidth=0.9, linestyle=(0, (4, 3)))
         _draw_rows(axes, rows, [one_line(key, _KEY_CHARACTERS) for key in keys], (min(ends) - room, max(ends) + room))
         return figure
 

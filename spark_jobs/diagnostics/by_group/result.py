@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._simulation import DECIMALS
 from spark_jobs.diagnostics.undefined import plain_fields
 
 
@@ -21,6 +22,8 @@ class GroupComparison:
         threshold: the threshold; None for a figure without one.
         values: of every group, in the order of ``ByGroup.keys``; None where the noise leaves it undefined.
         lower, upper: ends of intervals for the population of each group: noise and sampling.
+        overall: of all rows, those of ``other`` too; None for ``auc``, and where the noise leaves it undefined.
+        overall_interval: its interval for the population of all rows.
         highest, lowest: the two listed groups that differ most, in standard errors of their difference.
         difference: what ``highest`` has more than ``lowest``.
         difference_interval: for the populations; simultaneous for all pairs of listed groups.
@@ -33,6 +36,8 @@ class GroupComparison:
     values: tuple[float | None, ...]
     lower: tuple[float | None, ...]
     upper: tuple[float | None, ...]
+    overall: float | None = None
+    overall_interval: tuple[float, float] | None = None
     highest: str | None = None
     lowest: str | None = None
     difference: float | None = None
@@ -71,6 +76,13 @@ class ByGroup:
     neighbours: Neighbours
     guarantee: str
 
+    def with_class_sizes(self, *, negatives: float, positives: float) -> ByGroup:
+        """With the share of positives of all rows by these class sizes, which other measurements have made nearer.
+
+        Its interval is moved along and stays as wide.
+        """
+        return replace(self, comparisons=tuple(_moved(one, negatives, positives) for one in self.comparisons))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         return {
@@ -78,3 +90,12 @@ class ByGroup:
             "results": [{kind: result.to_dict() for kind, result in results.items()} for results in self.results],
             "comparisons": [plain_fields(comparison) for comparison in self.comparisons],
         }
+
+
+def _moved(comparison: GroupComparison, negatives: float, positives: float) -> GroupComparison:
+    value, ends = comparison.overall, comparison.overall_interval
+    if comparison.figure != "positive_rate" or value is None or ends is None or negatives + positives <= 0:
+        return comparison
+    share = positives / (negatives + positives)
+    low, high = (round(min(max(end + share - value, 0.0), 1.0), DECIMALS) for end in ends)
+    return replace(comparison, overall=round(share, DECIMALS), overall_interval=(low, high))

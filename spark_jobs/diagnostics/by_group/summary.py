@@ -32,16 +32,17 @@ def summarise(draw: ByGroupDraw, *, seed: int) -> ByGroup:
         seed: public seed of the simulations behind intervals and p-values.
     """
     results = tuple(_results(draw, group, seed) for group in draw.groups)
-    sizes = [class_rows(group) for group in draw.groups]
+    sizes = [class_rows((group,)) for group in draw.groups]
     status = tuple(OK if all(size.is_known for size in both) else UNDEFINED for both in sizes)
     estimates = [
-        _estimates(draw, group, of_kinds) if defined == OK else {}
+        {**_estimates(draw, (group,)), **_areas(draw, of_kinds)} if defined == OK else {}
         for group, of_kinds, defined in zip(draw.groups, results, status, strict=True)
     ]
-    figures = _figures(draw, results)
+    figures, overall = _figures(draw, results), _estimates(draw, draw.groups)
     noise = SeededNoise(seed)
     comparisons = [
-        _compared(draw, figure, [one.get(figure, NOTHING) for one in estimates], noise) for figure in figures
+        _compared(draw, figure, [one.get(figure, NOTHING) for one in (*estimates, overall)], noise)
+        for figure in figures
     ]
     p_values = adjusted([comparison.p_value for comparison in comparisons])
     return ByGroup(
@@ -91,17 +92,21 @@ def _thresholds(draw: ByGroupDraw) -> list[tuple[float, int]]:
     return [(cell / grid, cell) for of_one in cells for cell in dict.fromkeys(of_one)]
 
 
-def _estimates(draw: ByGroupDraw, group: SharedGroups, results: Mapping[str, Any]) -> dict[Figure, Estimate]:
+def _estimates(draw: ByGroupDraw, groups: Sequence[SharedGroups]) -> dict[Figure, Estimate]:
+    """The figures of some groups together that are functions of sums of their counts."""
     confidence = draw.confidence
-    estimates: dict[Figure, Estimate] = {("positive_rate", None): rate(*class_rows(group), confidence)}
-    area = _area_of(results)
-    if area is not None:
-        estimates["auc", None] = area_estimate(*area, confidence)
+    estimates: dict[Figure, Estimate] = {("positive_rate", None): rate(*class_rows(groups), confidence)}
     if any(isinstance(options, GroupedSettings) for options in draw.kinds):
-        estimates["mean_residual", None] = mean_residual(group, confidence)
+        estimates["mean_residual", None] = mean_residual(groups, confidence)
     for threshold, cell in _thresholds(draw):
-        estimates |= {(name, threshold): one for name, one in rates_at(group, cell, confidence).items()}
+        estimates |= {(name, threshold): one for name, one in rates_at(groups, cell, confidence).items()}
     return estimates
+
+
+def _areas(draw: ByGroupDraw, results: Mapping[str, Any]) -> dict[Figure, Estimate]:
+    """The area of a group, if a kind states one; none of all rows, as rows of two groups have no counts in common."""
+    area = _area_of(results)
+    return {} if area is None else {("auc", None): area_estimate(*area, draw.confidence)}
 
 
 def _area_of(results: Mapping[str, Any]) -> tuple[float | None, tuple[float, float] | None, float] | None:
@@ -127,21 +132,36 @@ def area_estimate(
 
 
 def _compared(draw: ByGroupDraw, figure: Figure, estimates: Sequence[Estimate], noise: SeededNoise) -> GroupComparison:
-    """The comparison of a figure; the group of all other rows is shown, and takes no part in the test."""
+    """The comparison of a figure; ``other``, the last group, takes no part in the test.
+
+    Args:
+        draw: the draw.
+        figure: the figure.
+        estimates: its value in every group, and the last one that of all rows.
+        noise: source of the simulations.
+    """
     name, threshold = figure
     columns = zip(*((_shown(end) for end in estimate) for estimate in estimates), strict=True)
-    values, lower, upper = (tuple(column) for column in columns)
-    comparison = GroupComparison(figure=name, threshold=threshold, values=values, lower=lower, upper=upper)
-    largest = largest_difference(estimates[:-1], confidence=draw.confidence, noise=noise)
+    (*values, overall), (*lower, low), (*upper, high) = columns
+    comparison = GroupComparison(
+        figure=name,
+        threshold=threshold,
+        values=tuple(values),
+        lower=tuple(lower),
+        upper=tuple(upper),
+        overall=overall,
+        overall_interval=None if low is None or high is None else (low, high),
+    )
+    largest = largest_difference(estimates[:-2], confidence=draw.confidence, noise=noise)
     if largest is None:
         return comparison
-    low, high = largest.interval
+    ends = largest.interval
     return replace(
         comparison,
         highest=draw.keys[largest.highest],
         lowest=draw.keys[largest.lowest],
         difference=round(largest.difference, DECIMALS),
-        difference_interval=(round(low, DECIMALS), round(high, DECIMALS)),
+        difference_interval=(round(ends[0], DECIMALS), round(ends[1], DECIMALS)),
         p_value=round(largest.p_value, DECIMALS),
     )
 
