@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from benchmarks._stages import Bytes, bytes_so_far
 from benchmarks.harness import Report, Target, arguments, progress, publish, scratch_folder
 from benchmarks.large_tables import MASTER, TENTHS, tenths, write_tenth
@@ -22,6 +24,7 @@ from benchmarks.score_counts import jvm_clock, open_session
 from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import SALT_VARIABLE
+from spark_jobs.statistics import LabelledRows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +54,22 @@ STATISTICS: Mapping[str, dict[str, Any]] = {
     "sums of points in 1,000 groups": {
         "diagnostics": [{"kind": "linear_regression", **BOX, "group_by": "site", "groups": list(range(GROUPS))}]
     },
+    "points in 65,536 cells of 10 groups": {
+        "diagnostics": [
+            {
+                "kind": "linear_regression",
+                **BOX,
+                "group_by": "site",
+                "groups": list(range(10)),
+                "cells": 256,
+                "method": "dp_grad_descent",
+            }
+        ]
+    },
+    "a pass of a logistic regression": {
+        "label": "label",
+        "diagnostics": [{"kind": "logistic_fit", "features": {"x": [0, 1], "y": [0, 1]}}],
+    },
     "products of columns": {
         "diagnostics": [{"kind": "linear_fit", "features": {"x": [0, 1]}, "outcome": "y", "outcome_bounds": [0, 1]}]
     },
@@ -74,10 +93,12 @@ def request_of(table: Path, fields: Mapping[str, Any]) -> ReleaseRequest:
 
 
 def counted(spark: SparkSession, request: ReleaseRequest) -> Counted:
-    """Count the statistics of a request once."""
+    """Count the statistics of a request once; of a logistic regression, one pass."""
     clock = jvm_clock(spark)
     before, cpu, began = bytes_so_far(spark), clock(), time.perf_counter()
-    count(prepare(spark, request), request)
+    for statistic in count(prepare(spark, request), request).values():
+        if isinstance(statistic, LabelledRows):
+            statistic.sums_at(np.zeros(statistic.design.terms, dtype=np.int64))
     wall, spent = time.perf_counter() - began, clock() - cpu
     return Counted(wall=wall, cpu=spent, bytes=bytes_so_far(spark) - before)
 
@@ -95,6 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and delete the data."""
     parser = arguments(str(__doc__).splitlines()[0])
     parser.add_argument("--rows", type=int, help="of the larger table (default: 100 million)")
+    parser.add_argument("--statistics", nargs="+", choices=STATISTICS, default=STATISTICS, help="default: all")
     given = parser.parse_args(argv)
     size = given.rows or (200_000 if given.quick else 100_000_000)
     os.environ[SALT_VARIABLE] = "0" * 32
@@ -108,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise RuntimeError(f"the table could not be written: exit code {writer.exitcode}")
         tables = {size // TENTHS * times: tenths(folder, times) for times in (1, TENTHS)}
         spark = open_session(MASTER, {"spark.driver.memory": "1g"})
-        for name, fields in STATISTICS.items():
+        for name, fields in ((name, STATISTICS[name]) for name in given.statistics):
             requests = {many: request_of(table, fields) for many, table in tables.items()}
             counted(spark, next(iter(requests.values())))  # code is compiled
             runs = {many: counted(spark, request) for many, request in requests.items()}

@@ -231,7 +231,7 @@ class _Attempt(ChargedAttempt):
             if sha256(visible) != charge.manifest_sha256:
                 raise ReleaseDamaged(f"{layout.manifest} is not what the ledger committed")
             if not missing_files(self.store, layout, visible):
-                return self._published(charge, layout, visible, adopted=True)
+                return self._published(charge, layout, visible, Release.from_json(visible).statuses, adopted=True)
             self.progress("files of the published release are missing; they are published again")
         if charge.draw_sha256 is None:
             return self.publish(charge, layout, read_committed_draft(self.store, layout, charge))
@@ -266,9 +266,11 @@ class _Attempt(ChargedAttempt):
         """Make a committed draft visible."""
         publish(self.store, layout, draft)
         self.progress(f"published {layout.root}")
-        return self._published(charge, layout, draft.manifest, adopted=False)
+        return self._published(charge, layout, draft.manifest, draft.release.statuses, adopted=False)
 
-    def _published(self, charge: Charge, layout: ReleaseLayout, manifest: bytes, *, adopted: bool) -> Published:
+    def _published(
+        self, charge: Charge, layout: ReleaseLayout, manifest: bytes, statuses: Mapping[str, str], *, adopted: bool
+    ) -> Published:
         manifest_sha256 = sha256(manifest)
         failpoint("before_receipt")
         if self.store.read(layout.receipt) is None:
@@ -289,7 +291,7 @@ class _Attempt(ChargedAttempt):
             charge_id=charge.id,
             manifest_sha256=manifest_sha256,
             adopted=adopted,
-            status=Release.from_json(manifest).statuses,
+            status=statuses,
         )
 
     def _run(self, charge: Charge, layout: ReleaseLayout, draw: OpenedDraw | None) -> int:

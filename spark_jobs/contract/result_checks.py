@@ -111,21 +111,21 @@ def numbers(result: Fields, name: str, *, nullable: bool = False) -> list[Any]:
         KeyError, TypeError: the result has no such field, or the field contains something other than numbers.
         NotANumberError: the field contains NaN.
     """
-    values = list(_flat(value_at(result, name)))
-    for value in values:
-        if isinstance(value, bool) or not (isinstance(value, (int, float)) or (nullable and value is None)):
+    values = _flat(value_at(result, name))
+    for kind in set(map(type, values)):  # a field may have millions of numbers
+        if issubclass(kind, bool) or not (issubclass(kind, (int, float)) or (nullable and kind is type(None))):
             raise TypeError(f"{name} contains something other than numbers")
-    if any(value is not None and math.isnan(value) for value in values):
+    if any(map(operator.ne, values, values)):
         raise NotANumberError(f"{name} is a number")
     return values
 
 
-def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        for entry in value:
-            yield from _flat(entry)
-    else:
-        yield value
+def _flat(value: Any) -> list[Any]:
+    """The entries of lists in lists, in order; of anything else, itself."""
+    values = [value]
+    while list in set(map(type, values)):
+        values = [entry for one in values for entry in (one if isinstance(one, list) else (one,))]
+    return values
 
 
 def _listed(result: Fields, name: str) -> list[Any]:
@@ -322,6 +322,8 @@ def _size(value: Any) -> int:
 def _has_shape(value: Any, sizes: list[int]) -> bool:
     if not sizes or not isinstance(value, list):
         return not sizes and not isinstance(value, list)
+    if len(sizes) == 1:
+        return len(value) == sizes[0] and list not in set(map(type, value))
     return len(value) == sizes[0] and all(_has_shape(entry, sizes[1:]) for entry in value)
 
 
@@ -340,7 +342,7 @@ def null_together(*names: str) -> ResultCheck:
     def holds(result: Fields) -> bool:
         values = [value_at(result, name) for name in names]
         lists = all(isinstance(value, list) for value in values)
-        return len({tuple(entry is None for entry in (_flat(value) if lists else [value])) for value in values}) == 1
+        return len({bytes(entry is None for entry in (_flat(value) if lists else [value])) for value in values}) == 1
 
     return _together(names, f"{', '.join(names)} are null together", holds)
 
