@@ -1,8 +1,10 @@
 """The posterior mean of counts of cells, given noisy counts and a broad prior of the scores; post-processing.
 
 If the noise is large compared to the counts, the curve of raw counts is biased towards the diagonal, because noise adds
-rows to empty cells. A prior helps. Within a class, log-odds of scores mostly have one mode, so the prior is a normal or
-a logistic distribution (a *law*) with unknown location and width. Counts may depart from a law as under a Dirichlet
+rows to empty cells. A prior helps. Within a class, log-odds of scores mostly have one mode, so the prior is one of five
+families of distributions with unknown location and width (a *law*): with light, heavier and heavy tails, or skewed to
+either side. A prior of light tails alone expects hardly any rows far out, where a few decide the precision, and counts
+of the size of their noise do not refute it. Counts may depart from a law as under a Dirichlet
 process, with one of several ``CONCENTRATIONS``, which the data weigh. If the counts are accurate, the departure follows
 them entirely, and the prior has no effect.
 
@@ -29,7 +31,28 @@ SPREAD = np.array([1.5, 0.6, 0.35, 1.0])
 """Means and standard deviations of the prior, which is normal and independent: the midpoint of the class locations and
 the logarithms of one width and of the ratio of the widths, in log-odds; and the AUC in normal deviates (1 is 0.84)."""
 Law = Callable[[FloatArray], FloatArray]
-LAWS: Sequence[Law] = (ndtr, lambda z: np.asarray(expit(1.7 * z), dtype=np.float64))
+_MEAN, _WIDTH, _FURTHEST = 0.5772156649, 1.2825498302, 30.0  # of the extreme-value distribution
+
+
+def _student(z: FloatArray) -> FloatArray:
+    """Student's distribution with three degrees of freedom."""
+    part = z / np.sqrt(3)
+    return np.asarray(0.5 + (part / (1 + part**2) + np.arctan(part)) / np.pi)
+
+
+def _skewed(z: FloatArray) -> FloatArray:
+    """The extreme-value distribution (Gumbel), skewed to the right."""
+    return np.asarray(np.exp(-np.exp(np.clip(-_MEAN - _WIDTH * z, -_FURTHEST, _FURTHEST))))
+
+
+LAWS: Sequence[Law] = (
+    ndtr,
+    lambda z: np.asarray(expit(1.7 * z), dtype=np.float64),
+    _student,
+    _skewed,
+    lambda z: np.asarray(1.0 - _skewed(-z), dtype=np.float64),
+)
+"""Families: normal, logistic, heavy-tailed, and skewed to the right and to the left."""
 CONCENTRATIONS = (10.0, 30.0, 100.0, 300.0)
 SEARCHED_AT = 100.0
 STRAY = 0.1
