@@ -100,6 +100,15 @@ class Plot:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A labelled number with a note."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Headline:
     """The main number of a section, on a scale with public ends.
 
@@ -110,6 +119,7 @@ class Headline:
         scale: texts at the two ends of the scale.
         marks: lower end, value and upper end, as fractions of the scale; None if they are undefined.
         reference: name and position, as a fraction of the scale, of a reference point.
+        others: further main numbers, shown directly below the scale.
     """
 
     label: str
@@ -118,15 +128,7 @@ class Headline:
     scale: tuple[str, str]
     marks: tuple[float, float, float] | None = None
     reference: tuple[str, float] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measure:
-    """A labelled number with a note."""
-
-    label: str
-    value: str
-    note: str = ""
+    others: tuple[Measure, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,8 +30,18 @@ def request(kind, **fields):
     return made.request(diagnostics=[LinearRegressionOptions(kind=kind, **LINES, **fields)], label=None, model=None)
 
 
+WIDE = (-1_234_567.0, -1_234_567.0)
 RELEASED = {
     "a plot": linear_results.residual_plot(),
+    "a plot of large effects": replace(
+        linear_results.residual_plot(),
+        slope=WIDE[0],
+        slope_interval=WIDE,
+        bow=WIDE[0],
+        bow_interval=WIDE,
+        spread_ratio=0.00123,
+        spread_ratio_interval=(0.000123, 0.0123),
+    ),
     "a coarse plot": linear_results.residual_plot(bins=4, rows=300),
     "a fine plot": linear_results.residual_plot(bins=256),
     "a plot with all faults": replace(
@@ -132,9 +142,66 @@ def test_forms_are_the_same_whatever_was_released():
     ]
     assert len(rendering("groups").section.table.rows) == len(rendering("many groups").section.table.rows) == 24
     undefined = rendering("no plot").section
+    assert [m.label for m in undefined.headline.others] == ["Slope", "Bow", "Shift"]
+    assert {m.value for m in undefined.headline.others} == {"–"}
     assert undefined.notice
     assert undefined.headline.value == "undefined"
     assert {cell for row in undefined.table.rows for cell in row[1:]} == {"–"}
+
+
+def test_report_and_pictures_of_a_residual_plot_say_effect_sizes_before_tests():
+    found = RELEASED["a plot"]
+    facts = made.facts(request=request("residual_plot"))
+    files = made.publish({"residual_plot": found}, facts=facts)[1]
+    page = files["report.html"].decode()
+    told = ("2.5\N{MULTIPLICATION SIGN}", "2.2 to 2.9", "2.5 times as wide at the top fifth", "Slope", "-0.01 to 0.05")
+    told += ("Bow", "2.8 to 3.4", "Shift", "-0.1 to 0.3", "<p>The mean residual is curved", "p\xa0=\xa0")
+    places = [page.index(text, page.index('class="headline"')) for text in told]
+    assert places == sorted(places)
+    _, texts = drawn(rendering("a plot").plots[0], alone=True)
+    sizes = [
+        "2.5 times as wide at the top as at the bottom (2.2 to 2.9)",
+        "Slope of the mean residual: 0.02 (-0.01 to 0.05)",
+        "Bow of the mean residual: 3.1 (2.8 to 3.4)",
+        "Found: curvature and unequal variance (at most 5 in 100 by chance)",
+    ]
+    lines = [text for text in sorted(texts, key=lambda text: -text.get_position()[1]) if text.get_text() in sizes]
+    assert [text.get_text() for text in lines] == sizes
+
+
+@pytest.mark.parametrize(
+    ("ratio", "interval", "value", "words"),
+    [
+        (0.4, (0.25, 0.5), "0.4", "2.5 times as wide at the bottom as at the top (2 to 4)"),
+        (1.02, (0.9, 1.2), "1", "As wide at the top as at the bottom (0.9 to 1.2 times)"),
+        (123.4, (56.0, 210.0), "123", "123 times as wide at the top as at the bottom (56 to 210)"),
+        (None, None, "undefined", "Spread at the top, against the bottom: undefined"),
+    ],
+)
+def test_spread_ratio_is_said_in_words_whatever_its_size(ratio, interval, value, words):
+    found = replace(RELEASED["a plot"], spread_ratio=ratio, spread_ratio_interval=interval)
+    page = rendering("a plot", found)
+    assert page.section.headline.value.rstrip("\N{MULTIPLICATION SIGN}") == value
+    assert (page.section.headline.marks is None) == (ratio is None)
+    assert words in page.plots[0].description
+
+
+def test_headline_of_a_single_line_is_its_slope_with_its_interval():
+    slope = {"slope": np.array([0.4]), "slope_lower": np.array([0.3]), "slope_upper": np.array([0.5])}
+    found = linear_results.linear_fit(**slope)
+    headline = rendering("a line", found).section.headline
+    assert (headline.label, headline.value, headline.interval) == ("Slope", "0.4", "90\xa0% interval 0.3 to 0.5")
+    assert headline.scale == ("-0.6", "0.6")
+    np.testing.assert_allclose(headline.marks, (0.75, 0.5 + 1 / 3, 0.5 + 5 / 12))
+    (plot,) = rendering("a line", found).plots
+    assert "Slope: 0.4 (90\xa0% interval 0.3 to 0.5)" in [text.get_text() for text in drawn(plot, alone=True)[1]]
+    silent = rendering("a line", linear_results.without_intervals(found)).section.headline
+    assert (silent.value, silent.interval, silent.marks) == ("0.4", None, (headline.marks[1],) * 3)
+    nothing = dict.fromkeys(slope, np.array([np.nan]))
+    undefined = rendering("a line", linear_results.linear_fit(**nothing, status=("undefined",)))
+    headline = undefined.section.headline
+    assert (headline.value, headline.interval, headline.marks) == ("undefined", None, None)
+    assert "Slope: undefined" in undefined.plots[0].description
 
 
 def test_line_without_intervals_says_why():

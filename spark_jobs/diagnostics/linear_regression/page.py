@@ -154,24 +154,33 @@ def _others(used: Counter[str], requested: str) -> str:
 
 
 def _headline(result: LinearFit) -> Headline:
-    low, high = result.y_bounds
-    ends = [result.predictions_lower[0, 0], result.predictions[0, 0], result.predictions_upper[0, 0]]
+    """The slope, on a scale that ends where a line crosses the public box from corner to corner."""
+    (left, right), (low, high) = result.x_bounds, result.y_bounds
+    steepest = (high - low) / (right - left)
+    slope = float(result.slope[0])
+    interval = float(result.slope_lower[0]), float(result.slope_upper[0])
+    bounded = all(finite(end) for end in interval)
     marks = None
-    if all(finite(end) for end in ends):
-        first, middle, last = (float(np.clip((end - low) / (high - low), 0.0, 1.0)) for end in ends)
+    if finite(slope):
+        ends = (interval[0], slope, interval[1]) if bounded else (slope,) * 3
+        first, middle, last = (float(np.clip(0.5 + end / steepest / 2, 0.0, 1.0)) for end in ends)
         marks = (first, middle, last)
-    known = marks is not None
     return Headline(
-        label=f"Predicted at {number(float(result.x[0]), 4)}",
-        value=number(float(result.predictions[0, 0]), 4),
-        interval=f"{level(result.confidence)} interval {_interval(ends[0], ends[2])}" if known else None,
-        scale=(number(low, 4), number(high, 4)),
+        label="Slope",
+        value=number(slope, 4) if finite(slope) else "undefined",
+        interval=f"{level(result.confidence)} interval {_interval(*interval)}" if bounded else None,
+        scale=(number(-steepest, 4), number(steepest, 4)),
         marks=marks,
+        reference=("0", 0.5),
     )
 
 
 def _line_table(result: LinearFit) -> ValueTable:
-    rows = [
+    rows = []
+    for name in ("slope", "intercept"):
+        low, high = getattr(result, f"{name}_lower")[0], getattr(result, f"{name}_upper")[0]
+        rows.append((name.capitalize(), number(float(getattr(result, name)[0]), 4), _interval(low, high)))
+    rows += [
         (
             f"At {number(float(result.x[k]), 4)}",
             number(float(result.predictions[0, k]), 4),
@@ -179,9 +188,6 @@ def _line_table(result: LinearFit) -> ValueTable:
         )
         for k in range(result.at.size)
     ]
-    for name in ("slope", "intercept"):
-        low, high = getattr(result, f"{name}_lower")[0], getattr(result, f"{name}_upper")[0]
-        rows.append((name.capitalize(), number(float(getattr(result, name)[0]), 4), _interval(low, high)))
     return ValueTable(
         caption="The released line.", header=("", "Released", f"{level(result.confidence)} interval"), rows=tuple(rows)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from spark_jobs.arrays import BoolArray
 from spark_jobs.contract.figures import OK
 from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import one_line
+from spark_jobs.publishing.formats import level, one_line
 from spark_jobs.publishing.rendering import Plot, Probe, finite
 from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FRAME = figures.Frame(width=6.0, height=4.6, heading=0.95, small=5.0, box=(0.16, 0.155, 0.77, 0.82))
+_ONE_LINE = replace(_FRAME, heading=1.17)
 _ROOM = 0.02
 MAX_LINES = 400
 MAX_ROWS = 40
@@ -39,9 +41,10 @@ def places_of(result: LinearFit) -> list[int]:
 def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
     """The lines in the public box; at most ``MAX_LINES``, evenly spaced in the list."""
     one = result.keys is None
+    frame = _ONE_LINE if one else _FRAME
 
     def draw(alone: bool) -> Figure:
-        figure, axes = _FRAME.axes(alone=alone, x_label=one_line(x_name, 40), y_label=one_line(y_name, 40))
+        figure, axes = frame.axes(alone=alone, x_label=one_line(x_name, 40), y_label=one_line(y_name, 40))
         figures.set_ticks(axes, *_limits(result))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
@@ -64,7 +67,7 @@ def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
         title="Released line" if one else "Released lines",
         description=_description(result),
         draw=draw,
-        axes=_FRAME.box,
+        axes=frame.box,
         probes=_probes(result) if one else (),
     )
 
@@ -172,15 +175,28 @@ def _ends(result: LinearFit, g: int) -> list[tuple[float, float]]:
     return [(float(at[first]), float(heights[first])), (float(at[last]), float(heights[last]))]
 
 
-def _lines(result: LinearFit) -> tuple[str, str]:
+def _lines(result: LinearFit) -> tuple[str, ...]:
     if result.keys is None:
-        predictions = ", ".join(
-            f"{number(float(result.predictions[0, k]), 4)} at {number(float(result.x[k]), 4)}"
-            for k in places_of(result)
-        )
-        return (f"Predicted: {predictions}", "released with noise")
+        return _slope_line(result), _prediction_line(result), "released with noise"
     drawn = "" if result.groups <= MAX_LINES else f", {MAX_LINES} of them drawn"
     return (f"{result.groups:,} groups{drawn}", "released with noise")
+
+
+def _slope_line(result: LinearFit) -> str:
+    """The slope of a single line, with its interval if it has one."""
+    slope, low, high = (float(ends[0]) for ends in (result.slope, result.slope_lower, result.slope_upper))
+    if not finite(slope):
+        return "Slope: undefined"
+    known = finite(low) and finite(high)
+    interval = f" ({level(result.confidence)} interval {number(low, 4)} to {number(high, 4)})" if known else ""
+    return f"Slope: {number(slope, 4)}{interval}"
+
+
+def _prediction_line(result: LinearFit) -> str:
+    predictions = ", ".join(
+        f"{number(float(result.predictions[0, k]), 4)} at {number(float(result.x[k]), 4)}" for k in places_of(result)
+    )
+    return f"Predicted: {predictions}"
 
 
 def _probes(result: LinearFit) -> tuple[Probe, ...]:
@@ -210,5 +226,5 @@ def _probes(result: LinearFit) -> tuple[Probe, ...]:
 
 def _description(result: LinearFit) -> str:
     if result.keys is None:
-        return f"A line in the public box of both values. {_lines(result)[0]}."
+        return f"A line in the public box of both values. {_slope_line(result)}. {_prediction_line(result)}."
     return f"The released lines of {result.groups} groups in the public box of both values."

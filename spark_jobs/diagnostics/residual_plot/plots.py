@@ -1,14 +1,18 @@
-"""The Q-Q plot: quantiles of the residuals against those of a normal distribution."""
+"""The pictures of a residual plot: residuals against fitted values, and the quantiles of the residuals."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
 
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import level
+from spark_jobs.publishing.formats import count, level
+from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
 from spark_jobs.publishing.rendering import Plot, Probe
 from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
@@ -17,9 +21,211 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TITLE = "Normal quantiles of the residuals"
-_FRAME = figures.Frame(width=5.6, height=4.8, heading=0.95, small=4.7, box=(0.17, 0.155, 0.785, 0.82))
+TITLE = "Residual plot"
+_BAND_OPACITY = 0.35
+_FRAME = figures.Frame(width=6.4, height=4.6, heading=2.06, small=5.2, box=(0.145, 0.155, 0.81, 0.82))
+_KEPT = 0.001
+"""Share of the rows that may lie beyond the drawn part of the box, at each of its four ends."""
+_FINDINGS = {"line": "a slope", "curvature": "curvature", "variance": "unequal variance", "shift": "a shift"}
+_QUANTILES_TITLE = "Normal quantiles of the residuals"
+_QUANTILES_FRAME = figures.Frame(width=5.6, height=4.8, heading=0.95, small=4.7, box=(0.17, 0.155, 0.785, 0.82))
 _ROOM = 0.06
+
+
+def is_defined(result: ResidualPlot) -> bool:
+    """Whether there are rows enough for the noise."""
+    return result.status == "ok"
+
+
+def residual_plot(result: ResidualPlot) -> Plot:
+    """The heat map of the rows, with their mean residual and spread along the fitted values."""
+
+    def draw(alone: bool) -> Figure:
+        figure, axes = _FRAME.axes(
+            alone=alone,
+            x_label="Fitted value",
+            y_label="Residual (outcome minus fitted value)",
+        )
+        _draw(axes, result)
+        if alone:
+            if is_defined(result):
+                _legend(axes)
+            figures.heading(figure, left=0.03, title=TITLE, lines=_lines(result))
+        return figure
+
+    return Plot(
+        name="residual_plot",
+        title=TITLE,
+        description=_description(result),
+        draw=draw,
+        axes=_FRAME.box,
+        probes=_probes(result) if is_defined(result) else (),
+    )
+
+
+def _lines(result: ResidualPlot) -> tuple[str, ...]:
+    """The heading of the plot as a file: effect sizes, then what the tests found; the page has the full text."""
+    rows = f"about {count(result.rows)} rows"
+    if not is_defined(result):
+        return "Undefined: too few rows for this noise", f"released with noise; {rows}"
+    intervals = f"{level(result.confidence)} intervals"
+    return *_effect_lines(result), _findings(result), f"released with noise; {rows}; {intervals}"
+
+
+def _effect_lines(result: ResidualPlot) -> tuple[str, str, str]:
+    """Spread ratio, slope and bow with their intervals, a short line each."""
+    ratio, interval = result.spread_ratio, result.spread_ratio_interval
+    if ratio is None or interval is None:
+        spread = "Spread at the top, against the bottom: undefined"
+    elif number(ratio, 2) == "1":
+        spread = f"As wide at the top as at the bottom ({ends_text(interval, 2)} times)"
+    else:
+        wide, narrow = ("top", "bottom") if ratio > 1 else ("bottom", "top")
+        times, ends = (ratio, interval) if ratio > 1 else (1 / ratio, (1 / interval[1], 1 / interval[0]))
+        spread = f"{number(times, 2)} times as wide at the {wide} as at the {narrow} ({ends_text(ends, 2)})"
+    slope, bow = (f"{name.capitalize()} of the mean residual: {_value(result, name)}" for name in ("slope", "bow"))
+    return spread, slope, bow
+
+
+def _findings(result: ResidualPlot) -> str:
+    """The findings of the tests in one line."""
+    words = [_FINDINGS[name] for name in result.findings]
+    findings = " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
+    rate = f"at most {100 * result.error_rate:.4g} in 100 by chance"
+    return f"Found: {findings} ({rate})" if findings else "No shift, slope, curvature or change of spread was found"
+
+
+def _value(result: ResidualPlot, name: str) -> str:
+    value, interval = getattr(result, name), getattr(result, f"{name}_interval")
+    return "undefined" if value is None or interval is None else f"{number(value, 3)} ({ends_text(interval, 3)})"
+
+
+def ends_text(interval: tuple[float, float], digits: int) -> str:
+    """An interval as text."""
+    low, high = (number(end, digits) for end in interval)
+    return f"{low} to {high}"
+
+
+def _description(result: ResidualPlot) -> str:
+    if not is_defined(result):
+        return "An empty residual plot: undefined because there are too few rows for this noise."
+    return (
+        f"A heat map of residuals against fitted values in {result.bins} by {result.bins} cells, with the mean "
+        f"residual along the fitted values and lines one spread above and below it. "
+        f"{'. '.join(_effect_lines(result))}. {result.verdict}"
+    )
+
+
+def _limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Ends of both axes: the box and its frame without empty margins, symmetric around 0 for residuals."""
+    if not is_defined(result):
+        return (result.fitted_lower, result.fitted_upper), (-result.residual_bound, result.residual_bound)
+    counts, fitted, residual = _cells(result)
+    across = shown_part(counts.sum(axis=1), fitted, kept=_KEPT)
+    upwards = shown_part(counts.sum(axis=0), residual, kept=_KEPT)
+    reach = max(abs(upwards[0]), abs(upwards[1]))
+    return across, (-reach, reach)
+
+
+def _legend(axes: Axes) -> None:
+    """A legend above the axes, where it hides no cells."""
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1.0),
+        ncols=2,
+        fontsize=figures.LEGEND_SIZE,
+        labelcolor=light("ink"),
+        frameon=False,
+        handlelength=1.4,
+        columnspacing=1.2,
+        borderaxespad=0.2,
+    )
+
+
+def _draw(axes: Axes, result: ResidualPlot) -> None:
+    across, upwards = _limits(result)
+    figures.set_ticks(axes, across, upwards)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
+    if not is_defined(result):
+        axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
+        figures.draw_undefined(axes, "too few rows for this noise")
+        return
+    draw_heat_map(axes, *_cells(result), label="released rows (darker: more)")
+    corner, far = (result.fitted_lower, -result.residual_bound), (result.fitted_upper, result.residual_bound)
+    axes.add_patch(
+        Rectangle(
+            corner, far[0] - corner[0], far[1] - corner[1], fill=False, edgecolor=light("muted"), linewidth=0.8,
+            label="box; the cells around it count all rows beyond", zorder=2,
+        )
+    )  # fmt: skip
+    axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), zorder=2)
+    x, place = pools(result)
+    axes.fill_between(
+        x, result.trend_lower[place], result.trend_upper[place], color=light("spent"), alpha=_BAND_OPACITY, linewidth=0,
+        zorder=3,
+    )  # fmt: skip
+    axes.plot(x, result.trend[place], color=light("spent"), linewidth=2.0, label="mean residual, with band", zorder=4)
+    for left, right in hidden_columns(result):
+        axes.axvspan(left, right, color=light("chance"), alpha=0.3, linewidth=0, zorder=3.5)
+    for sign, label in ((1, "mean ± spread"), (-1, "_")):
+        edge = result.trend[place] + sign * result.spread[place]
+        axes.plot(x, edge, color=light("spent"), linewidth=1.2, linestyle=(0, (2, 2)), label=label, zorder=4)
+
+
+def _cells(result: ResidualPlot) -> tuple[Int64Array, FloatArray, FloatArray]:
+    """The counts of the box, with a frame of cells for the rows beyond it; and the edges of all cells."""
+    framed = np.pad(result.counts, 1)
+    framed[0, 1:-1], framed[-1, 1:-1] = result.counts_left, result.counts_right
+    framed[:, 0], framed[:, -1] = result.counts_below, result.counts_above
+    return in_few_cells(framed, result.fitted_edges, result.residual_edges)
+
+
+def pools(result: ResidualPlot) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Points for a line through the pools of columns: each pool's middle, and the ends; with its first column."""
+    values = np.stack([result.trend, result.spread, result.trend_lower, result.trend_upper, result.column_rows])
+    starts = np.flatnonzero(np.append(True, (np.diff(values, axis=1) != 0).any(axis=0)))
+    ends = np.append(starts[1:], result.bins)
+    middles = (result.fitted_edges[starts] + result.fitted_edges[ends]) / 2
+    x = np.concatenate([result.fitted_edges[:1], middles, result.fitted_edges[-1:]])
+    return x, np.concatenate([starts[:1], starts, starts[-1:]])
+
+
+def hidden_columns(result: ResidualPlot) -> list[tuple[float, float]]:
+    """Fitted values at which the noise hides the mean residual: its interval is wider than the residuals spread."""
+    low, high = np.interp((-1.0, 1.0), result.qq_theoretical, result.qq_residual)
+    hidden = np.flatnonzero(result.trend_upper - result.trend_lower > high - low)
+    return [(float(result.fitted_edges[i]), float(result.fitted_edges[i + 1])) for i in hidden]
+
+
+def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
+    (left, right), (bottom, top) = _limits(result)
+    x, place = pools(result)
+
+    def up(value: float) -> float:
+        return float(np.clip((value - bottom) / (top - bottom), 0.0, 1.0))
+
+    return tuple(
+        Probe(
+            x=float((at - left) / (right - left)),
+            y=up(result.trend[i]),
+            low=up(result.trend_lower[i]),
+            high=up(result.trend_upper[i]),
+            lines=(
+                f"fitted {number(at, 4)}: about {count(result.column_rows[i])} rows",
+                f"mean residual {number(result.trend[i], 3)} ({interval_at(result, 'trend', i)})",
+                f"spread {number(result.spread[i], 3)} ({interval_at(result, 'spread', i)})",
+            ),
+        )
+        for at, i in zip(x[1:-1], place[1:-1], strict=True)
+        if left <= at <= right
+    )
+
+
+def interval_at(result: ResidualPlot, name: str, i: int) -> str:
+    """The interval of ``trend`` or ``spread`` in a column."""
+    low, high = getattr(result, f"{name}_lower")[i], getattr(result, f"{name}_upper")[i]
+    return f"{number(low, 3)} to {number(high, 3)}"
 
 
 def quantile_plot(result: ResidualPlot) -> Plot:
@@ -27,15 +233,15 @@ def quantile_plot(result: ResidualPlot) -> Plot:
     defined = result.status == "ok"
 
     def draw(alone: bool) -> Figure:
-        figure, axes = _FRAME.axes(
+        figure, axes = _QUANTILES_FRAME.axes(
             alone=alone,
             x_label="Quantile of a standard normal distribution",
             y_label="Quantile of the residuals",
         )
-        figures.set_ticks(axes, *_limits(result))
+        figures.set_ticks(axes, *_quantile_limits(result))
         axes.yaxis.set_major_formatter(lambda value, _: number(value, 4, plain_below=5))
         if defined:
-            _draw(axes, result)
+            _draw_quantiles(axes, result)
         else:
             figures.draw_undefined(axes, "too few rows for this noise")
         if alone:
@@ -47,16 +253,18 @@ def quantile_plot(result: ResidualPlot) -> Plot:
                     edgecolor="none",
                     framealpha=0.85,
                 )
-            figures.heading(figure, left=0.03, title=TITLE, lines=("released with noise; straight if normal",))
+            figures.heading(
+                figure, left=0.03, title=_QUANTILES_TITLE, lines=("released with noise; straight if normal",)
+            )
         return figure
 
     return Plot(
         name="residual_quantiles",
-        title=TITLE,
-        description=_description(result),
+        title=_QUANTILES_TITLE,
+        description=_described_quantiles(result),
         draw=draw,
-        axes=_FRAME.box,
-        probes=_probes(result) if defined else (),
+        axes=_QUANTILES_FRAME.box,
+        probes=_quantile_probes(result) if defined else (),
         legend=(
             ("curve", "released quantiles"),
             ("band", f"{level(result.confidence)} band"),
@@ -65,7 +273,7 @@ def quantile_plot(result: ResidualPlot) -> Plot:
     )
 
 
-def _limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
+def _quantile_limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
     ends = result.qq_theoretical[[0, -1]]
     values = (
         np.concatenate([result.qq_lower, result.qq_upper, result.qq_line]) if result.status == "ok" else np.zeros(1)
@@ -78,7 +286,7 @@ def _limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[float, flo
     return (float(ends[0]) - side, float(ends[1]) + side), (low - room, high + room)
 
 
-def _draw(axes: Axes, result: ResidualPlot) -> None:
+def _draw_quantiles(axes: Axes, result: ResidualPlot) -> None:
     x = result.qq_theoretical
     axes.fill_between(
         x, result.qq_lower, result.qq_upper, color=light("curve"), alpha=0.22, linewidth=0,
@@ -90,8 +298,8 @@ def _draw(axes: Axes, result: ResidualPlot) -> None:
     axes.plot(x, result.qq_residual, color=light("curve"), linewidth=1.8, label="released quantiles")
 
 
-def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
-    (left, right), (low, high) = _limits(result)
+def _quantile_probes(result: ResidualPlot) -> tuple[Probe, ...]:
+    (left, right), (low, high) = _quantile_limits(result)
 
     def up(value: float) -> float:
         return float(np.clip((value - low) / (high - low), 0.0, 1.0))
@@ -112,7 +320,7 @@ def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
     )
 
 
-def _description(result: ResidualPlot) -> str:
+def _described_quantiles(result: ResidualPlot) -> str:
     if result.status != "ok":
         return "An empty plot of quantiles: undefined because there are too few rows for this noise."
     inside = int(((result.qq_lower <= result.qq_line) & (result.qq_line <= result.qq_upper)).sum())
