@@ -11,12 +11,22 @@ from spark_jobs.application.streams.report import write_report
 from spark_jobs.contract.store.objects import LocalStore
 from tests.support import publications as made
 from tests.support.chromium import CONTRASTS, DESKTOP, PHONE, Page, browse
+from tests.support.report_pages import ENTRIES, report_page
 from tests.support.stream_files import publish_stream
 from tests.support.streams import of_hierarchy
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 TABLET = (768, 1024)
+
+SMALLEST_TEXTS = """
+[...document.querySelectorAll('.plot svg, .small svg')].map(svg => {
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  const texts = [...svg.querySelectorAll('text')].filter(text => !text.closest('.probe'));
+  return scale * Math.min(...texts.map(text => parseFloat(getComputedStyle(text).fontSize)));
+})
+"""
+"""The size of the smallest text of every picture with text, in pixels; without what is shown for pointers."""
 
 BOX = """
 (() => { const r = document.querySelector('%s').getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; })()
@@ -72,6 +82,45 @@ def test_page_loads_without_requests_or_complaints(page, reports, name):
     page.open(reports.uri(name))
     assert page.requests == [reports.uri(name)]
     assert page.complaints == []
+
+
+@pytest.mark.parametrize("rows", [4000, 0], ids=["rows", "no rows"])
+@pytest.mark.parametrize("name", ENTRIES)
+def test_the_page_of_a_kind_is_as_the_others(page, tmp_path, name, rows):
+    """Opened once, as it takes a second to make one: silent, no wider than any screen, with contrast, and named."""
+    path = tmp_path / "report.html"
+    path.write_bytes(report_page(name, rows=rows))
+    page.show()
+    page.open(path.as_uri())
+    assert (page.requests, page.complaints) == ([path.as_uri()], [])
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    for scheme in ("light", "dark"):
+        page.show(scheme=scheme)
+        contrasts = page.evaluate(CONTRASTS)
+        assert len(contrasts) > 60
+        assert [(text, round(ratio, 2)) for text, ratio in contrasts if ratio < 4.5] == [], scheme
+    for size in (DESKTOP, TABLET, PHONE):
+        page.show(size=size)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        smallest = page.evaluate(SMALLEST_TEXTS)
+        assert smallest
+        assert min(smallest) >= 7.5
+    tree = page.accessibility_tree()
+    assert all(node["name"] for node in tree if node["role"] in ("image", "img", "link", "region", "heading"))
+    assert page.complaints == []
+
+
+def test_effect_sizes_of_a_residual_plot_are_read_before_its_tests(page, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_bytes(report_page("residual_plot"))
+    for size in (DESKTOP, PHONE):
+        page.show(size=size)
+        page.open(path.as_uri())
+        places = page.evaluate(
+            "['.headline .number', '.headline .interval', '.headline .measures', '.story > p', '.story > .measures']"
+            ".map(selector => document.querySelector(selector).getBoundingClientRect().top)"
+        )
+        assert places == sorted(places)
 
 
 def test_a_script_that_slipped_in_would_not_run(page, reports, tmp_path):

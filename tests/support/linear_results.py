@@ -163,6 +163,13 @@ def linear_fit(groups: int | None = None, **changes: Any) -> LinearFit:
     return replace(made, **changes)
 
 
+def undefined_fit(groups: int | None) -> LinearFit:
+    """Lines of too few rows, none of which has a slope."""
+    found = linear_fit(groups)
+    names = [f"{name}{end}" for name in ("slope", "intercept") for end in ("", "_lower", "_upper")]
+    return replace(found, status=("undefined",) * found.groups, **dict.fromkeys(names, np.full(found.groups, np.nan)))
+
+
 def without_intervals(found: LinearFit) -> LinearFit:
     """The same of a method whose noise depends on the data."""
     nothing = np.full(found.groups, np.nan)

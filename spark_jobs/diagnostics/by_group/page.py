@@ -159,6 +159,7 @@ def _multiples(result: ByGroup, kind: str, pages: list[Rendering]) -> Multiples:
         heading=pages[0].section.title,
         note=f"Drawn: {', '.join(text for _, text in legend)}." + _cut(result) if legend else _cut(result),
         plots=plots[:MAX_DRAWN],
+        wide=True,
     )
 
 
@@ -186,7 +187,7 @@ def _section(result: ByGroup, column: str) -> Section:
             ),
         ),
         table=_table(result),
-        legend=(("curve", "groups differ"), ("chance", "no more than noise and sampling explain")),
+        legend=(("point", "groups differ"), ("speck", "no more than noise and sampling explain")),
         notes=(
             "Each row is in one group only, so that every group is released at the full epsilon and all of them "
             "together cost as much as one.",
