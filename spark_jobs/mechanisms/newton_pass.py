@@ -107,6 +107,15 @@ class NewtonPass:
         return gradient / float(ROUNDING * layout.steps), layout.filled(hessian / float(ROUNDING * layout.steps**2))
 
 
+def rounding_stddev(rows: float, layout: Layout) -> float:
+    """The standard deviation of the rounding in an entry of ``NewtonPass.slope``, from the number of rows alone.
+
+    Each row is rounded by up to half a step, evenly, which has a variance of 1/12. Rows that are alike are rounded
+    alike, and how many are is private; so this is what the errors add up to if all rows are: at most half a step each.
+    """
+    return rows / (ROUNDING * layout.steps * math.sqrt(12.0))
+
+
 def on_grid(coefficients: FloatArray) -> Int64Array:
     """The nearest position that a pass can be made at."""
     within = np.clip(coefficients, -MAX_COEFFICIENT, MAX_COEFFICIENT)

@@ -112,6 +112,35 @@ def test_at_an_epsilon_of_10_6_a_logistic_fit_is_the_maximum_likelihood_fit(opti
     np.testing.assert_allclose(wide, 1.645 * expected.bse / scale, rtol=0.15)
 
 
+@pytest.mark.parametrize("ages", [3, 10_000])
+def test_intervals_for_the_noise_hold_where_only_rounding_is_left(ages: int) -> None:
+    """Of few ages and one column of levels, many rows are alike, and are rounded alike."""
+    held = []
+    design = LabelledRowCells(features=(AGE,), categorical=(REGION,))
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        age = rounded(18 + 62 * random.integers(0, ages, 4000) / (ages - 1), AGE)
+        region = random.choice(["north", "south", "west"], 4000)
+        x = np.stack([np.ones(4000), age, region == "south", region == "west"], axis=1).astype(float)
+        label = (random.random(4000) < expit(x @ [-3, 0.04, 0.5, -0.5])).astype(int)
+        exact = sm.Logit(label, x).fit(disp=0, maxiter=60, tol=1e-14).params
+        statistic = LabelledRows.from_arrays({"age": age, "region": region}, label, design=design)
+        for epsilon in (10**4, 10**6):
+            found = logistic_fit.release(statistic, epsilon=epsilon, noise=SeededNoise(seed))
+            assert found.status == "ok"
+            held.append(((found.lower <= exact) & (exact <= found.upper))[1:].mean())
+    assert np.mean(held) >= 0.9
+
+
+def test_rounding_hardly_widens_the_intervals_of_usual_epsilons(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = logistic_fit.measure(logistic(rows(20_000)), epsilon=10, noise=SeededNoise(1))
+    assert len(draw.passes) > 1
+    wide = logistic_fit.summarise(draw, seed=1)
+    monkeypatch.setattr(logistic_fit, "rounding_stddev", lambda rows, layout: 0.0)
+    alone = logistic_fit.summarise(draw, seed=1)
+    np.testing.assert_allclose(wide.upper - wide.lower, alone.upper - alone.lower, rtol=0.01)
+
+
 @pytest.mark.parametrize("radius", [2.0, 4.0])
 def test_where_noise_would_hide_a_step_the_fit_is_the_published_solution(
     radius: float, monkeypatch: pytest.MonkeyPatch

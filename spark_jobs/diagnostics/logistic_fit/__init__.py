@@ -41,7 +41,7 @@ from spark_jobs.diagnostics.logistic_fit.newton import newton_step
 from spark_jobs.diagnostics.logistic_fit.passes import step_of, take_passes
 from spark_jobs.diagnostics.logistic_fit.surrogate import products_at_0, surrogate_line
 from spark_jobs.mechanisms.moment_matrix import Layout
-from spark_jobs.mechanisms.newton_pass import NewtonPass
+from spark_jobs.mechanisms.newton_pass import NewtonPass, rounding_stddev
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import LabelledRows
 
@@ -145,13 +145,18 @@ Parts = tuple[FloatArray, FloatArray, FloatArray, float, str]
 
 
 def _newton_fit(measurement: LogisticFitDraw, noise: SeededNoise) -> Parts:
-    """The step of the last pass; its copies have other noise in gradient and Hessian, and what a further step moves."""
+    """The step of the last pass; its copies have other noise in gradient and Hessian, and what a further step moves.
+
+    They also have an error for the rounding of the gradient, which at a very large epsilon exceeds the noise. That of
+    the Hessian is not simulated: it moves a coefficient by as small a part of the last step.
+    """
     last, layout = measurement.passes[-1], measurement.layout
     step, stddev = step_of(last, layout), last.stddevs(layout)[1]
     count = copies_for(layout.size + 1)
     gradients, hessians = last.copies(count, layout, noise=noise)
+    rounding = rounding_stddev(max(_sizes(measurement)[0], 0.0), layout) * normals(noise, count, layout.size)
     copies = newton_step(
-        last.slope(layout) + gradients,
+        last.slope(layout) + gradients + rounding,
         last.curvature(layout) + hessians,
         last.coefficients,
         stddev=stddev,
