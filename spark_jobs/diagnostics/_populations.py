@@ -19,6 +19,9 @@ from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray
 
+Ends = tuple[FloatArray, FloatArray] | FloatArray
+"""Both ends of intervals; an array has them along its first axis."""
+
 
 class RatioNoise(NamedTuple):
     """Variances of the noise in a sum and in the number of rows by which it is divided, and their covariance."""
@@ -32,6 +35,22 @@ class RatioNoise(NamedTuple):
         """The noise of which there are copies, in sums and in numbers of rows; shape (copies, ...)."""
         about = total - total.mean(axis=0), rows - rows.mean(axis=0)
         return cls(total.var(axis=0), (about[0] * about[1]).mean(axis=0), rows.var(axis=0))
+
+
+def privacy_share(noise: Ends, population: Ends) -> FloatArray:
+    """The share of the widths of intervals for the population by which they would be narrower without the noise.
+
+    Errors of the noise and of the sampling are independent, so widths add up in squares. The share is 0 where an
+    interval for the population has no width, and NaN where there is none.
+
+    Args:
+        noise: both ends of the intervals for the same rows.
+        population: both ends of the intervals for the population.
+    """
+    own, both = noise[1] - noise[0], population[1] - population[0]
+    sampling = np.sqrt(np.maximum(both**2 - own**2, 0.0))
+    share: FloatArray = np.where(both == 0, 0.0, 1.0 - sampling / np.where(both == 0, 1.0, both))
+    return share
 
 
 def population_interval(

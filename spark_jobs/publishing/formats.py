@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -38,21 +37,6 @@ def count(value: float | None) -> str:
 def level(confidence: float) -> str:
     """A confidence level: ``90 %``."""
     return f"{100 * confidence:.4g}{SPACE}%"
-
-
-def noise_share(noise: tuple[float, float], population: tuple[float, float]) -> str:
-    """The share of an interval for the population that is due to the noise: what it would be narrower without.
-
-    Errors of the noise and of the sampling are independent, so widths add up in squares.
-
-    Args:
-        noise: ends of the interval for the same rows.
-        population: ends of the interval for the population.
-    """
-    own, both = noise[1] - noise[0], population[1] - population[0]
-    if not (finite(own) and finite(both)):
-        return ABSENT
-    return percent(1 - math.sqrt(max(both**2 - own**2, 0.0)) / both if both > 0 else 0.0)
 
 
 def p_text(p: float, *, floor: float = 0.0) -> str:

@@ -9,6 +9,7 @@ from sklearn import metrics
 
 from spark_jobs.contract import InvalidRequest, Neighbours
 from spark_jobs.diagnostics import confusion_matrix as module
+from spark_jobs.diagnostics._populations import privacy_share
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.diagnostics.test_score_figures import SETS, counted, nasty, on_grid
@@ -71,6 +72,26 @@ class TestForm(DiagnosticSuite):
             defined = ~np.isnan(result.rates[rate])
             assert (result.lower[rate][defined] <= result.rates[rate][defined]).all()
             assert (result.rates[rate][defined] <= result.upper[rate][defined]).all()
+            shares = result.privacy_share[rate]
+            assert np.array_equal(np.isnan(shares), ~defined)
+            assert ((shares[defined] >= 0) & (shares[defined] <= 1)).all()
+
+
+def test_what_privacy_costs_is_what_an_interval_would_be_narrower_without_noise() -> None:
+    def share(noise: tuple[float, float], population: tuple[float, float]) -> float:
+        return float(privacy_share(np.array(noise), np.array(population)))
+
+    assert share((0.4, 0.7), (0.3, 0.8)) == pytest.approx(0.2)  # 3, 4 and 5 tenths
+    assert share((0.5, 0.5), (0.3, 0.8)) == 0.0
+    assert share((0.3, 0.8), (0.3, 0.8)) == 1.0
+    assert share((0.2, 0.9), (0.3, 0.8)) == 1.0
+    assert share((0.5, 0.5), (0.5, 0.5)) == 0.0
+    assert np.isnan(share((np.nan,) * 2, (np.nan,) * 2))
+    statistic = ScoreCounts.from_arrays(*SETS["even"])
+    much, little = (module.release(statistic, epsilon=epsilon, noise=SeededNoise(1)) for epsilon in ("0.1", "100"))
+    for rate in module.result.RATES:
+        assert much.privacy_share[rate][0] > 2 * little.privacy_share[rate][0]
+    assert little.to_dict()["recall_privacy_share"] == little.privacy_share["recall"].tolist()
 
 
 def test_one_threshold_is_four_cells_with_the_least_noise() -> None:

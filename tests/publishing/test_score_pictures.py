@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from spark_jobs.diagnostics import auc, confusion_matrix
 from spark_jobs.diagnostics.confusion_matrix.plots import _apart
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.publishing.formats import noise_share, p_text
+from spark_jobs.publishing.formats import p_text, percent
 from spark_jobs.statistics import ScoreCounts
 from tests.support import publications as made
 from tests.support.pictures import drawn
@@ -148,9 +148,13 @@ def test_p_values_that_simulation_cannot_tell_from_less_are_bounds() -> None:
     assert p_text(0.00004).endswith("<\N{NO-BREAK SPACE}0.0001")
 
 
-def test_what_the_noise_costs_is_what_an_interval_would_be_narrower_without_it() -> None:
-    assert noise_share((0.4, 0.7), (0.3, 0.8)) == "20.0\N{NO-BREAK SPACE}%"  # 3, 4 and 5 tenths
-    assert noise_share((0.5, 0.5), (0.3, 0.8)) == "0.0\N{NO-BREAK SPACE}%"
-    assert noise_share((0.3, 0.8), (0.3, 0.8)) == "100.0\N{NO-BREAK SPACE}%"
-    assert noise_share((0.5, 0.5), (0.5, 0.5)) == "0.0\N{NO-BREAK SPACE}%"
-    assert noise_share((float("nan"),) * 2, (float("nan"),) * 2) == "\N{EN DASH}"
+def test_the_report_states_what_the_noise_makes_of_the_interval_for_the_population() -> None:
+    [one, many, undefined] = (
+        made.render("confusion_matrix", MATRICES[name], made.request()).section.measures
+        for name in ("one", "many", "many, no rows")
+    )
+    share = percent(float(MATRICES["one"].privacy_share["recall"][0]))
+    assert f"of which the noise makes {share}" in next(item.note for item in one if item.label == "Recall")
+    shares = np.stack([*MATRICES["many"].privacy_share.values()])
+    assert ("Share of the noise", percent(float(np.nanmedian(shares)))) in [(item.label, item.value) for item in many]
+    assert ("Share of the noise", "\N{EN DASH}") in [(item.label, item.value) for item in undefined]

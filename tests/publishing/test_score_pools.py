@@ -10,6 +10,7 @@ from dp_operators.release_check import broken_rules
 from spark_jobs.diagnostics import binned_residuals, calibration
 from spark_jobs.diagnostics._score_groups.page import score_range
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.publishing.formats import percent
 from spark_jobs.statistics import ScoreCounts
 from tests.support import publications as made
 from tests.support.pictures import drawn
@@ -86,6 +87,19 @@ def test_undefined_results_say_so_and_invent_nothing(kind):
 
 
 @EVERY_KIND
+def test_the_report_states_what_the_noise_makes_of_the_interval_for_the_population(kind):
+    field = {"binned_residuals": "residual", "calibration": "observed"}[kind]
+    shown = []
+    for epsilon in ("0.3", "3"):
+        found = released(kind, epsilon=epsilon)
+        [told] = (item for item in rendering(kind, found).section.measures if item.label == "Share of the noise")
+        shares = getattr(found, f"{field}_privacy_share")[np.unique(found.pool, return_index=True)[1]]
+        assert told.value == percent(float(np.median(shares)))
+        shown.append(float(np.median(shares)))
+    assert 1 > shown[0] > 2 * shown[1]
+
+
+@EVERY_KIND
 def test_pooled_bins_have_a_star(kind):
     found = released(kind, 300)
     assert found.pool[-1] + 1 < BINS
@@ -99,12 +113,14 @@ def test_releases_meet_their_contract_and_broken_ones_do_not(kind):
         result = json.loads(json.dumps(released(kind, rows).to_dict()))
         assert broken_rules(kind, result) == []
         assert (broken_rules(kind, result | {"status": "undefined"}) == []) == (rows == 0)
+    field = "residual" if kind == "binned_residuals" else "observed"
     changes = {
+        f"{field}_privacy_share": [1.5] * BINS,
         "lower": [0.1, *result["lower"][1:]],
         "pool": [0, 5, *result["pool"][2:]],
         "p_value": 1.5,
         "rows": [-1.0, *result["rows"][1:]],
-        ("residual_upper" if kind == "binned_residuals" else "observed_upper"): [-0.5] * BINS,
+        f"{field}_upper": [-0.5] * BINS,
     }
     for name, value in changes.items():
         assert broken_rules(kind, result | {name: value}), name

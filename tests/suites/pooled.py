@@ -38,7 +38,7 @@ def no_rows(cells: int = GRID) -> ScoreCounts:
 def check_bins(result: Any, field: str, bins: int) -> None:
     """What holds of the bins and pools of every release."""
     names = (*("lower", "upper", "pool", "predicted", "zone_lower", "zone_upper", "rows"),)
-    for name in (*names, field, f"{field}_lower", f"{field}_upper"):
+    for name in (*names, field, f"{field}_lower", f"{field}_upper", f"{field}_privacy_share"):
         array = getattr(result, name)
         assert array.shape == (bins,)
         assert np.isfinite(array).all() or result.status == "undefined"
@@ -54,6 +54,8 @@ def check_bins(result: Any, field: str, bins: int) -> None:
         assert (getattr(result, f"{field}_lower") <= getattr(result, field)).all()
         assert (getattr(result, field) <= getattr(result, f"{field}_upper")).all()
         assert (result.zone_lower <= result.zone_upper).all()
+        shares = getattr(result, f"{field}_privacy_share")
+        assert ((shares >= 0) & (shares <= 1)).all()
         assert 0 < result.p_value <= 1
     json.dumps(result.to_dict(), allow_nan=False)
 

@@ -203,7 +203,8 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
     """
 
     figures: ClassVar[tuple[str, ...]] = (
-        "auc_difference", "auc_interval", "auc_interval_population", "auc_p_value", "largest_difference",
+        "auc_difference", "auc_interval", "auc_interval_population", "auc_privacy_share", "auc_p_value",
+        "largest_difference",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("first.fpr", "second.fpr"),
@@ -212,7 +213,7 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
         within("auc_difference", "auc_interval", "auc_interval_population", low=-1),
         inside("auc_difference", "auc_interval"),
         inside("auc_difference", "auc_interval_population"),
-        within("auc_p_value", "largest_difference"),
+        within("auc_privacy_share", "auc_p_value", "largest_difference"),
         finite("positives", "negatives"),
     )
     kind: Literal["roc_comparison"] = "roc_comparison"

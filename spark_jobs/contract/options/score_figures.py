@@ -189,24 +189,27 @@ class ConfusionMatrixSettings(Settings):
 _COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
 
 
-_RATES = tuple(
-    (f"{rate}_{of}lower", rate, f"{rate}_{of}upper")
-    for rate in ("accuracy", "precision", "recall", "specificity", "f1")
-    for of in ("", "population_")
+_RATES = ("accuracy", "precision", "recall", "specificity", "f1")
+_RATES_WITH_ENDS = tuple(
+    (f"{rate}_{of}lower", rate, f"{rate}_{of}upper") for rate in _RATES for of in ("", "population_")
 )
 
 
 class ConfusionMatrixOptions(ConfusionMatrixSettings, SharingOptions):
     """Confusion matrices at given thresholds, with the rates that follow from them."""
 
-    figures: ClassVar[tuple[str, ...]] = tuple(dict.fromkeys(name for rate in _RATES for name in rate))
+    figures: ClassVar[tuple[str, ...]] = (
+        *dict.fromkeys(name for rate in _RATES_WITH_ENDS for name in rate),
+        *(f"{rate}_privacy_share" for rate in _RATES),
+    )
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("thresholds", *_COUNTS, *figures),
         within("thresholds"),
         finite(*_COUNTS),
-        *(null_together(*rate) for rate in _RATES),
+        *(null_together(*rate) for rate in _RATES_WITH_ENDS),
+        *(null_together(rate, f"{rate}_privacy_share") for rate in _RATES),
         within(*figures, nullable=True),
-        *(ascending(*rate, nullable=True) for rate in _RATES),
+        *(ascending(*rate, nullable=True) for rate in _RATES_WITH_ENDS),
     )
     kind: Literal["confusion_matrix"] = "confusion_matrix"
 
@@ -238,6 +241,7 @@ class RankingFiguresSettings(Settings):
 
 
 _SINGLE = ("gini", "ks", "cost")
+_FIGURE_PARTS = ("", "_interval", "_population_interval", "_privacy_share")
 _PRECISION = (
     "precision_lower_everywhere", "precision_lower", "precision", "precision_upper", "precision_upper_everywhere",
     "precision_population_lower", "precision_population_upper",
@@ -252,13 +256,13 @@ class RankingFiguresOptions(RankingFiguresSettings, SharingOptions):
     """Precision-recall curve, gains and lift, KS, Gini, and the threshold of least cost."""
 
     figures: ClassVar[tuple[str, ...]] = (
-        *(f"{name}{end}" for name in _SINGLE for end in ("", "_interval", "_population_interval")),
+        *(f"{name}{end}" for name in _SINGLE for end in _FIGURE_PARTS),
         "threshold", *_PRECISION, *_GAINS,
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("recall", *_PRECISION),
         same_length("depths", *_GAINS),
-        within("recall", "depths", "ks", *_PRECISION, *_GAINS[:5]),
+        within("recall", "depths", "ks", *_PRECISION, *_GAINS[:5], *(f"{name}_privacy_share" for name in _SINGLE)),
         within("gini", low=-1),
         finite("threshold", "cost", *_GAINS[5:], low=0),
         ascending(*_PRECISION[:5], along="recall"),
@@ -293,12 +297,13 @@ class RecalibrationOptions(RecalibrationSettings, SharingOptions):
     """Brier score, log loss, calibration slope and intercept, and a map that recalibrates scores."""
 
     figures: ClassVar[tuple[str, ...]] = (
-        *(f"{name}{end}" for name in _PROBABILITY for end in ("", "_interval", "_population_interval")),
+        *(f"{name}{end}" for name in _PROBABILITY for end in _FIGURE_PARTS),
         "map", *_MAPPED, _MAPPED_POPULATION[0], _MAPPED_POPULATION[2],
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("score", *_MAPPED, *_MAPPED_POPULATION),
         within("score", "brier", *_MAPPED, *_MAPPED_POPULATION),
+        within(*(f"{name}_privacy_share" for name in _PROBABILITY)),
         finite("log_loss", low=0),
         finite("slope", "intercept", "map.slope", "map.intercept", "map.clip", "positives", "negatives"),
         ascending(*_MAPPED, along="score"),

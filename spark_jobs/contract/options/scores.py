@@ -151,12 +151,13 @@ class BinnedResidualsOptions(BinnedResidualsSettings, SharingOptions):
     figures: ClassVar[tuple[str, ...]] = (
         "predicted", "residual", "residual_lower", "residual_upper",
         "residual_population_lower", "residual_population_upper", "zone_lower", "zone_upper",
+        "residual_privacy_share",
         "p_value", "trend_p_value", "scatter_p_value",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_BINS,
-        same_length("lower", "upper", "pool", "rows", *figures[:8]),
-        within("predicted", "p_value", "trend_p_value", "scatter_p_value"),
+        same_length("lower", "upper", "pool", "rows", *figures[:9]),
+        within("predicted", "residual_privacy_share", "p_value", "trend_p_value", "scatter_p_value"),
         within(*figures[1:8], low=-1),
         ascending("residual_lower", "residual", "residual_upper"),
         ascending("residual_population_lower", "residual", "residual_population_upper"),
@@ -170,12 +171,13 @@ class CalibrationOptions(CalibrationSettings, SharingOptions):
     figures: ClassVar[tuple[str, ...]] = (
         "predicted", "observed", "observed_lower", "observed_upper",
         "observed_population_lower", "observed_population_upper", "zone_lower", "zone_upper",
+        "observed_privacy_share",
         "statistic", "statistic_interval", "p_value", "ece", "ece_interval", "ece_calibrated",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_BINS,
-        same_length("lower", "upper", "pool", "rows", *figures[:8]),
-        within(*figures[:8], "p_value", "ece", "ece_calibrated"),
+        same_length("lower", "upper", "pool", "rows", *figures[:9]),
+        within(*figures[:9], "p_value", "ece", "ece_calibrated"),
         ascending("observed_lower", "observed", "observed_upper"),
         ascending("observed_population_lower", "observed", "observed_population_upper"),
         finite("statistic", "statistic_interval", "ece_interval"),

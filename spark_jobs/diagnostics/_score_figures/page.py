@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import UNCHECKED, UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_figures.result import ScoreFigure
@@ -259,6 +260,21 @@ def population_measures(
             value=f"{decimals(low, places)} to {decimals(high, places)}",
             note=f"{level(confidence)} interval for noise and sampling; noise is {percent(known(share))} of its width",
         ),
+    )
+
+
+def share_measure(shares: FloatArray, of: str) -> Measure:
+    """The median share of the intervals for the population that the noise makes.
+
+    Args:
+        shares: a share for each of several figures, NaN where a figure is undefined.
+        of: what the figures are, in the plural.
+    """
+    there = shares[np.isfinite(shares)]
+    return Measure(
+        label="Share of the noise",
+        value=percent(float(np.median(there)) if there.size else None),
+        note=f"of the interval for the population, median of the {of}",
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.contract.figures import OK
+from spark_jobs.diagnostics._score_figures.page import share_measure
 from spark_jobs.diagnostics._score_groups.result import PooledBins
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
@@ -64,7 +65,8 @@ class PoolPage:
         kind: name of the kind, and of its files.
         title: title of the section and the picture.
         field: the field of the result that is drawn; its ends are ``<field>_lower`` and ``<field>_upper``, and for the
-            population ``<field>_population_lower`` and ``<field>_population_upper``.
+            population ``<field>_population_lower`` and ``<field>_population_upper``; the share of the latter
+            that the noise makes is ``<field>_privacy_share``.
         meaning: description of that field in the data file.
         zone: name of the quantity that the zone is about.
         frame: size of the picture.
@@ -105,7 +107,7 @@ class PoolPage:
 
     def points(self, result: PooledBins) -> PoolPoints:
         """The pools of a result."""
-        first = np.flatnonzero(np.diff(result.pool, prepend=-1))
+        first = result.pool_starts
         last = np.append(first[1:], result.pool.size) - 1
         y, low, high = (getattr(result, name)[first] for name in self._fields)
         return PoolPoints(
@@ -149,6 +151,7 @@ class PoolPage:
                 value=f"{int(outside.sum())} of {outside.size}" if is_defined(result) else ABSENT,
                 note="pools",
             ),
+            share_measure(getattr(result, f"{self.field}_privacy_share")[result.pool_starts], "pools"),
             Measure(
                 label="Rows", value=f"≈{SPACE}{count(result.positives + result.negatives)}", note="of both classes"
             ),
@@ -183,6 +186,7 @@ class PoolPage:
             f"{name}_upper": f"upper end of the {interval}",
             f"{name}_population_lower": f"lower end of the {population}",
             f"{name}_population_upper": f"upper end of the {population}",
+            f"{name}_privacy_share": "share of the interval for the population that the noise makes",
             "zone_lower": f"lower end of the {zone}",
             "zone_upper": f"upper end of the {zone}",
             "rows": "noisy number of rows of the pool",

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import OK, UNDEFINED
@@ -36,6 +37,11 @@ class PooledBins:
     zone_upper: FloatArray
     rows: FloatArray
     p_value_floor: float
+
+    @property
+    def pool_starts(self) -> NDArray[np.intp]:
+        """The first bin of each pool."""
+        return np.flatnonzero(np.diff(self.pool, prepend=-1))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; null for what is undefined."""

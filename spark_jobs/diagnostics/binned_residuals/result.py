@@ -23,6 +23,8 @@ class BinnedResiduals(PooledBins):
         residual_lower, residual_upper: interval of ``residual`` for the same rows without noise, at level
             ``confidence``. It measures the noise, not the sampling of the rows.
         residual_population_lower, residual_population_upper: the same for the population that the rows are a sample of.
+        residual_privacy_share: share of the width of the interval for the population that is due to the noise: what a
+            residual without noise would not have.
         zone_lower, zone_upper: range of the released ``residual`` of a calibrated model, at this level: the sampling of
             labels and the noise together.
         rows: noisy number of rows of the pool.
@@ -48,3 +50,4 @@ class BinnedResiduals(PooledBins):
     residual_upper: FloatArray
     residual_population_lower: FloatArray
     residual_population_upper: FloatArray
+    residual_privacy_share: FloatArray

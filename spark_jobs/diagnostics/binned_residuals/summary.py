@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import logit
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics._populations import RatioNoise, population_interval
+from spark_jobs.diagnostics._populations import RatioNoise, population_interval, privacy_share
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, pools
 from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
@@ -44,6 +44,7 @@ def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
         residual_upper=pooled.of_bins(upper),
         residual_population_lower=pooled.of_bins(lowest),
         residual_population_upper=pooled.of_bins(highest),
+        residual_privacy_share=pooled.of_bins(privacy_share((lower, upper), (lowest, highest))),
         p_value=either,
         trend_p_value=trend,
         scatter_p_value=scatter,

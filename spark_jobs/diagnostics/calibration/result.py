@@ -23,6 +23,8 @@ class Calibration(PooledBins):
         observed_lower, observed_upper: interval of ``observed`` for the same rows without noise, at level
             ``confidence``. It measures the noise, not the sampling of the rows.
         observed_population_lower, observed_population_upper: the same for the population that the rows are a sample of.
+        observed_privacy_share: share of the width of the interval for the population that is due to the noise: what an
+            observed share without noise would not have.
         zone_lower, zone_upper: range of the released ``observed`` of a calibrated model, at this level: the sampling of
             labels and the noise together.
         rows: noisy number of rows of the pool.
@@ -59,3 +61,4 @@ class Calibration(PooledBins):
     observed_upper: FloatArray
     observed_population_lower: FloatArray
     observed_population_upper: FloatArray
+    observed_privacy_share: FloatArray

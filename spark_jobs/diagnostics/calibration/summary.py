@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics._populations import RatioNoise, population_interval
+from spark_jobs.diagnostics._populations import RatioNoise, population_interval, privacy_share
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, p_value, pools
 from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
@@ -66,6 +66,7 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
         observed_upper=pooled.of_bins(upper),
         observed_population_lower=pooled.of_bins(lowest),
         observed_population_upper=pooled.of_bins(highest),
+        observed_privacy_share=pooled.of_bins(privacy_share((lower, upper), (lowest, highest))),
         statistic=rounded_number(figures.statistic),
         statistic_interval=_rounded_ends(figures.statistic_interval),
         degrees=predicted.size,

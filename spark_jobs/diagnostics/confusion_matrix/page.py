@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
+from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, share_measure, size_measures
 from spark_jobs.diagnostics.confusion_matrix.plots import NAMES, SHORT, draw_matrix, draw_rates, draw_tiles
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.publishing import figures
@@ -92,6 +92,9 @@ def _columns(result: ConfusionMatrix) -> dict[str, Column]:
         columns[f"{name}_population_upper"] = Column(
             values=result.population_upper[name], meaning=f"upper {population}"
         )
+        columns[f"{name}_privacy_share"] = Column(
+            values=result.privacy_share[name], meaning="share of the interval for the population that the noise makes"
+        )
     return columns
 
 
@@ -128,7 +131,8 @@ def _interval(result: ConfusionMatrix, name: str, i: int) -> str:
 
 def _population(result: ConfusionMatrix, name: str) -> str:
     low, high = (float(ends[name][0]) for ends in (result.population_lower, result.population_upper))
-    return f"{percent(low)} to {percent(high)} for the population"
+    share = percent(float(result.privacy_share[name][0]))
+    return f"for the population {percent(low)} to {percent(high)}, of which the noise makes {share}"
 
 
 def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
@@ -160,6 +164,11 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
                 )
                 if single and defined
                 else ()
+            ),
+            *(
+                ()
+                if single
+                else (share_measure(np.stack([*result.privacy_share.values()]), "rates at all thresholds"),)
             ),
             *size_measures(result.positives, result.negatives, request),
         ),

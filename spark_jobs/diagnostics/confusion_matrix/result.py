@@ -33,6 +33,8 @@ class ConfusionMatrix:
         lower, upper: ends of the intervals of the rates for the same rows without noise, at level ``confidence``; NaN
             where the rate is NaN.
         population_lower, population_upper: the same for the population.
+        privacy_share: share of the width of the interval for the population that is due to the noise: what a rate
+            without noise would not have; NaN where the rate is NaN.
         positives, negatives: noisy class sizes.
         status: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
             noise; then all rates are NaN.
@@ -49,6 +51,7 @@ class ConfusionMatrix:
     upper: dict[str, FloatArray]
     population_lower: dict[str, FloatArray]
     population_upper: dict[str, FloatArray]
+    privacy_share: dict[str, FloatArray]
     positives: float
     negatives: float
     status: str
@@ -70,6 +73,6 @@ class ConfusionMatrix:
         """Plain JSON types; null for NaN."""
         fields = plain_fields(self)
         named = [("", fields.pop("counts")), ("", fields.pop("rates"))]
-        named += [(f"_{end}", fields.pop(end)) for end in ENDS]
+        named += [(f"_{end}", fields.pop(end)) for end in (*ENDS, "privacy_share")]
         arrays = {f"{name}{end}": listed(values) for end, group in named for name, values in group.items()}
         return {**fields, **arrays}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
-from spark_jobs.diagnostics._populations import RatioNoise, population_interval
+from spark_jobs.diagnostics._populations import RatioNoise, population_interval, privacy_share
 from spark_jobs.diagnostics._simulation import DECIMALS, rounded, solved_interval, tree_errors
 from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, ENDS, RATES, ConfusionMatrix
@@ -38,6 +38,7 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
     defined = np.array(min(sizes) >= max(DEFINED_ABOVE * noisy, 1.0))
     rates: dict[str, FloatArray] = {}
     ends: dict[str, dict[str, FloatArray]] = {end: {} for end in ENDS}
+    shares: dict[str, FloatArray] = {}
     for name in RATES:
         part, whole = _fraction(name, raw)
         copy_part, copy_whole = _fraction(name, copies)
@@ -53,12 +54,15 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         )
         for end, values in zip(ends, intervals, strict=True):
             ends[end][name] = rounded(np.where(unknown, np.nan, values))
+        low, high, lowest, highest = (ends[end][name] for end in ENDS)
+        shares[name] = rounded(privacy_share((low, high), (lowest, highest)))
     shown_counts = _counts(_never_falling(below[0]), _never_falling(below[1]), index)
     return ConfusionMatrix(
         thresholds=np.array(draw.at) / draw.grid,
         counts={name: rounded(np.maximum(shown_counts[name], 0.0)) for name in COUNTS},
         rates=rates,
         **ends,
+        privacy_share=shares,
         negatives=round(max(sizes[0], 0.0), DECIMALS),
         positives=round(max(sizes[1], 0.0), DECIMALS),
         status=OK if defined else UNDEFINED,

@@ -12,7 +12,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
 from spark_jobs.diagnostics.ranking_figures.result import Ends, RankingFigures
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, decimals, level, noise_share, percent
+from spark_jobs.publishing.formats import ABSENT, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -178,9 +178,10 @@ def _interval(interval: Ends | None, result: RankingFigures) -> str:
     return f"{level(result.confidence)} interval {decimals(low)} to {decimals(high)}"
 
 
-def _measure(label: str, value: float | None, interval: Ends | None, population: Ends | None) -> Measure:
-    (low, high), (lowest, highest) = ends_of(interval), ends_of(population)
-    share = noise_share((low, high), (lowest, highest))
+def _measure(label: str, name: str, result: RankingFigures) -> Measure:
+    value, interval = getattr(result, name), getattr(result, f"{name}_interval")
+    (low, high), (lowest, highest) = ends_of(interval), ends_of(getattr(result, f"{name}_population_interval"))
+    share = percent(getattr(result, f"{name}_privacy_share"))
     note = (
         f"{decimals(low)} to {decimals(high)}; for the population {decimals(lowest)} to {decimals(highest)}, of which "
         f"the noise makes {share}"
@@ -213,10 +214,10 @@ def _section(result: RankingFigures, request: ReleaseRequest) -> Section:
             marks=(low, known(result.ks), high) if defined else None,
         ),
         measures=(
-            _measure("Gini", result.gini, result.gini_interval, result.gini_population_interval),
+            _measure("Gini", "gini", result),
             Measure(label="Threshold of least cost", value=above if defined else ABSENT, note=costs),
-            _measure("Cost of a row there", result.cost, result.cost_interval, result.cost_population_interval),
-            _measure("KS", result.ks, result.ks_interval, result.ks_population_interval),
+            _measure("Cost of a row there", "cost", result),
+            _measure("KS", "ks", result),
             *size_measures(result.positives, result.negatives, request),
         ),
         table=ValueTable(

@@ -33,6 +33,8 @@ class RankingFigures:
             these rows, with the ends of both intervals.
         lift, lift_lower, lift_upper, lift_population_lower, lift_population_upper: gain divided by depth: how many
             times more frequent positives are among these rows than among all.
+        gini_privacy_share, ks_privacy_share, cost_privacy_share: share of the width of the figure's interval for the
+            population that is due to the noise: what a figure without noise would not have.
         gini, gini_interval, gini_population_interval: Gini coefficient (accuracy ratio), ``2 AUC - 1``.
         ks, ks_interval, ks_population_interval: Kolmogorov-Smirnov distance: the largest TPR - FPR.
         threshold: the edge of the counted cells at which the expected cost is lowest; above 1 if it is lowest without
@@ -52,13 +54,16 @@ class RankingFigures:
     gini: float | None
     gini_interval: Ends | None
     gini_population_interval: Ends | None
+    gini_privacy_share: float | None
     ks: float | None
     ks_interval: Ends | None
     ks_population_interval: Ends | None
+    ks_privacy_share: float | None
     threshold: float | None
     cost: float | None
     cost_interval: Ends | None
     cost_population_interval: Ends | None
+    cost_privacy_share: float | None
     false_positive_cost: float
     false_negative_cost: float
     confidence: float
@@ -107,4 +112,9 @@ class RankingFigures:
 def gini_of(area: float, ends: TwoIntervals) -> dict[str, Any]:
     """The fields of the Gini coefficient of this area."""
     low, high = (tuple(round(2 * end - 1, DECIMALS) for end in one) for one in (ends.noise, ends.population))
-    return {"gini": round(2 * area - 1, DECIMALS), "gini_interval": low, "gini_population_interval": high}
+    return {
+        "gini": round(2 * area - 1, DECIMALS),
+        "gini_interval": low,
+        "gini_population_interval": high,
+        "gini_privacy_share": ends.privacy_share,
+    }

@@ -9,6 +9,7 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.diagnostics._populations import privacy_share
 from spark_jobs.diagnostics._simulation import DECIMALS, central_range, rounded
 from spark_jobs.diagnostics.ranking_figures.measurement import RankingDraw
 from spark_jobs.diagnostics.ranking_figures.reading import (
@@ -63,6 +64,7 @@ class Band:
             name: float(self.value[0]),
             f"{name}_interval": _ends(self.noise),
             f"{name}_population_interval": _ends(self.population),
+            f"{name}_privacy_share": float(rounded(privacy_share(self.noise, self.population))[0]),
         }
 
 

@@ -12,7 +12,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
 from spark_jobs.diagnostics.recalibration.result import Ends, Recalibration
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import decimals, level, noise_share, percent
+from spark_jobs.publishing.formats import decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -141,7 +141,7 @@ def _measure(label: str, name: str, result: Recalibration, places: int = 3) -> M
         return Measure(label=label, value=decimals(None), note="")
     noise, population = (ends_of(getattr(result, f"{name}{end}_interval")) for end in ("", "_population"))
     (low, high), (lowest, highest) = ((decimals(a, places), decimals(b, places)) for a, b in (noise, population))
-    share = noise_share(noise, population)
+    share = percent(getattr(result, f"{name}_privacy_share"))
     note = f"{low} to {high}; for the population {lowest} to {highest}, of which the noise makes {share}"
     return Measure(label=label, value=decimals(getattr(result, name), places), note=note)
 

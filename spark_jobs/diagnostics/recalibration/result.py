@@ -21,6 +21,9 @@ class Recalibration:
     rows are a sample of, which accounts for the noise and for the sampling.
 
     Attributes:
+        brier_privacy_share, log_loss_privacy_share, slope_privacy_share, intercept_privacy_share: share of the width of
+            the figure's interval for the population that is due to the noise: what a figure without noise would not
+            have.
         brier, brier_interval, brier_population_interval: Brier score: the mean squared difference of score and label.
         log_loss, log_loss_interval, log_loss_population_interval: the mean negative natural logarithm of the
             probability that the score gives the label, with scores clipped to [clip, 1 - clip].
@@ -49,15 +52,19 @@ class Recalibration:
     brier: float | None
     brier_interval: Ends | None
     brier_population_interval: Ends | None
+    brier_privacy_share: float | None
     log_loss: float | None
     log_loss_interval: Ends | None
     log_loss_population_interval: Ends | None
+    log_loss_privacy_share: float | None
     slope: float | None
     slope_interval: Ends | None
     slope_population_interval: Ends | None
+    slope_privacy_share: float | None
     intercept: float | None
     intercept_interval: Ends | None
     intercept_population_interval: Ends | None
+    intercept_privacy_share: float | None
     map: dict[str, float] | None
     clip: float
     confidence: float

@@ -15,6 +15,7 @@ from scipy.special import expit, logit
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.diagnostics._populations import privacy_share
 from spark_jobs.diagnostics._simulation import DECIMALS, normal, rounded, solved_interval
 from spark_jobs.diagnostics.recalibration.estimate import Estimates, estimate
 from spark_jobs.diagnostics.recalibration.inside_groups import Means
@@ -63,9 +64,10 @@ def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int) -> dict[str
     for name in ("brier", "log_loss", "slope", "intercept"):
         value, *copies = (getattr(one, name) for one in (released, noise, population))
         fields[name] = round(float(value[0]), DECIMALS)
-        for end, one in zip(("", "_population"), copies, strict=True):
-            low, high = solved_interval(value[0], one, draw.confidence)
+        ends = [solved_interval(value[0], one, draw.confidence) for one in copies]
+        for end, (low, high) in zip(("", "_population"), ends, strict=True):
             fields[f"{name}{end}_interval"] = (float(rounded(low)), float(rounded(high)))
+        fields[f"{name}_privacy_share"] = float(rounded(privacy_share(*ends)))
     mapped = released.mapped(scores)[0]
     fields["recalibrated"] = rounded(mapped)
     for end, one in (("", noise), ("_population", population)):
@@ -93,6 +95,7 @@ def _placeholders(scores: FloatArray) -> dict[str, Any]:
     """What ``publishable`` replaces by None and NaN."""
     names = ("brier", "log_loss", "slope", "intercept")
     fields: dict[str, Any] = dict.fromkeys(names, 0.0)
+    fields |= {f"{name}_privacy_share": 1.0 for name in names}
     fields |= {f"{name}{end}_interval": (0.0, 0.0) for name in names for end in ("", "_population")}
     ends = ("", "_lower", "_upper", "_population_lower", "_population_upper")
     return {**fields, "map": None, **{f"recalibrated{end}": scores for end in ends}}

@@ -13,7 +13,7 @@ from spark_jobs.diagnostics.roc_comparison.result import SAME, RocComparison
 from spark_jobs.diagnostics.roc_curve.page import READ_AT, drawn_points, point_at
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.publishing import figures
-from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, noise_share, one_line, p_text, percent
+from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, one_line, p_text, percent
 from spark_jobs.publishing.rendering import (
     Column,
     Headline,
@@ -225,7 +225,7 @@ def _headline(result: RocComparison) -> Headline:
 def _measures(result: RocComparison, request: ReleaseRequest) -> tuple[Measure, ...]:
     defined = _defined(result)
     low, high = ends_of(result.auc_interval)
-    share = noise_share((low, high), ends_of(result.auc_interval_population))
+    share = percent(result.auc_privacy_share)
     areas = (
         Measure(
             label=f"AUC, {name}",

@@ -27,6 +27,7 @@ class RocComparison:
         auc_interval: its interval at level ``confidence`` for the exact curves of these rows; it measures the noise.
         auc_interval_population: its interval for the populations that the rows are samples of; it measures the
             sampling as well.
+        auc_privacy_share: share of the width of ``auc_interval_population`` that is due to the noise.
         auc_p_value: p-value of the hypothesis that the areas are equal *in the population*.
         p_value_floor: the smallest that the simulation can give; 0 for independent rows, whose test needs none.
         largest_difference: largest difference of TPR, and so of FPR, at equal FPR + TPR of the released curves.
@@ -48,6 +49,7 @@ class RocComparison:
     auc_difference: float | None
     auc_interval: tuple[float, float] | None
     auc_interval_population: tuple[float, float] | None
+    auc_privacy_share: float | None
     auc_p_value: float | None
     p_value_floor: float
     largest_difference: float | None
@@ -83,7 +85,10 @@ class RocComparison:
         curves = {"first": self.first.to_dict(), "second": self.second.to_dict()}
         pairs = ("names", "auc_interval", "auc_interval_population")
         listed = {name: None if getattr(self, name) is None else list(getattr(self, name)) for name in pairs}
-        kept = ("auc_difference", "auc_p_value", "p_value_floor", "largest_difference", "positives", "negatives")
+        kept = (
+            "auc_difference", "auc_privacy_share", "auc_p_value", "p_value_floor", "largest_difference",
+            "positives", "negatives",
+        )  # fmt: skip
         figures = {
             name: getattr(self, name)
             for name in ("rows", "first_is_shared", *kept, "released_by", "status", "confidence", "guarantee")

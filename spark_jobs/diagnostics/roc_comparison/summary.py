@@ -11,7 +11,8 @@ from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.options import PublishedCurve
 from spark_jobs.contract.privacy import exact_sum
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.diagnostics._simulation import DECIMALS
+from spark_jobs.diagnostics._populations import privacy_share
+from spark_jobs.diagnostics._simulation import DECIMALS, rounded
 from spark_jobs.diagnostics.roc_comparison.difference import AreaDifference, independent_rows, same_rows
 from spark_jobs.diagnostics.roc_comparison.measurement import ComparisonDraw
 from spark_jobs.diagnostics.roc_comparison.result import INDEPENDENT, SAME, RocComparison
@@ -48,13 +49,16 @@ def _result(draw: ComparisonDraw, first: RocCurve, second: RocCurve, difference:
         tuple(round(number, DECIMALS) for number in numbers)
         for numbers in ((difference.value,), difference.of_rows, difference.of_population)
     )
+    population = (min(of_rows[0], of_population[0]), max(of_rows[1], of_population[1]))
+    share = float(rounded(privacy_share(np.array(of_rows), np.array(population))))
     return RocComparison(
         names=draw.names,
         rows=SAME if draw.compare_with is None else INDEPENDENT,
         first_is_shared=draw.first_is_shared,
         auc_difference=value[0],
         auc_interval=(of_rows[0], of_rows[1]),
-        auc_interval_population=(min(of_rows[0], of_population[0]), max(of_rows[1], of_population[1])),
+        auc_interval_population=population,
+        auc_privacy_share=share,
         auc_p_value=round(difference.p_value, DECIMALS),
         p_value_floor=round(difference.p_value_floor, DECIMALS),
         largest_difference=round(_largest_gap(first, second), DECIMALS) if defined else None,
