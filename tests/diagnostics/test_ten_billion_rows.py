@@ -18,7 +18,7 @@ from tests.support.kinds import BASE, tables
 ROWS = 10**10
 OF_CELLS = {"keys", "group", "x_cell", "y_cell", "fitted_cells", "residual_cells"}
 """Arrays of a statistic that say where rows are, and not how many."""
-WIDTHS = re.compile("population|lower|upper|zone|interval|statistic|calibrated")
+WIDTHS = re.compile("population|privacy_share|lower|upper|zone|interval|statistic|calibrated")
 """Figures that depend on the number of rows, not on the noise alone."""
 EVERY = [
     pytest.param(DIAGNOSTICS[kind].model_validate({"kind": kind, **base}), id=f"{kind}-{place}")

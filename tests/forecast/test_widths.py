@@ -83,13 +83,14 @@ def test_every_kind_has_intervals_that_can_be_forecast() -> None:
 
 def test_a_figure_that_is_undefined_in_one_group_has_no_width() -> None:
     compared = [
-        {"lower": [0.1, None], "upper": [0.3, None], "difference_interval": None},
-        {"lower": [0.1, 0.1], "upper": [0.4, 0.4], "difference_interval": [-0.2, 0.3]},
+        {"lower": [0.1, None], "upper": [0.3, None], "overall_interval": [0.1, 0.2], "difference_interval": None},
+        {"lower": [0.1, 0.1], "upper": [0.4, 0.4], "overall_interval": None, "difference_interval": [-0.2, 0.3]},
     ]
     widths = widths_of("by_group", {"comparisons": compared})
     assert widths == pytest.approx(
         {
             "comparisons.lower to comparisons.upper": 0.3,
+            "comparisons.overall_interval": 0.1,
             "comparisons.difference_interval": 0.5,
         }
     )
