@@ -114,6 +114,21 @@ def draw_undefined(axes: Axes, why: str, *, height: float = 0.72) -> None:
     axes.text(0.5, height - 0.08, why, color=light("muted"), size=10, ha="center", transform=middle)
 
 
+def legend_above(axes: Axes, *, columns: int) -> None:
+    """A legend above the axes, where it hides nothing."""
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1.0),
+        ncols=columns,
+        fontsize=LEGEND_SIZE,
+        labelcolor=light("ink"),
+        frameon=False,
+        handlelength=1.4,
+        columnspacing=1.2,
+        borderaxespad=0.2,
+    )
+
+
 def svg_bytes(figure: Figure, *, title: str, description: str) -> bytes:
     """The figure as SVG."""
     _pin_fonts(figure)

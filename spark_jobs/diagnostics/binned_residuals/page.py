@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,21 +45,6 @@ def _dress(axes: Axes, defined: bool) -> None:
         figures.draw_undefined(axes, "too few rows for the noise")
 
 
-def _legend(axes: Axes) -> None:
-    """Add the legend above the axes, where no point can lie."""
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(-0.02, 1.0),
-        ncols=3,
-        fontsize=figures.LEGEND_SIZE,
-        labelcolor=light("ink"),
-        frameon=False,
-        handlelength=1.4,
-        columnspacing=1.2,
-        borderaxespad=0.2,
-    )
-
-
 def _signed(value: float) -> str:
     text = decimals(100 * value, 1)
     return text if text.startswith("-") or text == "0.0" else f"+{text}"
@@ -90,7 +76,7 @@ _PAGE = PoolPage(
     word="points",
     limits=_limits,
     dress=_dress,
-    legend=_legend,
+    legend=partial(figures.legend_above, columns=3),
     lines=_lines,
     caption="The residuals in percentage points. Bins with a star are pooled with a neighbour and share its values, "
     "because they have too few rows for the noise.",

@@ -49,7 +49,7 @@ def residual_plot(result: ResidualPlot) -> Plot:
         _draw(axes, result)
         if alone:
             if is_defined(result):
-                _legend(axes)
+                figures.legend_above(axes, columns=2)
             figures.heading(figure, left=0.03, title=TITLE, lines=_lines(result))
         return figure
 
@@ -125,21 +125,6 @@ def _limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[float, flo
     upwards = shown_part(counts.sum(axis=0), residual, kept=_KEPT)
     reach = max(abs(upwards[0]), abs(upwards[1]))
     return across, (-reach, reach)
-
-
-def _legend(axes: Axes) -> None:
-    """A legend above the axes, where it hides no cells."""
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(-0.02, 1.0),
-        ncols=2,
-        fontsize=figures.LEGEND_SIZE,
-        labelcolor=light("ink"),
-        frameon=False,
-        handlelength=1.4,
-        columnspacing=1.2,
-        borderaxespad=0.2,
-    )
 
 
 def _draw(axes: Axes, result: ResidualPlot) -> None:
