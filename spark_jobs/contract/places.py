@@ -65,6 +65,8 @@ _AUTHORITIES = {
 _PATTERNS = "*?{}[]\\"
 _NAME = re.compile(r"[A-Za-z0-9_$-]+")
 _CATALOG_PARTS = 8
+_SELECTOR = re.compile(r"(branch|tag)_.*|(at_timestamp|snapshot_id)_[0-9]+", re.IGNORECASE)
+"""What Iceberg takes, as the part after a table's name, for one of its states: those of branches and tags change."""
 _DATABASE_TABLE = re.compile(r"jdbc:[a-z0-9][a-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_$]*){2}")
 
 
@@ -147,6 +149,12 @@ class Place:
                 requirement="must be a name such as sales.visits, or with its catalog such as lake.sales.visits",
                 remedy="name the table's database too, in letters, digits, _, $ and -",
             )
+        if len(parts) > 3 and _SELECTOR.fullmatch(parts[-1]):
+            raise InvalidRequest(
+                what, value=name,
+                requirement="must not end in what Iceberg takes for a branch, a tag or a time of a table",
+                remedy="name the table itself, and pin a snapshot by its number in snapshot.table_version",
+            )  # fmt: skip
         full = ".".join([_DEFAULT_CATALOG, *parts] if len(parts) == 2 else parts).lower()
         return cls(identity=f"{CATALOG}{full}", path=full)
 

@@ -42,6 +42,7 @@ from tests.support.places import spellings
             for s in ("catalog:sales.visits", "catalog:Sales.Visits", "CATALOG:spark_catalog.SALES.visits")
         ),
         ("catalog:lake.a.b.visits", "catalog:lake.a.b.visits", "lake.a.b.visits"),
+        ("catalog:lake.sales.tag_events", "catalog:lake.sales.tag_events", "lake.sales.tag_events"),
     ],
 )  # fmt: skip
 def test_each_place_has_one_name(spelling: str, identity: str, path: str) -> None:
@@ -92,6 +93,10 @@ def test_each_place_has_one_name(spelling: str, identity: str, path: str) -> Non
         ("catalog:", "must be a name such as"),
         ("catalog:spark_catalog.visits", "must be a name such as"),
         ("catalog:sales..visits", "must be a name such as"),
+        ("catalog:lake.sales.visits.branch_audit", "a branch, a tag or a time"),
+        ("catalog:lake.sales.visits.TAG_v1", "a branch, a tag or a time"),
+        ("catalog:lake.sales.visits.at_timestamp_1700000000000", "a branch, a tag or a time"),
+        ("catalog:lake.sales.visits.snapshot_id_12", "a branch, a tag or a time"),
         ("catalog:sales.`visits`", "must be a name such as"),
         ("catalog:sales.x`; drop table y", "must be a name such as"),
         ("catalog:sales.visıts", "must be a name such as"),
