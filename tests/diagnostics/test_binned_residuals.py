@@ -6,7 +6,7 @@ from spark_jobs.diagnostics import binned_residuals as binned
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.suites.pooled import DATA_SETS, EVERY_DATA_SET, EVERY_METHOD, PooledSuite, check_bins, counts_of
-from tests.support.grouped_rows import exact_pools, of_pools, snapped
+from tests.support.grouped_rows import calibration_error, exact_pools, of_pools, snapped
 from tests.support.scored_rows import GRID
 
 
@@ -20,6 +20,9 @@ class TestForm(PooledSuite):
         assert ((residual >= -predicted - 1e-9) & (residual <= 1 - predicted + 1e-9)).all()
         assert 0 < result.trend_p_value <= 1
         assert 0 < result.scatter_p_value <= 1
+        low, high = result.mean_distance_interval
+        assert 0 <= low <= result.mean_distance <= high <= 1
+        assert 0 <= result.mean_distance_calibrated <= 1
 
     def test_an_empty_table_is_undefined_or_has_rows_of_the_noise(self, options):
         reference = self.release(self.empty(), noise=SeededNoise(6), **options)
@@ -45,6 +48,9 @@ def test_without_noise_residuals_are_those_of_the_rows(name, method):
     assert of_pools(found, found.predicted) == pytest.approx([pool.predicted for pool in exact], abs=1e-8)
     assert of_pools(found, found.residual_upper - found.residual_lower) == pytest.approx(0, abs=1e-8)
     assert found.positives == labels.sum()
+    distance = calibration_error(exact)
+    assert found.mean_distance == pytest.approx(distance, abs=1e-8)
+    assert found.mean_distance_interval == pytest.approx((distance, distance), abs=1e-8)
 
 
 @pytest.mark.parametrize("name", ["ordinary", "nearly perfect", "rare positives", "worse than chance"])
@@ -74,6 +80,7 @@ def test_a_wrong_model_is_found_out_and_a_right_one_is_not():
     assert bad.p_value < 0.01
     outside = (bad.residual < bad.zone_lower) | (bad.residual > bad.zone_upper)
     assert outside.any()
+    assert good.mean_distance <= good.mean_distance_calibrated < bad.mean_distance
 
 
 def test_noise_makes_the_intervals_wide_and_the_bins_few():

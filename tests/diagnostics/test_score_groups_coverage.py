@@ -69,7 +69,7 @@ def test_a_test_that_forgets_the_noise_is_found_out():
 def test_intervals_hold_at_their_level(monkeypatch, epsilon, bend):
     monkeypatch.setattr(module, "COPIES", 300)
     random = np.random.default_rng(13)
-    shares, residuals, statistics, errors = [], [], [], []
+    shares, residuals, statistics, errors, distances = [], [], [], [], []
     for seed in range(100):
         labels, scores = drawn(TABLES["even"], random, bend=bend)
         statistic = ScoreCounts.from_arrays(labels, scores)
@@ -82,11 +82,14 @@ def test_intervals_hold_at_their_level(monkeypatch, epsilon, bend):
         errors.append(found.ece_interval[0] <= calibration_error(exact) <= found.ece_interval[1])
         binned = binned_residuals.release(statistic, **options)
         exact = exact_pools(binned, labels, scores)
+        distances.append(
+            binned.mean_distance_interval[0] <= calibration_error(exact) <= binned.mean_distance_interval[1]
+        )
         low, high = of_pools(binned, binned.residual_lower), of_pools(binned, binned.residual_upper)
         residuals += [a - 1e-9 <= pool.residual <= b + 1e-9 for a, b, pool in zip(low, high, exact, strict=True)]
     for held in (shares, residuals):
         assert 0.87 <= np.mean(held) <= 0.95
-    for held in (statistics, errors):
+    for held in (statistics, errors, distances):
         assert credible(sum(held), len(held), 0.85, 0.97)
 
 

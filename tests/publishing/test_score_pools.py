@@ -154,12 +154,14 @@ def test_numbers_are_printed_to_what_they_tell():
     assert score_range(0.1, 0.2, whole=False).endswith("*")
 
 
-@pytest.mark.parametrize(("bend", "times"), [(1.0, (0.5, 1.6)), (1.4, (2.5, 20.0))])
-def test_binned_residuals_lead_with_their_distance_and_that_of_a_calibrated_model(bend, times):
-    headline = rendering("binned_residuals", released("binned_residuals", 20000, bend=bend)).section.headline
-    found = float(headline.value.removesuffix(" points"))
-    calibrated = float(headline.interval.rpartition("about ")[2])
-    assert times[0] < found / calibrated < times[1]
-    end = float(headline.scale[1])
-    assert headline.marks[1] == pytest.approx(found / end, abs=0.06 / end)
-    assert headline.reference[1] == pytest.approx(calibrated / end, abs=0.06 / end)
+@pytest.mark.parametrize(("bend", "calibrated"), [(1.0, True), (1.4, False)])
+def test_binned_residuals_lead_with_their_distance_and_that_of_a_calibrated_model(bend, calibrated):
+    result = released("binned_residuals", 20000, bend=bend)
+    headline = rendering("binned_residuals", result).section.headline
+    assert headline.value == f"{100 * result.mean_distance:.1f} points"
+    low, high = result.mean_distance_interval
+    assert headline.interval.endswith(f"interval {100 * low:.1f} to {100 * high:.1f} points")
+    end = float(headline.scale[1].removesuffix(" points")) / 100
+    assert headline.marks == pytest.approx((low / end, result.mean_distance / end, high / end))
+    assert headline.reference[1] == pytest.approx(result.mean_distance_calibrated / end)
+    assert (headline.marks[0] < headline.reference[1]) is calibrated

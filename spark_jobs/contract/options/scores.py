@@ -153,11 +153,13 @@ class BinnedResidualsOptions(BinnedResidualsSettings, SharingOptions):
         "residual_population_lower", "residual_population_upper", "zone_lower", "zone_upper",
         "residual_privacy_share",
         "p_value", "trend_p_value", "scatter_p_value",
+        "mean_distance", "mean_distance_interval", "mean_distance_calibrated",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_BINS,
         same_length("lower", "upper", "pool", "rows", *figures[:9]),
-        within("predicted", "residual_privacy_share", "p_value", "trend_p_value", "scatter_p_value"),
+        within("predicted", "residual_privacy_share", *figures[9:]),
+        inside("mean_distance", "mean_distance_interval"),
         within(*figures[1:8], low=-1),
         ascending("residual_lower", "residual", "residual_upper"),
         ascending("residual_population_lower", "residual", "residual_population_upper"),

@@ -80,3 +80,8 @@ def shared_fields(draw: GroupsDraw, pooled: Pools, *, zone: tuple[FloatArray, Fl
 def rounded_number(value: float) -> float:
     """A number as it is published."""
     return float(rounded(np.array(value)))
+
+
+def rounded_ends(ends: tuple[float, float]) -> tuple[float, float]:
+    """Both ends of an interval as they are published."""
+    return rounded_number(ends[0]), rounded_number(ends[1])

@@ -6,21 +6,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, count, decimals, level, p_text
-from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, known
+from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, ends_of, known
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIGNIFICANT = 0.05
-_SCALES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+_SCALES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 
 def render(result: BinnedResiduals, request: ReleaseRequest) -> Rendering:
@@ -51,7 +50,7 @@ def _signed(value: float) -> str:
 
 
 def _lines(result: BinnedResiduals) -> tuple[str, str]:
-    distance = f"Mean distance from 0: {_points(_distance(result))}; " if is_defined(result) else ""
+    distance = f"Mean distance from 0: {_points(known(result.mean_distance))}; " if is_defined(result) else ""
     return (
         f"{distance}{_test_line(result)}",
         f"released with noise; about {count(result.positives + result.negatives)} rows",
@@ -94,35 +93,24 @@ def _description(result: BinnedResiduals) -> str:
     )
 
 
-def _distance(result: BinnedResiduals, *, calibrated: bool = False) -> float:
-    """Mean absolute residual of all rows, in percentage points; or what is to be expected of a calibrated model.
-
-    A zone covers ``confidence`` of a distribution that is close to normal, whose mean absolute value follows.
-    """
-    at = _PAGE.points(result)
-    half = (at.zone_high - at.zone_low) / 2
-    spread = half * np.sqrt(2 / np.pi) / ndtri((1 + result.confidence) / 2)
-    weights = np.maximum(result.rows[np.searchsorted(result.pool, np.unique(result.pool))], 0.0)
-    return 100.0 * float(np.average(spread if calibrated else np.abs(at.y), weights=weights + 1e-9))
-
-
-def _points(value: float) -> str:
-    return f"{decimals(value, 1)} points"
+def _points(share: float) -> str:
+    return f"{decimals(100 * share, 1)} points"
 
 
 def _headline(result: BinnedResiduals) -> Headline:
     label = "Mean distance from the model"
     if not is_defined(result):
         return Headline(label=label, value="undefined", interval=None, scale=("0", "100 points"))
-    distance, calibrated = _distance(result), _distance(result, calibrated=True)
-    end = next(scale for scale in _SCALES if scale >= min(100.0, 1.15 * max(distance, calibrated)))
+    (low, high), distance = ends_of(result.mean_distance_interval), known(result.mean_distance)
+    calibrated = known(result.mean_distance_calibrated)
+    end = next(scale for scale in _SCALES if scale >= min(100.0, 115 * max(high, calibrated))) / 100
     return Headline(
         label=label,
         value=_points(distance),
-        interval=f"percentage points; a calibrated model has about {decimals(calibrated, 1)}",
-        scale=("0", f"{end:g}"),
-        marks=(min(distance / end, 1.0),) * 3,
-        reference=("calibrated", calibrated / end),
+        interval=f"{level(result.confidence)} interval {decimals(100 * low, 1)} to {_points(high)}",
+        scale=("0", f"{100 * end:g} points"),
+        marks=(low / end, distance / end, high / end),
+        reference=("calibrated model: below", calibrated / end),
     )
 
 
@@ -136,8 +124,10 @@ def _section(result: BinnedResiduals) -> Section:
             "Each point stands for rows with similar scores. Above the line they are positive more often than the "
             "model predicts, below it less often. The whisker is an interval for the point without noise.",
             f"If the model is calibrated, about {level(result.confidence)} of the points lie in the grey zone, without "
-            "a pattern. A slope or a curve in the points suggests that the model lacks a term. The mean distance of "
-            "the points from the line counts each as often as it has rows.",
+            "a pattern. A slope or a curve in the points suggests that the model lacks a term.",
+            "The mean distance of the points from the line counts each as often as it has rows, and leaves out what "
+            "the noise adds. By chance, a calibrated model has a distance too; in "
+            f"{level(result.confidence)} of releases it stays below the mark on the scale.",
         ),
         headline=_headline(result),
         measures=(

@@ -28,6 +28,11 @@ class BinnedResiduals(PooledBins):
         zone_lower, zone_upper: range of the released ``residual`` of a calibrated model, at this level: the sampling of
             labels and the noise together.
         rows: noisy number of rows of the pool.
+        mean_distance: mean absolute residual of the pools, weighted by rows, with a correction for the noise: the
+            expected calibration error in these pools.
+        mean_distance_interval: its interval for the same rows without noise, at level ``confidence``.
+        mean_distance_calibrated: upper limit, at this level, of the released distance of a calibrated model, which is
+            above 0 on finitely many rows.
         p_value: p-value of the test of fit, which combines the following two; the probability, by simulation of labels
             and noise, that the release of a calibrated model is at least as extreme.
         trend_p_value: p-value for a shift, slope or curve of the log-odds.
@@ -42,6 +47,9 @@ class BinnedResiduals(PooledBins):
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
+    mean_distance: float | None
+    mean_distance_interval: tuple[float, float] | None
+    mean_distance_calibrated: float | None
     p_value: float | None
     trend_p_value: float | None
     scatter_p_value: float | None

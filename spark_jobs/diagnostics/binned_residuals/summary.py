@@ -7,9 +7,10 @@ from scipy.special import logit
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._populations import RatioNoise, population_interval, privacy_share
+from spark_jobs.diagnostics._score_groups.excesses import Excesses, MeanDistance, mean_distance
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, pools
-from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
+from spark_jobs.diagnostics._score_groups.result import rounded_ends, rounded_number, shared_fields
 from spark_jobs.diagnostics._simulation import central_range, possible_interval, solved_interval
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.undefined import publishable
@@ -37,6 +38,9 @@ def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
     zone_lower, zone_upper = central_range(pooled.null_copies().mean_excess, draw.confidence)
     tests = fit_test(pooled) if pooled.defined else (1.0, 1.0, 1.0)
     either, trend, scatter = (rounded_number(p) for p in tests)
+    distance = MeanDistance()
+    if pooled.defined:
+        distance = mean_distance(pooled, Excesses.of_pools(pooled), draw.confidence)
     result = BinnedResiduals(
         **shared_fields(draw, pooled, zone=(np.maximum(zone_lower, -1.0), np.minimum(zone_upper, 1.0))),
         residual=pooled.of_bins(residual),
@@ -45,6 +49,9 @@ def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
         residual_population_lower=pooled.of_bins(lowest),
         residual_population_upper=pooled.of_bins(highest),
         residual_privacy_share=pooled.of_bins(privacy_share((lower, upper), (lowest, highest))),
+        mean_distance=rounded_number(distance.value),
+        mean_distance_interval=rounded_ends(distance.interval),
+        mean_distance_calibrated=rounded_number(distance.calibrated),
         p_value=either,
         trend_p_value=trend,
         scatter_p_value=scatter,

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._populations import RatioNoise, population_interval, privacy_share
+from spark_jobs.diagnostics._score_groups.excesses import (
+    MIN_VARIANCE,
+    Excesses,
+    MeanDistance,
+    mean_distance,
+    statistic_interval,
+)
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, p_value, pools
-from spark_jobs.diagnostics._score_groups.result import rounded_number, shared_fields
+from spark_jobs.diagnostics._score_groups.result import rounded_ends, rounded_number, shared_fields
 from spark_jobs.diagnostics._simulation import central_range, possible_interval, solved_interval
-from spark_jobs.diagnostics.calibration.intervals import VARIANCE_OF_A_ROW, Excesses, error_estimate, statistic_interval
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.undefined import publishable
 
 EXPECTED = 5.0
 """Smallest expected number of rows of either class in a pool. With fewer, the smallest denominator dominates the
 chi-squared sum (Hosmer, Lemeshow, Sturdivant 2013, section 5.2)."""
-_MIN_VARIANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +34,7 @@ class Figures:
     statistic: float = 0.0
     statistic_interval: tuple[float, float] = (0.0, 0.0)
     p_value: float = 1.0
-    ece: float = 0.0
-    ece_interval: tuple[float, float] = (0.0, 1.0)
-    ece_calibrated: float = 1.0
+    error: MeanDistance = field(default_factory=MeanDistance)
 
 
 def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
@@ -68,38 +71,25 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
         observed_population_upper=pooled.of_bins(highest),
         observed_privacy_share=pooled.of_bins(privacy_share((lower, upper), (lowest, highest))),
         statistic=rounded_number(figures.statistic),
-        statistic_interval=_rounded_ends(figures.statistic_interval),
+        statistic_interval=rounded_ends(figures.statistic_interval),
         degrees=predicted.size,
         p_value=rounded_number(figures.p_value),
-        ece=rounded_number(figures.ece),
-        ece_interval=_rounded_ends(figures.ece_interval),
-        ece_calibrated=rounded_number(figures.ece_calibrated),
+        ece=rounded_number(figures.error.value),
+        ece_interval=rounded_ends(figures.error.interval),
+        ece_calibrated=rounded_number(figures.error.calibrated),
     )
     return publishable("calibration", result)
 
 
 def _figures(pooled: Pools, confidence: float) -> Figures:
-    released, null, noise = pooled.released, pooled.null_copies(), pooled.noise_variance
-    variance = np.maximum(released.variance, _MIN_VARIANCE)
-    excesses = Excesses(
-        released=released.excess,
-        variance=variance,
-        possible_variances=np.maximum(pooled.possible_copies().variance, np.minimum(variance, VARIANCE_OF_A_ROW)),
-        noise=pooled.errors[:, 0] - pooled.errors[:, 2],
-        rows=float(released.rows.sum()),
-    )
-    statistic = float(hosmer_lemeshow(released, noise))
+    excesses = Excesses.of_pools(pooled)
+    statistic = float(hosmer_lemeshow(pooled.released, pooled.noise_variance))
     low, high = statistic_interval(excesses, statistic, confidence)
-    ece, (ece_low, ece_high) = error_estimate(excesses, confidence)
-    unexplained = max(float(calibration_error(released)) - ece, 0.0)
-    calibrated = float(np.quantile(calibration_error(null), confidence))
     return Figures(
         statistic=max(statistic, 0.0),
         statistic_interval=(min(low, max(statistic, 0.0)), max(high, statistic, 0.0)),
+        error=mean_distance(pooled, excesses, confidence),
         p_value=calibration_test(pooled),
-        ece=min(ece, 1.0),
-        ece_interval=(min(ece_low, ece, 1.0), min(max(ece_high, ece), 1.0)),
-        ece_calibrated=float(np.clip(calibrated - unexplained, 0.0, 1.0)),
     )
 
 
@@ -114,24 +104,14 @@ def hosmer_lemeshow(released: Triples, noise_variance: FloatArray) -> FloatArray
 
     Both terms of a pool have the numerator ``excess^2``, and ``1 / E1 + 1 / E0 = rows / (E1 E0) = 1 / variance``.
     """
-    statistic: FloatArray = ((released.excess**2 - noise_variance) / np.maximum(released.variance, _MIN_VARIANCE)).sum(
+    statistic: FloatArray = ((released.excess**2 - noise_variance) / np.maximum(released.variance, MIN_VARIANCE)).sum(
         axis=-1
     )
     return statistic
 
 
-def calibration_error(released: Triples) -> FloatArray:
-    """``sum |excess|`` divided by the number of rows."""
-    error: FloatArray = np.abs(released.excess).sum(axis=-1) / np.maximum(released.rows.sum(axis=-1), 1.0)
-    return error
-
-
 def _standardised(released: Triples, noise_variance: FloatArray) -> FloatArray:
     """The statistic of the test: squared excesses over their variances for a calibrated model, noise included."""
-    variance = np.maximum(released.variance + noise_variance, _MIN_VARIANCE)
+    variance = np.maximum(released.variance + noise_variance, MIN_VARIANCE)
     statistic: FloatArray = (released.excess**2 / variance).sum(axis=-1)
     return statistic
-
-
-def _rounded_ends(ends: tuple[float, float]) -> tuple[float, float]:
-    return rounded_number(ends[0]), rounded_number(ends[1])

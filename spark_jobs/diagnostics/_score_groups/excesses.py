@@ -1,4 +1,4 @@
-"""Intervals of the Hosmer-Lemeshow statistic and of the calibration error of the exact counts, by inverting tests.
+"""Intervals of the Hosmer-Lemeshow statistic and of the mean distance of the exact counts, by inverting tests.
 
 Both are lengths of the vector ``S`` of exact excesses, of which ``S + noise`` was released. Squares and absolute values
 of noise do not average to 0, and a length near 0 is mostly noise, so bootstrap and normal intervals do not cover. A
@@ -6,8 +6,8 @@ length ``t`` is in the interval unless the released figure is among the most ext
 of a vector of length t (Neyman 1937). The direction of the vector is unknown. It is taken between the released
 direction and the mean direction under the sampling of labels, where every square equals its variance. With few pools
 the direction matters. So the interval of the sum of squares holds for the presumed direction, and for the one in which
-a single pool has all of the length; for the calibration error, on which the direction has more influence, that would be
-too wide, and half of the copies have the one direction, half the other.
+a single pool has all of the length; for the mean distance, on which the direction has more influence, that would be too
+wide, and half of the copies have the one direction, half the other.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._score_groups.pools import Pools, Triples
 
 VARIANCE_OF_A_ROW = 0.25
 """The largest variance of one label, from which on the variance of a pool is possible, however large the noise."""
+MIN_VARIANCE = 1e-9
+"""So that a variance can divide."""
 _STEPS = 40
 
 
@@ -41,6 +44,18 @@ class Excesses:
     possible_variances: FloatArray
     noise: FloatArray
     rows: float
+
+    @classmethod
+    def of_pools(cls, pooled: Pools) -> Excesses:
+        """The excesses of these pools: labels less scores."""
+        variance = np.maximum(pooled.released.variance, MIN_VARIANCE)
+        return cls(
+            released=pooled.released.excess,
+            variance=variance,
+            possible_variances=np.maximum(pooled.possible_copies().variance, np.minimum(variance, VARIANCE_OF_A_ROW)),
+            noise=pooled.errors[:, 0] - pooled.errors[:, 2],
+            rows=float(pooled.released.rows.sum()),
+        )
 
     @property
     def direction(self) -> FloatArray:
@@ -77,7 +92,47 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
-def error_estimate(excesses: Excesses, confidence: float) -> tuple[float, tuple[float, float]]:
+@dataclass(frozen=True, kw_only=True)
+class MeanDistance:
+    """The mean distance of the share of positives from the mean score, weighted by rows.
+
+    Attributes:
+        value: the estimate for the exact counts in the released pools, corrected for what noise adds to a distance.
+        interval: for the exact counts.
+        calibrated: upper limit of the released distance of a calibrated model, whose labels differ from its scores too.
+    """
+
+    value: float = 0.0
+    interval: tuple[float, float] = (0.0, 1.0)
+    calibrated: float = 1.0
+
+
+def mean_distance(pooled: Pools, excesses: Excesses, confidence: float) -> MeanDistance:
+    """The mean distance of the excesses of these pools, within [0, 1].
+
+    Args:
+        pooled: the pools.
+        excesses: theirs.
+        confidence: level of the interval and of the limit.
+    """
+    value, (low, high) = _estimate(excesses, confidence)
+    # a calibrated model's figure is corrected by as much as the released one
+    unexplained = max(float(_distances(pooled.released)) - value, 0.0)
+    calibrated = float(np.quantile(_distances(pooled.null_copies()), confidence))
+    return MeanDistance(
+        value=min(value, 1.0),
+        interval=(min(low, value, 1.0), min(max(high, value), 1.0)),
+        calibrated=float(np.clip(calibrated - unexplained, 0.0, 1.0)),
+    )
+
+
+def _distances(released: Triples) -> FloatArray:
+    """``sum |excess|`` divided by the number of rows."""
+    distance: FloatArray = np.abs(released.excess).sum(axis=-1) / np.maximum(released.rows.sum(axis=-1), 1.0)
+    return distance
+
+
+def _estimate(excesses: Excesses, confidence: float) -> tuple[float, tuple[float, float]]:
     """The estimate of ``sum |S| / rows`` whose simulations have the released figure as median, and the interval."""
     released = float(np.abs(excesses.released).sum() / excesses.rows)
 
