@@ -31,6 +31,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
     },
     "ranking_figures": {"depths": (0.1, 0.5), "points": 9},
     "calibration": {"bins": 8},
+    "binned_residuals": {"bins": 8},
     "ecdf": {"column": "amount", "bounds": (0, 120), "cells": 1024},
     "linear_fit": {
         "features": {"age": (18, 80), "CASE WHEN pay < 0 THEN 0 ELSE LN(1 + pay) END": (0, 12)},
