@@ -216,9 +216,10 @@ def ends(*names: str, first: float, last: float) -> ResultCheck:
     return _per_field(names, rule, lambda values: [values[0], values[-1]] == [first, last])
 
 
-def interval(*names: str) -> ResultCheck:
-    """A field is two numbers, the second not below the first."""
-    return _per_field(names, "is an interval", lambda values: len(values) == 2 and values[0] <= values[1])
+def interval(name: str, *, forecast: bool = False) -> ResultCheck:
+    """A field is two numbers, the second not below the first; ``forecast`` as for ``inside``."""
+    check = _per_field((name,), "is an interval", lambda values: len(values) == 2 and values[0] <= values[1])
+    return replace(check, intervals=(ReleasedInterval(low=name, high=name),)) if forecast else check
 
 
 def among(*names: str, values: tuple[str, ...]) -> ResultCheck:

@@ -23,6 +23,9 @@ class TestForm(PooledSuite):
         low, high = result.mean_distance_interval
         assert 0 <= low <= result.mean_distance <= high <= 1
         assert 0 <= result.mean_distance_calibrated <= 1
+        lowest, highest = result.mean_distance_population_interval
+        assert 0 <= lowest <= highest <= 1
+        assert 0 <= result.mean_distance_privacy_share <= 1
 
     def test_an_empty_table_is_undefined_or_has_rows_of_the_noise(self, options):
         reference = self.release(self.empty(), noise=SeededNoise(6), **options)

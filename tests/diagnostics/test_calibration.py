@@ -29,6 +29,8 @@ class TestForm(PooledSuite):
         assert result.degrees == result.pool[-1] + 1
         assert 0 <= result.ece_interval[0] <= result.ece <= result.ece_interval[1] <= 1
         assert 0 <= result.ece_calibrated <= 1
+        assert 0 <= result.ece_population_interval[0] <= result.ece_population_interval[1] <= 1
+        assert 0 <= result.ece_privacy_share <= 1
         assert 0 <= result.statistic_interval[0] <= result.statistic <= result.statistic_interval[1]
         assert np.isfinite(result.statistic_interval[1])
 

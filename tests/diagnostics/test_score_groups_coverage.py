@@ -1,5 +1,7 @@
 """Do tests of fit keep their level, and intervals theirs? Every release here is of a table of its own."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -37,6 +39,15 @@ def drawn(shape, random, *, bend=1.0):
     return (random.random(rows) < expit(bend * logit(scores))).astype(int), scores
 
 
+def population_distance(found, shape, bend):
+    """The mean distance of probabilities from scores, in the pools of a result, of the population of ``drawn``."""
+    law = stats.beta(*shape[:2])
+    cuts = np.append(found.lower[found.pool_starts], 1.0)
+    scores = np.concatenate([low + (high - low) * (np.arange(200) + 0.5) / 200 for low, high in pairwise(cuts)])
+    excess = ((expit(bend * logit(scores)) - scores) * law.pdf(scores)).reshape(-1, 200).mean(axis=1) * np.diff(cuts)
+    return np.abs(excess).sum()
+
+
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
 @pytest.mark.parametrize("neighbours", list(Neighbours))
@@ -69,7 +80,7 @@ def test_a_test_that_forgets_the_noise_is_found_out():
 def test_intervals_hold_at_their_level(monkeypatch, epsilon, bend):
     monkeypatch.setattr(module, "COPIES", 300)
     random = np.random.default_rng(13)
-    shares, residuals, statistics, errors, distances = [], [], [], [], []
+    shares, residuals, statistics, errors, distances, populations = [], [], [], [], [], []
     for seed in range(100):
         labels, scores = drawn(TABLES["even"], random, bend=bend)
         statistic = ScoreCounts.from_arrays(labels, scores)
@@ -80,7 +91,11 @@ def test_intervals_hold_at_their_level(monkeypatch, epsilon, bend):
         shares += [a - 1e-9 <= pool.observed <= b + 1e-9 for a, b, pool in zip(low, high, exact, strict=True)]
         statistics.append(found.statistic_interval[0] <= hosmer_lemeshow(exact) <= found.statistic_interval[1])
         errors.append(found.ece_interval[0] <= calibration_error(exact) <= found.ece_interval[1])
+        low, high = found.ece_population_interval
+        populations.append(low - 1e-6 <= population_distance(found, TABLES["even"], bend) <= high + 1e-6)
         binned = binned_residuals.release(statistic, **options)
+        low, high = binned.mean_distance_population_interval
+        populations.append(low - 1e-6 <= population_distance(binned, TABLES["even"], bend) <= high + 1e-6)
         exact = exact_pools(binned, labels, scores)
         distances.append(
             binned.mean_distance_interval[0] <= calibration_error(exact) <= binned.mean_distance_interval[1]
@@ -91,6 +106,8 @@ def test_intervals_hold_at_their_level(monkeypatch, epsilon, bend):
         assert 0.87 <= np.mean(held) <= 0.95
     for held in (statistics, errors, distances):
         assert credible(sum(held), len(held), 0.85, 0.97)
+    # of true scores the distance is 0, which is never below an interval
+    assert credible(sum(populations), len(populations), 0.85, 0.97 if bend > 1 else 0.99)
 
 
 def test_intervals_hold_in_bins_with_almost_no_positives(monkeypatch):

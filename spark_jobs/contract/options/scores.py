@@ -22,6 +22,7 @@ from spark_jobs.contract.result_checks import (
     ends,
     finite,
     inside,
+    interval,
     never_falls,
     never_rises,
     null_first,
@@ -153,13 +154,15 @@ class BinnedResidualsOptions(BinnedResidualsSettings, SharingOptions):
         "residual_population_lower", "residual_population_upper", "zone_lower", "zone_upper",
         "residual_privacy_share",
         "p_value", "trend_p_value", "scatter_p_value",
-        "mean_distance", "mean_distance_interval", "mean_distance_calibrated",
+        "mean_distance", "mean_distance_interval", "mean_distance_population_interval", "mean_distance_privacy_share",
+        "mean_distance_calibrated",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_BINS,
         same_length("lower", "upper", "pool", "rows", *figures[:9]),
         within("predicted", "residual_privacy_share", *figures[9:]),
         inside("mean_distance", "mean_distance_interval"),
+        interval("mean_distance_population_interval", forecast=True),
         within(*figures[1:8], low=-1),
         ascending("residual_lower", "residual", "residual_upper"),
         ascending("residual_population_lower", "residual", "residual_population_upper"),
@@ -174,17 +177,19 @@ class CalibrationOptions(CalibrationSettings, SharingOptions):
         "predicted", "observed", "observed_lower", "observed_upper",
         "observed_population_lower", "observed_population_upper", "zone_lower", "zone_upper",
         "observed_privacy_share",
-        "statistic", "statistic_interval", "p_value", "ece", "ece_interval", "ece_calibrated",
+        "statistic", "statistic_interval", "p_value",
+        "ece", "ece_interval", "ece_population_interval", "ece_privacy_share", "ece_calibrated",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         *_BINS,
         same_length("lower", "upper", "pool", "rows", *figures[:9]),
-        within(*figures[:9], "p_value", "ece", "ece_calibrated"),
+        within(*figures[:9], *figures[11:]),
         ascending("observed_lower", "observed", "observed_upper"),
         ascending("observed_population_lower", "observed", "observed_population_upper"),
-        finite("statistic", "statistic_interval", "ece_interval"),
+        finite("statistic", "statistic_interval"),
         inside("statistic", "statistic_interval", forecast=False),
         inside("ece", "ece_interval"),
+        interval("ece_population_interval", forecast=True),
     )
     kind: Literal["calibration"] = "calibration"
 

@@ -248,7 +248,13 @@ def _section(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> 
 
 
 def population_measures(
-    interval: tuple[float, float] | None, share: float | None, confidence: float, places: int
+    interval: tuple[float, float] | None,
+    share: float | None,
+    confidence: float,
+    places: int,
+    *,
+    scale: float = 1.0,
+    unit: str = "",
 ) -> tuple[Measure, ...]:
     """The interval for the population, and the share of its width that privacy costs; nothing if there is none."""
     low, high = ends_of(interval)
@@ -257,7 +263,7 @@ def population_measures(
     return (
         Measure(
             label="For the population",
-            value=f"{decimals(low, places)} to {decimals(high, places)}",
+            value=f"{decimals(scale * low, places)} to {decimals(scale * high, places)}{unit}",
             note=f"{level(confidence)} interval for noise and sampling; noise is {percent(known(share))} of its width",
         ),
     )

@@ -8,16 +8,21 @@ direction and the mean direction under the sampling of labels, where every squar
 the direction matters. So the interval of the sum of squares holds for the presumed direction, and for the one in which
 a single pool has all of the length; for the mean distance, on which the direction has more influence, that would be too
 wide, and half of the copies have the one direction, half the other.
+
+The interval of the mean distance for the population that the rows are a sample of adds copies of the sampling to those
+of the noise: of both classes in each pool, by Poisson laws. A sample is further from its scores than its population, so
+this interval may lie below the figure of the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._populations import privacy_share
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples
 
 VARIANCE_OF_A_ROW = 0.25
@@ -99,11 +104,15 @@ class MeanDistance:
     Attributes:
         value: the estimate for the exact counts in the released pools, corrected for what noise adds to a distance.
         interval: for the exact counts.
+        population_interval: for the population that the rows are a sample of.
+        privacy_share: share of the width of ``population_interval`` that is due to the noise.
         calibrated: upper limit of the released distance of a calibrated model, whose labels differ from its scores too.
     """
 
     value: float = 0.0
     interval: tuple[float, float] = (0.0, 1.0)
+    population_interval: tuple[float, float] = (0.0, 1.0)
+    privacy_share: float = 0.0
     calibrated: float = 1.0
 
 
@@ -116,14 +125,34 @@ def mean_distance(pooled: Pools, excesses: Excesses, confidence: float) -> MeanD
         confidence: level of the interval and of the limit.
     """
     value, (low, high) = _estimate(excesses, confidence)
+    both = replace(excesses, noise=excesses.noise + _sampling(pooled))
+    population = np.clip(_estimate(both, confidence)[1], 0.0, 1.0)
+    interval = min(low, value, 1.0), min(max(high, value), 1.0)
     # a calibrated model's figure is corrected by as much as the released one
     unexplained = max(float(_distances(pooled.released)) - value, 0.0)
     calibrated = float(np.quantile(_distances(pooled.null_copies()), confidence))
     return MeanDistance(
         value=min(value, 1.0),
-        interval=(min(low, value, 1.0), min(max(high, value), 1.0)),
+        interval=interval,
+        population_interval=(float(population[0]), float(population[1])),
+        privacy_share=float(privacy_share(np.array(interval), population)),
         calibrated=float(np.clip(calibrated - unexplained, 0.0, 1.0)),
     )
+
+
+def _sampling(pooled: Pools) -> FloatArray:
+    """Copies of the sampling errors of the excesses, of samples as large as the released rows; shape (copies, k)."""
+    released, copies = pooled.released, pooled.errors.shape[0]
+    # a row more with the mean score: a pool without positives may have some in the population
+    share = np.clip((released.positives + released.predicted) / (released.rows + 1.0), 0.0, 1.0)
+    positives, negatives = (
+        pooled.noise.poissons(released.rows * of_class, copies=copies) for of_class in (share, 1.0 - share)
+    )
+    rows = positives + negatives
+    # distances are averaged over the rows of the sample, however many it has
+    size = rows.sum(axis=-1, keepdims=True) / released.rows.sum()
+    errors: FloatArray = positives - rows * released.predicted - size * released.rows * (share - released.predicted)
+    return errors
 
 
 def _distances(released: Triples) -> FloatArray:

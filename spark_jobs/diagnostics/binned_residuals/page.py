@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics._score_figures.page import population_measures
 from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined
 from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.publishing import figures
@@ -138,6 +139,14 @@ def _section(result: BinnedResiduals) -> Section:
                 f"scatter {_p(result, result.scatter_p_value)}"
                 if defined
                 else "",
+            ),
+            *population_measures(
+                result.mean_distance_population_interval,
+                result.mean_distance_privacy_share,
+                result.confidence,
+                1,
+                scale=100,
+                unit=" points",
             ),
             *_PAGE.measures(result),
         ),

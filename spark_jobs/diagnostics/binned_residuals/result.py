@@ -31,6 +31,9 @@ class BinnedResiduals(PooledBins):
         mean_distance: mean absolute residual of the pools, weighted by rows, with a correction for the noise: the
             expected calibration error in these pools.
         mean_distance_interval: its interval for the same rows without noise, at level ``confidence``.
+        mean_distance_population_interval: the interval of what it is, in these pools, in the population that the rows
+            are a sample of. Labels are drawn, which makes distances larger: it may lie below ``mean_distance``.
+        mean_distance_privacy_share: share of the width of ``mean_distance_population_interval`` that is due to noise.
         mean_distance_calibrated: upper limit, at this level, of the released distance of a calibrated model, which is
             above 0 on finitely many rows.
         p_value: p-value of the test of fit, which combines the following two; the probability, by simulation of labels
@@ -49,6 +52,8 @@ class BinnedResiduals(PooledBins):
 
     mean_distance: float | None
     mean_distance_interval: tuple[float, float] | None
+    mean_distance_population_interval: tuple[float, float] | None
+    mean_distance_privacy_share: float | None
     mean_distance_calibrated: float | None
     p_value: float | None
     trend_p_value: float | None

@@ -51,6 +51,8 @@ def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
         residual_privacy_share=pooled.of_bins(privacy_share((lower, upper), (lowest, highest))),
         mean_distance=rounded_number(distance.value),
         mean_distance_interval=rounded_ends(distance.interval),
+        mean_distance_population_interval=rounded_ends(distance.population_interval),
+        mean_distance_privacy_share=rounded_number(distance.privacy_share),
         mean_distance_calibrated=rounded_number(distance.calibrated),
         p_value=either,
         trend_p_value=trend,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics._score_figures.page import population_measures
 from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined
 from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.publishing import figures
@@ -144,6 +145,14 @@ def _section(result: Calibration) -> Section:
                 label="Statistic",
                 value=decimals(result.statistic, 1) if defined else ABSENT,
                 note=f"{decimals(low, 1)} to {decimals(high, 1)}; {result.degrees} groups" if defined else "",
+            ),
+            *population_measures(
+                result.ece_population_interval,
+                result.ece_privacy_share,
+                result.confidence,
+                2,
+                scale=100,
+                unit=f"{SPACE}%",
             ),
             *_PAGE.measures(result),
         ),

@@ -38,6 +38,9 @@ class Calibration(PooledBins):
         ece: expected calibration error: the mean distance of ``observed`` from ``predicted``, weighted by rows, with a
             correction for the noise.
         ece_interval: its interval for the same rows without noise, at level ``confidence``.
+        ece_population_interval: the interval of what it is, in these pools, in the population that the rows are a
+            sample of. Labels are drawn, which makes distances larger: it may lie below ``ece``.
+        ece_privacy_share: share of the width of ``ece_population_interval`` that is due to the noise.
         ece_calibrated: upper limit, at this level, of the released error of a calibrated model, which is above 0 on
             finitely many rows.
         positives, negatives: noisy class sizes.
@@ -55,6 +58,8 @@ class Calibration(PooledBins):
     p_value: float | None
     ece: float | None
     ece_interval: tuple[float, float] | None
+    ece_population_interval: tuple[float, float] | None
+    ece_privacy_share: float | None
     ece_calibrated: float | None
     observed: FloatArray
     observed_lower: FloatArray

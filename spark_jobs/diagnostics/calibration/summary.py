@@ -76,6 +76,8 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
         p_value=rounded_number(figures.p_value),
         ece=rounded_number(figures.error.value),
         ece_interval=rounded_ends(figures.error.interval),
+        ece_population_interval=rounded_ends(figures.error.population_interval),
+        ece_privacy_share=rounded_number(figures.error.privacy_share),
         ece_calibrated=rounded_number(figures.error.calibrated),
     )
     return publishable("calibration", result)
