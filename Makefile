@@ -98,7 +98,7 @@ extras: $(STAMP) ## the tests that need Airflow's providers for clouds, lineage 
 	VIRTUAL_ENV=$(abspath $(EXTRAS)) $(BIN)/uv pip install --quiet --constraint $(EXTRAS)/held.txt --group dev \
 		--editable './spark_jobs[spark,java,s3,gcs,azure,connect,expectations]' \
 		--editable '.[accounting,databricks,dataproc,emr,kubernetes,openlineage]' 'apache-airflow-providers-fab>=3' \
-		apache-airflow-providers-microsoft-azure
+		apache-airflow-providers-microsoft-azure databricks-sdk
 	! command -v npm > /dev/null || npm install --silent --no-save --prefix $(EXTRAS) azurite
 	$(EXTRAS)/bin/python -m pytest $(or $(FILES),$(EXTRA_TESTS))
 

@@ -111,6 +111,17 @@ class ServiceContract(BackendContract):
         place.end(handle)
         assert look_again(handle) is RunState.ENDED
 
+    def test_misspelt_field_is_caught_at_every_level_of_what_is_submitted(self, place: ServicePlace) -> None:
+        place.backend().submit(SUBMISSION)
+        [document] = place.service.submitted.values()
+        place.service.check(document)
+        levels = set()
+        for path, misspelt in misspellings(document, place.service.MAPS):
+            levels.add(len(path))
+            with pytest.raises(Exception, match=f"{path[-1]}_"):
+                place.service.check(misspelt)
+        assert {1, 2, 3} <= levels
+
     def test_secret_is_in_no_log_even_at_the_level_debug(
         self, place: ServicePlace, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
     ) -> None:
@@ -124,10 +135,26 @@ class ServiceContract(BackendContract):
         assert SECRET.hex() not in caplog.text + printed
 
 
+def misspellings(document: Any, maps: tuple[str, ...]) -> Iterator[tuple[list[str], Any]]:
+    """The document with each of its fields misspelt in turn, and the path to it; names in ``maps`` are free."""
+    if isinstance(document, list):
+        for place, member in enumerate(document):
+            for path, changed in misspellings(member, maps):
+                yield path, [*document[:place], changed, *document[place + 1 :]]
+    elif isinstance(document, dict):
+        for name, value in document.items():
+            yield [name], {f"{name}_" if other == name else other: document[other] for other in document}
+            for path, changed in misspellings(value, maps) if name not in maps else ():
+                yield [name, *path], {**document, name: changed}
+
+
 class TestDatabricksJobs(ServiceContract):
     @pytest.fixture
     def place(self, connect: Connect) -> Iterator[ServicePlace]:
         hook_class(DatabricksJobs.hook)
+        pytest.importorskip(
+            "databricks.sdk.service.jobs", reason="Databricks' SDK, which has its API, is not installed"
+        )
         service = Workspace()
         host, _, port = service.url.removeprefix("http://").partition(":")
         yield ServicePlace(
@@ -144,6 +171,16 @@ class TestDatabricksJobs(ServiceContract):
         assert {name: task["new_cluster"][name] for name in CLUSTER} == CLUSTER
         assert task["new_cluster"]["spark_env_vars"]["A"] == "b"
         assert (task["max_retries"], task["libraries"]) == (0, [{"whl": "/Volumes/dp/dp.whl"}])
+
+    @pytest.mark.parametrize(
+        ("field", "value"), [("num_workers", "2"), ("spark_conf", {"spark.a": 1}), ("runtime_engine", "WARP")]
+    )
+    def test_field_of_the_wrong_type_or_value_is_caught(self, place: ServicePlace, field: str, value: Any) -> None:
+        place.backend().submit(SUBMISSION)
+        [run] = place.service.submitted.values()
+        run["tasks"][0]["new_cluster"][field] = value
+        with pytest.raises((AssertionError, ValueError), match=r"."):
+            place.service.check(run)
 
 
 class EmrPlace(ServicePlace):

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qs, urlsplit
 
 import jsonschema
@@ -23,6 +26,8 @@ class Service(ABC):
 
     OVER: str
     """The state of an application that has done its work."""
+    MAPS: tuple[str, ...]
+    """The fields of a submission in which names are the caller's own."""
 
     def __init__(self) -> None:
         self.submitted: dict[str, dict[str, Any]] = {}
@@ -48,6 +53,10 @@ class Service(ABC):
         """Status and document; raises for a call that the service does not have."""
 
     @abstractmethod
+    def check(self, document: Any) -> Any:
+        """The document of a submission, as the service reads it; raises for a field, at any level, that it lacks."""
+
+    @abstractmethod
     def started(self) -> list[Started]:
         """The applications that were submitted, in order."""
 
@@ -62,9 +71,10 @@ def without_prefix(prefix: str, settings: dict[str, str]) -> dict[str, str]:
 
 
 class Workspace(Service):
-    """Databricks' jobs, version 2.2: it knows a run by its idempotency token."""
+    """Databricks' jobs, version 2.2: it knows a run by its idempotency token, and takes what Databricks' SDK sends."""
 
     OVER = "TERMINATED"
+    MAPS = ("spark_conf", "spark_env_vars")
 
     def answer(self, method: str, path: str, query: dict[str, str], asked: Any) -> tuple[int, Any]:
         called = re.fullmatch(r"/api/2\.\d/jobs/runs/(submit|get|cancel)", path)
@@ -72,6 +82,7 @@ class Workspace(Service):
         verb = called[1]
         assert method == {"submit": "POST", "get": "GET", "cancel": "POST"}[verb]
         if verb == "submit":
+            self.check(asked)
             assert set(asked) == {"run_name", "idempotency_token", "tasks"}
             assert 0 < len(asked["idempotency_token"]) <= 64
             token = asked["idempotency_token"]
@@ -84,6 +95,12 @@ class Workspace(Service):
             return 200, {}
         return 200, {"state": {"life_cycle_state": self.states[token], "state_message": ""}}
 
+    def check(self, document: Any) -> Any:
+        from databricks.sdk.service.jobs import JobsAPI
+
+        check_fields(get_type_hints(JobsAPI.submit), document, "submission")
+        return document
+
     def end(self, identity: str) -> None:
         self.states[list(self.submitted)[int(identity) - 1]] = "INTERNAL_ERROR"
 
@@ -95,11 +112,39 @@ class Workspace(Service):
         ]
 
 
+def check_fields(fields: Mapping[str, Any], document: Any, path: str) -> None:
+    """Check an object against the names and types of its fields, as Databricks' SDK has them."""
+    assert isinstance(document, dict), f"{path} is {document!r}"
+    assert set(document) <= set(fields), f"{path} has {sorted(set(document) - set(fields))}"
+    for name, value in document.items():
+        check_type(fields[name], value, f"{path}.{name}")
+
+
+def check_type(kind: Any, value: Any, path: str) -> None:
+    """Check a value against the type of a field: a class of the SDK or a plain one, optional, or in a list or a map."""
+    parts = [part for part in get_args(kind) if part is not type(None)]
+    if get_origin(kind) is Union:
+        check_type(parts[0], value, path)
+    elif get_origin(kind) is list:
+        assert isinstance(value, list), f"{path} is {value!r}"
+        for member in value:
+            check_type(parts[0], member, f"{path}[]")
+    elif get_origin(kind) is dict:
+        check_fields(dict.fromkeys(value, parts[1]), value, path)
+    elif is_dataclass(kind):
+        check_fields(get_type_hints(kind), value, path)
+    elif issubclass(kind, Enum):
+        kind(value)
+    else:
+        assert type(value) is kind, f"{path} is {value!r}"
+
+
 class EmrServerlessService(Service):
     """EMR Serverless, whose requests are checked against the service model that botocore publishes."""
 
     APPLICATION = "00fapplication01"
     OVER = "SUCCESS"
+    MAPS = ("properties",)
 
     def answer(self, method: str, path: str, query: dict[str, str], asked: Any) -> tuple[int, Any]:
         called = re.fullmatch(r"/applications/([0-9a-z]+)/jobruns(?:/([0-9a-z]+))?", path)
@@ -107,7 +152,7 @@ class EmrServerlessService(Service):
         names = {"applicationId": called[1]} | ({"jobRunId": called[2]} if called[2] else {})
         operation = {("POST", False): "StartJobRun", ("GET", True): "GetJobRun", ("DELETE", True): "CancelJobRun"}
         name = operation[method, called[2] is not None]
-        check_shape(emr_model().operation_model(name).input_shape, {**names, **(asked or {})}, name)
+        check_shape(emr_shape(name), {**names, **(asked or {})}, name)
         if name == "StartJobRun":
             token = asked["clientToken"]
             assert self.submitted.setdefault(token, asked) == asked, "a token is for one request"
@@ -122,6 +167,10 @@ class EmrServerlessService(Service):
             return 400, {"message": "the job run has ended"}
         self.states[token] = "CANCELLED"
         return 200, names
+
+    def check(self, document: Any) -> Any:
+        check_shape(emr_shape("StartJobRun"), {"applicationId": self.APPLICATION, **document}, "StartJobRun")
+        return document
 
     def token(self, run: str) -> str:
         return list(self.submitted)[int(run.removeprefix("00frun"))]
@@ -143,20 +192,21 @@ class EmrServerlessService(Service):
 
 
 @cache
-def emr_model() -> Any:
-    """The published service model of EMR Serverless."""
+def emr_shape(operation: str) -> Any:
+    """What an operation takes, in the published service model of EMR Serverless."""
     from botocore.loaders import Loader
     from botocore.model import ServiceModel
 
-    return ServiceModel(Loader().load_service_model("emr-serverless", "service-2"), "emr-serverless")
+    model = ServiceModel(Loader().load_service_model("emr-serverless", "service-2"), "emr-serverless")
+    return model.operation_model(operation).input_shape
 
 
 def check_shape(shape: Any, value: Any, path: str) -> None:
     """Check a value against a shape of a service model, with the bounds and patterns that botocore leaves to AWS."""
     bounds = shape.metadata
     if shape.type_name == "structure":
-        assert set(shape.required_members) <= set(value), f"{path} lacks a member"
         assert set(value) <= set(shape.members), f"{path} has {sorted(set(value) - set(shape.members))}"
+        assert set(shape.required_members) <= set(value), f"{path} lacks a member"
         for name, member in value.items():
             check_shape(shape.members[name], member, f"{path}.{name}")
     elif shape.type_name == "list":
@@ -174,9 +224,12 @@ def check_shape(shape: Any, value: Any, path: str) -> None:
 
 
 class DataprocService(Service):
-    """Dataproc's batch controller, whose batches are parsed as the messages that Google publishes."""
+    """Dataproc's batch controller, whose batches are parsed as the messages that Google publishes: an unknown field is
+    an error.
+    """
 
     OVER = "SUCCEEDED"
+    MAPS = ("properties",)
 
     def answer(self, method: str, path: str, query: dict[str, str], asked: Any) -> tuple[int, Any]:
         cancelled = re.fullmatch(r"/v1/projects/p-1/regions/europe-west1/operations/(.+):cancel", path)
@@ -187,7 +240,7 @@ class DataprocService(Service):
         parent = "/v1/projects/p-1/locations/europe-west1/batches"
         if path == parent:
             assert method == "POST"
-            batch = parsed_batch(asked)
+            batch = self.check(asked)
             name = query["batchId"]
             assert re.fullmatch(r"[a-z0-9-]{4,63}", name)
             assert re.fullmatch(r"[\w-]{1,40}", query["requestId"])
@@ -207,6 +260,13 @@ class DataprocService(Service):
     def end(self, identity: str) -> None:
         self.states[identity.rpartition("/")[2]] = self.OVER
 
+    def check(self, document: Any) -> dict[str, Any]:
+        dataproc = pytest.importorskip("google.cloud.dataproc_v1")
+        from google.protobuf import json_format
+
+        message = json_format.ParseDict(document, dataproc.Batch.pb(dataproc.Batch()))
+        return dict(json_format.MessageToDict(message))
+
     def started(self) -> list[Started]:
         prefix = "spark.dataproc.driverEnv."
         return [
@@ -220,15 +280,6 @@ class DataprocService(Service):
 
 def operation_of(batch: str) -> str:
     return f"projects/p-1/regions/europe-west1/operations/{batch}"
-
-
-def parsed_batch(document: Any) -> dict[str, Any]:
-    """A batch as the message that Google publishes reads it: an unknown field is an error."""
-    dataproc = pytest.importorskip("google.cloud.dataproc_v1")
-    from google.protobuf import json_format
-
-    message = json_format.ParseDict(document, dataproc.Batch.pb(dataproc.Batch()))
-    return dict(json_format.MessageToDict(message))
 
 
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -250,6 +301,7 @@ SPARK_APPLICATION = {
         "metadata": {
             "type": "object",
             "properties": {"name": {"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}},
+            "additionalProperties": False,
         },
         "spec": {
             "type": "object",
@@ -286,6 +338,7 @@ class SparkOperatorService(Service):
     """Kubernetes' API server with the Spark operator's resource."""
 
     OVER = "COMPLETED"
+    MAPS = ("sparkConf",)
 
     def answer(self, method: str, path: str, query: dict[str, str], asked: Any) -> tuple[int, Any]:
         place = r"/apis/sparkoperator\.k8s\.io/v1beta2/namespaces/analytics/sparkapplications(?:/([a-z0-9-]+))?"
@@ -293,7 +346,7 @@ class SparkOperatorService(Service):
         assert called is not None
         if called[1] is None:
             assert method == "POST"
-            jsonschema.validate(asked, SPARK_APPLICATION)
+            self.check(asked)
             name = asked["metadata"]["name"]
             if name in self.states:
                 return 409, {"kind": "Status", "code": 409, "reason": "AlreadyExists"}
@@ -311,6 +364,10 @@ class SparkOperatorService(Service):
 
     def end(self, identity: str) -> None:
         self.states[identity.split("/")[1]] = "FAILED"
+
+    def check(self, document: Any) -> Any:
+        jsonschema.validate(document, SPARK_APPLICATION)
+        return document
 
     def started(self) -> list[Started]:
         prefix = "spark.kubernetes.driverEnv."
