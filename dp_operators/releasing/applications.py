@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -71,18 +71,41 @@ class Applications:
         """The handle that was kept for a run."""
         return kept_handle(self.store, self.layout, self.seal, run)
 
+    def open_run(self, runs: Collection[int]) -> int:
+        """Which of a charge's open runs is to be taken up again; 0 if another one is to be started.
+
+        It is the last one if that is ``unfinished``. Otherwise it is an earlier one whose application still runs: the
+        attempts after it may have recorded runs that they could not submit.
+        """
+        last, *earlier = sorted(runs, reverse=True) or [0]
+        if self.unfinished(last):
+            return last
+        handles = ((run, self.handle(run)) for run in earlier)
+        return next((run for run, handle in handles if handle and self.backend.look(handle) is RunState.RUNNING), 0)
+
     def unfinished(self, run: int) -> bool:
         """Whether an earlier run is to be taken up again, instead of another one that is started beside it.
 
-        It is if its application still runs, if the caller has waited for it, or if nobody knows whether it was
-        submitted and the backend takes no run twice.
+        It is if its application still runs, or if the caller has waited for it. If the backend takes no run twice, it
+        also is if nobody knows whether it was submitted, or whether it still runs.
         """
         if run == 0:
             return False
         handle = self.handle(run)
         if handle is None:
-            return self.backend.idempotent
-        return run == self.waiting.awaited or self.backend.look(handle) is RunState.RUNNING
+            return self._takes_again(run)
+        if run == self.waiting.awaited:
+            return True
+        state = self.backend.look(handle)
+        return state is RunState.RUNNING or self._is_lost(handle, state, run)
+
+    def _is_lost(self, handle: Handle, state: RunState, run: int) -> bool:
+        """Whether the backend cannot say anything about a run that it was given, and takes it again as the same."""
+        return state is RunState.UNKNOWN and handle.backend == self.backend.kind and self._takes_again(run)
+
+    def _takes_again(self, run: int) -> bool:
+        """Whether a run may be submitted again: not if it has stated its end, which must stay true of that run."""
+        return self.backend.idempotent and self.store.read(self.layout.statement(run)) is None
 
     def finish(self, submission: Submission) -> None:
         """Submit a run's application, unless it was submitted before, and wait for its end.
@@ -91,8 +114,9 @@ class Applications:
             ApplicationRuns: it runs elsewhere, and the caller waits for it without this process.
             OSError: it could not be submitted, or the store failed.
         """
-        handle = self.handle(submission.run)
-        if handle is None:
+        run = submission.run
+        handle = self.handle(run)
+        if handle is None or (run != self.waiting.awaited and self._is_lost(handle, self.backend.look(handle), run)):
             if self.waiting.stopped():
                 raise OSError("the run was ended")
             handle = self.backend.submit(submission)

@@ -76,11 +76,13 @@ class Backend(RequestCheck, Protocol):
     """Submits the Spark application somewhere, looks at it there, and ends it there.
 
     Attributes:
+        kind: the kind of its handles.
         elsewhere: whether every machine of the deployment can look at the application, which outlives the process that
             submitted it; a task may then wait without a worker.
         idempotent: whether a run that is submitted again is the application of the first time, and no second one.
     """
 
+    kind: ClassVar[str]
     elsewhere: ClassVar[bool]
     idempotent: ClassVar[bool]
 

@@ -300,10 +300,9 @@ class _Attempt(ChargedAttempt):
         An earlier attempt's run is taken up if its application may still run.
         """
         applications = self.applications(charge, layout, self._sealed(charge, layout).seal)
-        last = max(self.ledger.charge(charge.id).open_runs, default=0)
-        if applications.unfinished(last):
-            run = Run(number=last, key=applications.seal.secret)
-            self.progress(f"run {last} was submitted before")
+        if earlier := applications.open_run(self.ledger.charge(charge.id).open_runs):
+            run = Run(number=earlier, key=applications.seal.secret)
+            self.progress(f"run {earlier} was submitted before")
         else:
             run = self.start_run(charge)
         submission = Submission(

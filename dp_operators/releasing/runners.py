@@ -23,7 +23,7 @@ from dp_operators.releasing.environments import (
     check_snapshot,
     check_stream_keys,
 )
-from dp_operators.releasing.processes import PrivateFolder, ProcessGroups
+from dp_operators.releasing.processes import PROCESS, PrivateFolder, ProcessGroups
 from dp_operators.releasing.submissions import Submission
 from dp_operators.task_settings import require_task_settings
 from spark_jobs.contract.errors import InvalidRequest
@@ -53,6 +53,7 @@ class ProcessRunner:
         grace: seconds between SIGTERM and SIGKILL.
     """
 
+    kind: ClassVar[str] = PROCESS
     elsewhere: ClassVar[bool] = False
     idempotent: ClassVar[bool] = False
 

@@ -272,10 +272,9 @@ class StreamAttempt(ChargedAttempt):
     def _number(self, applications: Applications, charge: Charge, head: StreamHead) -> int:
         """The number of the run: an earlier attempt's if its application may still run, otherwise a new one."""
         reserved = charge.state is ChargeState.RESERVED and head.steps == 0
-        if reserved or self.checkpoint:
-            last = max(self.ledger.charge(charge.id).open_runs, default=0)
-            if applications.unfinished(last):
-                return last
+        open_runs = self.ledger.charge(charge.id).open_runs if reserved or self.checkpoint else ()
+        if earlier := applications.open_run(open_runs):
+            return earlier
         if reserved:
             return self.start_run(charge).number
         # once it is committed a charge is never given back, so that its runs need no entries in the ledger; a run that

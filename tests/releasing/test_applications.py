@@ -49,6 +49,52 @@ def test_backend_without_names_may_run_a_second_application_and_the_draw_is_stil
     judge(lab)
 
 
+def answering(backend: FolderBackend, *answers: RunState) -> FolderBackend:
+    """The backend, whose first looks have these answers."""
+    left, look = list(answers), backend.look
+    backend.look = lambda handle: left.pop(0) if left else look(handle)  # type: ignore[method-assign]
+    return backend
+
+
+def test_application_that_cannot_be_asked_for_is_submitted_again_as_the_same_one(lab: Lab) -> None:
+    dies_at(lab, "after_keep_handle", FolderBackend(lab.folder))
+    backend = answering(FolderBackend(lab.folder), RunState.UNKNOWN, RunState.UNKNOWN)
+    lab.release(runner=backend)
+    assert (backend.submitted, lab.charges()[0].runs) == (1, 1)
+    judge(lab)
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_backend_that_is_away_for_a_while_runs_no_second_application(lab: Lab, idempotent: bool) -> None:
+    """The attempts meanwhile cannot submit; the application of the first one still runs after them."""
+    dies_at(lab, "after_keep_handle", FolderBackend(lab.folder, idempotent=idempotent))
+
+    def refuse(submission: object) -> Handle:
+        raise OSError("away")
+
+    for _ in range(2):
+        away = answering(FolderBackend(lab.folder, idempotent=idempotent), *[RunState.UNKNOWN] * 9)
+        away.submit = refuse  # type: ignore[method-assign]
+        with pytest.raises(ReleaseFailed, match=r"the application could not be run \(OSError\)"):
+            lab.release(runner=away)
+    backend = FolderBackend(lab.folder, idempotent=idempotent, looks=4)
+    lab.release(runner=backend)
+    assert backend.submitted == 1
+    assert lab.states() == ["committed"]
+    judge(lab)
+
+
+def test_run_that_has_stated_its_end_is_not_submitted_again_under_its_number(lab: Lab) -> None:
+    """Another application of the same run may read rows, and the statement would still speak for it."""
+    failing = FolderBackend(lab.folder, behaviour="fail early")
+    with pytest.raises(ReleaseFailed):
+        lab.release(runner=failing)
+    (draft_folder(lab) / "handle-1.json").unlink()
+    lab.release(runner=FolderBackend(lab.folder))
+    assert (failing.submitted, lab.charges()[0].runs) == (2, 2)
+    judge(lab)
+
+
 def test_application_that_ended_without_a_draw_is_followed_by_another_run(lab: Lab) -> None:
     failing = FolderBackend(lab.folder, behaviour="fail")
     with pytest.raises(ReleaseFailed):

@@ -192,3 +192,25 @@ class BackendContract:
             assert len(place.started()) == applications
             assert lab.states() == ["committed"]
             judge(lab)
+
+    def test_worker_whose_looks_have_no_answer_starts_no_second_application_where_the_backend_says_so(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It submits the run again, which the backend knows by its token."""
+        backend = place.backend()
+        if not backend.idempotent:
+            pytest.skip("this backend takes no name of the caller's, so that each submission is an application")
+        monkeypatch.setattr(type(backend), "check", lambda *_: None)  # there is no table
+        with tempfile.TemporaryDirectory() as folder:
+            lab = Lab(Path(folder))
+            assert Attempt(lambda: lab.release(runner=place.backend()), lab.folder, "after_keep_handle").wait().killed
+            with monkeypatch.context() as silent:
+                silent.setattr(type(backend), "look", lambda *_: RunState.UNKNOWN)
+                with pytest.raises(ApplicationRuns) as waiting:
+                    lab.release(runner=place.backend(), waiting=Waiting(here=False))
+            assert waiting.value.run == 1
+            run_applications(place, monkeypatch)
+            lab.release(runner=place.backend(), waiting=Waiting(here=False, awaited=1))
+            assert len(place.started()) == 1
+            assert lab.states() == ["committed"]
+            judge(lab)

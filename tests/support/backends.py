@@ -16,6 +16,7 @@ from tests.support import fake_application
 class EndedBackend:
     """Runs the application to its end on submission; what it does is ``run``."""
 
+    kind = "test"
     elsewhere = False
     idempotent = False
 
@@ -24,7 +25,7 @@ class EndedBackend:
 
     def submit(self, submission: Submission) -> Handle:
         self.run(submission, lambda line: None)
-        return Handle(backend="test", id=str(submission.run))
+        return Handle(backend=self.kind, id=str(submission.run))
 
     def run(self, submission: Submission, progress: Callable[[str], None]) -> None:
         raise NotImplementedError
@@ -45,6 +46,7 @@ class FolderBackend(EndedBackend):
         looks: how often an application is seen to run.
     """
 
+    kind = "folder"
     elsewhere = True
 
     def __init__(self, folder: Path, *, idempotent: bool = True, looks: int = 2, behaviour: str = "") -> None:
@@ -60,7 +62,7 @@ class FolderBackend(EndedBackend):
         if not place.with_suffix(".submitted").exists():
             place.with_suffix(".running").write_text("0")
             place.with_suffix(".submitted").write_bytes(pickle.dumps(submission))
-        return Handle(backend="folder", id=place.name)
+        return Handle(backend=self.kind, id=place.name)
 
     def look(self, handle: Handle) -> RunState:
         running = (self.folder / handle.id).with_suffix(".running")
