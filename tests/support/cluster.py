@@ -46,7 +46,7 @@ class SparkCluster:
     def environment(self) -> dict[str, str]:
         """What a process needs in its environment to submit to this cluster."""
         return {
-            **_base_environment(self.java_home),
+            **base_environment(self.java_home),
             "SPARK_CONF_DIR": str(self.conf_dir),
             "SPARK_MASTER": self.master,
         }
@@ -70,7 +70,7 @@ def spark_cluster(folder: Path, *, workers: int = 1, cores: int = 1, memory: str
     write_defaults(conf_dir / "spark-defaults.conf", secret=secrets.token_hex(32))
     home = java_home()
     environment = {
-        **_base_environment(home),
+        **base_environment(home),
         "SPARK_CONF_DIR": str(conf_dir),
         "SPARK_DAEMON_HOST": LOOPBACK,
         "SPARK_MASTER_HOST": LOOPBACK,
@@ -129,7 +129,8 @@ def write_defaults(path: Path, *, secret: str) -> None:
         stream.write(text)
 
 
-def _base_environment(home: Path) -> dict[str, str]:
+def base_environment(home: Path) -> dict[str, str]:
+    """The variables of a process that runs Spark with this Java and this Python."""
     of_the_run = ("SPARK_LOCAL_DIRS", "SPARK_SUBMIT_OPTS")
     kept = {
         name: value

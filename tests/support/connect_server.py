@@ -26,23 +26,31 @@ class ConnectServer:
     Attributes:
         port: of its interface.
         log: what it prints.
+        process: the server's own.
     """
 
     port: int
     log: Path
+    process: subprocess.Popen[bytes] | None = None
 
     @property
     def remote(self) -> str:
         """Its address, as PySpark takes it."""
         return f"sc://{LOOPBACK}:{self.port}"
 
+    def kill(self) -> None:
+        """End the server the hard way."""
+        assert self.process is not None
+        kill_group(self.process)
+
 
 @contextmanager
-def connect_server(folder: Path, conf: dict[str, str]) -> Iterator[ConnectServer]:
-    """A server with its own executors in one process, on a free port."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port = probe.getsockname()[1]
+def connect_server(folder: Path, conf: dict[str, str], *, port: int = 0) -> Iterator[ConnectServer]:
+    """A server with its own executors in one process, on this port or a free one."""
+    if not port:
+        with socket.socket() as probe:
+            probe.bind((LOOPBACK, 0))
+            port = probe.getsockname()[1]
     settings = {
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(port),
@@ -71,6 +79,6 @@ def connect_server(folder: Path, conf: dict[str, str]) -> Iterator[ConnectServer
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(log.read_text()[-2000:])
             time.sleep(0.2)
-        yield ConnectServer(port=port, log=log)
+        yield ConnectServer(port=port, log=log, process=process)
     finally:
         kill_group(process)

