@@ -64,10 +64,17 @@ class DrawnCounts:
     epsilon: float
 
 
-def drawn_points(random: np.random.Generator, *, groups: int | None = None, signal: float | None = None) -> DrawnPoints:
-    """A table of points from the law, or from the part of it with this number of groups and signal."""
+def drawn_points(
+    random: np.random.Generator,
+    *,
+    groups: int | None = None,
+    signal: float | None = None,
+    sizes: tuple[int, int] | None = None,
+) -> DrawnPoints:
+    """A table of points from the law, or with this number of groups and signal, and sizes of groups between these."""
     groups = int(random.choice([1, 20])) if groups is None else groups
-    rows = int(10 ** random.uniform(np.log10(30), 5 if groups == 1 else np.log10(2000)))
+    low, high = (30, 10**5 if groups == 1 else 2000) if sizes is None else sizes
+    rows = int(10 ** random.uniform(np.log10(low), np.log10(high)))
     epsilon = round(float(10 ** random.uniform(-1, 1) if signal is None else signal / rows), 4)
     along, outcome = str(random.choice(ALONG)), str(random.choice(OUTCOMES))
     group = np.repeat(np.arange(groups), rows)

@@ -18,6 +18,7 @@ from benchmarks.ranking_figures import exact_figures
 from benchmarks.rare_classes import nearest_rates
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics import (
+    average_precision,
     binned_residuals,
     binormal_roc,
     by_group,
@@ -26,6 +27,7 @@ from spark_jobs.diagnostics import (
     ranking_figures,
     roc_curve,
 )
+from spark_jobs.diagnostics._score_figures.precision import average_precision_of
 from spark_jobs.diagnostics.confusion_matrix.result import RATES
 from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 
@@ -34,6 +36,8 @@ FIGURES = ("positive_rate", "auc", "mean_residual", "predicted_positive_rate", "
 GROUPS = 2
 BINS = {"observed": "calibration: an observed share", "residual": "binned_residuals: a residual"}
 SIZES = (12_000, 80_000)
+MANY_ROWS = 10**12
+"""Of a population on a grid: a cell with less than one of them does not matter."""
 EDGE = 1e-12
 """A score this near to 0 or 1 is taken as this far away."""
 INNER_NODES, INNER_WEIGHTS = np.polynomial.legendre.leggauss(200)
@@ -48,6 +52,7 @@ def of_curves(random: np.random.Generator, positives: float) -> Intervals:
     names = (
         "roc_curve: a TPR", "roc_curve: every TPR", "ranking_figures: a gain", "ranking_figures: a precision",
         "ranking_figures: all precisions", "ranking_figures: gini", "ranking_figures: ks", "ranking_figures: cost",
+        "ranking_figures: a lift",
     )  # fmt: skip
     shown: Intervals = dict.fromkeys(names)
     curve = roc_curve.release(table.counts, noise=noise_of(random), **terms)
@@ -55,7 +60,7 @@ def of_curves(random: np.random.Generator, positives: float) -> Intervals:
         exact = nearest_rates(table.counts, curve.fpr, curve.tpr)
         inner = np.flatnonzero((curve.fpr > 0) & (curve.fpr < 1))
         if inner.size:
-            shown[names[0]] = shown_at(int(random.choice(inner)), _band(curve, "tpr", ""), exact)
+            shown[names[0]] = shown_at(int(random.choice(inner)), _band(curve, "tpr"), exact)
         shown[names[1]] = worst_of(_band(curve, "tpr", "_everywhere"), exact)
     rows = table.counts.negatives.sum() / table.counts.positives.sum()
     ranking = ranking_figures.release(table.counts, noise=noise_of(random), false_negative_cost=float(rows), **terms)
@@ -65,17 +70,21 @@ def of_curves(random: np.random.Generator, positives: float) -> Intervals:
             interval = getattr(ranking, f"{name}_interval")
             shown[f"ranking_figures: {name}"] = shown_of(getattr(ranking, name), interval, float(exact_of[name]))
         for name in ("gain", "precision"):
-            ends = _band(ranking, name, "")
+            ends = _band(ranking, name)
             place = int(random.integers(ends[0].size))
             shown[f"ranking_figures: a {name}"] = shown_at(place, ends, exact_of[name])
+            if name == "gain":
+                lifts = exact_of["gain"] / ranking.depths
+                shown["ranking_figures: a lift"] = shown_at(place, _band(ranking, "lift"), lifts)
         shown["ranking_figures: all precisions"] = worst_of(
             _band(ranking, "precision", "_everywhere"), exact_of["precision"]
         )
     return shown
 
 
-def _band(result: Any, name: str, end: str) -> Ends:
-    return getattr(result, name), getattr(result, f"{name}_lower{end}"), getattr(result, f"{name}_upper{end}")
+def _band(result: Any, name: str, end: str = "", *, population: bool = False) -> Ends:
+    of = f"{name}_population" if population else name
+    return getattr(result, name), getattr(result, f"{of}_lower{end}"), getattr(result, f"{of}_upper{end}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,14 +151,61 @@ class Population:
             "precision": self.rate * above_of_positives / flagged,
         }
 
+    def cells(self, cells: int) -> ScoreCounts:
+        """As many rows that their counts on a grid of so many cells have the population's own figures."""
+        places = self.deviates(np.arange(cells + 1) / cells)
+        shares = [np.diff(ndtr(places - centre)) for centre in (0.0, self.separation)]
+        negatives, positives = (
+            np.rint(MANY_ROWS * rate * of_class).astype(np.int64)
+            for rate, of_class in zip((1 - self.rate, self.rate), shares, strict=True)
+        )
+        return ScoreCounts(negatives=negatives, positives=positives)
 
-def of_populations(random: np.random.Generator, positives: float) -> Intervals:
-    """Rates, shares, residuals and curves of a population of which the rows are a sample."""
+
+def _sample(random: np.random.Generator, positives: float) -> tuple[Population, FloatArray, ScoreCounts]:
+    """A population with so many positives to be expected in a sample of it, the sample's scores, and their counts."""
     rows = int(np.exp(random.uniform(*np.log(SIZES))))
     one = Population(rate=positives / rows, separation=random.uniform(0.4, 2.2), shift=float(random.normal(0, 0.5)))
     labels = random.random(rows) < one.rate
     scores = expit(one.odds(random.normal(0, 1, rows) + one.separation * labels))
-    counts = ScoreCounts.from_arrays(labels, scores)
+    return one, scores, ScoreCounts.from_arrays(labels, scores)
+
+
+def of_ranked_populations(random: np.random.Generator, positives: float) -> Intervals:
+    """Average precision and the figures of a ranking, of a population of which the rows are a sample."""
+    one, _, counts = _sample(random, positives)
+    terms: dict[str, Any] = {"epsilon": str(random.choice(["0.5", "1", "2", "4"])), "confidence": LEVEL}
+    population = one.cells(counts.cells)
+    precision = average_precision.release(counts, noise=noise_of(random), **terms)
+    false, true = (np.append(0.0, np.cumsum(rows[::-1])) for rows in (population.negatives, population.positives))
+    exact = average_precision_of(false, true, np.ones(counts.cells, dtype=np.bool_))
+    shown: Intervals = {
+        "average_precision, population": shown_of(precision.value, precision.population_interval, float(exact))
+    }
+    names = ("gini", "ks", "cost", "a gain", "a lift", "all precisions")
+    shown |= dict.fromkeys(f"ranking_figures: {name}, population" for name in names)
+    cost = 1 / one.rate - 1
+    ranking = ranking_figures.release(counts, noise=noise_of(random), false_negative_cost=cost, **terms)
+    if ranking.status == "ok":
+        exact_of = exact_figures(population, ranking)
+        for name in names[:3]:
+            interval = getattr(ranking, f"{name}_population_interval")
+            shown[f"ranking_figures: {name}, population"] = shown_of(
+                getattr(ranking, name), interval, float(exact_of[name])
+            )
+        place = int(random.integers(ranking.depths.size))
+        for name, exact_ones in (("gain", exact_of["gain"]), ("lift", exact_of["gain"] / ranking.depths)):
+            band = _band(ranking, name, population=True)
+            shown[f"ranking_figures: a {name}, population"] = shown_at(place, band, exact_ones)
+        shown["ranking_figures: all precisions, population"] = worst_of(
+            _band(ranking, "precision", population=True), exact_of["precision"]
+        )
+    return shown
+
+
+def of_populations(random: np.random.Generator, positives: float) -> Intervals:
+    """Rates, shares, residuals and curves of a population of which the rows are a sample."""
+    one, scores, counts = _sample(random, positives)
     terms: dict[str, Any] = {"epsilon": str(random.choice(["0.5", "1", "2", "4"])), "confidence": LEVEL}
     threshold = float(np.quantile(scores, 1 - np.exp(random.uniform(np.log(0.005), np.log(0.7)))))
     matrix = confusion_matrix.release(counts, thresholds=[threshold], noise=noise_of(random), **terms)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._choice_law import drawn_line, drawn_points
-from benchmarks._residual_models import drawn_model
+from benchmarks._choice_law import DrawnPoints, drawn_line, drawn_points
+from benchmarks._residual_models import UNIT, drawn_model
 from benchmarks._shown import LEVEL, Intervals, Shown, in_cells, noise_of, shown_at, shown_of, worst_of
 from benchmarks.logistic_law import drawn_linear, drawn_table
 from benchmarks.residual_plot import exact_figures
@@ -33,11 +33,15 @@ from spark_jobs.statistics import PointCounts, ResidualCounts, ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
 
 MANY_GROUPS = 20
+SMALL = (8, 31)
+"""Rows of a small group: 8 to 30."""
+ROWS = (200, 1_000, 5_000, 20_000)
+"""Rows times epsilon of a table, or of a group."""
+FITTED_ROWS = (2_000, 10_000, 50_000, 250_000)
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 WIDE: Mapping[str, Any] = {"lower": -(2.0**44), "upper": 2.0**44, "scale": "log", "unit": 2.0**-20, "cells": 2**18}
-UNIT = 0.01
 POPULATION = 400_000
-"""Rows that stand for the population of residuals."""
+"""Rows that stand for a population."""
 
 
 def of_values(random: np.random.Generator, signal: float) -> Intervals:
@@ -114,20 +118,29 @@ def of_points(random: np.random.Generator, signal: float) -> Intervals:
     shown: Intervals = {}
     for groups in (1, MANY_GROUPS):
         name = f"linear_regression: a height, {groups} groups" if groups > 1 else "linear_regression: a height"
-        table = drawn_points(random, groups=groups, signal=signal)
-        keys = None if groups == 1 else [str(group) for group in range(groups)]
-        labels = None if groups == 1 else table.group.astype(str)
-        points = PointCounts.from_arrays(table.x, table.y, groups=labels, keys=keys, lower=0, upper=1)
-        noise = noise_of(random)
-        fit = linear_regression.release(
-            points, epsilon=table.epsilon, method="noisy_moments", confidence=LEVEL, noise=noise
-        )
-        at = int(random.integers(groups)), int(random.integers(2))
-        ends = (fit.predictions, fit.predictions_lower, fit.predictions_upper)
-        value, low, high = (float(one[at]) for one in ends)
-        exact = linear_regression.release(points, epsilon=1e11, method="noisy_moments", noise=noise).predictions
-        shown[name] = Shown(value=value, low=low, high=high, exact=float(exact[at]))
+        shown[name] = _height(drawn_points(random, groups=groups, signal=signal), random)
     return shown
+
+
+def of_small_groups(random: np.random.Generator, groups: float) -> Intervals:
+    """A height of the line through one of many small groups, whose intervals hold at their level on average."""
+    name = "linear_regression: a height, small groups"
+    return {name: _height(drawn_points(random, groups=int(groups), sizes=SMALL), random)}
+
+
+def _height(table: DrawnPoints, random: np.random.Generator) -> Shown:
+    """A height of a line, rows added or removed."""
+    keys = None if table.groups == 1 else [str(group) for group in range(table.groups)]
+    labels = None if keys is None else table.group.astype(str)
+    points = PointCounts.from_arrays(table.x, table.y, groups=labels, keys=keys, lower=0, upper=1)
+    noise = noise_of(random)
+    fit = linear_regression.release(
+        points, epsilon=table.epsilon, method="noisy_moments", confidence=LEVEL, noise=noise
+    )
+    at = int(random.integers(table.groups)), int(random.integers(2))
+    value, low, high = (float(one[at]) for one in (fit.predictions, fit.predictions_lower, fit.predictions_upper))
+    exact = linear_regression.release(points, epsilon=1e11, method="noisy_moments", noise=noise).predictions
+    return Shown(value=value, low=low, high=high, exact=float(exact[at]))
 
 
 def of_residuals(random: np.random.Generator, signal: float) -> Intervals:
@@ -171,10 +184,10 @@ def population_effects(draw: ResidualDraw, population: ResidualCounts) -> FloatA
 
 def of_linear_fits(random: np.random.Generator, signal: float) -> Intervals:
     """A coefficient of a linear fit of several variables, and R^2."""
-    table = drawn_linear(random)
+    table = drawn_linear(random, others=POPULATION // 2)
     epsilon = signal / table.labels.size
     released = linear_fit.release(table.rows, epsilon=epsilon, confidence=LEVEL, noise=noise_of(random))
-    names = ("linear_fit: a slope", "linear_fit: a slope, population", "linear_fit: R2")
+    names = ("linear_fit: a slope", "linear_fit: a slope, population", "linear_fit: R2", "linear_fit: R2, population")
     shown: Intervals = dict.fromkeys(names)
     if released.status == "ok":
         shown |= _slopes(names, released, table, random)
@@ -182,7 +195,10 @@ def of_linear_fits(random: np.random.Generator, signal: float) -> Intervals:
         fitted = table.matrix @ table.likeliest
         exact = 1 - float(((table.labels - fitted) ** 2).mean() / table.labels.var())
         if np.isfinite(low):
-            shown[names[2]] = Shown(value=released.fit["r_squared"], low=low, high=high, exact=exact)
+            value = released.fit["r_squared"]
+            ends = tuple(released.fit[f"r_squared_{end}_population"] for end in ("lower", "upper"))
+            shown[names[2]] = shown_of(value, (low, high), exact)
+            shown[names[3]] = shown_of(value, ends, table.explained)
     return shown
 
 

@@ -42,7 +42,8 @@ AREA_METHODS = ("auto", "polynomial", "cauchy", "counts")
 PRECISION_METHODS = (*AREA_METHODS, "weighted_counts")
 
 
-def _table(random: np.random.Generator, positives: float) -> tuple[ScoreTable, dict[str, Any]]:
+def scored_table(random: np.random.Generator, positives: float) -> tuple[ScoreTable, dict[str, Any]]:
+    """A table of the law with so many positives, and the terms of its release."""
     shape, signal = str(random.choice(SHAPES)), float(random.choice(SIGNALS))
     table = drawn_table(random, positives=int(positives), auc=signal, shape=shape)
     return table, {"epsilon": table.epsilon, "confidence": LEVEL}
@@ -50,7 +51,7 @@ def _table(random: np.random.Generator, positives: float) -> tuple[ScoreTable, d
 
 def of_areas(random: np.random.Generator, positives: float) -> Intervals:
     """The areas under both curves."""
-    table, terms = _table(random, positives)
+    table, terms = scored_table(random, positives)
     statistic = table.counts
     curve = roc_curve.release(statistic, noise=noise_of(random), **terms)
     single = auc.release(statistic, noise=noise_of(random), **terms)
@@ -78,7 +79,7 @@ def _exact(statistic: ScoreCounts) -> tuple[float, float]:
 
 def of_groups(random: np.random.Generator, positives: float) -> Intervals:
     """Binned residuals, and calibration with its error and the Hosmer-Lemeshow statistic."""
-    table, terms = _table(random, positives)
+    table, terms = scored_table(random, positives)
     statistic = table.counts
     names = (
         "binned_residuals: a residual", "calibration: an observed share", "calibration: error",
@@ -118,7 +119,7 @@ def _exact_pools(statistic: ScoreCounts, pool: Any, lower: FloatArray) -> tuple[
 
 def of_matrices(random: np.random.Generator, positives: float) -> Intervals:
     """The rates at a threshold that a random share of the rows exceeds."""
-    table, terms = _table(random, positives)
+    table, terms = scored_table(random, positives)
     statistic = table.counts
     every = np.cumsum(statistic.negatives + statistic.positives)
     share = float(np.exp(random.uniform(np.log(0.005), np.log(0.7))))
@@ -185,7 +186,7 @@ def of_comparisons(random: np.random.Generator, signal: float) -> Intervals:
 
 def area_choices(random: np.random.Generator, *, releases: int) -> dict[str, Errors]:
     """The mean absolute errors of every method for an AUC and an average precision, on one table."""
-    table, _ = _table(random, float(random.choice(POSITIVES)))
+    table, _ = scored_table(random, float(random.choice(POSITIVES)))
     figures = ("AUC", auc, AREA_METHODS), ("average precision", average_precision, PRECISION_METHODS)
     first, errors = int(random.integers(1 << 32)), {}
     for (name, kind, methods), exact in zip(figures, _exact(table.counts), strict=True):

@@ -14,6 +14,8 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.diagnostics.count_stream.summary import StreamHistory, banded_sums
 
+EVENTS = (0.1, 1, 10, 100)
+"""Of a step, times epsilon."""
 STEPS, DAY = 400, 24
 SHAPES = ("level", "walk", "day", "change", "bursts")
 

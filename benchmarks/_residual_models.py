@@ -8,6 +8,8 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 
+UNIT = 0.01
+"""Of the residuals of the law."""
 Points = tuple[FloatArray, FloatArray]
 Draw = Callable[[int, np.random.Generator], Points]
 

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import _honest_choices as choices
 from benchmarks import _honest_curves as curves
 from benchmarks import _honest_numbers as numbers
 from benchmarks import _honest_scores as scores
@@ -40,11 +41,8 @@ from benchmarks.choices import RELATIONS, errors_of_cells, errors_of_lines, summ
 from benchmarks.harness import Report, Target, arguments, publish
 from benchmarks.rare_classes import CREDIBLE, HIGHEST, LOWEST, credible
 
-ROWS = (200, 1_000, 5_000, 20_000)
-"""Rows times epsilon of a table, or of a group."""
-FITTED_ROWS = (2_000, 10_000, 50_000, 250_000)
 GROUP_ROWS = (500, 2_000, 10_000, 50_000)
-EVENTS = (0.1, 1, 10, 100)
+GROUP_NUMBERS = (20, 131, 500, 2_400)
 COMPARED_ROWS = (150, 500, 2_000, 10_000)
 WIDEST, MIN_RELEASES = 1.3, 100
 """Largest ratio of widths, and number of releases in a cell from which targets are judged."""
@@ -53,21 +51,23 @@ POSITIVE = "positives"
 PRODUCT = "rows x epsilon"
 
 KINDS: Mapping[str, tuple[Kind, tuple[float, ...], str]] = {
-    "values": (numbers.of_values, ROWS, PRODUCT),
-    "points-of-a-function": (numbers.of_points_of_a_function, ROWS, PRODUCT),
-    "found-bounds": (numbers.of_values_without_bounds, ROWS, PRODUCT),
-    "points": (numbers.of_points, ROWS, PRODUCT),
-    "residuals": (numbers.of_residuals, ROWS, PRODUCT),
-    "linear-fits": (numbers.of_linear_fits, FITTED_ROWS, PRODUCT),
-    "logistic-fits": (numbers.of_logistic_fits, FITTED_ROWS, PRODUCT),
+    "values": (numbers.of_values, numbers.ROWS, PRODUCT),
+    "points-of-a-function": (numbers.of_points_of_a_function, numbers.ROWS, PRODUCT),
+    "found-bounds": (numbers.of_values_without_bounds, numbers.ROWS, PRODUCT),
+    "points": (numbers.of_points, numbers.ROWS, PRODUCT),
+    "small-groups": (numbers.of_small_groups, GROUP_NUMBERS, "groups"),
+    "residuals": (numbers.of_residuals, numbers.ROWS, PRODUCT),
+    "linear-fits": (numbers.of_linear_fits, numbers.FITTED_ROWS, PRODUCT),
+    "logistic-fits": (numbers.of_logistic_fits, numbers.FITTED_ROWS, PRODUCT),
     "areas": (scores.of_areas, POSITIVES, POSITIVE),
     "groups": (scores.of_groups, POSITIVES, POSITIVE),
     "matrices": (scores.of_matrices, POSITIVES, POSITIVE),
     "recalibrations": (scores.of_recalibrations, POSITIVES, POSITIVE),
     "curves": (curves.of_curves, POSITIVES, POSITIVE),
     "populations": (curves.of_populations, POSITIVES, POSITIVE),
+    "ranked-populations": (curves.of_ranked_populations, POSITIVES, POSITIVE),
     "groups-of-rows": (curves.of_groups_of_rows, GROUP_ROWS, "rows of a group x epsilon"),
-    "streams": (streams.of_streams, EVENTS, "events of a step x epsilon"),
+    "streams": (streams.of_streams, streams.EVENTS, "events of a step x epsilon"),
     "comparisons": (scores.of_comparisons, COMPARED_ROWS, "rows of the smaller class x epsilon"),
 }
 CHOICE_RELEASES = 40
@@ -80,11 +80,6 @@ def line_choices(random: np.random.Generator) -> dict[str, Any]:
     return {f"lines, {one}": errors_of_lines(points, one, releases=CHOICE_RELEASES) for one in RELATIONS}
 
 
-def area_choices(random: np.random.Generator) -> dict[str, Any]:
-    """The errors of every method for an AUC and an average precision, on one table."""
-    return dict(scores.area_choices(random, releases=CHOICE_RELEASES))
-
-
 def cell_choices(random: np.random.Generator) -> dict[str, Any]:
     """The errors of every histogram method on a line and a grid of cells."""
     prefixes, ranges = errors_of_cells(drawn_line(random), releases=CHOICE_RELEASES)
@@ -95,10 +90,19 @@ def cell_choices(random: np.random.Generator) -> dict[str, Any]:
     }
 
 
-CHOICES = {
+def of_one_table(draws: Callable[..., Mapping[str, Any]]) -> Callable[[np.random.Generator], dict[str, Any]]:
+    """The errors of every method on one table, by what ``draws`` it and releases it so often."""
+    return lambda random: dict(draws(random, releases=CHOICE_RELEASES))
+
+
+CHOICES: Mapping[str, Callable[[np.random.Generator], dict[str, Any]]] = {
     "choices of lines": line_choices,
     "choices of histograms": cell_choices,
-    "choices of areas": area_choices,
+    "choices of areas": of_one_table(scores.area_choices),
+    "choices of curves and groups": of_one_table(choices.score_choices),
+    "choices of residual plots": of_one_table(choices.residual_choices),
+    "choices of fits": of_one_table(choices.fit_choices),
+    "choices of streams": of_one_table(choices.stream_choices),
 }
 MEAN_REGRET, WORST_REGRET = 1.1, 1.5
 
@@ -210,8 +214,8 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     releases, tables = (2, 1) if given.quick else (given.releases, given.tables)
     kinds = [(kind, float(cell)) for kind in KINDS if kind in given.kinds for cell in KINDS[kind][1]]
-    choices = [(choice, 0.0) for choice in CHOICES if choice in given.kinds]
-    for cells, count, report in ((kinds, releases, coverage_report), (choices, tables, regret_report)):
+    chosen = [(choice, 0.0) for choice in CHOICES if choice in given.kinds]
+    for cells, count, report in ((kinds, releases, coverage_report), (chosen, tables, regret_report)):
         if cells:
             run = Run(work=one_release, releases=count, seed=given.seed, processes=given.processes, file=given.results)
             publish(report(released(run, cells, resume=given.resume)), given.json)

@@ -41,7 +41,8 @@ LARGEST_ERROR = 3.0
 class Table:
     """A table of the law, its coefficients, and the maximum likelihood fit of its rows, intercepts first.
 
-    ``labels`` are the outcomes of a table for linear fits, which ``likeliest`` fits by least squares.
+    ``labels`` are the outcomes of a table for linear fits, which ``likeliest`` fits by least squares; ``explained`` is
+    the part of their variance in the population that its model explains, if rows of the population were drawn.
     """
 
     rows: LabelledRows | CrossProducts
@@ -50,6 +51,7 @@ class Table:
     truth: FloatArray
     likeliest: FloatArray
     errors: FloatArray
+    explained: float = math.nan
 
     def loss(self, coefficients: FloatArray) -> float:
         """The mean log loss of a row, beyond that of the maximum likelihood fit."""
@@ -67,9 +69,14 @@ def drawn_table(seed: int) -> Table:
     raise RuntimeError("the law gives no table")
 
 
-def _design(random: np.random.Generator) -> tuple[dict[str, FloatArray], FloatArray, tuple[Any, ...], FloatArray]:
-    """Columns of the law; with a column of ones first, as a matrix; their bounds and levels; and slopes for them."""
-    count = int(np.exp(random.uniform(np.log(2000), np.log(30_000))))
+def _design(
+    random: np.random.Generator, *, others: int = 0
+) -> tuple[dict[str, FloatArray], FloatArray, tuple[Any, ...], FloatArray]:
+    """Columns of the law; with a column of ones first, as a matrix; their bounds and levels; and slopes for them.
+
+    The last ``others`` rows are further ones of the population.
+    """
+    count = int(np.exp(random.uniform(np.log(2000), np.log(30_000)))) + others
     numbers, factors = int(random.integers(1, 9)), [int(k) for k in random.integers(2, 6, random.integers(0, 3))]
     mixing = np.eye(numbers) + random.normal(size=(numbers, numbers)) * random.uniform()
     normal = random.normal(size=(count, numbers)) @ mixing.T
@@ -118,12 +125,16 @@ def _attempt(random: np.random.Generator) -> Table | None:
     )
 
 
-def drawn_linear(random: np.random.Generator) -> Table:
+def drawn_linear(random: np.random.Generator, *, others: int = 0) -> Table:
     """A table with the same columns whose outcome is linear in them, and lies in bounds that it fills by 20 to 80%.
 
     Errors have a standard deviation of 1; they are normal, skewed (gamma) or heavy-tailed (Student's t, 5 degrees).
+    ``others`` are further rows of the population, by which its explained variance is known.
     """
-    columns, matrix, (features, categorical), slopes = _design(random)
+    columns, matrix, (features, categorical), slopes = _design(random, others=others)
+    variance = float((matrix[:, 1:] @ slopes).var())
+    matrix = matrix[: len(matrix) - others]
+    columns = {name: values[: len(matrix)] for name, values in columns.items()}
     shape, rows = random.choice(["normal", "skewed", "t"]), len(matrix)
     errors = {
         "skewed": lambda: random.gamma(2.0, size=rows) / np.sqrt(2) - np.sqrt(2),
@@ -143,6 +154,7 @@ def drawn_linear(random: np.random.Generator) -> Table:
         truth=np.array([start, *slopes]),
         likeliest=fit.params,
         errors=fit.bse,
+        explained=variance / (variance + 1) if others else math.nan,
     )
 
 

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from benchmarks._cells import Run, released
+from benchmarks._honest_choices import step_error
+from benchmarks._honest_curves import Population
 from benchmarks._shown import in_cells
 from benchmarks.honesty import CHOICES, KINDS, Shown, coverage, coverage_report, one_release, regret_report
+from benchmarks.logistic_law import drawn_linear
+from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
+from spark_jobs.statistics import ScoreCounts
 
 
 def shown(scale, count=400):
@@ -86,12 +91,47 @@ def test_one_part_is_run_anew_without_losing_the_others(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("part", "names"), [("values", 4), ("matrices", 5), ("linear-fits", 3), ("recalibrations", 10), ("streams", 3)]
+    ("part", "names"),
+    [
+        ("values", 4),
+        ("matrices", 5),
+        ("linear-fits", 4),
+        ("small-groups", 1),
+        ("ranked-populations", 7),
+        ("recalibrations", 10),
+        ("streams", 3),
+    ],
 )
 def test_a_release_shows_intervals_that_can_be_kept(part, names):
     shown = one_release(part, float(KINDS[part][1][-1]), np.random.default_rng(1))
     assert len(shown) == names
     assert json.loads(json.dumps(shown)) == {name: one if one is None else list(one) for name, one in shown.items()}
+
+
+def test_the_counts_of_a_population_have_its_figures():
+    one = Population(rate=0.05, separation=1.5, shift=0.3)
+    counts, cut = one.cells(1 << 16), 6000
+    figures, positives, negatives = one.figures(cut / (1 << 16)), counts.positives.sum(), counts.negatives.sum()
+    assert positives / (positives + negatives) == pytest.approx(0.05, rel=1e-6)
+    assert counts.positives[cut:].sum() / positives == pytest.approx(figures["recall"], rel=1e-6)
+    assert counts.negatives[cut:].sum() / negatives == pytest.approx(figures["false_positive_rate"], rel=1e-6)
+    assert float(auc_fraction(counts.negatives, counts.positives)) == pytest.approx(figures["auc"], abs=1e-6)
+
+
+def test_the_explained_variance_of_a_population_is_near_that_of_its_rows():
+    table = drawn_linear(np.random.default_rng(1), others=200_000)
+    fitted = table.matrix @ table.likeliest
+    assert len(table.labels) <= 30_000
+    assert table.explained == pytest.approx(fitted.var() / table.labels.var(), abs=0.02)
+
+
+def test_steps_over_the_scores_are_judged_in_exact_groups_of_equal_size():
+    counts = ScoreCounts.from_arrays([0, 0, 1, 1] * 50, [0.1, 0.1, 0.6, 0.6] * 50, cells=16)
+    lower = np.array([0.0, 0.5])
+    assert step_error(counts, lower, np.array([0.0, 1.0]), 2, share=True) == 0
+    assert step_error(counts, lower, np.array([0.5, 0.5]), 2, share=True) == 0.5
+    assert step_error(counts, lower[:1], np.array([0.5]), 1, share=True) == 0  # one group hides all that one step does
+    assert step_error(counts, lower, np.array([-0.09375, 0.40625]), 2, share=False) == pytest.approx(0.0)
 
 
 @pytest.mark.verify
@@ -102,7 +142,7 @@ def test_every_kind_of_table_is_released_and_reported():
         for part, (_, cells, _) in KINDS.items()
     }
     report = coverage_report(found)
-    assert len({row[0] for row in report.rows}) == len(report.rows) == 79
+    assert len({row[0] for row in report.rows}) == len(report.rows) == 89
     assert not report.targets  # so few releases judge nothing
 
 
@@ -112,6 +152,6 @@ def test_every_automatic_choice_is_compared_with_the_best(monkeypatch):
     monkeypatch.setattr("benchmarks.honesty.CHOICE_RELEASES", 4)
     found = {(choice, 0.0): [one_release(choice, 0.0, np.random.default_rng(1))] for choice in CHOICES}
     rows = regret_report(found).rows
-    assert len(rows) == 7
+    assert len(rows) == 13
     # one table, four releases: a choice that is not among the methods may do better than the best of them
     assert all(0.5 <= float(row[1]) <= 20 for row in rows)
