@@ -13,7 +13,7 @@ Lines, histograms and areas are elsewhere (``choices``, ``_honest_scores``). Wha
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -35,14 +35,14 @@ from spark_jobs.diagnostics.calibration.summary import EXPECTED
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics import ResidualCounts, ScoreCounts
+from spark_jobs.statistics import CrossProducts, ResidualCounts, ScoreCounts
 
 CURVE_METHODS = ("fixed 16", "fixed 64", "fixed 1024", "equal depth 16", "tree", "medians 16")
 """Names of ``roc_accuracy``'s."""
 GROUP_METHODS = (AUTO, "recursive_medians", "fixed_bins")
 GROUPED = (
-    ("binned_residuals", binned_residuals, BinnedResidualsSettings.default_bins[AUTO], 0.0),
-    ("calibration", calibration, CalibrationSettings.default_bins[AUTO], EXPECTED),
+    ("binned_residuals", binned_residuals, BinnedResidualsSettings.default_bins["auto"], 0.0),
+    ("calibration", calibration, CalibrationSettings.default_bins["auto"], EXPECTED),
 )
 DELTA = "1e-9"
 STREAMS: dict[str, dict[str, Any]] = {
@@ -57,9 +57,8 @@ def score_choices(random: np.random.Generator, *, releases: int) -> dict[str, Er
     first, exact = int(random.integers(1 << 32)), Exact.of(table.counts)
 
     def of_curve(method: str, seed: int) -> FloatArray:
-        options = {} if method == AUTO else CURVES[method]
-        drawn = roc_curve.measure(table.counts, epsilon=table.epsilon, noise=SeededNoise(seed), **options)
-        curve = trace(drawn)
+        options: dict[str, Any] = dict(CURVES["default" if method == AUTO else method])
+        curve = trace(roc_curve.measure(table.counts, epsilon=table.epsilon, noise=SeededNoise(seed), **options))
         return np.array([exact.distance(curve.fpr, curve.tpr)])
 
     errors = {"roc_curve": _means(of_curve, (AUTO, *CURVE_METHODS), releases, first)}
@@ -100,7 +99,7 @@ def residual_choices(random: np.random.Generator, *, releases: int) -> dict[str,
     rows = int(float(random.choice(ROWS)) / epsilon)
     statistic = ResidualCounts.from_arrays(*drawn_model(random)(rows, random), unit=UNIT)
 
-    def of_cells(method: str, seed: int) -> FloatArray:
+    def of_cells(method: Any, seed: int) -> FloatArray:
         drawn = residual_plot.measure(statistic, epsilon=epsilon, method=method, noise=SeededNoise(seed))
         return np.array([range_error(drawn.box.counts(statistic), drawn.cells)])
 
@@ -111,11 +110,11 @@ def fit_choices(random: np.random.Generator, *, releases: int) -> dict[str, Erro
     """Of the noise of a linear fit that may spend delta."""
     table = drawn_linear(random)
     epsilon = float(random.choice(FITTED_ROWS)) / table.labels.size
-    fitted = table.matrix @ table.likeliest
+    fitted, rows = table.matrix @ table.likeliest, cast("CrossProducts", table.rows)
 
-    def of_fit(method: str, seed: int) -> FloatArray:
+    def of_fit(method: Any, seed: int) -> FloatArray:
         delta = "0" if method == "laplace" else DELTA
-        fit = linear_fit.release(table.rows, epsilon=epsilon, delta=delta, method=method, noise=SeededNoise(seed))
+        fit = linear_fit.release(rows, epsilon=epsilon, delta=delta, method=method, noise=SeededNoise(seed))
         away = table.matrix @ fit.coefficients - fitted
         return np.array([np.abs(away if np.isfinite(away).all() else fitted - fitted.mean()).mean()])
 

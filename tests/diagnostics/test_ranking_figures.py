@@ -15,7 +15,7 @@ from benchmarks.ranking_figures import COVERED, coverage_of, exact_figures
 from spark_jobs.contract.options import RankingFiguresOptions, RocCurveOptions
 from spark_jobs.contract.result_checks import violations
 from spark_jobs.diagnostics import auc, ranking_figures
-from spark_jobs.diagnostics.ranking_figures.summary import _ends_of_the_largest
+from spark_jobs.diagnostics.ranking_figures.summary import _ends_of_the_largest, everywhere, on_either_side
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.diagnostics.test_score_figures import SETS, counted, nasty
@@ -146,6 +146,15 @@ def test_intervals_for_the_population_hold() -> None:
     # a standard error of 40 at 90 % is 5 %
     for name in ("gini", "ks", "gain", "precision"):
         assert np.mean([one[name] for one in found]) >= 0.9 - 3.3 * 0.05, name
+
+
+def test_a_band_with_two_sides_holds_whole_copies_and_is_no_wider_where_errors_are_skewed() -> None:
+    skewed = np.random.default_rng(1).exponential(0.02, (400, 20)) + 0.3
+    low, high = on_either_side(skewed, 0.9)
+    assert held_in((low, high), skewed).all(axis=1).mean() == 0.9
+    one_scale = everywhere(skewed, 0.9)
+    assert (low > one_scale[0]).all()
+    assert np.mean(high - low) < 0.8 * np.mean(one_scale[1] - one_scale[0])
 
 
 def held_in(ends: Any, value: Any) -> Any:

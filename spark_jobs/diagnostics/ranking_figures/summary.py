@@ -110,7 +110,8 @@ def _precision(ranking: Ranking, recall: FloatArray, confidence: float, traced: 
     """The precision at recalls, with its bands.
 
     With few positives the errors of a precision are skewed, and so are those of the false positives for each true one.
-    A simultaneous band reaches as far as one about the median of either does.
+    A simultaneous band for the noise reaches as far as one about the median of either does; the one for the population,
+    which has to hold more, has a scale for either side.
 
     Args:
         ranking: the curve, with copies.
@@ -129,7 +130,7 @@ def _precision(ranking: Ranking, recall: FloatArray, confidence: float, traced: 
     hidden = _hidden_courses(ranking, recall, traced)
     low, high = _all_precisions(noise, confidence, hidden)
     lowest, highest = np.minimum(low, band.noise[0]), np.maximum(high, band.noise[1])
-    low, high = _all_precisions(population, confidence)
+    low, high = on_either_side(precision_of(population), confidence)
     return {
         "precision": band.value,
         "precision_lower": band.noise[0],
@@ -142,7 +143,7 @@ def _precision(ranking: Ranking, recall: FloatArray, confidence: float, traced: 
 
 
 def _all_precisions(
-    false: FloatArray, confidence: float, hidden: tuple[FloatArray | float, FloatArray | float] = (0.0, 0.0)
+    false: FloatArray, confidence: float, hidden: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of a simultaneous band of the precision.
 
@@ -178,6 +179,20 @@ def everywhere(copies: FloatArray, confidence: float) -> tuple[FloatArray, Float
     middle, spread = np.median(copies, axis=0), np.maximum(copies.std(axis=0), 1e-12)
     reach = np.quantile((np.abs(copies - middle) / spread).max(axis=1), confidence) * spread
     return middle - reach, middle + reach
+
+
+def on_either_side(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Ends of a band that holds whole copies: at equal distances from their median, in deviations of each side.
+
+    Args:
+        copies: shape (copies, k).
+        confidence: nominal level.
+    """
+    middle = np.median(copies, axis=0)
+    away = copies - middle
+    below, above = (np.maximum(np.sqrt((np.maximum(side, 0.0) ** 2).mean(axis=0)), 1e-12) for side in (-away, away))
+    reach = np.quantile(np.maximum(away / above, -away / below).max(axis=1), confidence)
+    return np.maximum(middle - reach * below, 0.0), np.minimum(middle + reach * above, 1.0)
 
 
 def _gains(ranking: Ranking, depths: FloatArray, confidence: float) -> Band:
