@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
+from benchmarks._honest_scores import exact_pools
 from benchmarks._score_law import SHAPES, SIGNALS, drawn_table
 from benchmarks._shown import LEVEL, Ends, Intervals, Shown, noise_of, shown_at, shown_of, worst_of
 from benchmarks.ranking_figures import exact_figures
@@ -201,6 +202,30 @@ def of_ranked_populations(random: np.random.Generator, positives: float) -> Inte
             _band(ranking, "precision", population=True), exact_of["precision"]
         )
     return shown
+
+
+def of_distances(random: np.random.Generator, positives: float) -> Intervals:
+    """The mean distance of shares from scores, of rows and of the population that they are a sample of."""
+    one, _, counts = _sample(random, positives)
+    terms: dict[str, Any] = {"epsilon": str(random.choice(["0.5", "1", "2", "4"])), "confidence": LEVEL}
+    population = one.cells(counts.cells)
+    groups = calibration.release(counts, noise=noise_of(random), **terms)
+    bins = binned_residuals.release(counts, noise=noise_of(random), **terms)
+    distance = "binned_residuals: mean distance"
+    return {
+        "calibration: error, population": _distance(groups, groups.ece, groups.ece_population_interval, population),
+        distance: _distance(bins, bins.mean_distance, bins.mean_distance_interval, counts),
+        f"{distance}, population": _distance(
+            bins, bins.mean_distance, bins.mean_distance_population_interval, population
+        ),
+    }
+
+
+def _distance(bins: Any, value: float | None, ends: Ends | None, counts: ScoreCounts) -> Shown | None:
+    if value is None or ends is None:
+        return None
+    _, rows, of_class, scores, _ = exact_pools(counts, bins.pool, bins.lower)
+    return shown_of(value, ends, float(np.abs(of_class - scores).sum() / rows.sum()))
 
 
 def of_populations(random: np.random.Generator, positives: float) -> Intervals:

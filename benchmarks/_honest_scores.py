@@ -88,13 +88,13 @@ def of_groups(random: np.random.Generator, positives: float) -> Intervals:
     shown: Intervals = dict.fromkeys(names)
     bins = binned_residuals.release(statistic, noise=noise_of(random), **terms)
     if bins.status == "ok":
-        first, rows, of_class, scores, _ = _exact_pools(statistic, bins.pool, bins.lower)
+        first, rows, of_class, scores, _ = exact_pools(statistic, bins.pool, bins.lower)
         one = int(random.choice(np.flatnonzero(rows)))
         ends = (bins.residual[first], bins.residual_lower[first], bins.residual_upper[first])
         shown[names[0]] = shown_at(one, ends, (of_class - scores) / np.maximum(rows, 1))
     groups = calibration.release(statistic, noise=noise_of(random), **terms)
     if groups.status == "ok":
-        first, rows, of_class, scores, variance = _exact_pools(statistic, groups.pool, groups.lower)
+        first, rows, of_class, scores, variance = exact_pools(statistic, groups.pool, groups.lower)
         one = int(random.choice(np.flatnonzero(rows)))
         ends = (groups.observed[first], groups.observed_lower[first], groups.observed_upper[first])
         shown[names[1]] = shown_at(one, ends, of_class / np.maximum(rows, 1))
@@ -105,7 +105,7 @@ def of_groups(random: np.random.Generator, positives: float) -> Intervals:
     return shown
 
 
-def _exact_pools(statistic: ScoreCounts, pool: Any, lower: FloatArray) -> tuple[Any, *tuple[FloatArray, ...]]:
+def exact_pools(statistic: ScoreCounts, pool: Any, lower: FloatArray) -> tuple[Any, *tuple[FloatArray, ...]]:
     """The first bin of each pool, and its exact rows, positives, sum of scores, and variance if calibrated."""
     first = np.flatnonzero(np.diff(pool, prepend=-1))
     starts = np.rint(lower[first] * statistic.cells).astype(np.int64)

@@ -65,6 +65,7 @@ KINDS: Mapping[str, tuple[Kind, tuple[float, ...], str]] = {
     "recalibrations": (scores.of_recalibrations, POSITIVES, POSITIVE),
     "curves": (curves.of_curves, POSITIVES, POSITIVE),
     "populations": (curves.of_populations, POSITIVES, POSITIVE),
+    "distances": (curves.of_distances, POSITIVES, POSITIVE),
     "ranked-populations": (curves.of_ranked_populations, POSITIVES, POSITIVE),
     "groups-of-rows": (curves.of_groups_of_rows, GROUP_ROWS, "rows of a group x epsilon"),
     "streams": (streams.of_streams, streams.EVENTS, "events of a step x epsilon"),
