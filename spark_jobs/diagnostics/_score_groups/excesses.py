@@ -7,7 +7,7 @@ of a vector of length t (Neyman 1937). The direction of the vector is unknown. I
 direction and the mean direction under the sampling of labels, where every square equals its variance. With few pools
 the direction matters. So the interval of the sum of squares holds for the presumed direction, and for the one in which
 a single pool has all of the length; for the mean distance, on which the direction has more influence, that would be too
-wide, and half of the copies have the one direction, half the other.
+wide, and one copy in ten has it.
 
 The interval of the mean distance for the population that the rows are a sample of adds copies of the sampling to those
 of the noise: of both classes in each pool, by Poisson laws. A sample is further from its scores than its population, so
@@ -29,6 +29,8 @@ VARIANCE_OF_A_ROW = 0.25
 """The largest variance of one label, from which on the variance of a pool is possible, however large the noise."""
 MIN_VARIANCE = 1e-9
 """So that a variance can divide."""
+SINGLE = 10
+"""One copy in so many has all of a mean distance in one pool."""
 _STEPS = 40
 
 
@@ -169,8 +171,8 @@ def _estimate(excesses: Excesses, confidence: float) -> tuple[float, tuple[float
         unit = directions / np.maximum(np.abs(directions).sum(axis=-1, keepdims=True), 1e-300)
         return lambda value: np.asarray(np.abs(value * unit + excesses.noise / excesses.rows).sum(axis=-1))
 
-    turns = np.arange(excesses.noise.shape[0])[:, None] % 2
-    either = np.where(turns == 0, excesses.direction, excesses.single(excesses.released))
+    turns = np.arange(excesses.noise.shape[0])[:, None] % SINGLE
+    either = np.where(turns, excesses.direction, excesses.single(excesses.released))
     return _solve(simulated(excesses.direction), released, 0.5), _ends(simulated(either), released, confidence)
 
 
