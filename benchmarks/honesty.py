@@ -215,8 +215,8 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     releases, tables = (2, 1) if given.quick else (given.releases, given.tables)
     kinds = [(kind, float(cell)) for kind in KINDS if kind in given.kinds for cell in KINDS[kind][1]]
-    chosen = [(choice, 0.0) for choice in CHOICES if choice in given.kinds]
-    for cells, count, report in ((kinds, releases, coverage_report), (chosen, tables, regret_report)):
+    picks = [(choice, 0.0) for choice in CHOICES if choice in given.kinds]
+    for cells, count, report in ((kinds, releases, coverage_report), (picks, tables, regret_report)):
         if cells:
             run = Run(work=one_release, releases=count, seed=given.seed, processes=given.processes, file=given.results)
             publish(report(released(run, cells, resume=given.resume)), given.json)
