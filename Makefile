@@ -84,7 +84,7 @@ test-fast: $(STAMP) ## the inner loop: no engine, nothing slow, and at most thre
 	$(IN_MEMORY) $(BIN)/python -m pytest -q $(INNER) -m "not spark and not cluster and not airflow and not postgres and not browser and not slow and not audit and not verify and not soak"
 
 verify: $(STAMP) $(CLASSES) ## the rest of what CI runs: kills, storms, simulations of coverage, sampled audits
-	$(BIN)/python -m pytest $(PARALLEL) -m "verify"
+	$(BIN)/python -m pytest $(PARALLEL) -m "verify and not soak"
 
 audit: $(STAMP) ## the long privacy audits, and their table of results
 	DP_AUDIT=long DP_AUDIT_TABLE=docs/contributing/audit-results.md $(BIN)/python -m pytest -o timeout=7200 $(or $(FILES),tests/audit)

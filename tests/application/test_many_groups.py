@@ -24,7 +24,10 @@ MAX_GROWTH, MAX_STATISTIC = 350, 64
 
 @pytest.mark.slow
 @pytest.mark.verify
-@pytest.mark.parametrize("fault", [(), ("as-lists",)], ids=["as it is", "planted fault"])
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param((), id="as it is"), pytest.param(("as-lists",), id="planted fault", marks=pytest.mark.soak)],
+)
 def test_the_end_of_a_release_takes_a_bounded_growth_of_memory(fault: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "tests.support.many_groups", str(GROUPS), *fault]
     done = subprocess.run(

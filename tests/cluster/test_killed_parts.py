@@ -232,6 +232,7 @@ def test_ledger_that_was_killed_under_a_waiting_worker_records_the_draw_when_it_
 
 
 @pytest.mark.postgres
+@pytest.mark.soak
 def test_database_that_was_killed_under_the_application_fails_it_and_the_next_one_makes_the_release(
     gate: Path, tmp_path: Path, jdbc_driver: Path
 ) -> None:

@@ -87,7 +87,15 @@ def test_a_test_that_forgets_the_noise_is_found_out(monkeypatch):
     assert not credible(max(hits[:3]), tables, 0.0, 0.08)
 
 
-@pytest.mark.parametrize("options", [{}, {"neighbours": Neighbours.REPLACE_ONE}, {"method": "hb", "bins": 8}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"neighbours": Neighbours.REPLACE_ONE},
+        pytest.param({"method": "hb", "bins": 8}, marks=pytest.mark.soak),
+    ],
+    ids=str,
+)
 def test_intervals_hold_what_the_same_cells_give_without_noise(options):
     random, held = np.random.default_rng(6), {"trend": [], "spread": [], "quantiles": []}
     for seed in range(150):  # quantiles of one release are right or wrong together

@@ -80,7 +80,7 @@ def test_tutorial_works_as_printed(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.verify
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_reader_with_another_file_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"

@@ -19,6 +19,7 @@ from tests.support.release_lab import Lab
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
 COLUMNS = {"id": "bigint", "score": "double"}
+OTHER_COLUMNS = "must have the columns that its account binds, of the same types"
 ROWS = 400
 
 
@@ -101,10 +102,10 @@ def drop(lake: Path) -> None:
     [
         (vanish, "must be a table that exists", ()),
         (empty, "must be a table that exists", ()),
-        (mark, "must be a table with files in it", ("void",)),
+        pytest.param(mark, "must be a table with files in it", ("void",), marks=pytest.mark.soak),
         (cut, "must be a table with files in it", ("void",)),
-        (retype, "must have the columns that its account binds, of the same types", ("void",)),
-        (drop, "must have the columns that its account binds, of the same types", ("void",)),
+        (retype, OTHER_COLUMNS, ("void",)),
+        pytest.param(drop, OTHER_COLUMNS, ("void",), marks=pytest.mark.soak),
     ],
 )
 def test_a_table_that_is_not_as_it_was_is_refused_for_nothing(
@@ -145,7 +146,14 @@ def test_a_json_table_without_a_file_is_refused_for_nothing(command: Command, la
     command.refuses(v1(lake), "must be a table with files in it", states=("void",))
 
 
-@pytest.mark.parametrize("scheme", ["gs://bucket", "abfss://box@account.dfs.core.windows.net", "hdfs://nowhere:1"])
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        "gs://bucket",
+        pytest.param("abfss://box@account.dfs.core.windows.net", marks=pytest.mark.soak),
+        pytest.param("hdfs://nowhere:1", marks=pytest.mark.soak),
+    ],
+)
 def test_a_scheme_without_a_file_system_is_refused_for_nothing(command: Command, scheme: str) -> None:
     command.open(f"{scheme}/rows", columns=COLUMNS)
     line = "must be a table that can be read" if scheme.startswith("hdfs") else "must be in a store that Spark can read"
@@ -269,8 +277,8 @@ def test_what_the_administrator_does_not_allow_is_refused_before_the_reservation
     ("table", "columns", "bounds", "line"),
     [
         ("jdbc:lake.public.seen", {}, BOUNDS, "neither a view nor a partition of another table"),
-        (VISITS, {"score": "float"}, BOUNDS, "must have the columns that its account binds, of the same types"),
-        (VISITS, {"gone": "int"}, BOUNDS, "must have the columns that its account binds, of the same types"),
+        pytest.param(VISITS, {"score": "float"}, BOUNDS, OTHER_COLUMNS, marks=pytest.mark.soak),
+        pytest.param(VISITS, {"gone": "int"}, BOUNDS, OTHER_COLUMNS, marks=pytest.mark.soak),
         (VISITS, {}, {**BOUNDS, "column": "version"}, "must be a declared column of whole numbers"),
     ],
 )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -66,7 +66,8 @@ class MechanismAuditSuite:
         at_least: the part of the claim that must be reached; ``floor`` where it differs.
         faults: to plant, by the names in the table of results; those below are every mechanism's.
         kept: what is in ``make test`` as shipped: "all" cases, the "first", or the first of each of these mechanisms.
-        verified: whether the planted faults are in ``make verify`` and not in ``make test``.
+        verified: whether the planted faults are not in ``make test``. Then each fault of each mechanism is in
+            ``make verify`` under one of its relations, which take turns, and in ``make soak`` under the others.
     """
 
     mechanisms: ClassVar[Sequence[str] | Mapping[str, Any]]
@@ -100,13 +101,10 @@ class MechanismAuditSuite:
             return
         cases = [(mechanism, relation) for mechanism in self.mechanisms for relation in self.relations]
         if "fault" in metafunc.fixturenames:
-            tier = [pytest.mark.verify] if self.verified else []
             found = [
-                pytest.param(*case, name, id=_id(*case, name), marks=[pytest.mark.soak] if fault.long else tier)
-                for name, fault in self.faults.items()
-                for case in cases
-                if (fault.mechanisms is None or case[0] in fault.mechanisms)
-                and (case[1] in (self.relations if fault.relations is None else fault.relations))
+                pytest.param(mechanism, relation, name, id=_id(mechanism, relation, name), marks=tier)
+                for place, (name, fault) in enumerate(self.faults.items())
+                for mechanism, relation, tier in self._planted(fault, place)
             ]
             metafunc.parametrize(("mechanism", "relation", "fault"), found)
             return
@@ -117,6 +115,18 @@ class MechanismAuditSuite:
         later = set(cases) - set(first)
         found = [pytest.param(*c, id=_id(*c), marks=[pytest.mark.verify] if c in later else []) for c in cases]
         metafunc.parametrize(("mechanism", "relation"), found)
+
+    def _planted(self, fault: Fault, place: int) -> Iterator[tuple[str, Any, list[pytest.MarkDecorator]]]:
+        """Where the fault at this place is planted: mechanisms and relations, with the tier of each."""
+        relations = [one for one in self.relations if fault.relations is None or one in fault.relations]
+        for turn, mechanism in enumerate(self.mechanisms, start=place):
+            if fault.mechanisms is not None and mechanism not in fault.mechanisms:
+                continue
+            for number, relation in enumerate(relations):
+                if fault.long or (self.verified and number != turn % len(relations)):
+                    yield mechanism, relation, [pytest.mark.soak]
+                else:
+                    yield mechanism, relation, [pytest.mark.verify] if self.verified else []
 
     def test_the_claim_is_kept_and_used(self, mechanism: str, relation: Any) -> None:
         at_least, claimed = self.floor(mechanism, relation), self.claim(mechanism, relation)

@@ -1,7 +1,7 @@
 """The tiers of the tests: each test is in exactly one, by its markers; and how tests are shared out among processes.
 
-``make test`` runs what has neither marker, ``make verify`` what is marked ``verify``, ``make soak`` what is marked
-``soak``.
+``make test`` runs what has neither marker, ``make soak`` what is marked ``soak``, and ``make verify`` what is marked
+``verify`` alone. So one case of a test, or one test of a file, that takes long can be left to ``make soak``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.support.repository import ROOT
 
-TIERS = ("verify", "soak")
 ENGINES = ("spark", "airflow", "postgres", "cluster", "browser")
 COLLECTED = pytest.StashKey[dict[str, frozenset[str]]]()
 """Every test that was collected, before any was deselected, with the names of its markers."""
@@ -64,17 +63,9 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give each sampled test its tier, remember what was collected, and put the tests that start an engine first.
-
-    Raises:
-        UsageError: a test is in two tiers.
-    """
+    """Give each sampled test its tier, remember what was collected, and put the tests that start an engine first."""
     _keep_one_of_each_sample(items)
-    collected = {item.nodeid: frozenset(mark.name for mark in item.iter_markers()) for item in items}
-    config.stash[COLLECTED] = collected
-    for test, markers in collected.items():
-        if markers.issuperset(TIERS):
-            raise pytest.UsageError(f"{test} is marked both verify and soak; it can be in one tier alone")
+    config.stash[COLLECTED] = {item.nodeid: frozenset(mark.name for mark in item.iter_markers()) for item in items}
     items.sort(key=lambda item: rank(item.nodeid))
     if "slow" in left_out(config):
         cases = _cases_of_the_inner_loop(items, left_out(config))
