@@ -120,7 +120,7 @@ def test_known_noise_is_added_whatever_the_counts_are(histogram):
 
 @pytest.mark.slow
 @pytest.mark.verify
-@pytest.mark.parametrize("histogram", ["greedy_h", "laplace"])
+@pytest.mark.parametrize("histogram", [pytest.param("greedy_h", marks=pytest.mark.soak), "laplace"])
 def test_bands_of_known_noise_hold_the_exact_curve(histogram):
     statistic, (fpr, tpr), found = counts_of("ordinary"), exact_curve(*DATA_SETS["ordinary"]), []
     auc = np.trapezoid(tpr, fpr)

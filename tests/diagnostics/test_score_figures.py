@@ -102,10 +102,13 @@ def test_degenerate_tables_get_a_release_like_any_other(
 @pytest.mark.verify
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("module", "method"),
-    [(auc, "polynomial"), (auc, "cauchy"), (auc, "laplace"), (average_precision, "polynomial")],
-)  # fmt: skip
-@pytest.mark.parametrize("neighbours", Neighbours)
+    ("module", "method", "neighbours"),
+    [
+        *((auc, method, neighbours) for method in ("polynomial", "cauchy", "laplace") for neighbours in Neighbours),
+        (average_precision, "polynomial", Neighbours.ADD_REMOVE),
+        pytest.param(average_precision, "polynomial", Neighbours.REPLACE_ONE, marks=pytest.mark.soak),
+    ],
+)
 def test_intervals_cover_at_their_level(module: ModuleType, method: str, neighbours: Neighbours) -> None:
     """200 releases: a true 90 % would show less than 83 % once in 1,000 such tests."""
     labels, scores = SETS["even"]
@@ -232,8 +235,8 @@ def heavy_tailed(size: int, share: float) -> tuple[Any, Any]:
     ("table", "neighbours"),
     [
         (rows(8000, share=0.25), Neighbours.ADD_REMOVE),
-        (rows(16000, share=0.25), Neighbours.REPLACE_ONE),
-        (heavy_tailed(8000, 0.25), Neighbours.ADD_REMOVE),
+        pytest.param(rows(16000, share=0.25), Neighbours.REPLACE_ONE, marks=pytest.mark.soak),
+        pytest.param(heavy_tailed(8000, 0.25), Neighbours.ADD_REMOVE, marks=pytest.mark.soak),
     ],
     ids=["ordinary", "replaced", "heavy tails"],
 )

@@ -53,7 +53,7 @@ def test_silos_publish_one_release_though_a_silo_and_a_server_are_killed(tmp_pat
 POINTS = {"kind": "cdf_points", "thresholds": [0.5], "quantiles": [0.5], "more_evaluations": 17, "silo_rows": 1500}
 
 
-@pytest.mark.verify
+@pytest.mark.soak
 @pytest.mark.timeout(3 * PATIENCE)
 def test_silos_send_keys_once_and_one_of_them_asks_for_more_without_its_table(tmp_path: Path) -> None:
     parties = Parties(tmp_path, diagnostics=(POINTS,))

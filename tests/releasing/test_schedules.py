@@ -63,7 +63,7 @@ def steps_of_a_release(stage) -> int:
 @pytest.mark.verify
 @pytest.mark.slow
 @pytest.mark.sampled
-@pytest.mark.parametrize("orphaned", [False, True])
+@pytest.mark.parametrize("orphaned", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_crash_between_any_two_calls_is_finished_by_a_retry(lab, monkeypatch, orphaned):
     stage = Stage(lab, monkeypatch)
     steps = steps_of_a_release(stage)

@@ -39,6 +39,7 @@ def test_driver_is_seen_until_it_is_ended_by_its_handle(backend: StandaloneClust
     backend.kill(handle)
 
 
+@pytest.mark.soak
 def test_request_that_only_spark_can_refuse_is_refused_by_a_driver_on_the_cluster(
     lab: Lab, backend: StandaloneCluster, tmp_path: Path
 ) -> None:
