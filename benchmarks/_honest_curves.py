@@ -251,14 +251,12 @@ def of_populations(random: np.random.Generator, positives: float) -> Intervals:
         shown[f"{BINS[field]}, population"] = _finite(getattr(bins, field)[inside[0]], *ends, figure)
     curve = roc_curve.release(counts, noise=noise_of(random), **terms)
     inner = np.flatnonzero((curve.fpr > 0) & (curve.fpr < 1))
-    name = "roc_curve: a TPR, population"
-    shown[name] = None
+    names = ("roc_curve: a TPR, population", "roc_curve: every TPR, population")
+    shown |= dict.fromkeys(names)
     if inner.size:
-        place = int(random.choice(inner))
-        true = float(ndtr(one.separation + ndtri(curve.fpr[place])))
-        shown[name] = _finite(
-            curve.tpr[place], curve.tpr_population_lower[place], curve.tpr_population_upper[place], true
-        )
+        true = ndtr(one.separation + ndtri(curve.fpr))
+        shown[names[0]] = shown_at(int(random.choice(inner)), _band(curve, "tpr", population=True), true)
+        shown[names[1]] = worst_of(_band(curve, "tpr", "_everywhere", population=True), true)
     binormal = binormal_roc.release(counts, noise=noise_of(random), **terms)
     area = one.figures(threshold)["auc"]
     shown["binormal_roc: AUC, population"] = shown_of(binormal.auc, binormal.auc_population_interval, area)

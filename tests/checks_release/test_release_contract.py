@@ -35,6 +35,8 @@ ROC = {
     "tpr_upper_everywhere": [0.3, 0.7, 0.9, 1.0],
     "tpr_population_lower": [0.0, 0.2, 0.4, 1.0],
     "tpr_population_upper": [0.4, 0.8, 1.0, 1.0],
+    "tpr_population_lower_everywhere": [0.0, 0.1, 0.3, 1.0],
+    "tpr_population_upper_everywhere": [0.5, 0.9, 1.0, 1.0],
     "auc": 0.7,
     "auc_interval": [0.6, 0.8],
     "auc_population_interval": [0.4, 0.95],

@@ -22,6 +22,7 @@ NAMES = ["roc_curve.parquet", "roc_curve.svg", "roc_curve.png", "report.html"]
 COLUMNS = [
     "threshold", "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere",
     "tpr_population_lower", "tpr_population_upper",
+    "tpr_population_lower_everywhere", "tpr_population_upper_everywhere",
 ]  # fmt: skip
 
 

@@ -55,6 +55,8 @@ def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> R
         tpr_upper_everywhere=np.clip(tpr + 1.8 * inner, 0, 1),
         tpr_population_lower=np.clip(tpr - 2.5 * inner, 0, 1),
         tpr_population_upper=np.clip(tpr + 2.5 * inner, 0, 1),
+        tpr_population_lower_everywhere=np.clip(tpr - 3 * inner, 0, 1),
+        tpr_population_upper_everywhere=np.clip(tpr + 3 * inner, 0, 1),
         auc=auc,
         auc_interval=(auc - width / 2, auc + width / 2),
         auc_population_interval=(auc - width, auc + width),
@@ -76,6 +78,9 @@ def undefined_curve(*, points: int = 129) -> RocCurve:
         **dict.fromkeys(("fpr", "tpr", "tpr_lower", "tpr_upper"), np.full(points, np.nan)),
         **dict.fromkeys(("tpr_lower_everywhere", "tpr_upper_everywhere"), np.full(points, np.nan)),
         **dict.fromkeys(("tpr_population_lower", "tpr_population_upper"), np.full(points, np.nan)),
+        **dict.fromkeys(
+            ("tpr_population_lower_everywhere", "tpr_population_upper_everywhere"), np.full(points, np.nan)
+        ),
         auc=None,
         auc_interval=None,
         auc_population_interval=None,
@@ -99,6 +104,8 @@ def broken_curve(*, points: int = 129) -> RocCurve:
         tpr_upper_everywhere=nothing,
         tpr_population_lower=nothing,
         tpr_population_upper=nothing,
+        tpr_population_lower_everywhere=nothing,
+        tpr_population_upper_everywhere=nothing,
         auc=float("nan"),
         auc_interval=(float("nan"), float("nan")),
         auc_population_interval=(float("nan"), float("nan")),

@@ -93,16 +93,21 @@ class PublishedCurve(Frozen):
     tpr_upper_everywhere: _Rates
     tpr_population_lower: _Rates = ()
     tpr_population_upper: _Rates = ()
+    tpr_population_lower_everywhere: _Rates = ()
+    tpr_population_upper_everywhere: _Rates = ()
 
     @model_validator(mode="before")
     @classmethod
     def _of_an_earlier_version(cls, fields: Any) -> Any:
-        """A release of an earlier version has no band for the population; its band is the widest."""
+        """A release of an earlier version lacks bands for the population; these are the widest."""
         tpr = fields.get("tpr") if isinstance(fields, Mapping) else None
-        if not isinstance(tpr, list | tuple) or "tpr_population_lower" in fields:
+        if not isinstance(tpr, list | tuple):
             return fields
-        widest = {"tpr_population_lower": 0.0, "tpr_population_upper": 1.0}
-        return {**fields, **{name: [rate if rate is None else end for rate in tpr] for name, end in widest.items()}}
+        ends = {"lower": 0.0, "upper": 1.0, "lower_everywhere": 0.0, "upper_everywhere": 1.0}
+        widest = {
+            f"tpr_population_{name}": [rate if rate is None else end for rate in tpr] for name, end in ends.items()
+        }
+        return {**widest, **fields}
 
     @model_validator(mode="after")
     def _is_a_curve(self) -> Self:

@@ -75,6 +75,7 @@ class RocCurveOptions(RocCurveSettings, SharingOptions):
         "auc", "auc_interval", "auc_population_interval", "auc_privacy_share",
         "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere",
         "tpr_population_lower", "tpr_population_upper",
+        "tpr_population_lower_everywhere", "tpr_population_upper_everywhere",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
         same_length("thresholds", *figures[4:]),
@@ -88,6 +89,7 @@ class RocCurveOptions(RocCurveSettings, SharingOptions):
         ascending("tpr_lower", "tpr", "tpr_upper", along="fpr"),
         ascending("tpr_lower_everywhere", "tpr", "tpr_upper_everywhere", along="fpr"),
         ascending("tpr_population_lower", "tpr", "tpr_population_upper", along="fpr"),
+        ascending("tpr_population_lower_everywhere", "tpr", "tpr_population_upper_everywhere", along="fpr"),
         inside("auc", "auc_interval"),
         inside("auc", "auc_population_interval", nullable=True),
         finite("positives", "negatives"),

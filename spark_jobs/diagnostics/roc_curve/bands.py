@@ -51,7 +51,7 @@ FLOOR = 0.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bands:
-    """Bands of a curve at its points, single, simultaneous and single for the population; intervals of its area."""
+    """Bands of a curve at its points, single and simultaneous, and both for the population; intervals of its area."""
 
     lower: FloatArray
     upper: FloatArray
@@ -59,6 +59,8 @@ class Bands:
     upper_everywhere: FloatArray
     population_lower: FloatArray
     population_upper: FloatArray
+    population_lower_everywhere: FloatArray
+    population_upper_everywhere: FloatArray
     area: TwoIntervals
 
 
@@ -76,7 +78,7 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
         none, all_ = np.zeros(traced.fpr.size), np.ones(traced.fpr.size)
         return Bands(
             lower=none, upper=all_, lower_everywhere=none, upper_everywhere=all_, population_lower=none,
-            population_upper=all_, area=WIDEST,
+            population_upper=all_, population_lower_everywhere=none, population_upper_everywhere=all_, area=WIDEST,
         )  # fmt: skip
     curve, points = traced.edges, traced.points
     fpr, tpr = read(curve, points, curve.straight)
@@ -88,18 +90,22 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     tail = (1 - draw.confidence) / 2
     sampled = shifts + _sampling_stddev(curve, points, (fpr, tpr), traced.sizes) * normal(noise, shifts.shape)
     (below, above), (lowest, highest) = (np.quantile(copies, [1 - tail, tail], axis=0) for copies in (shifts, sampled))
-    middles, spread = np.median(shifts, axis=0), np.maximum(shifts.std(axis=0), 1e-12)
-    furthest = np.quantile((np.abs(shifts - middles) / spread).max(axis=1), draw.confidence)
-    reach = furthest * spread + _one_row(curve, traced.sizes)
+    whole = shifts + _sampling_courses(curve, points, (fpr, tpr), traced.sizes, copies=len(shifts), noise=noise)
+    row = _one_row(curve, traced.sizes)
+    (far_below, far_above), (furthest_below, furthest_above) = (
+        (end + row for end in _everywhere(copies, draw.confidence)) for copies in (shifts, whole)
+    )
     hidden_below, hidden_above = _hidden_courses(curve, points)
     box_below, box_above, box_area = _boxes(curve, points)
     return Bands(
         lower=_across(fpr, tpr, -np.maximum(below, box_below)),
         upper=_across(fpr, tpr, np.maximum(-above, box_above)),
-        lower_everywhere=_across(fpr, tpr, -np.maximum(reach + hidden_below + middles, box_below)),
-        upper_everywhere=_across(fpr, tpr, np.maximum(reach + hidden_above - middles, box_above)),
+        lower_everywhere=_across(fpr, tpr, -np.maximum(far_below + hidden_below, box_below)),
+        upper_everywhere=_across(fpr, tpr, np.maximum(far_above + hidden_above, box_above)),
         population_lower=_across(fpr, tpr, -np.maximum(lowest, box_below)),
         population_upper=_across(fpr, tpr, np.maximum(-highest, box_above)),
+        population_lower_everywhere=_across(fpr, tpr, -np.maximum(furthest_below + hidden_below, box_below)),
+        population_upper_everywhere=_across(fpr, tpr, np.maximum(furthest_above + hidden_above, box_above)),
         area=two_intervals(
             area(fpr, tpr),
             areas,
@@ -108,6 +114,13 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
             slack=box_area,
         ),
     )
+
+
+def _everywhere(shifts: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """How far below and above the curve a share of whole copies stays: as many standard deviations at every point."""
+    middles, spread = np.median(shifts, axis=0), np.maximum(shifts.std(axis=0), 1e-12)
+    reach = np.quantile((np.abs(shifts - middles) / spread).max(axis=1), confidence) * spread
+    return reach + middles, reach - middles
 
 
 def hidden_band(traced: Trace) -> tuple[FloatArray, FloatArray]:
@@ -234,6 +247,25 @@ def _sampling_stddev(
     flat = np.concatenate([[0.0], q / (q + p)])
     deviation: FloatArray = np.sqrt(flat**2 * of_tpr + (1 - flat) ** 2 * of_fpr)
     return deviation
+
+
+def _sampling_courses(
+    curve: Edges,
+    points: CurvePoints,
+    rates: tuple[FloatArray, FloatArray],
+    sizes: tuple[float, float],
+    *,
+    copies: int,
+    noise: SeededNoise,
+) -> FloatArray:
+    """Copies of the exact curve's course across that of the population, for rows by Poisson laws; (copies, points)."""
+    errors = []
+    for rate, size in zip(rates, sizes, strict=True):
+        above = np.cumsum(noise.poissons(max(size, 1.0) * np.diff(rate), copies=copies), axis=1)
+        errors.append(above / np.maximum(above[:, -1:], 1) - rate[1:])
+    q, p = (step[points.cell] for step in steps_around(curve))
+    flat = q / (q + p)
+    return np.concatenate([np.zeros((copies, 1)), flat * errors[1] - (1 - flat) * errors[0]], axis=1)
 
 
 def _one_row(curve: Edges, sizes: tuple[float, float]) -> float:

@@ -49,6 +49,7 @@ def _columns(curve: RocCurve) -> dict[str, Column]:
     band = f"{nominal} pointwise band of tpr for what the same rows give without noise"
     everywhere = f"{nominal} simultaneous band of the whole curve"
     population = f"{nominal} pointwise band of the curve of the population that the rows are a sample of"
+    whole = f"{nominal} simultaneous band of the whole curve of that population"
     return {
         "threshold": Column(
             values=curve.thresholds, meaning="a row counts as positive if its score is at least this; first infinity"
@@ -61,6 +62,12 @@ def _columns(curve: RocCurve) -> dict[str, Column]:
         "tpr_upper_everywhere": Column(values=curve.tpr_upper_everywhere, meaning=f"upper end of the {everywhere}"),
         "tpr_population_lower": Column(values=curve.tpr_population_lower, meaning=f"lower end of the {population}"),
         "tpr_population_upper": Column(values=curve.tpr_population_upper, meaning=f"upper end of the {population}"),
+        **{
+            f"tpr_population_{end}_everywhere": Column(
+                values=getattr(curve, f"tpr_population_{end}_everywhere"), meaning=f"{end} end of the {whole}"
+            )
+            for end in ("lower", "upper")
+        },
     }
 
 

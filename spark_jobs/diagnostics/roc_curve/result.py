@@ -26,6 +26,7 @@ class RocCurve:
         tpr_lower_everywhere, tpr_upper_everywhere: simultaneous band of the whole curve at that level.
         tpr_population_lower, tpr_population_upper: pointwise band of the curve of the population that the rows are a
             sample of.
+        tpr_population_lower_everywhere, tpr_population_upper_everywhere: simultaneous band of that whole curve.
         auc: area under the curve, by trapezoids; in a release that measured the area more than once, the mean of all.
         auc_interval: interval of ``auc`` at level ``confidence``, for the noise alone.
         auc_population_interval: the same for the area of the population that the rows are a sample of.
@@ -60,6 +61,8 @@ class RocCurve:
     tpr_upper_everywhere: FloatArray
     tpr_population_lower: FloatArray
     tpr_population_upper: FloatArray
+    tpr_population_lower_everywhere: FloatArray
+    tpr_population_upper_everywhere: FloatArray
 
     @property
     def roc_area(self) -> RocArea | None:

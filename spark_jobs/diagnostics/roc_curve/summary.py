@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics._simulation import DECIMALS, rounded
-from spark_jobs.diagnostics.roc_curve.bands import bands
+from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.trace import trace
@@ -29,12 +30,7 @@ def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
         thresholds=np.concatenate([[math.inf], traced.points.cuts / draw.grid]),
         fpr=traced.fpr,
         tpr=traced.tpr,
-        tpr_lower=np.minimum(rounded(simulated.lower), traced.tpr),
-        tpr_upper=np.maximum(rounded(simulated.upper), traced.tpr),
-        tpr_lower_everywhere=np.minimum(rounded(np.minimum(simulated.lower_everywhere, simulated.lower)), traced.tpr),
-        tpr_upper_everywhere=np.maximum(rounded(np.maximum(simulated.upper_everywhere, simulated.upper)), traced.tpr),
-        tpr_population_lower=np.minimum(rounded(np.minimum(simulated.population_lower, simulated.lower)), traced.tpr),
-        tpr_population_upper=np.maximum(rounded(np.maximum(simulated.population_upper, simulated.upper)), traced.tpr),
+        **_nested(simulated, traced.tpr),
         auc=traced.auc,
         auc_interval=(min(low, traced.auc), max(high, traced.auc)),
         auc_population_interval=(min(lowest, traced.auc), max(highest, traced.auc)),
@@ -48,3 +44,23 @@ def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
         guarantee=draw.guarantee,
     )
     return publishable("roc_curve", curve)
+
+
+def _nested(simulated: Bands, tpr: FloatArray) -> dict[str, FloatArray]:
+    """Both ends of each band, which contains the curve and the bands that claim less."""
+    ends: dict[str, FloatArray] = {}
+    for end, outer in (("lower", np.minimum), ("upper", np.maximum)):
+        inner = outer(rounded(getattr(simulated, end)), tpr)
+        everywhere, population = (
+            outer(rounded(getattr(simulated, name)), inner) for name in (f"{end}_everywhere", f"population_{end}")
+        )
+        both = outer(everywhere, population)
+        ends |= {
+            f"tpr_{end}": inner,
+            f"tpr_{end}_everywhere": everywhere,
+            f"tpr_population_{end}": population,
+            f"tpr_population_{end}_everywhere": outer(
+                rounded(getattr(simulated, f"population_{end}_everywhere")), both
+            ),
+        }
+    return ends
