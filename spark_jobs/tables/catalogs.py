@@ -36,6 +36,7 @@ def catalog_table(
     quoted_name = _quoted(name)
     unreadable = UNREADABLE if table_version is None else UNREADABLE_VERSION
     with refusing("table.name", name, unreadable=unreadable):
+        _require_catalog(spark, name)
         if spark.catalog.getTable(quoted_name).tableType not in ("MANAGED", "EXTERNAL"):
             raise InvalidRequest(
                 "table.name",
@@ -82,6 +83,18 @@ def require_types(spark: SparkSession, name: str, frame: DataFrame) -> None:
             requirement="must have the same type for a column in the catalog and in all files",
             remedy="write the files again with the types of the catalog",
         )
+
+
+def _require_catalog(spark: SparkSession, name: str) -> None:
+    """Raise one of Spark's errors unless the first part of ``name`` is a catalog.
+
+    Spark would take it for a part of a database's name, and Iceberg's session catalog the last part for a branch.
+    """
+    current = spark.catalog.currentCatalog()
+    try:
+        spark.catalog.setCurrentCatalog(Place.of_catalog(name, what="table.name").path.split(".")[0])
+    finally:
+        spark.catalog.setCurrentCatalog(current)
 
 
 def _quoted(name: str) -> str:

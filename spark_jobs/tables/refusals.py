@@ -16,6 +16,10 @@ _REFUSALS = {
     "PATH_NOT_FOUND": ("must be a table that exists", "check the path and its version"),
     "UNABLE_TO_INFER_SCHEMA": ("must be a table with files in it", "check the path and its version"),
     "TABLE_OR_VIEW_NOT_FOUND": ("must be a table that exists", "check its name in the catalog"),
+    "CATALOG_NOT_FOUND": (
+        "must be a table of a catalog that Spark knows, which the first of three parts names",
+        "check the name, or configure its catalog as spark.sql.catalog with that name",
+    ),
     "SCHEMA_NOT_FOUND": ("must be a table that exists", "check its name in the catalog"),
     "UNSUPPORTED_FEATURE.TIME_TRAVEL": (
         "must be a table that keeps its versions, to be pinned by table_version",
