@@ -140,7 +140,8 @@ def _height(table: DrawnPoints, random: np.random.Generator) -> Shown:
     at = int(random.integers(table.groups)), int(random.integers(2))
     value, low, high = (float(one[at]) for one in (fit.predictions, fit.predictions_lower, fit.predictions_upper))
     exact = linear_regression.release(points, epsilon=1e11, method="noisy_moments", noise=noise).predictions
-    return Shown(value=value, low=low, high=high, exact=float(exact[at]))
+    whole = float(low <= 0 and high >= 1)
+    return Shown(value=value, low=low, high=high, exact=float(exact[at]), whole=whole)
 
 
 def of_residuals(random: np.random.Generator, signal: float) -> Intervals:

@@ -24,6 +24,7 @@ class Shown:
         exact: what the interval is for.
         cell: 1 if figures and ends are numbers of cells of a grid, from the cell of the lower end to that of the upper
             one; 0 for any other figure.
+        whole: 1 if the interval is all that the figure may be, which says nothing; otherwise 0.
     """
 
     value: float
@@ -31,6 +32,7 @@ class Shown:
     high: float
     exact: float
     cell: float = 0.0
+    whole: float = 0.0
 
     @property
     def holds(self) -> bool:
@@ -41,6 +43,11 @@ class Shown:
     def is_one_exact_cell(self) -> bool:
         """Whether the interval is a single cell, and holds."""
         return bool(self.cell) and self.holds and self.width() == 1.0
+
+    @property
+    def can_miss(self) -> bool:
+        """Whether the interval could be narrower, and could be wrong."""
+        return not (self.whole or self.is_one_exact_cell)
 
     @property
     def factor(self) -> float:

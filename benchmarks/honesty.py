@@ -10,7 +10,8 @@ release shows one interval of each kind, chosen at random if it has several. So 
 The width is compared with that of a calibrated oracle, who knows by which factor all intervals of a cell have to be
 scaled to hold at their level exactly. A ratio of 1.3 is 30% too wide. With few releases the ratio is rough. On a grid,
 widths are numbers of cells, and no interval is narrower than one. One cell that holds says the exact figure, so that no
-level could make it narrower: the share of these is stated, and coverage and width are those of the others.
+level could make it narrower; an interval of all that a figure may be says nothing, and always holds. The shares of
+these are stated; coverage and width are those of the others.
 
 Regret is the mean error of ``auto`` on a table, divided by that of the best method on this table (``choices``).
 
@@ -119,16 +120,27 @@ def one_release(part: str, cell: float, random: np.random.Generator) -> dict[str
 def coverage(name: str, cell: str, shown: Sequence[Shown | None]) -> tuple[list[str], Target]:
     """A row of the table of coverage, and whether it meets its target."""
     defined = [one for one in shown if one is not None]
-    counted = [one for one in defined if not one.is_one_exact_cell]
+    counted = [one for one in defined if one.can_miss]
     low, high = credible(np.array([one.holds for one in counted], dtype=float)) if counted else (0.0, 1.0)
     needed = float(np.quantile([one.factor for one in counted], LEVEL)) if counted else 0.0
     ratio = _excess(counted, needed) if counted else None
     share = f"{np.mean([one.holds for one in counted]):.3f}" if counted else ""
     undefined = f"{1 - len(defined) / len(shown):.0%}"
-    exact = f"{1 - len(counted) / len(defined):.0%}" if any(one.cell for one in defined) else ""
+    exact = f"{np.mean([one.is_one_exact_cell for one in defined]):.0%}" if any(one.cell for one in defined) else ""
+    whole = f"{np.mean([one.whole for one in defined]):.0%}" if any(one.whole for one in defined) else ""
     holds, fits = low <= HIGHEST and high >= LOWEST, ratio is None or ratio <= WIDEST
     shown_ratio = "any" if ratio is None else f"{ratio:.2f}"
-    row = [name, cell, share, f"{low:.3f}-{high:.3f}", "yes" if holds else "**no**", undefined, exact, shown_ratio]
+    row = [
+        name,
+        cell,
+        share,
+        f"{low:.3f}-{high:.3f}",
+        "yes" if holds else "**no**",
+        undefined,
+        exact,
+        whole,
+        shown_ratio,
+    ]
     target = Target(
         what=f"{name}, {cell}",
         target=f"{CREDIBLE:.0%} interval meets {LOWEST:.2f}-{HIGHEST:.2f}; at most {WIDEST} times the oracle's width",
@@ -163,6 +175,7 @@ def coverage_report(drawn_by_cell: Mapping[Cell, Sequence[Mapping[str, Any]]]) -
         "meets",
         "undefined",
         "one cell",
+        "whole range",
         "width / oracle's",
     )
     order = {name: place for place, name in enumerate(dict.fromkeys(row[0] for row in rows))}
@@ -176,8 +189,8 @@ def coverage_report(drawn_by_cell: Mapping[Cell, Sequence[Mapping[str, Any]]]) -
 
 
 def _decoded(fields: Sequence[float]) -> Shown:
-    value, low, high, exact, cell = fields
-    return Shown(value=value, low=low, high=high, exact=exact, cell=cell)
+    value, low, high, exact, cell, whole = fields
+    return Shown(value=value, low=low, high=high, exact=exact, cell=cell, whole=whole)
 
 
 def regret_report(drawn_by_cell: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Report:

@@ -34,7 +34,7 @@ def test_what_is_undefined_is_stated_and_not_counted():
     row, target = coverage("kind", "cell", [*shown(1.0, 300), *[None] * 100])
     assert row[5] == "25%"
     assert target.met
-    assert coverage("kind", "cell", [None] * 9)[0][2:] == ["", "0.000-1.000", "yes", "100%", "", "any"]
+    assert coverage("kind", "cell", [None] * 9)[0][2:] == ["", "0.000-1.000", "yes", "100%", "", "", "any"]
 
 
 def test_an_interval_of_width_0_holds_its_own_value_alone():
@@ -61,6 +61,13 @@ def test_an_interval_of_one_cell_that_holds_is_counted_by_itself():
     assert row[6] == "60%"
     # half as wide would do for nine tenths of the others
     assert float(row[-1]) == pytest.approx((38 * 5 + 2) / (38 * 3 + 2), abs=0.005)
+
+
+def test_an_interval_of_all_that_a_figure_may_be_is_counted_by_itself():
+    nothing = Shown(value=0.5, low=0.0, high=1.0, exact=0.9, whole=1.0)
+    row, target = coverage("kind", "cell", [*[nothing] * 400, *shown(0.6)])
+    assert (row[7], target.met) == ("50%", False)
+    assert row[2] == coverage("kind", "cell", shown(0.6))[0][2]
 
 
 def made_up(part, size, random):
@@ -143,7 +150,7 @@ def test_every_kind_of_table_is_released_and_reported():
         for part, (_, cells, _) in KINDS.items()
     }
     report = coverage_report(found)
-    assert len({row[0] for row in report.rows}) == len(report.rows) == 92
+    assert len({row[0] for row in report.rows}) == len(report.rows) == 93
     assert not report.targets  # so few releases judge nothing
 
 
