@@ -104,6 +104,20 @@ def central_range(copies: FloatArray, confidence: float) -> tuple[FloatArray, Fl
     return low, high
 
 
+def band_of_courses(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Ends of a band that holds whole copies: at equal distances from their median, in deviations of each side.
+
+    Args:
+        copies: shape (copies, k).
+        confidence: the share of copies that lie in the band at all k points.
+    """
+    middle = np.median(copies, axis=0)
+    away = copies - middle
+    below, above = (np.maximum(np.sqrt((np.maximum(side, 0.0) ** 2).mean(axis=0)), 1e-12) for side in (-away, away))
+    reach = np.quantile(np.maximum(away / above, -away / below).max(axis=1), confidence)
+    return middle - reach * below, middle + reach * above
+
+
 def solved_interval(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
     """Ends of an interval for a ratio or a quantile, which contains ``value``: the middle of the copies.
 

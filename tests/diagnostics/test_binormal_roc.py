@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.diagnostics import binormal_roc as module
+from spark_jobs.diagnostics.roc_area import RocArea
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.diagnostics.test_score_figures import SETS, counted, nasty, on_grid
@@ -50,6 +51,17 @@ def test_bands_hold_the_curve_of_the_exact_area_at_their_level() -> None:
     made = [module.release(statistic, epsilon=1, noise=noise) for _ in range(200)]
     held = [((one.tpr_lower <= exact + 1e-9) & (exact <= one.tpr_upper + 1e-9)).all() for one in made]
     assert np.mean(held) >= 0.82
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_band_of_the_population_is_that_of_the_area(tied: bool) -> None:
+    found = module.release(ScoreCounts.from_arrays(LABELS[::50], SCORES[::50]), epsilon=1, noise=SeededNoise(3))
+    if tied:
+        found = found.with_roc_area(RocArea(value=0.8, below=0.01, above=0.02, sampling=0.03))
+    ends = [norm.cdf(np.sqrt(2) * norm.ppf(end) + norm.ppf(found.fpr)) for end in found.auc_population_interval]
+    assert found.tpr_population_lower == pytest.approx(ends[0], abs=1e-4)
+    assert found.tpr_population_upper == pytest.approx(ends[1], abs=1e-4)
+    assert (found.tpr_population_upper - found.tpr_population_lower).max() > (found.tpr_upper - found.tpr_lower).max()
 
 
 class TestForm(DiagnosticSuite):

@@ -15,7 +15,8 @@ from benchmarks.ranking_figures import COVERED, coverage_of, exact_figures
 from spark_jobs.contract.options import RankingFiguresOptions, RocCurveOptions
 from spark_jobs.contract.result_checks import violations
 from spark_jobs.diagnostics import auc, ranking_figures
-from spark_jobs.diagnostics.ranking_figures.summary import _ends_of_the_largest, everywhere, on_either_side
+from spark_jobs.diagnostics._simulation import band_of_courses
+from spark_jobs.diagnostics.ranking_figures.summary import _ends_of_the_largest, everywhere
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.diagnostics.test_score_figures import SETS, counted, nasty
@@ -150,7 +151,7 @@ def test_intervals_for_the_population_hold() -> None:
 
 def test_a_band_with_two_sides_holds_whole_copies_and_is_no_wider_where_errors_are_skewed() -> None:
     skewed = np.random.default_rng(1).exponential(0.02, (400, 20)) + 0.3
-    low, high = on_either_side(skewed, 0.9)
+    low, high = band_of_courses(skewed, 0.9)
     assert held_in((low, high), skewed).all(axis=1).mean() == 0.9
     one_scale = everywhere(skewed, 0.9)
     assert (low > one_scale[0]).all()

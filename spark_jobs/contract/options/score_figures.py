@@ -142,22 +142,14 @@ class BinormalRocOptions(BinormalRocSettings, _FigureOptions):
 
     figures: ClassVar[tuple[str, ...]] = (
         "separation", "auc", "auc_interval", "auc_population_interval", "auc_privacy_share",
-        "tpr", "tpr_lower", "tpr_upper",
+        "tpr", "tpr_lower", "tpr_upper", "tpr_population_lower", "tpr_population_upper",
     )  # fmt: skip
     checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("fpr", "tpr", "tpr_lower", "tpr_upper"),
-        within(
-            "fpr",
-            "tpr",
-            "tpr_lower",
-            "tpr_upper",
-            "auc",
-            "auc_interval",
-            "auc_population_interval",
-            "auc_privacy_share",
-        ),
+        same_length("fpr", *figures[5:]),
+        within("fpr", *figures[1:]),
         never_falls("fpr", "tpr"),
         ascending("tpr_lower", "tpr", "tpr_upper"),
+        ascending("tpr_population_lower", "tpr", "tpr_population_upper"),
         inside("auc", "auc_interval"),
         inside("auc", "auc_population_interval"),
         finite("separation", "positives", "negatives"),

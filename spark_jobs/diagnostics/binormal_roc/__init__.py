@@ -56,16 +56,17 @@ class BinormalDraw(Draw):
 class BinormalRoc:
     """A released symmetric binormal ROC curve; the length of all arrays is the request's number of points.
 
-    The band covers the binormal curve with the exact AUC of the same rows. It does not measure how far the exact curve
-    is from a binormal one.
+    A band covers the binormal curve with the exact AUC, of the same rows or of their population. It does not measure
+    how far the exact curve is from a binormal one.
 
     Attributes:
         fpr: false positive rates, evenly spaced from 0 to 1.
         tpr: true positive rates; never falling.
-        tpr_lower, tpr_upper: simultaneous band at level ``confidence``.
+        tpr_lower, tpr_upper: simultaneous band at level ``confidence``, for the same rows.
+        tpr_population_lower, tpr_population_upper: the same for the population that the rows are a sample of.
         separation: ``a``, the distance of the class means in standard deviations.
         auc, auc_interval: the released area, and its interval for the same rows without noise.
-        auc_population_interval: the same for the population that the rows are a sample of.
+        auc_population_interval: the same for the population.
         auc_privacy_share: share of the width of ``auc_population_interval`` that is due to the noise.
         positives, negatives: noisy class sizes.
         status: status of the area: ``ok``, or ``undefined``; then the curve is NaN and the figures are None.
@@ -92,6 +93,8 @@ class BinormalRoc:
     tpr: FloatArray
     tpr_lower: FloatArray
     tpr_upper: FloatArray
+    tpr_population_lower: FloatArray
+    tpr_population_upper: FloatArray
 
     @property
     def roc_area(self) -> RocArea | None:
@@ -100,8 +103,8 @@ class BinormalRoc:
 
     def with_roc_area(self, area: RocArea) -> BinormalRoc:
         """The curve with this area."""
-        ends = area.at(self.confidence).noise
-        lines = _lines(self.fpr, area.value, ends, sizes=(self.negatives, self.positives))
+        ends = area.at(self.confidence)
+        lines = _lines(self.fpr, area.value, ends.noise, ends.population, sizes=(self.negatives, self.positives))
         return replace(self, **lines, **area.auc_fields(self.confidence))
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,13 +141,13 @@ def summarise(draw: BinormalDraw, *, seed: int) -> BinormalRoc:
     positives, negatives = area.positives or 0.0, area.negatives or 0.0
     fpr = np.linspace(0.0, 1.0, draw.points)
     value = 0.5 if area.value is None else area.value
-    ends = area.interval or (0.0, 1.0)
+    ends, population = area.interval or (0.0, 1.0), area.population_interval or (0.0, 1.0)
     curve = BinormalRoc(
         fpr=fpr,
-        **_lines(fpr, value, ends, sizes=(negatives, positives)),
+        **_lines(fpr, value, ends, population, sizes=(negatives, positives)),
         auc=value,
         auc_interval=ends,
-        auc_population_interval=area.population_interval or (0.0, 1.0),
+        auc_population_interval=population,
         auc_privacy_share=1.0 if area.privacy_share is None else area.privacy_share,
         positives=positives,
         negatives=negatives,
@@ -158,16 +161,21 @@ def summarise(draw: BinormalDraw, *, seed: int) -> BinormalRoc:
     return publishable("binormal_roc", curve)
 
 
-def _lines(fpr: FloatArray, area: float, ends: tuple[float, float], *, sizes: tuple[float, float]) -> dict[str, Any]:
-    """The fields of the curve with this area, and of its band."""
+def _lines(
+    fpr: FloatArray,
+    area: float,
+    ends: tuple[float, float],
+    population: tuple[float, float],
+    *,
+    sizes: tuple[float, float],
+) -> dict[str, Any]:
+    """The fields of the curve with this area, and of its bands, between the curves of the ends of its intervals."""
     margin = 1 / (2 * max(min(sizes), 1.0))
-    lower, upper = (_curve(fpr, end, margin) for end in ends)
-    return {
-        "tpr": _curve(fpr, area, margin),
-        "tpr_lower": np.zeros_like(fpr) if ends[0] <= 0.0 else lower,
-        "tpr_upper": np.ones_like(fpr) if ends[1] >= 1.0 else upper,
-        "separation": round(separation(area, margin), DECIMALS),
-    }
+    bands = {}
+    for name, (low, high) in (("tpr", ends), ("tpr_population", population)):
+        bands[f"{name}_lower"] = np.zeros_like(fpr) if low <= 0.0 else _curve(fpr, low, margin)
+        bands[f"{name}_upper"] = np.ones_like(fpr) if high >= 1.0 else _curve(fpr, high, margin)
+    return {"tpr": _curve(fpr, area, margin), **bands, "separation": round(separation(area, margin), DECIMALS)}
 
 
 def separation(area: float, margin: float = 1e-3) -> float:

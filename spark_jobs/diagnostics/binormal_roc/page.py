@@ -41,11 +41,14 @@ def render(result: BinormalRoc, request: ReleaseRequest) -> Rendering:
 
 def _columns(curve: BinormalRoc) -> dict[str, Column]:
     band = f"{100 * curve.confidence:.4g} % band of the binormal curve with the exact AUC"
+    population = f"{band} of the population that the rows are a sample of"
     return {
         "fpr": Column(values=curve.fpr, meaning="false positive rate"),
         "tpr": Column(values=curve.tpr, meaning="true positive rate of the symmetric binormal curve"),
         "tpr_lower": Column(values=curve.tpr_lower, meaning=f"lower end of the {band}"),
         "tpr_upper": Column(values=curve.tpr_upper, meaning=f"upper end of the {band}"),
+        "tpr_population_lower": Column(values=curve.tpr_population_lower, meaning=f"lower end of the {population}"),
+        "tpr_population_upper": Column(values=curve.tpr_population_upper, meaning=f"upper end of the {population}"),
     }
 
 

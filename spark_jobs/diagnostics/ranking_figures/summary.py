@@ -10,7 +10,7 @@ import numpy as np
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.diagnostics._populations import privacy_share
-from spark_jobs.diagnostics._simulation import DECIMALS, central_range, rounded
+from spark_jobs.diagnostics._simulation import DECIMALS, band_of_courses, central_range, rounded
 from spark_jobs.diagnostics.ranking_figures.measurement import RankingDraw
 from spark_jobs.diagnostics.ranking_figures.reading import (
     Ranking,
@@ -130,7 +130,7 @@ def _precision(ranking: Ranking, recall: FloatArray, confidence: float, traced: 
     hidden = _hidden_courses(ranking, recall, traced)
     low, high = _all_precisions(noise, confidence, hidden)
     lowest, highest = np.minimum(low, band.noise[0]), np.maximum(high, band.noise[1])
-    low, high = on_either_side(precision_of(population), confidence)
+    low, high = (np.clip(end, 0.0, 1.0) for end in band_of_courses(precision_of(population), confidence))
     return {
         "precision": band.value,
         "precision_lower": band.noise[0],
@@ -179,20 +179,6 @@ def everywhere(copies: FloatArray, confidence: float) -> tuple[FloatArray, Float
     middle, spread = np.median(copies, axis=0), np.maximum(copies.std(axis=0), 1e-12)
     reach = np.quantile((np.abs(copies - middle) / spread).max(axis=1), confidence) * spread
     return middle - reach, middle + reach
-
-
-def on_either_side(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Ends of a band that holds whole copies: at equal distances from their median, in deviations of each side.
-
-    Args:
-        copies: shape (copies, k).
-        confidence: nominal level.
-    """
-    middle = np.median(copies, axis=0)
-    away = copies - middle
-    below, above = (np.maximum(np.sqrt((np.maximum(side, 0.0) ** 2).mean(axis=0)), 1e-12) for side in (-away, away))
-    reach = np.quantile(np.maximum(away / above, -away / below).max(axis=1), confidence)
-    return np.maximum(middle - reach * below, 0.0), np.minimum(middle + reach * above, 1.0)
 
 
 def _gains(ranking: Ranking, depths: FloatArray, confidence: float) -> Band:

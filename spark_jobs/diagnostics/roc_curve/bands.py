@@ -25,7 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray
-from spark_jobs.diagnostics._simulation import WIDEST, TwoIntervals, normal, tree_errors, two_intervals
+from spark_jobs.diagnostics._simulation import (
+    WIDEST,
+    TwoIntervals,
+    band_of_courses,
+    normal,
+    tree_errors,
+    two_intervals,
+)
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import (
@@ -91,21 +98,20 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     sampled = shifts + _sampling_stddev(curve, points, (fpr, tpr), traced.sizes) * normal(noise, shifts.shape)
     (below, above), (lowest, highest) = (np.quantile(copies, [1 - tail, tail], axis=0) for copies in (shifts, sampled))
     whole = shifts + _sampling_courses(curve, points, (fpr, tpr), traced.sizes, copies=len(shifts), noise=noise)
-    row = _one_row(curve, traced.sizes)
-    (far_below, far_above), (furthest_below, furthest_above) = (
-        (end + row for end in _everywhere(copies, draw.confidence)) for copies in (shifts, whole)
+    (above_all, below_all), (highest_all, lowest_all) = (
+        band_of_courses(copies, draw.confidence) for copies in (shifts, whole)
     )
-    hidden_below, hidden_above = _hidden_courses(curve, points)
+    hidden_below, hidden_above = (side + _one_row(curve, traced.sizes) for side in _hidden_courses(curve, points))
     box_below, box_above, box_area = _boxes(curve, points)
     return Bands(
         lower=_across(fpr, tpr, -np.maximum(below, box_below)),
         upper=_across(fpr, tpr, np.maximum(-above, box_above)),
-        lower_everywhere=_across(fpr, tpr, -np.maximum(far_below + hidden_below, box_below)),
-        upper_everywhere=_across(fpr, tpr, np.maximum(far_above + hidden_above, box_above)),
+        lower_everywhere=_across(fpr, tpr, -np.maximum(below_all + hidden_below, box_below)),
+        upper_everywhere=_across(fpr, tpr, np.maximum(hidden_above - above_all, box_above)),
         population_lower=_across(fpr, tpr, -np.maximum(lowest, box_below)),
         population_upper=_across(fpr, tpr, np.maximum(-highest, box_above)),
-        population_lower_everywhere=_across(fpr, tpr, -np.maximum(furthest_below + hidden_below, box_below)),
-        population_upper_everywhere=_across(fpr, tpr, np.maximum(furthest_above + hidden_above, box_above)),
+        population_lower_everywhere=_across(fpr, tpr, -np.maximum(lowest_all, box_below)),
+        population_upper_everywhere=_across(fpr, tpr, np.maximum(-highest_all, box_above)),
         area=two_intervals(
             area(fpr, tpr),
             areas,
@@ -116,19 +122,12 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     )
 
 
-def _everywhere(shifts: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """How far below and above the curve a share of whole copies stays: as many standard deviations at every point."""
-    middles, spread = np.median(shifts, axis=0), np.maximum(shifts.std(axis=0), 1e-12)
-    reach = np.quantile((np.abs(shifts - middles) / spread).max(axis=1), confidence) * spread
-    return reach + middles, reach - middles
-
-
 def hidden_band(traced: Trace) -> tuple[FloatArray, FloatArray]:
     """Between which true positive rates the curve may run at its points, by what its counts do not show; no noise."""
     curve, points = traced.edges, traced.points
     fpr, tpr = read(curve, points, curve.straight)
     row = _one_row(curve, traced.sizes)
-    hidden_below, hidden_above = _hidden_courses(curve, points)
+    hidden_below, hidden_above = (side + _one_row(curve, traced.sizes) for side in _hidden_courses(curve, points))
     box_below, box_above, _ = _boxes(curve, points)
     below, above = np.maximum(row + hidden_below, box_below), np.maximum(row + hidden_above, box_above)
     return _across(fpr, tpr, -below), _across(fpr, tpr, above)
