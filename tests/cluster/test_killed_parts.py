@@ -18,7 +18,7 @@ import pytest
 
 from dp_operators.budget import Charge, LedgerUnavailable, PrivacyLedger
 from dp_operators.release_check import check_release
-from dp_operators.releasing import Backend, LocalRunner, Published, ReleaseFailed, release
+from dp_operators.releasing import Backend, LocalRunner, Published, ReleaseFailed, ReleaseRejected, release
 from dp_operators.releasing.spark_connect import SparkConnectRunner
 from spark_jobs.contract import ReleaseRequest
 from spark_jobs.contract.store.failpoints import VARIABLE
@@ -259,6 +259,10 @@ def test_database_that_was_killed_under_the_application_fails_it_and_the_next_on
         opened_soon(gate)
         assert workers.refused(runner, ReleaseFailed) == NO_DRAFT
         assert (workers.charge().state, workers.applications()) == ("reserved", 1)
+        away = workers.refused(runner, ReleaseRejected)
+        assert away.startswith(f"table.name: got '{table['name']}'; must be a table that can be read; ")
+        assert "the reservation stays" in away
+        assert (workers.charge().state, workers.charge().draw_sha256) == ("reserved", None)
         database.server.start()
-        workers.require_one_release(runner, runs=2)
-    assert workers.applications() == 2
+        workers.require_one_release(runner, runs=3)
+    assert workers.applications() == 3
