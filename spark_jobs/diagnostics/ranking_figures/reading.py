@@ -2,7 +2,8 @@
 
 A copy has the raw counts without fresh noise (``roc_curve.bands``); for the population, also without a sampling error
 of each cell, which is Poisson's. Raw counts are unbiased, so quantiles of what the copies say are limits of what the
-exact counts say. Inside a cell each copy departs at random from the released course, by what its counts do not show.
+exact counts say. Inside a cell each copy departs at random from the released course, by what its counts do not show:
+along a Brownian bridge, as the share of a cell's rows above a score does.
 
 At a fixed recall, or a fixed depth, a copy is read where the line along the released curve through its point has this
 recall or depth.
@@ -100,7 +101,7 @@ class Ranking:
     def copied(self, places: FloatArray, copies: tuple[FloatArray, FloatArray]) -> Counts:
         """What ``copies`` say at the thresholds of these depths of the released curve."""
         points, edges = self._points(places), self.at_edges(copies)
-        course = unknown_course(self.curve, points, self.sizes)[1:] * normal(self.source, (len(copies[0]), places.size))
+        course = unknown_course(self.curve, points, self.sizes)[1:] * _bridges(points, len(copies[0]), self.source)
         arcs, chords = read(self.curve, points, self.curve.straight), read_straight(self.curve, points)
         false, true = (
             above[:, points.cell]
@@ -152,6 +153,17 @@ def mean_cost(counts: Counts, costs: tuple[float, float]) -> FloatArray:
     """The cost of a row on average, for these costs of a false positive and of a false negative."""
     cost = (costs[0] * counts.false + costs[1] * (counts.positives - counts.true)) / counts.rows
     return np.asarray(np.clip(cost, 0.0, max(costs)), dtype=np.float64)
+
+
+def _bridges(points: CurvePoints, copies: int, source: SeededNoise) -> FloatArray:
+    """Standardised Brownian bridges over the cells, at these points; 0 at the edges; shape (copies, points)."""
+    ends = points.cell, points.cell + 1
+    times = np.unique(np.concatenate([points.cell + points.fraction, *ends]))
+    steps = normal(source, (copies, times.size - 1)) * np.sqrt(np.diff(times))
+    walks = np.concatenate([np.zeros((copies, 1)), np.cumsum(steps, axis=1)], axis=1)
+    at, first, last = (walks[:, np.searchsorted(times, time)] for time in (points.cell + points.fraction, *ends))
+    deviation = np.sqrt(points.fraction * (1 - points.fraction))
+    return np.asarray((at - first - points.fraction * (last - first)) / np.where(deviation > 0, deviation, np.inf))
 
 
 def _sampled(rows: FloatArray, copies: int, source: SeededNoise) -> FloatArray:

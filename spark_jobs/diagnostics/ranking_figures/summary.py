@@ -27,9 +27,6 @@ from spark_jobs.diagnostics.roc_curve.trace import Trace, trace
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 
-KS_PLACES = 129
-"""Places along the curve at which copies are read for the interval of KS."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Band:
@@ -192,8 +189,8 @@ def _gains(ranking: Ranking, depths: FloatArray, confidence: float) -> Band:
 
 
 def _largest_distance(ranking: Ranking, confidence: float) -> Band:
-    released = distance(ranking.fine()[1])
-    value, places = np.array([max(float(released.max()), 0.0)]), np.linspace(0.0, 1.0, KS_PLACES)
+    places, released = ranking.fine()
+    value = np.array([max(float(distance(released).max()), 0.0)])
     ends = []
     for copies in (ranking.noise, ranking.population):
         low, high = _ends_of_the_largest(distance(ranking.copied(places, copies)), confidence)
