@@ -136,6 +136,7 @@ def test_a_curve_inside_a_comparison_meets_the_rules_of_curves() -> None:
         "roc_comparison: first: tpr_upper is not below tpr",
         "roc_comparison: first: tpr_upper_everywhere is not below tpr",
         "roc_comparison: first: tpr_population_upper is not below tpr",
+        "roc_comparison: first: tpr_population_upper_everywhere is not below tpr",
         "roc_comparison: second: every figure of an undefined result is null",
     ]
 
