@@ -114,22 +114,21 @@ def of_values_without_bounds(random: np.random.Generator, signal: float) -> Inte
 
 
 def of_points(random: np.random.Generator, signal: float) -> Intervals:
-    """A height of the line through one group, and through one of many."""
+    """The line through one group, and through one of many."""
     shown: Intervals = {}
     for groups in (1, MANY_GROUPS):
-        name = f"linear_regression: a height, {groups} groups" if groups > 1 else "linear_regression: a height"
-        shown[name] = _height(drawn_points(random, groups=groups, signal=signal), random)
+        name = f", {groups} groups" if groups > 1 else ""
+        shown |= _line(name, drawn_points(random, groups=groups, signal=signal), random)
     return shown
 
 
 def of_small_groups(random: np.random.Generator, groups: float) -> Intervals:
-    """A height of the line through one of many small groups, whose intervals hold at their level on average."""
-    name = "linear_regression: a height, small groups"
-    return {name: _height(drawn_points(random, groups=int(groups), sizes=SMALL), random)}
+    """The line through one of many small groups, whose intervals hold at their level on average."""
+    return _line(", small groups", drawn_points(random, groups=int(groups), sizes=SMALL), random)
 
 
-def _height(table: DrawnPoints, random: np.random.Generator) -> Shown:
-    """A height of a line, rows added or removed."""
+def _line(name: str, table: DrawnPoints, random: np.random.Generator) -> Intervals:
+    """A height of a line, its slope and its intercept, rows added or removed."""
     keys = None if table.groups == 1 else [str(group) for group in range(table.groups)]
     labels = None if keys is None else table.group.astype(str)
     points = PointCounts.from_arrays(table.x, table.y, groups=labels, keys=keys, lower=0, upper=1)
@@ -137,11 +136,20 @@ def _height(table: DrawnPoints, random: np.random.Generator) -> Shown:
     fit = linear_regression.release(
         points, epsilon=table.epsilon, method="noisy_moments", confidence=LEVEL, noise=noise
     )
-    at = int(random.integers(table.groups)), int(random.integers(2))
-    value, low, high = (float(one[at]) for one in (fit.predictions, fit.predictions_lower, fit.predictions_upper))
-    exact = linear_regression.release(points, epsilon=1e11, method="noisy_moments", noise=noise).predictions
-    whole = float(low <= 0 and high >= 1)
-    return Shown(value=value, low=low, high=high, exact=float(exact[at]), whole=whole)
+    group, end = int(random.integers(table.groups)), int(random.integers(2))
+    exact = linear_regression.release(points, epsilon=1e11, method="noisy_moments", noise=noise)
+    shown: Intervals = {}
+    for figure, field, at in (
+        ("a height", "predictions", (group, end)),
+        ("a slope", "slope", group),
+        ("an intercept", "intercept", group),
+    ):
+        value, low, high = (float(getattr(fit, f"{field}{part}")[at]) for part in ("", "_lower", "_upper"))
+        whole = float(figure == "a height" and low <= 0 and high >= 1)
+        true = float(getattr(exact, field)[at])
+        one = Shown(value=value, low=low, high=high, exact=true, whole=whole)
+        shown[f"linear_regression: {figure}{name}"] = one if np.isfinite([value, low, high]).all() else None
+    return shown
 
 
 def of_residuals(random: np.random.Generator, signal: float) -> Intervals:
