@@ -108,13 +108,14 @@ def band_of_courses(copies: FloatArray, confidence: float) -> tuple[FloatArray, 
     """Ends of a band that holds whole copies: at equal distances from their median, in deviations of each side.
 
     Args:
-        copies: shape (copies, k).
-        confidence: the share of copies that lie in the band at all k points.
+        copies: shape (copies, ...).
+        confidence: the share of copies that lie in the band at all points.
     """
     middle = np.median(copies, axis=0)
     away = copies - middle
     below, above = (np.maximum(np.sqrt((np.maximum(side, 0.0) ** 2).mean(axis=0)), 1e-12) for side in (-away, away))
-    reach = np.quantile(np.maximum(away / above, -away / below).max(axis=1), confidence)
+    furthest = np.maximum(away / above, -away / below).reshape(len(copies), -1).max(axis=1)
+    reach = np.quantile(furthest, confidence)
     return middle - reach * below, middle + reach * above
 
 

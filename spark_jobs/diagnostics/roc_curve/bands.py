@@ -29,6 +29,7 @@ from spark_jobs.diagnostics._simulation import (
     WIDEST,
     TwoIntervals,
     band_of_courses,
+    central_range,
     normal,
     tree_errors,
     two_intervals,
@@ -92,14 +93,16 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     noise = SeededNoise(seed)
     shifts, chords = _errors(draw, curve, points, noise=noise)
     bend, area_bend = _bends(curve, points)
-    shifts = shifts + np.hypot(_inner_stddev(curve, points, traced.sizes), bend) * normal(noise, shifts.shape)
+    shape = len(shifts), 1, fpr.size
+    shifts = shifts + np.hypot(_inner_stddev(curve, points, traced.sizes), bend) * normal(noise, shape)
     areas = chords + math.hypot(_inner_area_stddev(curve, traced.sizes), area_bend) * normal(noise, chords.shape)
-    tail = (1 - draw.confidence) / 2
-    sampled = shifts + _sampling_stddev(curve, points, (fpr, tpr), traced.sizes) * normal(noise, shifts.shape)
-    (below, above), (lowest, highest) = (np.quantile(copies, [1 - tail, tail], axis=0) for copies in (shifts, sampled))
+    sampled = shifts + _sampling_stddev(curve, points, (fpr, tpr), traced.sizes) * normal(noise, shape)
     whole = shifts + _sampling_courses(curve, points, (fpr, tpr), traced.sizes, copies=len(shifts), noise=noise)
+    (above, below), (highest, lowest) = (
+        _furthest(central_range(copies, draw.confidence)) for copies in (shifts, sampled)
+    )
     (above_all, below_all), (highest_all, lowest_all) = (
-        band_of_courses(copies, draw.confidence) for copies in (shifts, whole)
+        _furthest(band_of_courses(copies, draw.confidence)) for copies in (shifts, whole)
     )
     hidden_below, hidden_above = (side + _one_row(curve, traced.sizes) for side in _hidden_courses(curve, points))
     box_below, box_above, box_area = _boxes(curve, points)
@@ -120,6 +123,11 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
             slack=box_area,
         ),
     )
+
+
+def _furthest(ends: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """The furthest of the ends of a band that is measured along several directions; shapes (directions, points)."""
+    return ends[0].min(axis=0), ends[1].max(axis=0)
 
 
 def hidden_band(traced: Trace) -> tuple[FloatArray, FloatArray]:
@@ -145,10 +153,10 @@ def _errors(draw: RocDraw, curve: Edges, points: CurvePoints, *, noise: SeededNo
     cell = points.cell
     at_points = [rate[:, cell] + points.fraction * (rate[:, cell + 1] - rate[:, cell]) for rate in rates]
     line_fpr, line_tpr = read_straight(curve, points)
-    q, p = (step[cell] for step in steps_around(curve))
-    flat = q / (q + p)
-    off = flat * (line_tpr[1:] - at_points[1]) - (1 - flat) * (line_fpr[1:] - at_points[0])
-    return np.concatenate([np.zeros((len(off), 1)), off], axis=1), area(curve.fpr, curve.tpr) - areas
+    flat = _directions(curve)[:, cell]
+    of_fpr, of_tpr = ((line[1:] - at)[:, np.newaxis] for line, at in zip((line_fpr, line_tpr), at_points, strict=True))
+    off = flat * of_tpr - (1 - flat) * of_fpr
+    return _from_the_start(off), area(curve.fpr, curve.tpr) - areas
 
 
 def exact_copies(draw: RocDraw, curve: Edges, *, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
@@ -162,10 +170,31 @@ def exact_copies(draw: RocDraw, curve: Edges, *, noise: SeededNoise) -> tuple[Fl
     return negatives, positives
 
 
+def _directions(curve: Edges) -> FloatArray:
+    """FPR's part of the curve's steps around each cell, over three cells and over either two; shape (3, cells).
+
+    Before and after a corner the curve is as steep as on one side of it.
+    """
+    fpr, tpr = (_steps(rate) for rate in (curve.fpr, curve.tpr))
+    flat: FloatArray = fpr / (fpr + tpr)
+    return flat
+
+
+def _from_the_start(values: FloatArray) -> FloatArray:
+    """With a first point, where nothing is off."""
+    return np.concatenate([np.zeros((*values.shape[:-1], 1)), values], axis=-1)
+
+
 def steps_around(curve: Edges) -> tuple[FloatArray, FloatArray]:
     """The direction of the curve in each cell, FPR first: its steps over three cells, because one may seem empty."""
-    fpr, tpr = (np.convolve(np.diff(rate), np.ones(3), mode="same") + 1e-12 for rate in (curve.fpr, curve.tpr))
-    return fpr, tpr
+    return _steps(curve.fpr)[0], _steps(curve.tpr)[0]
+
+
+def _steps(rate: FloatArray) -> FloatArray:
+    """How much a rate rises over a cell with both its neighbours, with the next, and with the one before."""
+    around = np.pad(np.diff(rate), 1)
+    before, own, after = around[:-2], around[1:-1], around[2:]
+    return np.stack([before + own + after, own + after, before + own]) + NO_RUN
 
 
 def unknown_course(curve: Edges, points: CurvePoints, sizes: tuple[float, float]) -> FloatArray:
@@ -242,8 +271,7 @@ def _sampling_stddev(
 ) -> FloatArray:
     """Standard deviation of the exact curve across that of the population at each point: two binomial shares."""
     of_fpr, of_tpr = (rate * (1 - rate) / max(size, 1.0) for rate, size in zip(rates, sizes, strict=True))
-    q, p = (step[points.cell] for step in steps_around(curve))
-    flat = np.concatenate([[0.0], q / (q + p)])
+    flat = _from_the_start(_directions(curve)[:, points.cell])
     deviation: FloatArray = np.sqrt(flat**2 * of_tpr + (1 - flat) ** 2 * of_fpr)
     return deviation
 
@@ -262,9 +290,8 @@ def _sampling_courses(
     for rate, size in zip(rates, sizes, strict=True):
         above = np.cumsum(noise.poissons(max(size, 1.0) * np.diff(rate), copies=copies), axis=1)
         errors.append(above / np.maximum(above[:, -1:], 1) - rate[1:])
-    q, p = (step[points.cell] for step in steps_around(curve))
-    flat = q / (q + p)
-    return np.concatenate([np.zeros((copies, 1)), flat * errors[1] - (1 - flat) * errors[0]], axis=1)
+    flat = _directions(curve)[:, points.cell]
+    return _from_the_start(flat * errors[1][:, np.newaxis] - (1 - flat) * errors[0][:, np.newaxis])
 
 
 def _one_row(curve: Edges, sizes: tuple[float, float]) -> float:
