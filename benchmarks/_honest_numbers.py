@@ -148,7 +148,7 @@ def _line(name: str, table: DrawnPoints, random: np.random.Generator) -> Interva
         whole = float(figure == "a height" and low <= 0 and high >= 1)
         true = float(getattr(exact, field)[at])
         one = Shown(value=value, low=low, high=high, exact=true, whole=whole)
-        shown[f"linear_regression: {figure}{name}"] = one if np.isfinite([value, low, high]).all() else None
+        shown[f"linear_regression: {figure}{name}"] = one if np.isfinite([value, low, high, true]).all() else None
     return shown
 
 
