@@ -17,8 +17,8 @@ _REFUSALS = {
     "UNABLE_TO_INFER_SCHEMA": ("must be a table with files in it", "check the path and its version"),
     "TABLE_OR_VIEW_NOT_FOUND": ("must be a table that exists", "check its name in the catalog"),
     "CATALOG_NOT_FOUND": (
-        "must be a table of a catalog that Spark knows, which the first of three parts names",
-        "check the name, or configure its catalog as spark.sql.catalog with that name",
+        "must be a table of a catalog that Spark knows by the first part of the name",
+        "check the name, or configure the catalog by spark.sql.catalog and its name",
     ),
     "SCHEMA_NOT_FOUND": ("must be a table that exists", "check its name in the catalog"),
     "UNSUPPORTED_FEATURE.TIME_TRAVEL": (

@@ -134,10 +134,9 @@ def hidden_band(traced: Trace) -> tuple[FloatArray, FloatArray]:
     """Between which true positive rates the curve may run at its points, by what its counts do not show; no noise."""
     curve, points = traced.edges, traced.points
     fpr, tpr = read(curve, points, curve.straight)
-    row = _one_row(curve, traced.sizes)
     hidden_below, hidden_above = (side + _one_row(curve, traced.sizes) for side in _hidden_courses(curve, points))
     box_below, box_above, _ = _boxes(curve, points)
-    below, above = np.maximum(row + hidden_below, box_below), np.maximum(row + hidden_above, box_above)
+    below, above = np.maximum(hidden_below, box_below), np.maximum(hidden_above, box_above)
     return _across(fpr, tpr, -below), _across(fpr, tpr, above)
 
 
