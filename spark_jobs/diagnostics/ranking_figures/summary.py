@@ -215,14 +215,14 @@ def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Band]:
     released = mean_cost(ranking.at_edges(), draw.costs)
     best = int(np.argmin(released))
     noise, population = (
-        np.clip(_costs_where_chosen(mean_cost(ranking.at_edges(copies), draw.costs), best), 0.0, max(draw.costs))
+        np.clip(_costs_where_lowest(mean_cost(ranking.at_edges(copies), draw.costs), best), 0.0, max(draw.costs))
         for copies in (ranking.noise, ranking.population)
     )
     cut = float(curve.cuts[best]) if best else grid + 1.0
     return cut / grid, Band.of(released[[best]], noise, population, draw.curve.confidence)
 
 
-def _costs_where_chosen(copies: FloatArray, best: int) -> FloatArray:
+def _costs_where_lowest(copies: FloatArray, best: int) -> FloatArray:
     """What the cost may be at the edge that noise has chosen, where it tends to be larger than it seems.
 
     Each copy in turn is taken for the exact costs. The errors of another one are added, and show by how much the lowest
@@ -234,8 +234,8 @@ def _costs_where_chosen(copies: FloatArray, best: int) -> FloatArray:
     """
     middle = copies.mean(axis=0)
     errors = middle - np.roll(copies, 1, axis=0)
-    chosen = np.argmin(copies + errors, axis=1)[:, np.newaxis]
-    return np.asarray(middle[best] - np.take_along_axis(errors, chosen, axis=1))
+    lowest = np.argmin(copies + errors, axis=1)[:, np.newaxis]
+    return np.asarray(middle[best] - np.take_along_axis(errors, lowest, axis=1))
 
 
 def _around(value: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
