@@ -42,6 +42,10 @@ class Fault:
     samples: int | None = None
     long: bool = False
 
+    def is_of(self, mechanism: str) -> bool:
+        """Whether it is planted in this mechanism."""
+        return self.mechanisms is None or mechanism in self.mechanisms
+
 
 def forget_spending(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have each part of a release cost as much as all of it."""
@@ -66,8 +70,9 @@ class MechanismAuditSuite:
         at_least: the part of the claim that must be reached; ``floor`` where it differs.
         faults: to plant, by the names in the table of results; those below are every mechanism's.
         kept: what is in ``make test`` as shipped: "all" cases, the "first", or the first of each of these mechanisms.
-        verified: whether the planted faults are not in ``make test``. Then each fault of each mechanism is in
-            ``make verify`` under one of its relations, which take turns, and in ``make soak`` under the others.
+        verified: whether the planted faults are not in ``make test``. Then the first fault of each mechanism, and each
+            fault in its first mechanism, is in ``make verify`` under one of its relations, which take turns; all others
+            are in ``make soak``.
     """
 
     mechanisms: ClassVar[Sequence[str] | Mapping[str, Any]]
@@ -119,11 +124,14 @@ class MechanismAuditSuite:
     def _planted(self, fault: Fault, place: int) -> Iterator[tuple[str, Any, list[pytest.MarkDecorator]]]:
         """Where the fault at this place is planted: mechanisms and relations, with the tier of each."""
         relations = [one for one in self.relations if fault.relations is None or one in fault.relations]
+        first_mechanism = next(filter(fault.is_of, self.mechanisms))
         for turn, mechanism in enumerate(self.mechanisms, start=place):
-            if fault.mechanisms is not None and mechanism not in fault.mechanisms:
+            if not fault.is_of(mechanism):
                 continue
+            first_fault = next(one for one in self.faults.values() if one.long == fault.long and one.is_of(mechanism))
+            repeated = mechanism != first_mechanism and fault is not first_fault
             for number, relation in enumerate(relations):
-                if fault.long or (self.verified and number != turn % len(relations)):
+                if fault.long or (self.verified and (repeated or number != turn % len(relations))):
                     yield mechanism, relation, [pytest.mark.soak]
                 else:
                     yield mechanism, relation, [pytest.mark.verify] if self.verified else []
