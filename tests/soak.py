@@ -34,6 +34,7 @@ HEAD = """\
 | Part | Command | Result | Minutes | Date | Commit | Machine |
 |---|---|---|---|---|---|---|
 """
+REPEATED = re.compile(r"pytest\.mark\.(soak|halved)\b")
 CLOSING = re.compile(r"(\d+ (?:passed|failed|errors?).*) in [\d.]+s")
 
 
@@ -69,7 +70,7 @@ def parts(has: Callable[[str], bool] = starts, user: int = -1) -> tuple[Part, ..
     root = (os.getuid() if user < 0 else user) == 0
     tools = [tool for tool in ("buildah", "debootstrap") if not has(tool)] + ([] if root else ["root"])
     files = (path for path in sorted(TESTS.rglob("test_*.py")) if path.parent.name != "house")
-    repeated = [path for path in files if "pytest.mark.soak" in path.read_text(encoding="utf-8")]
+    repeated = [path for path in files if REPEATED.search(path.read_text(encoding="utf-8"))]
     audits = sorted(TESTS.glob("audit/test_*_audit.py"))
     return (
         *(_part_of("repetitions", "storm", path) for path in repeated),

@@ -51,6 +51,7 @@ def drafted(made: ReleaseRequest, drawn: ReleaseDraw) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.sampled
+@pytest.mark.halved
 @pytest.mark.parametrize("unit", [{}, {"column": "person", "max_rows": 3}], ids=["row", "person"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("diagnostics", [[RESIDUALS, GROUPED], [RESIDUALS], [LINE]], ids=["both", "plot", "line"])

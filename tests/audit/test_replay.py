@@ -105,6 +105,7 @@ def test_every_kind_has_a_table():
 
 
 @pytest.mark.sampled("options", "relation")
+@pytest.mark.halved
 @BOTH
 @pytest.mark.parametrize("options", EVERY)
 def test_the_noise_of_one_table_makes_the_same_measurement_of_another(options, relation):
@@ -121,6 +122,7 @@ def test_the_noise_of_one_table_makes_the_same_summary_of_another(options, relat
 
 
 @pytest.mark.verify
+@pytest.mark.halved
 @pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("options", EVERY if LONG else FIRST)

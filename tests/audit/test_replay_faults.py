@@ -45,6 +45,7 @@ def vectors(run, pair):
 
 
 @pytest.mark.sampled
+@pytest.mark.halved
 @BOTH
 @pytest.mark.parametrize("options", FIRST)
 def test_a_vector_without_its_noise_is_seen_in_every_kind(options, relation):

@@ -29,6 +29,7 @@ def test_references_are_scipys_distributions(name):
 
 @pytest.mark.slow
 @pytest.mark.sampled
+@pytest.mark.halved
 @pytest.mark.parametrize("data", ten_data_sets())
 @pytest.mark.parametrize("name", ["uniform", "normal"])
 def test_without_noise_the_distance_is_scipys_up_to_the_grid(data, name):

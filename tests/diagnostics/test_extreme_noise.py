@@ -54,6 +54,7 @@ def summarised(kind, draw):
 
 
 @pytest.mark.sampled("options", "shape")
+@pytest.mark.halved
 @SHAPED
 @ROWS
 @pytest.mark.parametrize("options", FIRST)
@@ -65,6 +66,7 @@ def test_every_kind_has_a_result(options, rows, shape):
 
 
 @pytest.mark.verify
+@pytest.mark.halved
 @pytest.mark.parametrize("shape", ["none", "all low", "all high", "small"])
 @pytest.mark.parametrize("options", METHODS)
 def test_so_has_every_method_where_noise_is_all_there_is(options, shape):

@@ -12,6 +12,7 @@ from tests.support.residual_plots import EVERY_TABLE, TABLES, check_form, counte
 
 @pytest.mark.slow
 @pytest.mark.sampled("name")
+@pytest.mark.halved
 @pytest.mark.parametrize("bins", [None, 2, 16, 64, 256])
 @pytest.mark.usefixtures("few_copies")
 @EVERY_TABLE

@@ -80,6 +80,7 @@ def test_no_small_table_breaks_a_release(cells, rows, epsilon, method, neighbour
 
 @pytest.mark.slow
 @pytest.mark.sampled
+@pytest.mark.halved
 @EVERY_DATA_SET
 @pytest.mark.parametrize("method", ["auto", "tree"])
 def test_without_noise_the_curve_is_that_of_scikit_learn(name, method):

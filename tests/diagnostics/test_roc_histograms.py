@@ -57,6 +57,7 @@ def test_every_release_has_the_form_of_every_other(method, histogram, neighbours
 
 
 @pytest.mark.sampled("histogram", "method")
+@pytest.mark.halved
 @pytest.mark.slow
 @EVERY_METHOD
 @pytest.mark.parametrize(

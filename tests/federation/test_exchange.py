@@ -124,6 +124,7 @@ KILLS = [
 
 
 @pytest.mark.verify
+@pytest.mark.halved
 @pytest.mark.parametrize("kill", KILLS)
 def test_processes_that_are_killed_finish_with_one_draw_when_they_run_again(tmp_path, kill):
     prepare(tmp_path)

@@ -239,3 +239,16 @@ def test_one_case_of_a_sampled_audit_stays_in_the_first_tier(tmp_path: Path) -> 
     # of the second, (a, 2), (b, 2) and (a, 3)
     assert "5 passed, 7 deselected" in run_pytest(tmp_path, text, "-m", "not verify").stdout
     assert "7 passed, 5 deselected" in run_pytest(tmp_path, text, "-m", "verify").stdout
+
+
+@pytest.mark.verify
+def test_every_second_case_of_a_halved_test_is_left_to_soak(tmp_path: Path) -> None:
+    text = (
+        "import pytest\n"
+        "@pytest.mark.halved\n"
+        "@pytest.mark.sampled\n"
+        "@pytest.mark.parametrize('number', range(9))\n"
+        "def test_it(number):\n    print('ran', number)\n"
+    )
+    for selection, ran in (("not verify and not soak", "0"), ("verify and not soak", "1467"), ("soak", "2358")):
+        assert re.findall(r"ran (\d)", run_pytest(tmp_path, text, "-s", "-m", selection).stdout) == [*ran]

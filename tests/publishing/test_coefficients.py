@@ -77,6 +77,7 @@ def case(request):
 
 
 @pytest.mark.sampled
+@pytest.mark.halved
 @pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 def test_every_text_lies_within_the_picture_and_no_ticks_collide(case, alone):

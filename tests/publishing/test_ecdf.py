@@ -61,6 +61,7 @@ def rendering(found, request=REQUEST):
 
 
 @pytest.mark.sampled
+@pytest.mark.halved
 @pytest.mark.slow
 @EVERY_KIND
 @pytest.mark.parametrize("alone", [False, True])

@@ -68,6 +68,7 @@ def rendering(name, found=None):
 
 
 @pytest.mark.sampled
+@pytest.mark.halved
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASED)
 @pytest.mark.parametrize("alone", [False, True])

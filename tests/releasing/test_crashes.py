@@ -34,6 +34,7 @@ def test_attempt_killed_at_each_step_is_finished_by_a_retry(lab, point):
 
 
 @pytest.mark.verify
+@pytest.mark.halved
 @pytest.mark.parametrize("point", RELEASING)
 def test_attempts_killed_again_and_again_at_one_step_are_finished_by_a_retry(lab, point):
     for _ in range(2):

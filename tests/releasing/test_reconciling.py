@@ -105,6 +105,7 @@ def test_object_store_remembers_as_well(lab: Lab, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.sampled
+@pytest.mark.halved
 @pytest.mark.slow
 @pytest.mark.parametrize("failpoint", ["ledger_before_write", "ledger_before_commit", "ledger_after_commit"])
 @pytest.mark.parametrize("passed", range(5))

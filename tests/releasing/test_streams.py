@@ -398,6 +398,7 @@ def test_real_kills_anywhere_leave_one_stream(lab: StreamLab, point: str) -> Non
 
 
 @pytest.mark.verify
+@pytest.mark.halved
 @pytest.mark.parametrize("point", POINTS)
 def test_real_kills_on_both_databases(tmp_path: Path, ledger_url: str, point: str) -> None:
     lab = StreamLab(tmp_path, url=ledger_url)

@@ -15,6 +15,7 @@ STARTED = (*UNCOMMITTED[len(NOT_STARTED) :], *APPLICATION_POINTS[: APPLICATION_P
 
 
 @pytest.mark.sampled
+@pytest.mark.halved
 @pytest.mark.parametrize("point", [*RELEASING, *APPLICATION_POINTS])
 def test_zombie_finds_the_release_that_another_attempt_has_made(lab, point):
     zombie, wake = lab.asleep_at(point)

@@ -1,14 +1,15 @@
 """The tiers of the tests: each test is in exactly one, by its markers; and how tests are shared out among processes.
 
 ``make test`` runs what has neither marker, ``make soak`` what is marked ``soak``, and ``make verify`` what is marked
-``verify`` alone. So one case of a test, or one test of a file, that takes long can be left to ``make soak``.
+``verify`` alone. So one case of a test, or one test of a file, that takes long can be left to ``make soak``; so can
+every second case, of a test that is marked ``halved``.
 """
 
 from __future__ import annotations
 
 import gc
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
@@ -63,8 +64,9 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give each sampled test its tier, remember what was collected, and put the tests that start an engine first."""
+    """Give each case its tier, remember what was collected, and put the tests that start an engine first."""
     _keep_one_of_each_sample(items)
+    _leave_every_second_case_to_soak(items)
     config.stash[COLLECTED] = {item.nodeid: frozenset(mark.name for mark in item.iter_markers()) for item in items}
     items.sort(key=lambda item: rank(item.nodeid))
     if "slow" in left_out(config):
@@ -95,6 +97,18 @@ def _keep_one_of_each_sample(items: list[pytest.Item]) -> None:
         if shown <= seen:
             item.add_marker(pytest.mark.verify)
         seen |= shown
+
+
+def _leave_every_second_case_to_soak(items: list[pytest.Item]) -> None:
+    """By Thue and Morse's sequence, 0110 1001 ..., whose turns fall into step with no parameter of the cases."""
+    turns: Counter[str] = Counter()
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if "halved" in marks and "verify" in marks and "soak" not in marks:
+            test = item.nodeid.partition("[")[0]
+            if turns[test].bit_count() % 2:
+                item.add_marker(pytest.mark.soak)
+            turns[test] += 1
 
 
 def rank(nodeid: str) -> int:

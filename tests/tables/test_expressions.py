@@ -188,6 +188,7 @@ def test_patterns_mean_what_spark_reads_in_them(spark: SparkSession, patterns: l
 
 
 @pytest.mark.sampled
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
