@@ -1,7 +1,7 @@
-"""Thirty-two mapped releases on a cluster, in a real Airflow with two workers: they wait without one, all at once.
+"""Mapped releases on a cluster, in a real Airflow with two workers: they wait without one, all at once.
 
 The cluster is the REST server of a standalone master; an application is what the real one does with counts that are
-given. The triggerer is killed while it looks at all of them.
+given. The triggerer is killed while it looks at all of them: twelve, or thirty-two in ``make soak``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.support.live_airflow import LiveAirflow, live_airflow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.verify, pytest.mark.timeout(2400)]
 
-RELEASES, WORKERS, SECONDS = 32, 2, 10.0
+WORKERS, SECONDS = 2, 10.0
 PATIENCE = 900.0
 SAMPLE_SECONDS = 0.1
 TABLE = "/lake/visits"
@@ -146,8 +146,14 @@ def ledger(tmp_path: Path) -> Iterator[PrivacyLedger]:
     ledger.close()
 
 
+@pytest.fixture(params=[12, pytest.param(32, marks=pytest.mark.soak)])
+def releases(request: pytest.FixtureRequest) -> int:
+    """How many are mapped."""
+    return int(request.param)
+
+
 @pytest.fixture
-def airflow(tmp_path: Path, master: Master, ledger: PrivacyLedger) -> Iterator[LiveAirflow]:
+def airflow(tmp_path: Path, master: Master, ledger: PrivacyLedger, releases: int) -> Iterator[LiveAirflow]:
     port = int(master.server.url.rpartition(":")[2])
     farm = {"conn_type": "spark", "host": "spark://127.0.0.1", "port": 7077}
     extra = {"deploy-mode": "cluster", "rest-port": port}
@@ -158,20 +164,20 @@ def airflow(tmp_path: Path, master: Master, ledger: PrivacyLedger) -> Iterator[L
             {"conn_type": "privacy_ledger", "extra": {"path": str(tmp_path / "ledger.db")}}
         ),
     }
-    text = DAG.replace("OUTPUT", repr(str(tmp_path / "releases"))).replace("RELEASES", str(RELEASES))
+    text = DAG.replace("OUTPUT", repr(str(tmp_path / "releases"))).replace("RELEASES", str(releases))
     with live_airflow(tmp_path, {"many.py": text}, environment) as running:
         yield running
 
 
 def test_mapped_releases_hold_two_workers_at_most_each_for_seconds_and_survive_their_triggerer(
-    airflow: LiveAirflow, master: Master, ledger: PrivacyLedger, tmp_path: Path
+    airflow: LiveAirflow, master: Master, ledger: PrivacyLedger, releases: int, tmp_path: Path
 ) -> None:
     airflow.wait("the DAG is there", lambda: "many" in str(airflow.call("GET", "dags")))
     run = airflow.call("POST", "dags/many/dagRuns", {"logical_date": None})["dag_run_id"]
     watch = Watch(airflow.metadata)
     # Airflow has two slots, so they could not all wait at once if waiting took one
-    airflow.wait("all wait without a worker", lambda: watch.deferred == RELEASES, patience=PATIENCE)
-    assert len(master.created) == RELEASES
+    airflow.wait("all wait without a worker", lambda: watch.deferred == releases, patience=PATIENCE)
+    assert len(master.created) == releases
     airflow.kill("triggerer")
     for created, driver in zip(master.created, list(master.drivers), strict=True):
         run_application(created)
@@ -187,11 +193,11 @@ def test_mapped_releases_hold_two_workers_at_most_each_for_seconds_and_survive_t
     print(f"{watch.running} workers, {watch.deferred} waiting; seconds of a worker for a release: {middle:.1f} in the "
           f"middle, {worked[-1]:.1f} at most, with {busy:.1f} processes for each processor")  # fmt: skip
     assert state == "success"
-    assert len(master.created) == RELEASES
-    assert [charge.state for charge in ledger.history("visits")] == [ChargeState.COMMITTED] * RELEASES
+    assert len(master.created) == releases
+    assert [charge.state for charge in ledger.history("visits")] == [ChargeState.COMMITTED] * releases
     assert {charge.runs for charge in ledger.history("visits")} == {1}
-    assert len(list((tmp_path / "releases").glob("*/release.json"))) == RELEASES
-    assert len(worked) == RELEASES
+    assert len(list((tmp_path / "releases").glob("*/release.json"))) == releases
+    assert len(worked) == releases
     assert worked[-1] < SECONDS * busy
 
 
