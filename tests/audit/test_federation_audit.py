@@ -128,7 +128,7 @@ class TestPaidComparisons(SampledAudit):
     claimed, at_least, seed, quick, thorough = EPSILON, 0.2, 5, 3000, 6000
     kept = ()
     faults = {
-        "noise left out": Fault(patch=without_noise),
+        "noise left out": Fault(patch=without_noise, samples=600),
         "each evaluation at the whole budget": Fault(planted={"evaluations": 1}, long=True),
         "half the noise": Fault(planted={"epsilon": 2 * EPSILON}, long=True),
     }
@@ -205,11 +205,11 @@ class TestAnswersBetweenMachines(SampledAudit):
 
     mechanisms = ("points answered by two servers, seen by one",)
     relations = (ADDED,)
-    claimed, quick, thorough = EPSILON, 500, 2000
+    claimed, quick, thorough = EPSILON, 500 if LONG else 150, 2000
     at_least = 0.1 if LONG else 0.0  # fewer than 2,000 samples see nothing of it, and these take minutes
     kept = ()
     faults = {
-        "noise left out": Fault(patch=without_noise, samples=400),
+        "noise left out": Fault(patch=without_noise, samples=150),
         "half the noise": Fault(
             patch=noise_with(lambda law: {**law, "epsilon": 2 * Decimal(law["epsilon"])}, answering), long=True
         ),
