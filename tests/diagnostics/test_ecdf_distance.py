@@ -80,12 +80,12 @@ def test_releases_on_grids_that_share_edges_are_compared_there():
         ecdf.distance_between(fine, elsewhere)
 
 
-@pytest.fixture(scope="module")
-def tests_under_the_hypothesis():
-    """p-values and whether intervals held, of releases of rows that do come from the reference."""
+@pytest.fixture(scope="module", params=[30, pytest.param(60, marks=pytest.mark.soak)])
+def tests_under_the_hypothesis(request):
+    """p-values and whether intervals held, of so many releases of rows that do come from the reference."""
     random = np.random.default_rng(21)
     ones, twos, held = [], [], []
-    for _ in range(60):
+    for _ in range(request.param):
         rows = [random.normal(0.5, 0.15, 800) for _ in range(2)]
         statistics = [counted(values, cells=256) for values in rows]
         releases = [

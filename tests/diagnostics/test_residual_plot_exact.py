@@ -52,6 +52,7 @@ def _cells(values, edges):
 
 @pytest.mark.slow
 @pytest.mark.verify
+@pytest.mark.usefixtures("few_copies")
 def test_without_noise_the_box_holds_what_was_asked_for():
     for name in ("ordinary", "fan", "far from 0", "large"):
         fitted, residual = TABLES[name]
@@ -104,9 +105,10 @@ def test_rows_beyond_the_box_are_points_on_the_side_where_they_lie():
 
 
 @pytest.mark.verify
-def test_p_values_agree_with_tests_of_the_rows_where_there_is_no_noise():
+@pytest.mark.parametrize("tables", [3, pytest.param(6, marks=pytest.mark.soak)])
+def test_p_values_agree_with_tests_of_the_rows_where_there_is_no_noise(tables):
     """RESET's and Breusch and Pagan's, on the same rows: of the same order, for coarse cells lose a little."""
-    for seed in range(6):
+    for seed in range(tables):
         random = np.random.default_rng(seed)
         x = random.uniform(0, 50, 3000)
         residual = random.normal(0, 1 + 0.0012 * x) + 1.1e-4 * (x - 25) ** 2

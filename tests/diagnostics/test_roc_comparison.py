@@ -218,14 +218,14 @@ def test_what_cannot_be_compared_is_refused(options, message):
         roc.compare(measurement, measurement, **options)
 
 
-@pytest.fixture(scope="module")
-def under_the_hypothesis():
-    """p-values and whether intervals held, of pairs of models whose curves are equal and whose scores are not."""
+@pytest.fixture(scope="module", params=[30, pytest.param(60, marks=pytest.mark.soak)])
+def under_the_hypothesis(request):
+    """Comparisons of so many pairs of models whose curves are equal and whose scores are not."""
     random = np.random.default_rng(21)
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparison, "COPIES", 99)
-        for _ in range(60):
+        for _ in range(request.param):
             labels, scores = binormal(0.85, 2000, random, positive=0.4)
             others = binormal(0.85, 2000, random, positive=0.4)
             a = drawn(labels, scores, seed=int(random.integers(2**62)))

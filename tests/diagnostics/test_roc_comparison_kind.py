@@ -148,18 +148,21 @@ def test_a_better_model_is_found_and_an_equal_one_is_not() -> None:
 
 @pytest.mark.verify
 @pytest.mark.slow
+@pytest.mark.parametrize("tables", [60, pytest.param(120, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(("alike", "positive", "epsilon"), [(0.0, 0.3, 1), (0.9, 0.3, 1), (0.6, 0.05, 2)])
-def test_equally_good_models_differ_as_rarely_as_the_test_says(alike: float, positive: float, epsilon: int) -> None:
-    copies, rejected, held = 120, 0, 0
-    for seed in range(copies):
+def test_equally_good_models_differ_as_rarely_as_the_test_says(
+    alike: float, positive: float, epsilon: int, tables: int
+) -> None:
+    rejected, held = 0, 0
+    for seed in range(tables):
         rows = two_models(8000, seed, alike=alike, positive=positive)
         counts = PairedScoreCounts.from_arrays(*rows)
         found = roc_comparison.release(counts, epsilon=epsilon, noise=SeededNoise(seed))
         rejected += found.auc_p_value <= 0.05
         held += found.auc_interval[0] <= delong(*rows)[0] <= found.auc_interval[1]
-    assert stats.binom.sf(rejected - 1, copies, 0.05) > 1e-3
-    assert stats.binom.cdf(rejected, copies, 0.05) > 1e-3
-    assert stats.binom.cdf(held, copies, 0.9) > 1e-3
+    assert stats.binom.sf(rejected - 1, tables, 0.05) > 1e-3
+    assert stats.binom.cdf(rejected, tables, 0.05) > 1e-3
+    assert stats.binom.cdf(held, tables, 0.9) > 1e-3
 
 
 def test_a_comparison_with_an_earlier_release_is_one_of_independent_rows() -> None:

@@ -48,6 +48,7 @@ def population_distance(found, shape, bend):
     return np.abs(excess).sum()
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
 @pytest.mark.parametrize("neighbours", list(Neighbours))
@@ -75,6 +76,7 @@ def test_a_test_that_forgets_the_noise_is_found_out():
     assert not credible(rejected, tables, 0.02, 0.07)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("bend", [1.0, 1.3], ids=["true scores", "wrong scores"])
 @pytest.mark.parametrize("epsilon", ["0.2", "1"])
 def test_intervals_hold_at_their_level(monkeypatch, epsilon, bend):

@@ -232,10 +232,10 @@ def drawn_stream(random):
 
 @pytest.mark.verify
 @pytest.mark.parametrize("epsilon", ["1", "0.1", "0.01"])
-@pytest.mark.parametrize("season", [0, DAY])
-def test_on_streams_of_the_law_it_is_never_much_above_plain_noise_and_its_bands_hold(epsilon, season):
+@pytest.mark.parametrize(("season", "streams"), [(0, 60), (DAY, 30), pytest.param(DAY, 60, marks=pytest.mark.soak)])
+def test_on_streams_of_the_law_it_is_never_much_above_plain_noise_and_its_bands_hold(epsilon, season, streams):
     random, ratios, held = np.random.default_rng(7), [], []
-    for seed in range(60):
+    for seed in range(streams):
         _, counts = drawn_stream(random)
         shape = shape_of(epsilon, season=season)
         _, steps = release_filtered_steps(LocalLevelState(), counts, shape=shape, noise=SeededNoise(seed))
