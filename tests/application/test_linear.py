@@ -121,6 +121,7 @@ def test_everything_is_counted_in_one_pass_as_from_arrays(table: tuple[Any, Path
     assert len(scans) == 1
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("diagnostics", [("roc_curve", LINES, FIT, RESIDUALS), (FIT, LINES), (FIT,), (LINES,)], ids=len)
 def test_sums_and_cells_are_added_up_in_one_scan_of_the_table(
@@ -146,9 +147,9 @@ def test_a_statistic_that_reads_the_rows_once_more_is_seen_in_the_scans(table: t
     assert len(scans) == 2
 
 
-@pytest.mark.parametrize("shape", [lambda rows: rows.coalesce(1), lambda rows: rows.repartition(7)], ids=["1", "7"])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.soak), 7])
 def test_neither_layout_nor_slices_change_a_bit(
-    table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, shape: Any
+    table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, partitions: int
 ) -> None:
     """Collected in slices of 4 KiB, the result is kept by Spark meanwhile, and the rows are read once."""
     from spark_jobs.statistics.spark import cells
@@ -163,7 +164,7 @@ def test_neither_layout_nor_slices_change_a_bit(
             read.add(batch.num_rows)
             yield batch
 
-    rows_of = shape(prepare(table[0], asked))
+    rows_of = prepare(table[0], asked).repartition(partitions)
     assert count(rows_of.mapInArrow(seen, rows_of.schema), asked) == whole
     assert read.value == len(rows())
 
@@ -275,6 +276,7 @@ def test_rows_of_a_unit_are_bounded_whatever_groups_they_lie_in(
     assert sums == counted(table, LINES, RESIDUALS, unit=unit, label=None)[LINES.statistic]
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("public", [False, True], ids=["private sizes", "public sizes"])
 @pytest.mark.parametrize("lines", [LINES, POINTS], ids=["sums", "points"])
 def test_a_row_without_a_point_takes_no_place_of_one_that_has_one(

@@ -83,20 +83,30 @@ def draws(lab: Lab) -> list[bytes]:
     return [path.read_bytes() for path in Path(lab.output).rglob("draw.json")]
 
 
-def test_one_release_killed_at_each_step_of_the_application_is_drawn_and_published_once(lab: Lab) -> None:
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (BEFORE_THE_DRAW[1:], AFTER_THE_DRAW[1::2]),
+        pytest.param(BEFORE_THE_DRAW, AFTER_THE_DRAW, marks=pytest.mark.soak),
+    ],
+    ids=["every second step", "each step"],
+)
+def test_one_release_killed_at_steps_of_the_application_is_drawn_and_published_once(
+    lab: Lab, before: tuple[str, ...], after: tuple[str, ...]
+) -> None:
     table = write_table(Path(lab.output).parent / "visits", good_rows())
     open_account(lab, table)
-    for failpoint in BEFORE_THE_DRAW:
+    for failpoint in before:
         with pytest.raises(ReleaseFailed):
             attempt(lab, table, failpoint=failpoint)
         assert draws(lab) == []
     seen = set()
-    for failpoint in AFTER_THE_DRAW[:-1]:
+    for failpoint in after[:-1]:
         with pytest.raises(ReleaseFailed):
             attempt(lab, table, failpoint=failpoint)
         seen.update(draws(lab))
     # killed after its last write, the application has left a whole draft: the attempt goes on with it
-    published = attempt(lab, table, failpoint=AFTER_THE_DRAW[-1])
+    published = attempt(lab, table, failpoint=after[-1])
     seen.update(draws(lab))
     assert len(seen) == 1
     assert not published.adopted

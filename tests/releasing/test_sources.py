@@ -120,7 +120,7 @@ def test_a_table_that_is_not_as_it_was_is_refused_for_nothing(
 @pytest.mark.parametrize(
     ("form", "line"),
     [
-        ("orc", "must be a table with files in it"),
+        pytest.param("orc", "must be a table with files in it", marks=pytest.mark.soak),
         ("csv", "must contain csv files that all begin with the same header"),
     ],
 )
@@ -179,6 +179,7 @@ def test_a_snapshot_that_is_none_is_refused_for_nothing(
     command.refuses({"path": str(lake), **table}, line)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 @pytest.mark.parametrize(
     ("snapshot", "line", "states"),

@@ -16,6 +16,7 @@ ANSI = [{"spark.sql.ansi.enabled": ansi} for ansi in ("true", "false")]
 NO_CODEGEN = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("changes", [*ANSI, NO_CODEGEN], ids=["ansi", "not ansi", "no generated code"])
 @pytest.mark.parametrize("unit", [1.0, 0.3, 2.0**-1000, 1e300])
 def test_nasty_numbers_are_counted_like_arrays(spark, unit, changes):
