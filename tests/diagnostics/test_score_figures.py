@@ -65,6 +65,7 @@ def nasty() -> ScoreCounts:
 
 @pytest.mark.slow
 @pytest.mark.sampled
+@pytest.mark.halved
 @pytest.mark.parametrize("name", sorted(SETS, key=lambda name: name != "ties"))
 def test_without_noise_figures_are_scikit_learns(name: str) -> None:
     labels, scores = SETS[name]

@@ -110,7 +110,7 @@ def run_role(role, name, folder, *, kill=None):
 ROLES = [*(("silo", name) for name in SILOS), *(("server", name) for name in SERVERS)]
 # four rounds, and the end: a silo writes two objects in each; a server a receipt in each round, and an answer in each
 TIMES = {"share": 10, "keep_receipt": 4, "answer": 5}
-# `make verify` kills before the steps of a round or after them, by turns; `make soak` the other way round
+# `make verify` kills before the steps of a round or after them, by turns, at half of them; `make soak` does the rest
 KILLS = [
     pytest.param(
         kill := (*(ROLES[1] if step == "share" else ROLES[4]), f"{moment}_{step}:after:{place}"),
