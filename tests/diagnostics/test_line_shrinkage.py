@@ -202,6 +202,21 @@ def test_intervals_of_many_groups_hold_on_average_where_those_of_single_groups_s
 
 @pytest.mark.slow
 @pytest.mark.verify
+def test_intervals_of_groups_with_little_spread_of_x_hold_though_their_lines_differ_most():
+    """All rows are about one line, so least squares lines differ by chance alone, and noise says least of these."""
+    random, held = np.random.default_rng(7), []
+    for seed in range(20):
+        spread = np.geomspace(0.01, 0.3, 200)
+        rows = np.full(200, 40.0)
+        height, slope = random.normal(size=(2, 200)) * 0.2 / np.sqrt(rows * [np.ones(200), spread])
+        exact = exact_moments(-0.2 + height - 0.1 * slope, 0.6 + slope, rows=rows, spread=spread)
+        (inside, _), _ = intervals(noised(exact, 10.0, seed), exact)
+        held.append(inside[:50].mean())
+    assert np.mean(held) > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.verify
 def test_intervals_that_forget_the_bias_of_shrinkage_are_found_out():
     random, held = np.random.default_rng(6), []
     for seed in range(40):

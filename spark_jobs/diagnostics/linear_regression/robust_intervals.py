@@ -10,7 +10,8 @@ others may be missed (Armstrong, Kolesar, Plagborg-Moller 2022, with the second 
 ``P(|Z + sqrt t| > c)`` is first convex and then concave in t, so the worst law puts mass on 0 and on one other point.
 
 The second moment of d is estimated from the groups. If noise dominates, it is known badly, so its upper 95% confidence
-limit is used, up to the prior of a single group. What groups with much noise differ by is taken to be what others do.
+limit is used, up to the prior of a single group. Groups with much noise are taken to differ as others do, but for what
+few rows or a small spread of x leave to chance (``shrinkage``).
 """
 
 from __future__ import annotations

@@ -4,14 +4,16 @@ In the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1]. A group's 
 place m and a slope s that solve ``M (p, s) = c``. M consists of the number of rows and of the sums of ``a - m`` and
 ``(a - m)^2``; c consists of the sums of ``b`` and ``(a - m) b``. All sums have noise of a known variance.
 
-1. *Rows, then means of a and of a a.* Groups vary around a common mean with a common spread. Both are estimated from
-   the noisy sums (``_population``), and each group's values are shrunk towards the mean according to the ratio of
-   noise and spread. The variance of x is positive, so its estimate is the mean of a normal distribution truncated at
-   0. M is then replaced by its expectation (regression calibration of errors in variables); m is the expected mean of
-   a.
+1. *Rows, then means of a and of a a, then variances of a.* Groups vary around a common mean with a common spread. Both
+   are estimated from the noisy sums (``_population``), and each group's values are shrunk towards the mean according
+   to the ratio of noise and spread. Variances are positive, so that their laws are normal ones truncated at 0
+   (``_variances``). M is then replaced by its expectation (regression calibration of errors in variables); m is the
+   expected mean of a.
 2. *Lines.* ``c - M (p, s)`` is noise, that of c and the remaining one of M. Lines vary around a common line in the same
-   way and are shrunk towards it: the result is close to least squares if the noise is small, and close to the common
-   line if noise dominates. This is ridge regression with a penalty that depends on the noise and the other groups.
+   way, and besides as lines of least squares do from sample to sample, with covariances ``v inverse(M)`` for a variance
+   v of the rows about their lines: those of groups with few rows or little spread of a vary most. They are shrunk
+   towards the common line: the result is close to least squares if the noise is small, and close to the common line if
+   noise dominates. This is ridge regression with a penalty that depends on the noise and the other groups.
 
 A single group is shrunk towards the prior: heights around the middle of the box, slopes of standard deviation
 ``sqrt SLOPES``. All of this is post-processing of the draw, so it costs nothing.
@@ -34,6 +36,10 @@ HEIGHTS, SLOPES = 1 / 3, 1.0
 LIKE = 0.05
 """Prior spread between groups as a fraction of the prior variances; it has the weight of ``_GROUPS`` groups."""
 _GROUPS = 2.0
+VARIANCE = 1 / 3
+"""Prior variance of a within a group: that of uniform values."""
+ABOUT_LINES = 0.02
+"""Prior variance of rows about their group's line; it has the weight of ``_GROUPS`` groups."""
 MIN_SPREAD_OF_ROWS = 0.1
 """Smallest standard deviation of the groups' numbers of rows, as a fraction of their mean."""
 FURTHEST = -30.0
@@ -54,7 +60,7 @@ class Shrunk:
         height, slope: height at this place, and slope, of each line.
         covariances: of the errors in both; shape (groups, 2, 2).
         information: of the noisy sums on both, weighted by the noise; shape (groups, 2, 2).
-        spread: of lines about the common one, at each group's place; shape (groups, 2, 2).
+        spread: covariances of least squares lines about the common one, at each group's place; shape (groups, 2, 2).
     """
 
     place: FloatArray
@@ -112,7 +118,7 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
 
     prior = _Shared(mean=np.zeros(2), spread=np.diag([HEIGHTS, SLOPES]))
     middle = float(_rounded(place.mean()))
-    lines, covariances, spread = _population(observed, prior, away=place - middle)
+    lines, covariances, spread = _population(observed, prior, away=place - middle, design=m)
     information, _ = observed(lines, covariances)
     return Shrunk(
         place=place,
@@ -133,10 +139,10 @@ def _design(moments: NoisyMoments, noise: float) -> _Design:
     informed = precise * rows[:, None, None], _applied(precise, sums)
     prior = _Shared(mean=np.array([0.0, 1 / 3]), spread=np.diag([1 / 3, 0.1]))
     figures, covariance, _ = _population(lambda *_: informed, prior, away=np.zeros_like(rows))
-    mean, squares = np.clip(figures, [-1.0, 0.0], 1.0).T
-    of_mean, both, of_squares = covariance[:, 0, 0], covariance[:, 0, 1], covariance[:, 1, 1]
-    of_spread = 4 * mean**2 * of_mean - 4 * mean * both + of_squares
-    spread, of_spread = _above_0(squares - mean**2, np.sqrt(np.maximum(of_spread, 1e-18)))
+    mean, of_mean = np.clip(figures[:, 0], -1.0, 1.0), covariance[:, 0, 0]
+    # about the expected mean of a, whose own error is made of the same noise: hence the last term
+    seen = (moments.xx - 2 * mean * moments.x + mean**2 * rows) / rows + of_mean
+    spread, of_spread = _variances(seen, (noise * (1 + 4 * mean**2) + mean**4 * of_rows) / rows**2)
     return _Design(
         rows=rows,
         place=mean,
@@ -159,6 +165,25 @@ def _rows(moments: NoisyMoments, noise: float) -> tuple[FloatArray, FloatArray]:
     return np.maximum(mean + kept * (moments.rows - mean), 1.0), np.full(groups, kept * of_one)
 
 
+def _variances(seen: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and variances of what the groups' variances of a may be: around a common one, and above 0.
+
+    Args:
+        seen: noisy variances, perhaps below 0.
+        noise: the variances of their noise.
+    """
+    groups, precision = seen.size, 1 / np.maximum(noise, 1e-18)
+    common = VARIANCE
+    between = common**2 * (LIKE if groups > 1 else 1.0)
+    for _ in range(ROUNDS if groups > 1 else 1):
+        combined = 1 / (precision + 1 / between)
+        means, errors = _above_0(combined * (precision * seen + common / between), np.sqrt(combined))
+        common = float(_rounded(means.mean()))
+        scatter = (errors + (means - common) ** 2).sum()
+        between = float(_rounded((_GROUPS * LIKE * common**2 + scatter) / (_GROUPS + groups)))
+    return means, errors
+
+
 def _above_0(means: FloatArray, stddevs: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Means and variances of normal distributions truncated at 0."""
     away = np.maximum(means / stddevs, FURTHEST)
@@ -175,7 +200,11 @@ class _Shared:
 
 
 def _population(
-    observed: Callable[[FloatArray, FloatArray], Informed], prior: _Shared, *, away: FloatArray
+    observed: Callable[[FloatArray, FloatArray], Informed],
+    prior: _Shared,
+    *,
+    away: FloatArray,
+    design: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Posterior means, shape (groups, 2), and covariances, shape (groups, 2, 2), of two parameters of each group.
 
@@ -188,26 +217,42 @@ def _population(
         observed: information in the noisy sums, given the current means and covariances.
         prior: prior of a single group.
         away: offset of each group, shape (groups,): the common ``(u, v)`` means ``(u + away v, v)`` for the group.
+        design: matrices M of least squares, shape (groups, 2, 2), if groups vary by chance, too, as the module says.
     """
     one, nothing = np.ones_like(away), np.zeros_like(away)
     there, back = (np.stack([one, side * away, nothing, one], axis=-1).reshape(-1, 2, 2) for side in (1.0, -1.0))
     weak, like = inverse(prior.spread), LIKE * prior.spread
-    mean, spread = prior.mean, like
-    means, covariances = _applied(there, mean), times(times(there, spread), _turned(there))
+    mean, spread, weight = prior.mean, like, _GROUPS + away.size
+    about_lines, of_one = ABOUT_LINES, np.zeros_like(there) if design is None else inverse(design)
+    alike, by_chance = _moved(spread, there), about_lines * of_one
+    about = alike + by_chance
+    means, covariances = _applied(there, mean), about
     for _ in range(ROUNDS):
         information, shown = observed(means, covariances)
-        precision = times(times(_turned(back), inverse(spread)), back)
+        precision = inverse(about)
         covariances = inverse(information + precision)
         weights = times(times(_turned(there), precision), covariances)
         certain = times(times(weights, information), there).sum(axis=0) + weak
         mean = _rounded(_applied(inverse(certain), _applied(weights, shown).sum(axis=0) + _applied(weak, prior.mean)))
         means = _applied(covariances, shown + _applied(precision, _applied(there, mean)))
-        apart = _applied(back, means) - mean
-        scatter = times(times(back, covariances), _turned(back)) + apart[:, :, None] * apart[:, None, :]
-        spread = (_GROUPS * like + scatter.sum(axis=0)) / (_GROUPS + away.size)
+        apart = means - _applied(there, mean)
+        scatter = covariances + apart[:, :, None] * apart[:, None, :]
+        share = times(alike, precision)
+        either = times(share, by_chance)  # of each part, if their sum were known
+        spread = (_GROUPS * like + _moved(_moved(scatter, share) + either, back).sum(axis=0)) / weight
         limits = np.sqrt(np.minimum(1.0, np.diagonal(prior.spread) / np.diagonal(spread)))
         spread = _rounded(spread * limits[:, None] * limits)  # an outlier must not stop the shrinkage of others
-    return means, covariances, times(times(there, spread), _turned(there))
+        if design is not None:
+            squares = (design * (_moved(scatter, times(by_chance, precision)) + either)).sum() / 2
+            about_lines = float(_rounded((_GROUPS * ABOUT_LINES + squares) / weight))
+        alike, by_chance = _moved(spread, there), about_lines * of_one
+        about = alike + by_chance
+    return means, covariances, about
+
+
+def _moved(matrix: FloatArray, by: FloatArray) -> FloatArray:
+    """``by @ matrix @ by.T``."""
+    return times(times(by, matrix), _turned(by))
 
 
 def _matrix(first: FloatArray, both: FloatArray, second: FloatArray) -> FloatArray:
