@@ -141,8 +141,8 @@ def _design(moments: NoisyMoments, noise: float) -> _Design:
     figures, covariance, _ = _population(lambda *_: informed, prior, away=np.zeros_like(rows))
     mean, of_mean = np.clip(figures[:, 0], -1.0, 1.0), covariance[:, 0, 0]
     # about the expected mean of a, whose own error is made of the same noise: hence the last term
-    seen = (moments.xx - 2 * mean * moments.x + mean**2 * rows) / rows + of_mean
-    spread, of_spread = _variances(seen, (noise * (1 + 4 * mean**2) + mean**4 * of_rows) / rows**2)
+    observed = (moments.xx - 2 * mean * moments.x + mean**2 * rows) / rows + of_mean
+    spread, of_spread = _variances(observed, (noise * (1 + 4 * mean**2) + mean**4 * of_rows) / rows**2)
     return _Design(
         rows=rows,
         place=mean,
@@ -165,19 +165,19 @@ def _rows(moments: NoisyMoments, noise: float) -> tuple[FloatArray, FloatArray]:
     return np.maximum(mean + kept * (moments.rows - mean), 1.0), np.full(groups, kept * of_one)
 
 
-def _variances(seen: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _variances(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Means and variances of what the groups' variances of a may be: around a common one, and above 0.
 
     Args:
-        seen: noisy variances, perhaps below 0.
+        observed: noisy variances, perhaps below 0.
         noise: the variances of their noise.
     """
-    groups, precision = seen.size, 1 / np.maximum(noise, 1e-18)
+    groups, precision = observed.size, 1 / np.maximum(noise, 1e-18)
     common = VARIANCE
     between = common**2 * (LIKE if groups > 1 else 1.0)
     for _ in range(ROUNDS if groups > 1 else 1):
         combined = 1 / (precision + 1 / between)
-        means, errors = _above_0(combined * (precision * seen + common / between), np.sqrt(combined))
+        means, errors = _above_0(combined * (precision * observed + common / between), np.sqrt(combined))
         common = float(_rounded(means.mean()))
         scatter = (errors + (means - common) ** 2).sum()
         between = float(_rounded((_GROUPS * LIKE * common**2 + scatter) / (_GROUPS + groups)))
