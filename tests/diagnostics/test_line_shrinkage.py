@@ -215,6 +215,17 @@ def test_intervals_of_groups_with_little_spread_of_x_hold_though_their_lines_dif
     assert np.mean(held) > 0.8
 
 
+def test_intervals_hold_where_no_group_tells_its_slope_and_slopes_differ():
+    """The spread of x is a tenth of its noise in each group; all groups together tell it."""
+    random, held = np.random.default_rng(8), []
+    for seed in range(5):
+        height, slope = random.normal(size=(2, 131)) * [[0.1], [1.1]]
+        exact = exact_moments(-0.2 + height, 0.4 + slope, rows=28.0, spread=0.005)
+        (inside, _), _ = intervals(noised(exact, 0.8, seed), exact)
+        held.append(inside.mean())
+    assert np.mean(held) > 0.9
+
+
 @pytest.mark.slow
 @pytest.mark.verify
 def test_intervals_that_forget_the_bias_of_shrinkage_are_found_out():

@@ -172,16 +172,30 @@ def _variances(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray, Flo
         observed: noisy variances, perhaps below 0.
         noise: the variances of their noise.
     """
-    groups, precision = observed.size, 1 / np.maximum(noise, 1e-18)
-    common = VARIANCE
-    between = common**2 * (LIKE if groups > 1 else 1.0)
-    for _ in range(ROUNDS if groups > 1 else 1):
-        combined = 1 / (precision + 1 / between)
-        means, errors = _above_0(combined * (precision * observed + common / between), np.sqrt(combined))
-        common = float(_rounded(means.mean()))
-        scatter = (errors + (means - common) ** 2).sum()
-        between = float(_rounded((_GROUPS * LIKE * common**2 + scatter) / (_GROUPS + groups)))
+    noise = np.maximum(noise, 1e-18)
+
+    def expected(common: float, between: float) -> tuple[FloatArray, FloatArray]:
+        combined = 1 / (1 / noise + 1 / between)
+        return _above_0(combined * (observed / noise + common / between), np.sqrt(combined))
+
+    if observed.size == 1:
+        return expected(VARIANCE, VARIANCE**2)
+    common = _common(observed, noise)
+    between = LIKE * common**2
+    for _ in range(ROUNDS):
+        means, errors = expected(common, between)
+        squares = (errors + (means - common) ** 2).sum()
+        between = float(_rounded((_GROUPS * LIKE * common**2 + squares) / (_GROUPS + observed.size)))
+        common = _common(observed, noise + between)
     return means, errors
+
+
+def _common(observed: FloatArray, variances: FloatArray) -> float:
+    """The common variance of a, above 0, from noisy ones that vary about it by ``variances``."""
+    weights = 1 / variances
+    mean = (weights * observed).sum() / weights.sum()
+    expected, _ = _above_0(np.array([mean]), np.array([weights.sum() ** -0.5]))
+    return float(_rounded(expected)[0])
 
 
 def _above_0(means: FloatArray, stddevs: FloatArray) -> tuple[FloatArray, FloatArray]:
