@@ -189,24 +189,26 @@ def _gains(ranking: Ranking, depths: FloatArray, confidence: float) -> Band:
 
 
 def _largest_distance(ranking: Ranking, confidence: float) -> Band:
+    """The largest distance. The exact rows' is at one of thousands of scores; the population's curve is smooth."""
     places, released = ranking.fine()
     value = np.array([max(float(distance(released).max()), 0.0)])
-    ends = []
-    for copies in (ranking.noise, ranking.population):
-        low, high = _ends_of_the_largest(distance(ranking.copied(places, copies)), confidence)
-        ends.append(_around(value, np.clip([low], 0.0, 1.0), np.clip([high], 0.0, 1.0)))
-    return Band(value=rounded(value), noise=ends[0], population=ends[1])
+    noise, population = (distance(ranking.copied(places, copies)) for copies in (ranking.noise, ranking.population))
+    low, high = (np.clip(end, 0.0, 1.0) for end in _ends_of_the_largest(noise, confidence))
+    highest = int(population.mean(axis=0).argmax())
+    lowest_end, highest_end = central_range(-_at_the_lowest(-population, highest), confidence)
+    wider = np.minimum(low, np.clip(lowest_end, 0.0, 1.0)), np.maximum(high, np.clip(highest_end, 0.0, 1.0))
+    return Band(value=rounded(value), noise=_around(value, low, high), population=_around(value, *wider))
 
 
-def _ends_of_the_largest(copies: FloatArray, confidence: float) -> tuple[float, float]:
-    """Ends of an interval for the largest value of a curve, of which there are copies; shape (copies, places).
+def _ends_of_the_largest(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Ends of an interval for the largest value of a rough curve, of which there are copies; shape (copies, places).
 
     The largest is at least the value at the place where the copies are highest, which has an interval of its own. It is
     at most as large as the largest values of the copies, which are raised by having errors at many places.
     """
     tail = (1 - confidence) / 2
-    single = copies[:, np.median(copies, axis=0).argmax()]
-    return float(np.quantile(single, tail)), float(np.quantile(copies.max(axis=1), 1 - tail))
+    single = copies[:, [np.median(copies, axis=0).argmax()]]
+    return np.quantile(single, tail, axis=0), np.quantile(copies.max(axis=1, keepdims=True), 1 - tail, axis=0)
 
 
 def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Band]:
@@ -215,22 +217,22 @@ def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Band]:
     released = mean_cost(ranking.at_edges(), draw.costs)
     best = int(np.argmin(released))
     noise, population = (
-        np.clip(_costs_where_lowest(mean_cost(ranking.at_edges(copies), draw.costs), best), 0.0, max(draw.costs))
+        np.clip(_at_the_lowest(mean_cost(ranking.at_edges(copies), draw.costs), best), 0.0, max(draw.costs))
         for copies in (ranking.noise, ranking.population)
     )
     cut = float(curve.cuts[best]) if best else grid + 1.0
     return cut / grid, Band.of(released[[best]], noise, population, draw.curve.confidence)
 
 
-def _costs_where_lowest(copies: FloatArray, best: int) -> FloatArray:
-    """What the cost may be at the edge that noise has chosen, where it tends to be larger than it seems.
+def _at_the_lowest(copies: FloatArray, best: int) -> FloatArray:
+    """What a figure may be at the place where it seemed lowest, and tends to be larger than it seemed.
 
-    Each copy in turn is taken for the exact costs. The errors of another one are added, and show by how much the lowest
-    of noisy costs errs.
+    Each copy in turn is taken for the exact figures. The errors of another one are added, and show by how much the
+    lowest of noisy figures errs.
 
     Args:
-        copies: copies of the costs, shape (copies, edges).
-        best: the edge that was chosen.
+        copies: copies of the figures at all places, shape (copies, places).
+        best: the place where the figure seemed lowest.
     """
     middle = copies.mean(axis=0)
     errors = middle - np.roll(copies, 1, axis=0)
