@@ -173,11 +173,11 @@ def intervals(moments, exact, confidence=0.9):
     """Which intervals of heights hold, those of many groups and those of each by itself, with their half-widths."""
     shrunk, lines = shrunk_lines(moments), heights(moments)
     robust = robust_half_widths(shrunk, PLACES, confidence).heights
-    alone = half_widths_of_sums(moments, PLACES, Simulated.drawn(seed=1, confidence=confidence)).heights
+    alone = half_widths_of_sums(moments, PLACES, Simulated.drawn(seed=1, confidence=confidence))
     exact = heights(exact)
     return (
         (np.abs(shrunk.at(PLACES) - exact) <= robust, robust),
-        (np.abs(lines - exact) <= 2 * alone, 2 * alone),
+        (np.abs(lines - alone.heights_above - exact) <= alone.heights, alone.heights),
     )
 
 
@@ -197,7 +197,7 @@ def test_intervals_of_many_groups_hold_on_average_where_those_of_single_groups_s
         held.append(inside.mean())
         ratios.append(np.median(widths) / np.median(own))
     assert 0.88 <= np.mean(held) <= 0.98
-    assert np.mean(ratios) < 0.6
+    assert np.mean(ratios) < 0.8
 
 
 @pytest.mark.slow
@@ -213,6 +213,20 @@ def test_intervals_of_groups_with_little_spread_of_x_hold_though_their_lines_dif
         (inside, _), _ = intervals(noised(exact, 10.0, seed), exact)
         held.append(inside[:50].mean())
     assert np.mean(held) > 0.8
+
+
+@pytest.mark.parametrize("rho", [0.05, 0.2, 5.0])
+def test_intervals_of_groups_by_themselves_hold_at_their_level(rho):
+    """However weak the signal is, as long as three quarters of them have ends."""
+    exact = exact_moments(*varied(3000, slopes=0.5), spread=0.2)
+    moments = noised(exact, rho, seed=3)
+    found = half_widths_of_sums(moments, PLACES, Simulated.drawn(seed=1, confidence=0.9))
+    ended = np.isfinite(found.slope)
+    slopes = np.abs(moments.lines().slope - found.slope_above - exact.lines().slope) <= found.slope
+    inside = np.abs(heights(moments) - found.heights_above - heights(exact)) <= found.heights
+    assert ended.mean() > 0.7
+    assert 0.88 <= slopes[ended].mean() <= 0.94
+    assert 0.88 <= inside[ended].mean() <= 0.94
 
 
 def test_intervals_hold_where_no_group_tells_its_slope_and_slopes_differ():

@@ -2,13 +2,15 @@
 
 All quantities are in the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1].
 
-**Sums.** Let ``(p, s)`` be the height at ``a0`` and the slope of the least squares line. It solves two normal
-equations, which are linear in the exact sums. With the noisy sums, their residual is a linear combination of the noise,
-with weights that follow from p, s and a0. The error of the noisy line is therefore the inverse of the noisy normal
-matrix times this combination: again linear in the noise, so its quantiles can be simulated. For p and s the noisy line
-is used. The matrix is noisy too; as in Fieller's interval for a ratio, half-widths are therefore divided by ``1 - g``,
-with ``g = (z sd / V)^2`` for the noisy spread V of x and the standard deviation sd of its noise. If V is within z
-standard deviations of 0 (``g >= 1``), every line is possible.
+**Sums.** The least squares line solves two normal equations, which are linear in the exact sums. With the noisy sums,
+their residual is a linear combination of the noise, and so is the error of the noisy slope or of a height, with weights
+that follow from the noisy sums and, linearly, from the exact slope. Its quantiles can be simulated. Let w be the
+weights at the noisy slope and d its error. The exact slope is the noisy one less d, at which the weights are ``w + d
+u``; so the slopes that the noise does not refute have ``d^2 <= q^2 |w + d u|^2``, q the quantile of the noise for
+weights of norm 1. These are Fieller's limits (JRSS B 1954): an interval, or nothing that says anything if ``q |u| >=
+1``, where the noisy spread of x is too close to 0. A height at distance D from the mean of a has D times the slope's
+error in it; it is off as much as its own weights say at the noisy slope, and D times what the slope's limits have
+beyond that.
 
 **Lines** (NoisyStats, NoisyIntercept). The error of a height is ``(error of the slope) (x0 - mean x)`` plus its own
 noise. The mean of x is not released. Its distance from x0 is bounded by means of the released spread of x, so these
@@ -85,10 +87,13 @@ class HalfWidths:
     Attributes:
         heights: half-widths of heights, shape (groups, places), in the units of the lines.
         slope: half-widths of slopes, shape (groups,).
+        heights_above, slope_above: how far the lines lie above the middles of the intervals.
     """
 
     heights: FloatArray
     slope: FloatArray
+    heights_above: FloatArray | float = 0.0
+    slope_above: FloatArray | float = 0.0
 
 
 def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) -> HalfWidths:
@@ -99,25 +104,35 @@ def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Si
         places: values of a0 at which heights are evaluated, shape (k,); within the box or beyond it.
         simulated: copies of the noise.
     """
-    rows = np.maximum(moments.rows, 1.0)
-    lines = moments.lines()
-    spread, slope = 4 * lines.variance, lines.slope
-    middle = (moments.y - slope * moments.x) / rows
-    uncertain = (simulated.deviations * 4 * lines.variance_scale) ** 2
-    bounded = spread > np.sqrt(uncertain)
-    below = np.where(bounded, spread, 1.0)
-    widen = 1 / np.where(bounded, 1 - np.minimum(uncertain / below**2, 1 - 1e-9), 1.0)
+    rows, lines = np.maximum(moments.rows, 1.0), moments.lines()
+    spread, mean = np.where(lines.variance > 0, 4 * lines.variance, 1.0), moments.x / rows
+
+    def weighted(first: FloatArray, second: FloatArray, slope: FloatArray, a0: float) -> FloatArray:
+        height = (moments.y - slope * moments.x) / rows + slope * a0
+        return _weights_of_noise(first, second, height, slope, a0, moments.neighbours) * moments.scale
+
+    # the slope is the difference of two heights at distance 1, so its weights are those of 1 less those of 0
+    weights, next_weights = (
+        weighted(-mean / spread, 1 / spread, slope, 0.0) for slope in (lines.slope, lines.slope + 1.0)
+    )
+    size, change = simulated.size(weights, gaussian=moments.gaussian), weights - next_weights
+    of_one = size**2 / np.maximum((weights**2).sum(axis=1), 1e-300)
+    g, h = of_one * (change**2).sum(axis=1), of_one * (weights * change).sum(axis=1)
+    bounded = (lines.variance > 0) & (g < 1 - 1e-9)
+    rest = np.where(bounded, 1 - g, 1.0)
+    half, above = np.sqrt(h**2 + rest * size**2) / rest, h / rest
+    away, beyond = places - mean[:, np.newaxis], np.maximum(half**2 - size**2, 0.0)
     heights = np.empty((rows.size, places.size))
     for column, a0 in enumerate(places.tolist()):
-        first, second = _weights_of_height(moments, rows, below, a0)
-        height = middle + slope * a0
-        weights = _weights_of_noise(first, second, height, slope, a0, moments.neighbours)
-        size = simulated.size(weights * moments.scale, gaussian=moments.gaussian)
-        heights[:, column] = np.where(bounded, size * widen, np.inf)
-    # the slope is the difference of two heights at distance 1, so its weights are those of 1 less those of 0
-    weights = _weights_of_noise(-moments.x / rows / below, 1 / below, middle, slope, 0.0, moments.neighbours)
-    size = simulated.size(weights * moments.scale, gaussian=moments.gaussian)
-    return HalfWidths(heights=heights, slope=np.where(bounded, size * widen, np.inf))
+        own = weighted(*_weights_of_height(moments, rows, spread, a0), lines.slope, a0)
+        own_size = simulated.size(own, gaussian=moments.gaussian)
+        heights[:, column] = np.sqrt(own_size**2 + away[:, column] ** 2 * beyond)
+    return HalfWidths(
+        heights=np.where(bounded[:, np.newaxis], heights, np.inf),
+        slope=np.where(bounded, half, np.inf),
+        heights_above=away * above[:, np.newaxis],
+        slope_above=above,
+    )
 
 
 def _weights_of_height(

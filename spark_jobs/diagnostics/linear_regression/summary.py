@@ -148,7 +148,8 @@ def _of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) ->
         slope_centre, centre = slope, heights
     else:
         half_width = half_widths_of_sums(moments, 2 * places - 1, simulated)
-        slope_centre, centre = lines.slope, lines.centre[:, None] + lines.slope[:, None] * (places - 0.5)
+        slope_centre = lines.slope - half_width.slope_above
+        centre = lines.centre[:, None] + lines.slope[:, None] * (places - 0.5) - half_width.heights_above / 2
     return _Lines(
         slope=slope,
         heights=heights,
