@@ -87,7 +87,7 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
         **gains.named("gain"),
         **gains.named("lift", 1 / depths),
         **gini_of(traced.auc, rates.area),
-        **_largest_distance(ranking, draw.curve.confidence).single("ks"),
+        **_largest_distance(ranking, draw.curve.confidence),
         threshold=threshold,
         **cost.single("cost"),
         false_positive_cost=draw.costs[0],
@@ -188,16 +188,20 @@ def _gains(ranking: Ranking, depths: FloatArray, confidence: float) -> Band:
     return Band.of(gain_at(ranking.released(at), depths, steps), noise, population, confidence)
 
 
-def _largest_distance(ranking: Ranking, confidence: float) -> Band:
-    """The largest distance. The exact rows' is at one of thousands of scores; the population's curve is smooth."""
+def _largest_distance(ranking: Ranking, confidence: float) -> dict[str, Any]:
+    """Fields of the largest distance. The rows' is at one of thousands of scores; the population's curve is smooth."""
     places, released = ranking.fine()
     value = np.array([max(float(distance(released).max()), 0.0)])
     noise, population = (distance(ranking.copied(places, copies)) for copies in (ranking.noise, ranking.population))
-    low, high = (np.clip(end, 0.0, 1.0) for end in _ends_of_the_largest(noise, confidence))
-    highest = int(population.mean(axis=0).argmax())
-    lowest_end, highest_end = central_range(-_at_the_lowest(-population, highest), confidence)
-    wider = np.minimum(low, np.clip(lowest_end, 0.0, 1.0)), np.maximum(high, np.clip(highest_end, 0.0, 1.0))
-    return Band(value=rounded(value), noise=_around(value, low, high), population=_around(value, *wider))
+    smooth, of_population = (
+        central_range(-_at_the_lowest(-copies, int(copies.mean(axis=0).argmax())), confidence)
+        for copies in (noise, population)
+    )
+    ends = (np.clip(pair, 0.0, 1.0) for pair in (_ends_of_the_largest(noise, confidence), of_population))
+    of_noise, of_both = (_around(value, *pair) for pair in ends)
+    fields = Band(value=rounded(value), noise=of_noise, population=of_both).single("ks")
+    # not of the rows' interval, which allows for a rough curve
+    return fields | {"ks_privacy_share": float(rounded(privacy_share(smooth, of_population))[0])}
 
 
 def _ends_of_the_largest(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
