@@ -229,6 +229,16 @@ def test_intervals_of_groups_by_themselves_hold_at_their_level(rho):
     assert 0.88 <= inside[ended].mean() <= 0.94
 
 
+@pytest.mark.parametrize("spread", [0.0, 1e-9, 1e-300])
+def test_a_spread_of_x_that_is_nearly_0_gives_an_interval_without_ends(spread):
+    moments = replace(exact_moments(np.zeros(3), np.ones(3), mean=0.0, spread=spread), cost=0.1)
+    found = half_widths_of_sums(moments, PLACES, Simulated.drawn(seed=1, confidence=0.9))
+    assert np.isinf(found.slope).all()
+    assert np.isinf(found.heights).all()
+    assert not found.slope_above.any()
+    assert not found.heights_above.any()
+
+
 def test_intervals_hold_where_no_group_tells_its_slope_and_slopes_differ():
     """The spread of x is a tenth of its noise in each group; all groups together tell it."""
     random, held = np.random.default_rng(8), []

@@ -33,6 +33,8 @@ from spark_jobs.mechanisms.regression.moments import NoisyMoments
 COPIES = 2000
 FINE = 1 << 20
 """Resolution of the simulated noise: steps per scale."""
+LEAST = 1e-9
+"""Noisy sum of squares of a up to which a group tells no slope: far below any noise."""
 _AT_ONCE = 64
 """Groups that are simulated at a time: few, so that their copies fit in the processor's cache."""
 
@@ -105,7 +107,8 @@ def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Si
         simulated: copies of the noise.
     """
     rows, lines = np.maximum(moments.rows, 1.0), moments.lines()
-    spread, mean = np.where(lines.variance > 0, 4 * lines.variance, 1.0), moments.x / rows
+    told = 4 * lines.variance > LEAST
+    spread, mean = np.where(told, 4 * lines.variance, 1.0), moments.x / rows
 
     def weighted(first: FloatArray, second: FloatArray, slope: FloatArray, a0: float) -> FloatArray:
         height = (moments.y - slope * moments.x) / rows + slope * a0
@@ -118,9 +121,9 @@ def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Si
     size, change = simulated.size(weights, gaussian=moments.gaussian), weights - next_weights
     of_one = size**2 / np.maximum((weights**2).sum(axis=1), 1e-300)
     g, h = of_one * (change**2).sum(axis=1), of_one * (weights * change).sum(axis=1)
-    bounded = (lines.variance > 0) & (g < 1 - 1e-9)
+    bounded = told & (g < 1 - 1e-9)
     rest = np.where(bounded, 1 - g, 1.0)
-    half, above = np.sqrt(h**2 + rest * size**2) / rest, h / rest
+    half, above = np.sqrt(h**2 + rest * size**2) / rest, np.where(bounded, h / rest, 0.0)
     away, beyond = places - mean[:, np.newaxis], np.maximum(half**2 - size**2, 0.0)
     heights = np.empty((rows.size, places.size))
     for column, a0 in enumerate(places.tolist()):
