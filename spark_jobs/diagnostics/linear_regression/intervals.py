@@ -33,7 +33,7 @@ from spark_jobs.mechanisms.regression.moments import NoisyMoments
 COPIES = 2000
 FINE = 1 << 20
 """Resolution of the simulated noise: steps per scale."""
-LEAST = 1e-9
+MIN_SQUARES = 1e-9
 """Noisy sum of squares of a up to which a group tells no slope: far below any noise."""
 _AT_ONCE = 64
 """Groups that are simulated at a time: few, so that their copies fit in the processor's cache."""
@@ -107,8 +107,8 @@ def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Si
         simulated: copies of the noise.
     """
     rows, lines = np.maximum(moments.rows, 1.0), moments.lines()
-    told = 4 * lines.variance > LEAST
-    spread, mean = np.where(told, 4 * lines.variance, 1.0), moments.x / rows
+    positive = 4 * lines.variance > MIN_SQUARES
+    spread, mean = np.where(positive, 4 * lines.variance, 1.0), moments.x / rows
 
     def weighted(first: FloatArray, second: FloatArray, slope: FloatArray, a0: float) -> FloatArray:
         height = (moments.y - slope * moments.x) / rows + slope * a0
@@ -121,7 +121,7 @@ def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Si
     size, change = simulated.size(weights, gaussian=moments.gaussian), weights - next_weights
     of_one = size**2 / np.maximum((weights**2).sum(axis=1), 1e-300)
     g, h = of_one * (change**2).sum(axis=1), of_one * (weights * change).sum(axis=1)
-    bounded = told & (g < 1 - 1e-9)
+    bounded = positive & (g < 1 - 1e-9)
     rest = np.where(bounded, 1 - g, 1.0)
     half, above = np.sqrt(h**2 + rest * size**2) / rest, np.where(bounded, h / rest, 0.0)
     away, beyond = places - mean[:, np.newaxis], np.maximum(half**2 - size**2, 0.0)
