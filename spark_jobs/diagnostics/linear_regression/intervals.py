@@ -4,13 +4,12 @@ All quantities are in the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in 
 
 **Sums.** The least squares line solves two normal equations, which are linear in the exact sums. With the noisy sums,
 their residual is a linear combination of the noise, and so is the error of the noisy slope or of a height, with weights
-that follow from the noisy sums and, linearly, from the exact slope. Its quantiles can be simulated. Let w be the
-weights at the noisy slope and d its error. The exact slope is the noisy one less d, at which the weights are ``w + d
-u``; so the slopes that the noise does not refute have ``d^2 <= q^2 |w + d u|^2``, q the quantile of the noise for
-weights of norm 1. These are Fieller's limits (JRSS B 1954): an interval, or nothing that says anything if ``q |u| >=
-1``, where the noisy spread of x is too close to 0. A height at distance D from the mean of a has D times the slope's
-error in it; it is off as much as its own weights say at the noisy slope, and D times what the slope's limits have
-beyond that.
+that follow from the noisy sums and, linearly, from the exact slope. Its quantiles can be simulated. Let d be the error
+of the noisy slope, w the weights at the noisy slope, and ``w + d u`` those at the exact one, which is smaller by d. The
+interval has the slopes with ``d^2 <= q^2 |w + d u|^2``, where q is the quantile of the noise for weights of norm 1:
+Fieller's limits (JRSS B 1954). If ``q |u| >= 1`` there are none, as the noisy spread of x is too close to 0; then every
+line is possible. The error of a height at distance D from the mean of a has D times the slope's in it. So its squared
+half-width is that of its own weights at the noisy slope, and ``D^2`` times what the slope's has beyond ``q^2 |w|^2``.
 
 **Lines** (NoisyStats, NoisyIntercept). The error of a height is ``(error of the slope) (x0 - mean x)`` plus its own
 noise. The mean of x is not released. Its distance from x0 is bounded by means of the released spread of x, so these

@@ -252,7 +252,7 @@ def _population(
         apart = means - _applied(there, mean)
         scatter = covariances + apart[:, :, None] * apart[:, None, :]
         share = times(alike, precision)
-        either = times(share, by_chance)  # of each part, if their sum were known
+        either = times(share, by_chance)  # covariances of either part, given the sum of both
         spread = (_GROUPS * like + _moved(_moved(scatter, share) + either, back).sum(axis=0)) / weight
         limits = np.sqrt(np.minimum(1.0, np.diagonal(prior.spread) / np.diagonal(spread)))
         spread = _rounded(spread * limits[:, None] * limits)  # an outlier must not stop the shrinkage of others

@@ -200,7 +200,7 @@ def _largest_distance(ranking: Ranking, confidence: float) -> dict[str, Any]:
     ends = (np.clip(pair, 0.0, 1.0) for pair in (_ends_of_the_largest(noise, confidence), of_population))
     of_noise, of_both = (_around(value, *pair) for pair in ends)
     fields = Band(value=rounded(value), noise=of_noise, population=of_both).single("ks")
-    # not of the rows' interval, which allows for a rough curve
+    # the rows' own interval is wider, as it allows for a rough curve
     return fields | {"ks_privacy_share": float(rounded(privacy_share(smooth, of_population))[0])}
 
 
@@ -229,9 +229,9 @@ def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Band]:
 
 
 def _at_the_lowest(copies: FloatArray, best: int) -> FloatArray:
-    """What a figure may be at the place where it seemed lowest, and tends to be larger than it seemed.
+    """What a figure may be at the place where noise made it lowest: more often larger than released, than smaller.
 
-    Each copy in turn is taken for the exact figures. The errors of another one are added, and show by how much the
+    Each copy in turn is taken for the exact figures. With the errors of another one added, it shows by how much the
     lowest of noisy figures errs.
 
     Args:
