@@ -1,8 +1,8 @@
 """Coverage of the intervals and bands of figures of a ranking, on tables drawn at random.
 
 The law of the tables is that of ``_score_law``. Run ``python -m benchmarks.ranking_figures --tables 300``; prints a
-table for each number of positives. With ``--whole-grid``, tables have 100 or 300 positives, 60,000 to 80,000 rows and
-an epsilon of 4, so that scores are counted on the whole grid.
+table for each number of positives. With ``--large``, tables have 100 or 300 positives, 60,000 to 80,000 rows and
+an epsilon of 4.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def exact_figures(
     }
 
 
-def coverage_of(seed: int, *, shape: str | None = None, whole_grid: bool = False) -> dict[str, float] | None:
+def coverage_of(seed: int, *, shape: str | None = None, large: bool = False) -> dict[str, float] | None:
     """The share of each figure's intervals that hold for one table; None if the figures are undefined."""
-    terms: dict[str, Any] = {"sizes": (60_000, 80_000), "epsilons": ("4",)} if whole_grid else {}
+    terms: dict[str, Any] = {"sizes": (60_000, 80_000), "epsilons": ("4",)} if large else {}
     random = np.random.default_rng(seed)
     table = drawn_table(
         random,
-        positives=int(random.choice(POSITIVES[:2] if whole_grid else POSITIVES)),
+        positives=int(random.choice(POSITIVES[:2] if large else POSITIVES)),
         auc=float(random.choice(SIGNALS)),
         shape=shape or str(random.choice(SHAPES)),
         **terms,
@@ -84,9 +84,9 @@ def main() -> None:
     """Print the coverage for each number of positives."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=300)
-    parser.add_argument("--whole-grid", action="store_true")
+    parser.add_argument("--large", action="store_true")
     arguments = parser.parse_args()
-    drawn = (coverage_of(seed, whole_grid=arguments.whole_grid) for seed in range(arguments.tables))
+    drawn = (coverage_of(seed, large=arguments.large) for seed in range(arguments.tables))
     coverage = [one for one in drawn if one is not None]
     print("positives | tables | " + " | ".join(COVERED))
     for positives in (*POSITIVES, None):

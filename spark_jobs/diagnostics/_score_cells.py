@@ -27,30 +27,37 @@ CROWDED_BELOW, CROWDED_BELOW_AT_LOW_SIGNAL = 10.0, 2.5
 MIN_SIGNAL, REFINING_SIGNAL, LARGE_SIGNAL = 100, 1_000, 3_000
 """Rows times epsilon from which a refined histogram is worth its cost: if very few cells are in use, if few are, and
 always. The second histogram separates the classes, the third has cells for both."""
-FINER_SIGNAL, FULL_GRID_SIGNAL = 8_000, 200_000
-"""Rows times epsilon from which cells may be finer, and from which a tree over the whole grid is as accurate as few
-cells; the tree is also exact about ties."""
+FINER_SIGNAL = 8_000
+"""Rows times epsilon from which a figure that depends on few rows has finer cells."""
+RARER_DECIDES_SIGNAL = 200_000
+"""Rows times epsilon from which the rarer class decides how many cells there are, and they may be more than the curve
+has points."""
+FULL_GRID_SIGNAL = 300_000
+"""Rows of the rarer class times epsilon from which a tree over the whole grid is as accurate as cells; it is also exact
+about ties."""
 GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2
 """Prior of the scores: a logistic distribution of their log-odds, which covers about 0.02 to 0.95."""
 
 
-def auto_cuts(located: tuple[NoisyCells, ...], signal: float, *, grid: int, points: int, finer: int = 1) -> Int64Array:
-    """The cells that ``auto`` counts: the whole grid if the signal is large, else cells of equal depth.
+def auto_cuts(located: tuple[NoisyCells, ...], signal: float, grid: int, points: int, *, finer: int = 1) -> Int64Array:
+    """The cells that ``auto`` counts: the whole grid if the rarer class is large, else cells of equal depth.
 
     Args:
         located: histograms that locate the scores.
         signal: rows times epsilon, estimated by the histograms.
         grid: number of fine cells.
-        points: points of the curve; an upper bound of the number of cells.
+        points: points of the curve; an upper bound of the number of cells below ``RARER_DECIDES_SIGNAL``.
         finer: factor of the number of cells from ``FINER_SIGNAL``.
 
     Returns:
         Cuts of the grid.
     """
-    if signal >= FULL_GRID_SIGNAL:
+    rarer = signal * _rarer_share(located[-1])
+    if rarer >= FULL_GRID_SIGNAL:
         return equal_width(grid, grid)
-    times = finer if signal >= FINER_SIGNAL else 1
-    return place_cells(located[-1], grid=grid, cells=min(points, grid, times * cells_for(signal)))
+    cells = (finer if signal >= FINER_SIGNAL else 1) * cells_for(signal)
+    cells = min(cells, points) if signal < RARER_DECIDES_SIGNAL else max(cells, cells_for_rarer(rarer))
+    return place_cells(located[-1], grid=grid, cells=min(cells, grid))
 
 
 def place_cells(histogram: NoisyCells, *, grid: int, cells: int) -> Int64Array:
@@ -112,6 +119,15 @@ def cells_for(signal: float) -> int:
     return max(4, math.ceil(0.45 * math.pow(signal, 0.4)))
 
 
+def cells_for_rarer(signal: float) -> int:
+    """The same where noise is so small that only the rarer class feels it.
+
+    Args:
+        signal: rows of the rarer class times epsilon, both released.
+    """
+    return math.ceil(2.7 * math.pow(signal, 0.4))
+
+
 def _first_round(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> tuple[NoisyCells, ...]:
@@ -129,6 +145,12 @@ def _refinement(
     portion = min(max(REFINING_COST / signal, REFINING_SHARES[0]), REFINING_SHARES[1])
     cost = meter.spend_share(round(portion, 6), label="where the scores of each class lie, closer")
     return (noisy_cells(counts, cuts, epsilon=cost, neighbours=neighbours, noise=noise),)
+
+
+def _rarer_share(located: NoisyCells) -> float:
+    """The rarer class's share of the rows, by a noisy histogram of both classes; 0 by one of all rows."""
+    sizes = np.maximum(located.counts.sum(axis=-1), 0)
+    return float(sizes.min() / max(sizes.sum(), 1)) if sizes.ndim else 0.0
 
 
 def _crowded(cells: NoisyCells, signal: float) -> bool:

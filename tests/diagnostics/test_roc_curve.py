@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve as roc
+from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.suites.diagnostic import DiagnosticSuite
@@ -214,6 +215,32 @@ def test_a_smaller_epsilon_makes_a_wider_band():
         curve = roc.release(counts_of("ordinary"), epsilon=epsilon, noise=SeededNoise(8))
         widths.append(curve.auc_interval[1] - curve.auc_interval[0])
     assert widths[0] > 2 * widths[1] > 4 * widths[2] > 0
+
+
+def test_the_rarer_class_decides_how_many_cells_there_are_where_noise_is_small():
+    random, cells = np.random.default_rng(6), {}
+    for positives in (1_000, 20_000, 100_000):
+        labels = np.arange(200_000) < positives
+        statistic = ScoreCounts.from_arrays(labels, random.beta(2 + labels, 3), cells=GRID)
+        curves = [roc.release(statistic, epsilon=4, thresholds=20, noise=SeededNoise(seed)) for seed in range(2)]
+        assert all(curve.fpr.size == 21 for curve in curves)  # points are the request's, cells are not
+        cells[positives] = roc.measure(statistic, epsilon=4, noise=SeededNoise(1)).cuts.size - 1
+    assert 60 < cells[1_000] < cells[20_000] < cells[100_000] == GRID
+
+
+def test_few_cells_are_nearer_than_the_whole_grid_for_a_rare_class_of_a_large_table():
+    random, labels = np.random.default_rng(8), np.arange(70_000) < 3_000
+    statistic = ScoreCounts.from_arrays(labels, random.beta(2 + labels, 3))
+    exact_fpr, exact_tpr = (
+        np.append(0, np.cumsum(rows[::-1])) / rows.sum() for rows in (statistic.negatives, statistic.positives)
+    )
+
+    def off(method, seed):
+        curve = trace(roc.measure(statistic, epsilon=4, method=method, noise=SeededNoise(seed)))
+        return np.abs(np.interp(curve.fpr, exact_fpr, exact_tpr) - curve.tpr).mean()
+
+    errors = {method: np.mean([off(method, seed) for seed in range(8)]) for method in ("auto", "tree")}
+    assert errors["auto"] < 0.7 * errors["tree"]
 
 
 def test_unresolved_scores_are_owned_up_to():

@@ -23,7 +23,7 @@ from spark_jobs.diagnostics._simulation import TwoIntervals
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.diagnostics.roc_curve.trace import Trace
-from spark_jobs.mechanisms.cells import NoisyCells, totals
+from spark_jobs.mechanisms.cells import NoisyCells, equal_width, totals
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
@@ -37,8 +37,9 @@ COUNTS_SHARE = Decimal("0.3")
 """Share for the counts of what the histograms leave; the weighted sum corrects most of the counts' error."""
 MIN_SIGNAL = 1_100
 """Rows times epsilon from which the sum is worth its cost; below, the prior of the counts is more informative."""
-FULL_GRID_EPSILON = 10
-"""Epsilon from which counts on the whole grid have a smaller error than the remainder of the linear correction."""
+FULL_GRID_EPSILON, FULL_GRID_SIGNAL = 10, 200_000
+"""Epsilon, and rows times epsilon, from which counts on the whole grid have a smaller error than the remainder of the
+linear correction."""
 MAX_CELLS, NEAREST, PART = 128, 20.0, 0.5
 """Largest number of cells; ``nearest``, in rows times epsilon, and ``part`` of ``narrow_at_top``."""
 WEIGHTS_SEED = 1
@@ -71,7 +72,7 @@ def measure_precision(
     """
     counts = np.stack([statistic.negatives, statistic.positives])
     grid, epsilon = counts.shape[1], float(meter.granted.epsilon)
-    full_grid_from = score_cells.FULL_GRID_SIGNAL if epsilon >= FULL_GRID_EPSILON else math.inf
+    full_grid_from = FULL_GRID_SIGNAL if epsilon >= FULL_GRID_EPSILON else math.inf
     located, signal = score_cells.locate_scores(
         counts, meter=meter, neighbours=neighbours, noise=noise, enough_signal=full_grid_from
     )
@@ -90,7 +91,8 @@ def measure_precision(
         trees = _trees(counts, cuts, flat, epsilon=cost, neighbours=neighbours, noise=noise)
         alone = method == "auto" and not ClassSizes.of_counts(*trees).are_known
     if trees is None or alone:
-        cuts = score_cells.auto_cuts(located, signal, grid=grid, points=points, finer=FINER)
+        whole = signal >= full_grid_from
+        cuts = equal_width(grid, grid) if whole else score_cells.auto_cuts(located, signal, grid, points, finer=FINER)
         cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
         tree = best_tree(cuts.size - 1)
         trees = _trees(counts, cuts, tree, epsilon=cost, neighbours=neighbours, noise=noise)

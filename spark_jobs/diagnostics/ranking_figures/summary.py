@@ -73,7 +73,7 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
         seed: public seed of the simulations behind bands and intervals.
     """
     traced = trace(draw.curve)
-    # counts that have a posterior keep all edges; of others, those of the whole grid, some are left out
+    # counts that have a posterior keep all edges; of those in many cells some are left out
     at_places = traced if trees_of(draw.curve) else trace(draw.curve, resolve_rarer=True)
     ranking = Ranking.of(draw.curve, at_places, SeededNoise(seed))
     recall, depths = (np.arange(draw.points) + 0.5) / draw.points, np.array(draw.depths)

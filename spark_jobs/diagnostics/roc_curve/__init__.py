@@ -2,7 +2,7 @@
 
 Methods:
     auto: cells of equal depth, placed with a small share of the budget, in a number that suits the noise; a tree over
-        the whole grid from 200,000 rows times epsilon. The default.
+        the whole grid if the rarer class has 300,000 rows times epsilon. The default.
     tree: a consistent tree over the whole grid, for each class.
     equi_depth: cells of equal depth, as many as the curve has points.
     fixed_cells: cells of equal width, as many as the curve has points.

@@ -12,7 +12,7 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics._score_cells import FULL_GRID_SIGNAL, are_tied, auto_cuts, locate_scores, place_cells
+from spark_jobs.diagnostics._score_cells import are_tied, auto_cuts, locate_scores, place_cells
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells, histogram_cells
@@ -163,8 +163,7 @@ def _place_cells(
         return cells_by_medians(counts.sum(axis=0), points, meter=meter, neighbours=neighbours, noise=noise), ()
     if method == "tree":
         return equal_width(grid, grid), ()
-    enough_signal = FULL_GRID_SIGNAL if method == "auto" else math.inf
-    rounds, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise, enough_signal=enough_signal)
+    rounds, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise)
     if method == "equi_depth":
         return place_cells(rounds[-1], grid=grid, cells=points), rounds
-    return auto_cuts(rounds, signal, grid=grid, points=points, finer=finer), rounds
+    return auto_cuts(rounds, signal, grid, points, finer=finer), rounds
