@@ -91,18 +91,18 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     curve, points = traced.edges, traced.points
     fpr, tpr = read(curve, points, curve.straight)
     noise = SeededNoise(seed)
-    shifts, chords = _errors(draw, curve, points, noise=noise)
+    at_edges, chords = _errors(draw, curve, points, noise=noise)
     bend, area_bend = _bends(curve, points)
-    shape = len(shifts), 1, fpr.size
-    shifts = shifts + np.hypot(_inner_stddev(curve, points, traced.sizes), bend) * normal(noise, shape)
+    single = normal(noise, (len(at_edges), 1, fpr.size))
+    shifts = at_edges + np.hypot(_inner_stddev(curve, points, traced.sizes), bend) * single
     areas = chords + math.hypot(_inner_area_stddev(curve, traced.sizes), area_bend) * normal(noise, chords.shape)
-    sampled = shifts + _sampling_stddev(curve, points, (fpr, tpr), traced.sizes) * normal(noise, shape)
-    whole = shifts + _sampling_courses(curve, points, (fpr, tpr), traced.sizes, copies=len(shifts), noise=noise)
+    # the order of these rows inside a cell does not matter to their population
+    sampled = at_edges + _sampling(curve, points, traced.sizes, copies=len(at_edges), noise=noise) + bend * single
     (above, below), (highest, lowest) = (
         _furthest(central_range(copies, draw.confidence)) for copies in (shifts, sampled)
     )
     (above_all, below_all), (highest_all, lowest_all) = (
-        _furthest(band_of_courses(copies, draw.confidence)) for copies in (shifts, whole)
+        _furthest(band_of_courses(copies, draw.confidence)) for copies in (shifts, sampled)
     )
     hidden_below, hidden_above = (side + _one_row(curve, traced.sizes) for side in _hidden_courses(curve, points))
     box_below, box_above, box_area = _boxes(curve, points)
@@ -265,30 +265,18 @@ def _inner_stddev(curve: Edges, points: CurvePoints, sizes: tuple[float, float])
     return np.concatenate([[0.0], deviation])
 
 
-def _sampling_stddev(
-    curve: Edges, points: CurvePoints, rates: tuple[FloatArray, FloatArray], sizes: tuple[float, float]
+def _sampling(
+    curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, copies: int, noise: SeededNoise
 ) -> FloatArray:
-    """Standard deviation of the exact curve across that of the population at each point: two binomial shares."""
-    of_fpr, of_tpr = (rate * (1 - rate) / max(size, 1.0) for rate, size in zip(rates, sizes, strict=True))
-    flat = _from_the_start(_directions(curve)[:, points.cell])
-    deviation: FloatArray = np.sqrt(flat**2 * of_tpr + (1 - flat) ** 2 * of_fpr)
-    return deviation
+    """Copies of the course of these rows at the edges across that of their population, by Poisson laws of the rows.
 
-
-def _sampling_courses(
-    curve: Edges,
-    points: CurvePoints,
-    rates: tuple[FloatArray, FloatArray],
-    sizes: tuple[float, float],
-    *,
-    copies: int,
-    noise: SeededNoise,
-) -> FloatArray:
-    """Copies of the exact curve's course across that of the population, for rows by Poisson laws; (copies, points)."""
+    Between edges, as on the released curve, it is that of the chords; shape (copies, directions, points).
+    """
     errors = []
-    for rate, size in zip(rates, sizes, strict=True):
+    for rate, size in zip((curve.fpr, curve.tpr), sizes, strict=True):
         above = np.cumsum(noise.poissons(max(size, 1.0) * np.diff(rate), copies=copies), axis=1)
-        errors.append(above / np.maximum(above[:, -1:], 1) - rate[1:])
+        off = _from_the_start(above / np.maximum(above[:, -1:], 1) - rate[1:])
+        errors.append(off[:, points.cell] + points.fraction * np.diff(off)[:, points.cell])
     flat = _directions(curve)[:, points.cell]
     return _from_the_start(flat * errors[1][:, np.newaxis] - (1 - flat) * errors[0][:, np.newaxis])
 
