@@ -28,10 +28,9 @@ MIN_SIGNAL, REFINING_SIGNAL, LARGE_SIGNAL = 100, 1_000, 3_000
 """Rows times epsilon from which a refined histogram is worth its cost: if very few cells are in use, if few are, and
 always. The second histogram separates the classes, the third has cells for both."""
 FINER_SIGNAL = 8_000
-"""Rows times epsilon from which a figure that depends on few rows has finer cells."""
+"""Rows times epsilon from which cells may be finer."""
 RARER_DECIDES_SIGNAL = 200_000
-"""Rows times epsilon from which the rarer class decides how many cells there are, and they may be more than the curve
-has points."""
+"""Rows times epsilon from which the rarer class may ask for more cells, and for more than the curve has points."""
 FULL_GRID_SIGNAL = 300_000
 """Rows of the rarer class times epsilon from which a tree over the whole grid is as accurate as cells; it is also exact
 about ties."""
@@ -120,7 +119,7 @@ def cells_for(signal: float) -> int:
 
 
 def cells_for_rarer(signal: float) -> int:
-    """The same where noise is so small that only the rarer class feels it.
+    """Number of cells where there are so many rows that the noise in the rarer class decides.
 
     Args:
         signal: rows of the rarer class times epsilon, both released.

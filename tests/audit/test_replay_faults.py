@@ -11,12 +11,14 @@ import pytest
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import _score_cells
 from spark_jobs.diagnostics._score_figures import measurement as figures
 from spark_jobs.diagnostics._score_figures import weighted
 from spark_jobs.diagnostics.ecdf import private_bounds
 from spark_jobs.diagnostics.linear_regression import noisy_lines
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import ScoreCounts
 from tests.audit.test_replay import BASE, BOTH, FIRST, release, statistic_of, tables
 from tests.support.audit import convicts, keeps
 from tests.support.replay import Leaked, NoiseLeftOut, RecordingNoise, released_outputs, replay, replayed_loss
@@ -139,6 +141,23 @@ def test_an_exact_number_of_rows_of_a_line_is_seen(monkeypatch):
     assert not leaks("linear_regression", method="noisy_moments")
     monkeypatch.setitem(noisy_lines._BY_EPSILON, "noisy_moments", exact_rows)
     assert leaks("linear_regression", method="noisy_moments")
+
+
+def test_an_exact_share_of_the_rarer_class_is_seen(monkeypatch):
+    options, pair = DIAGNOSTICS["roc_curve"].model_validate({"kind": "roc_curve", **BASE["roc_curve"][0]}), []
+    for positives in (200, 800):
+        labels = np.arange(4_000) < positives
+        pair.append(ScoreCounts.from_arrays(labels, np.random.default_rng(positives).beta(2 + labels, 3)))
+    run = release(options, ADDED, "100", summarised=False)  # 400,000 rows times epsilon
+    replay(run, *pair, source=SeededNoise(3))
+
+    def faulty(statistic, noise):
+        share = statistic.positives.sum() / 4_000
+        monkeypatch.setattr(_score_cells, "_rarer_share", lambda located: share)
+        return run(statistic, noise)
+
+    with pytest.raises(Leaked):
+        replay(faulty, *pair, source=SeededNoise(3))
 
 
 def test_one_call_more_is_seen():

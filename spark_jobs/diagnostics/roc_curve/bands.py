@@ -268,9 +268,10 @@ def _inner_stddev(curve: Edges, points: CurvePoints, sizes: tuple[float, float])
 def _sampling(
     curve: Edges, points: CurvePoints, sizes: tuple[float, float], *, copies: int, noise: SeededNoise
 ) -> FloatArray:
-    """Copies of the course of these rows at the edges across that of their population, by Poisson laws of the rows.
+    """Copies of the sampling error: how far across their population's curve that of these rows runs.
 
-    Between edges, as on the released curve, it is that of the chords; shape (copies, directions, points).
+    The rows of each cell are drawn from Poisson laws. Between edges the error is interpolated, as the curve is; shape
+    (copies, directions, points).
     """
     errors = []
     for rate, size in zip((curve.fpr, curve.tpr), sizes, strict=True):
