@@ -15,11 +15,11 @@ from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
-LOCATING_SHARE = Decimal("0.15")
-"""Share of the budget for the first histogram."""
+LOCATING_SHARE, LOCATING_SHARE_AT_LOW_SIGNAL = Decimal("0.03"), Decimal("0.15")
+"""Shares of the budget for the first histogram, and for the one that replaces it where it shows few rows."""
 FIRST_CELLS, REFINED_CELLS = 24, 24
 USUAL_ROUNDS, MAX_ROUNDS = 3, 4
-REFINING_COST, REFINING_SHARES = 100, (0.05, 0.1)
+REFINING_COST, REFINING_SHARES = 100, (0.04, 0.1)
 """A refined histogram counts the classes separately, so that a small class gets cells too. Its share of the budget is
 this cost over the signal, which makes a 24th of the rows three standard deviations of noise, within these bounds."""
 CROWDED_BELOW, CROWDED_BELOW_AT_LOW_SIGNAL = 10.0, 2.5
@@ -29,8 +29,6 @@ MIN_SIGNAL, REFINING_SIGNAL, LARGE_SIGNAL = 100, 1_000, 3_000
 always. The second histogram separates the classes, the third has cells for both."""
 FINER_SIGNAL = 8_000
 """Rows times epsilon from which cells may be finer."""
-RARER_DECIDES_SIGNAL = 200_000
-"""Rows times epsilon from which the rarer class may ask for more cells, and for more than the curve has points."""
 FULL_GRID_SIGNAL = 300_000
 """Rows of the rarer class times epsilon from which a tree over the whole grid is as accurate as cells; it is also exact
 about ties."""
@@ -38,14 +36,13 @@ GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2
 """Prior of the scores: a logistic distribution of their log-odds, which covers about 0.02 to 0.95."""
 
 
-def auto_cuts(located: tuple[NoisyCells, ...], signal: float, grid: int, points: int, *, finer: int = 1) -> Int64Array:
+def auto_cuts(located: tuple[NoisyCells, ...], signal: float, grid: int, *, finer: int = 1) -> Int64Array:
     """The cells that ``auto`` counts: the whole grid if the rarer class is large, else cells of equal depth.
 
     Args:
         located: histograms that locate the scores.
         signal: rows times epsilon, estimated by the histograms.
         grid: number of fine cells.
-        points: points of the curve; an upper bound of the number of cells below ``RARER_DECIDES_SIGNAL``.
         finer: factor of the number of cells from ``FINER_SIGNAL``.
 
     Returns:
@@ -55,7 +52,8 @@ def auto_cuts(located: tuple[NoisyCells, ...], signal: float, grid: int, points:
     if rarer >= FULL_GRID_SIGNAL:
         return equal_width(grid, grid)
     cells = (finer if signal >= FINER_SIGNAL else 1) * cells_for(signal)
-    cells = min(cells, points) if signal < RARER_DECIDES_SIGNAL else max(cells, cells_for_rarer(rarer))
+    if signal >= LARGE_SIGNAL:
+        cells = max(cells, cells_for_rarer(rarer))
     return place_cells(located[-1], grid=grid, cells=min(cells, grid))
 
 
@@ -93,8 +91,7 @@ def locate_scores(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         enough_signal: rows times epsilon from which one histogram is enough.
     """
-    rounds = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)
-    signal = max(rounds[0].total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
+    rounds, signal = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)
     while (
         signal < enough_signal
         and len(rounds) < MAX_ROUNDS
@@ -119,21 +116,27 @@ def cells_for(signal: float) -> int:
 
 
 def cells_for_rarer(signal: float) -> int:
-    """Number of cells where there are so many rows that the noise in the rarer class decides.
+    """Number of cells that the rarer class is worth: more than ``cells_for`` of all rows where classes are balanced.
 
     Args:
         signal: rows of the rarer class times epsilon, both released.
     """
-    return math.ceil(2.7 * math.pow(signal, 0.4))
+    return math.ceil(0.9 * math.sqrt(signal))
 
 
 def _first_round(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
-) -> tuple[NoisyCells, ...]:
+) -> tuple[tuple[NoisyCells, ...], float]:
+    """One histogram of all rows, and the signal; if that is low, both are those of a second one, which costs more."""
     grid = counts.shape[1]
     cuts = equal_log_odds(grid, min(FIRST_CELLS, grid))
-    cost = meter.spend_share(LOCATING_SHARE, label="where the scores lie")
-    return (noisy_cells(counts.sum(axis=0), cuts, epsilon=cost, neighbours=neighbours, noise=noise),)
+    for portion in (LOCATING_SHARE, LOCATING_SHARE_AT_LOW_SIGNAL):
+        cost = meter.spend_share(portion, label="where the scores lie")
+        cells = noisy_cells(counts.sum(axis=0), cuts, epsilon=cost, neighbours=neighbours, noise=noise)
+        signal = max(cells.total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
+        if signal >= REFINING_SIGNAL:
+            break
+    return (cells,), signal
 
 
 def _refinement(

@@ -50,6 +50,8 @@ class RocArea:
         (below, above), both = (_reaches(value, ends) for ends in (interval, population_interval))
         widest, alone = sum(both) / 2, (below + above) / 2
         sampling = math.sqrt(max(widest**2 - alone**2, 0.0))
+        # the area of a Gini coefficient is that of the curve but for its last digit
+        value = round(value, DECIMALS)
         return cls(value=value, below=below / deviate, above=above / deviate, sampling=sampling / deviate)
 
     @property

@@ -160,6 +160,23 @@ def test_an_exact_share_of_the_rarer_class_is_seen(monkeypatch):
         replay(faulty, *pair, source=SeededNoise(3))
 
 
+def test_an_exact_number_of_rows_that_replaces_the_first_histogram_is_seen(monkeypatch):
+    options, pair = DIAGNOSTICS["roc_curve"].model_validate({"kind": "roc_curve", **BASE["roc_curve"][0]}), []
+    for rows in (900, 1_100):
+        labels = np.arange(rows) % 4 == 0
+        pair.append(ScoreCounts.from_arrays(labels, np.random.default_rng(rows).beta(2 + labels, 3)))
+    run = release(options, ADDED, "1", summarised=False)
+    replay(run, *pair, source=SeededNoise(3))
+
+    def faulty(statistic, noise):
+        exact = statistic.negatives.sum() + statistic.positives.sum()
+        monkeypatch.setattr(_score_cells, "REFINING_SIGNAL", 0 if exact >= 1_000 else 1e9)
+        return run(statistic, noise)
+
+    with pytest.raises(Leaked):
+        replay(faulty, *pair, source=SeededNoise(3))
+
+
 def test_one_call_more_is_seen():
     pair = [statistic_of(ScoreCells(), seed, sizes=None) for seed in (0, 1)]
 

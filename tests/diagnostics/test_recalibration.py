@@ -83,7 +83,7 @@ def test_groups_are_narrow_in_log_odds_and_end_where_scores_are_clipped() -> Non
 
 def test_it_shares_a_measurement_at_no_cost() -> None:
     options = RecalibrationOptions()
-    shared = measure_shared(COUNTS, diagnostics=(options, RocCurveOptions()), epsilon=1, noise=SeededNoise(4))
+    shared = measure_shared(COUNTS, diagnostics=(options, RocCurveOptions()), epsilon=1, noise=SeededNoise(5))
     result = recalibration.summarise(read_as(options, shared), seed=5)
     assert (result.status, result.epsilon, shared.epsilon) == ("ok", 1, 1)
     assert result.brier_interval[0] <= exact_figures(COUNTS, CLIP)["brier"] <= result.brier_interval[1]

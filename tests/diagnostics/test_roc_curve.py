@@ -228,6 +228,19 @@ def test_the_rarer_class_decides_how_many_cells_there_are_where_noise_is_small()
     assert 60 < cells[1_000] < cells[20_000] < cells[100_000] == GRID
 
 
+def test_the_first_histogram_of_few_rows_is_replaced_by_one_that_costs_more():
+    random, first = np.random.default_rng(7), {}
+    for rows in (300, 20_000):
+        labels = np.arange(rows) % 3 == 0
+        draw = roc.measure(ScoreCounts.from_arrays(labels, random.beta(2 + labels, 3)), epsilon=1, noise=SeededNoise(1))
+        all_rows = [one for one in draw.located if one.counts.ndim == 1]
+        looks = [spending for spending in draw.spendings if spending.label == "where the scores lie"]
+        assert len(all_rows) == 1
+        assert all_rows[0].scale == pytest.approx(float(1 / looks[-1].epsilon))
+        first[rows] = [float(look.epsilon) for look in looks]
+    assert first == {300: [0.03, 0.15], 20_000: [0.03]}
+
+
 def test_few_cells_are_nearer_than_the_whole_grid_for_a_rare_class_of_a_large_table():
     random, labels = np.random.default_rng(8), np.arange(70_000) < 3_000
     statistic = ScoreCounts.from_arrays(labels, random.beta(2 + labels, 3))

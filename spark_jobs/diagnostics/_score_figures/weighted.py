@@ -92,7 +92,7 @@ def measure_precision(
         alone = method == "auto" and not ClassSizes.of_counts(*trees).are_known
     if trees is None or alone:
         whole = signal >= full_grid_from
-        cuts = equal_width(grid, grid) if whole else score_cells.auto_cuts(located, signal, grid, points, finer=FINER)
+        cuts = equal_width(grid, grid) if whole else score_cells.auto_cuts(located, signal, grid, finer=FINER)
         cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
         tree = best_tree(cuts.size - 1)
         trees = _trees(counts, cuts, tree, epsilon=cost, neighbours=neighbours, noise=noise)

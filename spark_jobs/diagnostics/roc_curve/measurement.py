@@ -166,4 +166,4 @@ def _place_cells(
     rounds, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise)
     if method == "equi_depth":
         return place_cells(rounds[-1], grid=grid, cells=points), rounds
-    return auto_cuts(rounds, signal, grid, points, finer=finer), rounds
+    return auto_cuts(rounds, signal, grid, finer=finer), rounds
