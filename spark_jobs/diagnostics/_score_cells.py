@@ -16,9 +16,9 @@ from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 LOCATING_SHARE, LOCATING_SHARE_AT_LOW_SIGNAL = Decimal("0.03"), Decimal("0.15")
-"""Shares of the budget for the first histogram, and for the one that replaces it where it shows few rows."""
+"""Shares of the budget for the first histogram, and for a second one of the same cells where that shows few rows."""
 FIRST_CELLS, REFINED_CELLS = 24, 24
-USUAL_ROUNDS, MAX_ROUNDS = 3, 4
+USUAL_REFINEMENTS, MAX_REFINEMENTS = 2, 3
 REFINING_COST, REFINING_SHARES = 100, (0.04, 0.1)
 """A refined histogram counts the classes separately, so that a small class gets cells too. Its share of the budget is
 this cost over the signal, which makes a 24th of the rows three standard deviations of noise, within these bounds."""
@@ -26,7 +26,7 @@ CROWDED_BELOW, CROWDED_BELOW_AT_LOW_SIGNAL = 10.0, 2.5
 """Effective numbers of cells in use (inverse of the sum of squared shares) below which a histogram is refined."""
 MIN_SIGNAL, REFINING_SIGNAL, LARGE_SIGNAL = 100, 1_000, 3_000
 """Rows times epsilon from which a refined histogram is worth its cost: if very few cells are in use, if few are, and
-always. The second histogram separates the classes, the third has cells for both."""
+always. The first refined histogram separates the classes, the second has cells for both."""
 FINER_SIGNAL = 8_000
 """Rows times epsilon from which cells may be finer."""
 FULL_GRID_SIGNAL = 300_000
@@ -94,8 +94,8 @@ def locate_scores(
     rounds, signal = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)
     while (
         signal < enough_signal
-        and len(rounds) < MAX_ROUNDS
-        and (_crowded(rounds[-1], signal) or (len(rounds) < USUAL_ROUNDS and signal >= LARGE_SIGNAL))
+        and _refinements(rounds) < MAX_REFINEMENTS
+        and (_crowded(rounds[-1], signal) or (_refinements(rounds) < USUAL_REFINEMENTS and signal >= LARGE_SIGNAL))
     ):
         rounds += _refinement(counts, rounds[-1], signal, meter=meter, neighbours=neighbours, noise=noise)
     return rounds, signal
@@ -103,7 +103,12 @@ def locate_scores(
 
 def are_tied(located: tuple[NoisyCells, ...]) -> bool:
     """Whether every histogram has most rows in few cells, as if the scores take few values."""
-    return len(located) == MAX_ROUNDS and _crowded(located[-1], math.inf)
+    return _refinements(located) == MAX_REFINEMENTS and _crowded(located[-1], math.inf)
+
+
+def _refinements(located: tuple[NoisyCells, ...]) -> int:
+    """How many histograms separate the classes."""
+    return sum(one.counts.ndim > 1 for one in located)
 
 
 def cells_for(signal: float) -> int:
@@ -127,16 +132,18 @@ def cells_for_rarer(signal: float) -> int:
 def _first_round(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> tuple[tuple[NoisyCells, ...], float]:
-    """One histogram of all rows, and the signal; if that is low, both are those of a second one, which costs more."""
+    """A histogram of all rows, and the signal; if that is low, a second one, which costs more, and its signal."""
     grid = counts.shape[1]
     cuts = equal_log_odds(grid, min(FIRST_CELLS, grid))
+    rounds: tuple[NoisyCells, ...] = ()
     for portion in (LOCATING_SHARE, LOCATING_SHARE_AT_LOW_SIGNAL):
         cost = meter.spend_share(portion, label="where the scores lie")
         cells = noisy_cells(counts.sum(axis=0), cuts, epsilon=cost, neighbours=neighbours, noise=noise)
+        rounds += (cells,)
         signal = max(cells.total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
         if signal >= REFINING_SIGNAL:
             break
-    return (cells,), signal
+    return rounds, signal
 
 
 def _refinement(

@@ -160,7 +160,7 @@ def test_an_exact_share_of_the_rarer_class_is_seen(monkeypatch):
         replay(faulty, *pair, source=SeededNoise(3))
 
 
-def test_an_exact_number_of_rows_that_replaces_the_first_histogram_is_seen(monkeypatch):
+def test_an_exact_number_of_rows_that_asks_for_a_second_histogram_is_seen(monkeypatch):
     options, pair = DIAGNOSTICS["roc_curve"].model_validate({"kind": "roc_curve", **BASE["roc_curve"][0]}), []
     for rows in (900, 1_100):
         labels = np.arange(rows) % 4 == 0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from spark_jobs.diagnostics import _score_cells
 from spark_jobs.diagnostics import roc_curve as roc
 from spark_jobs.diagnostics.roc_curve import bands
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -88,6 +89,8 @@ def corners_held():
 def test_the_band_of_a_whole_curve_reaches_into_the_corners_of_its_cells(monkeypatch):
     directions = bands._directions
     monkeypatch.setattr(bands, "COPIES", 150)
+    monkeypatch.setattr(_score_cells, "cells_for", lambda signal: 12)  # few cells, which hide much
+    monkeypatch.setattr(_score_cells, "cells_for_rarer", lambda signal: 0)
     assert stats.binom.cdf(corners_held(), TABLES, LEAST) > FALSE_ALARM
     monkeypatch.setattr(bands, "_hidden_courses", lambda curve, points: (0.0, 0.0))
     assert stats.binom.cdf(corners_held(), TABLES, LEAST) < 0.01

@@ -228,15 +228,14 @@ def test_the_rarer_class_decides_how_many_cells_there_are_where_noise_is_small()
     assert 60 < cells[1_000] < cells[20_000] < cells[100_000] == GRID
 
 
-def test_the_first_histogram_of_few_rows_is_replaced_by_one_that_costs_more():
+def test_where_the_first_histogram_shows_few_rows_a_second_one_costs_more():
     random, first = np.random.default_rng(7), {}
     for rows in (300, 20_000):
         labels = np.arange(rows) % 3 == 0
         draw = roc.measure(ScoreCounts.from_arrays(labels, random.beta(2 + labels, 3)), epsilon=1, noise=SeededNoise(1))
         all_rows = [one for one in draw.located if one.counts.ndim == 1]
         looks = [spending for spending in draw.spendings if spending.label == "where the scores lie"]
-        assert len(all_rows) == 1
-        assert all_rows[0].scale == pytest.approx(float(1 / looks[-1].epsilon))
+        assert [one.scale for one in all_rows] == pytest.approx([float(1 / look.epsilon) for look in looks])
         first[rows] = [float(look.epsilon) for look in looks]
     assert first == {300: [0.03, 0.15], 20_000: [0.03]}
 

@@ -26,7 +26,7 @@ from spark_jobs.diagnostics.roc_curve.trace import Trace
 from spark_jobs.mechanisms.cells import NoisyCells, equal_width, totals
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
-from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
+from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree, rows_changed
 from spark_jobs.mechanisms.trees import Tree, best_tree
 from spark_jobs.mechanisms.weighted_sums import WeightedSum, weighted_sum
 from spark_jobs.statistics import ScoreCounts
@@ -83,7 +83,7 @@ def measure_precision(
 
     trees = None
     if not alone:
-        cuts = _cells(located, signal, grid=grid)
+        cuts = _cells(located, signal, grid=grid, epsilon=epsilon / rows_changed(neighbours))
         portion = COUNTS_SHARE * meter.remaining / meter.granted.epsilon
         cost = meter.spend_share(round(portion, 6), label=f"counts of both classes in {cuts.size - 1} cells")
         # a flat tree: at the highest scores single cells matter
@@ -127,7 +127,7 @@ def _trees(
     return negatives, positives
 
 
-def _cells(located: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int64Array:
+def _cells(located: tuple[NoisyCells, ...], signal: float, *, grid: int, epsilon: float) -> Int64Array:
     cells = min(score_cells.cells_for(signal), MAX_CELLS, grid)
     if located[-1].counts.ndim == 1:  # too few rows for a histogram of each class
         return score_cells.place_cells(located[-1], grid=grid, cells=cells)
@@ -135,7 +135,6 @@ def _cells(located: tuple[NoisyCells, ...], signal: float, *, grid: int) -> Int6
     cuts = fine_cuts(grid, *(observation.cuts for observation in observations))
     prior_rows = posterior_of_counts(tuple(observations[::-1]), grid=grid).expected_by_laws(cuts)
     rows = expected_rows(prior_rows, cuts, observations)
-    epsilon = max(signal / max(float(located[0].total), 1.0), 1e-9)
     return narrow_at_top(rows, cuts, grid=grid, cells=cells, nearest=NEAREST / epsilon, part=PART)
 
 

@@ -8,6 +8,7 @@ from spark_jobs.contract.options import RecalibrationSettings
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups, measure_shared
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.mechanisms.cells import NoisyCells
 from spark_jobs.mechanisms.group_sums import NoisyGroups
 from spark_jobs.statistics import ScoreCounts
 
@@ -20,11 +21,13 @@ class RecalibrationDraw(Draw):
         groups: the noisy sums.
         clip: scores are clipped to [clip, 1 - clip] where their log-odds count.
         confidence: nominal level of intervals.
+        located: the noisy histograms that placed the groups.
     """
 
     groups: NoisyGroups
     clip: float
     confidence: float
+    located: tuple[NoisyCells, ...] = ()
 
     @property
     def class_sizes(self) -> ClassSizes | None:
@@ -44,6 +47,7 @@ def recalibration_of_groups(options: RecalibrationSettings, shared: SharedGroups
         groups=shared.groups,
         clip=options.clip,
         confidence=options.confidence,
+        located=shared.located,
         neighbours=shared.neighbours,
         guarantee=shared.guarantee,
         spendings=shared.spendings,
