@@ -36,6 +36,8 @@ CLASSES := $(VENV)/spark-classes.jsa
 INNER = --numprocesses=logical --maxprocesses=4 --dist=loadfile
 # Ledgers and stores wait for the disk after each change; in a folder in memory, where there is a gigabyte, they do not.
 IN_MEMORY = $(shell [ -w /dev/shm ] && df -Pk /dev/shm 2> /dev/null | awk 'NR == 2 && $$4 > 1048576 { print "TMPDIR=/dev/shm" }')
+# Matrices are small: a thread of the linear algebra for each processor only keeps the other tests waiting.
+export OMP_NUM_THREADS ?= 1
 # The tests start hundreds of processes; without compiled modules, each would compile everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 

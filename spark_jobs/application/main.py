@@ -51,6 +51,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the application; its output and exit code depend on the request, the schema and the machine alone."""
     arguments = parser().parse_args(argv)
+    # matrices are small: threads of the linear algebra would only wait for one another, most where releases run at once
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     announcer = Announcer.for_process(sys.stderr)
     private_log = None
     if not announcer.has_caller:
