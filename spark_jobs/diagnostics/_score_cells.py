@@ -136,8 +136,8 @@ def _first_round(
     grid = counts.shape[1]
     cuts = equal_log_odds(grid, min(FIRST_CELLS, grid))
     rounds: tuple[NoisyCells, ...] = ()
-    for portion in (LOCATING_SHARE, LOCATING_SHARE_AT_LOW_SIGNAL):
-        cost = meter.spend_share(portion, label="where the scores lie")
+    for portion, again in ((LOCATING_SHARE, ""), (LOCATING_SHARE_AT_LOW_SIGNAL, ", once more")):
+        cost = meter.spend_share(portion, label=f"where the scores lie{again}")
         cells = noisy_cells(counts.sum(axis=0), cuts, epsilon=cost, neighbours=neighbours, noise=noise)
         rounds += (cells,)
         signal = max(cells.total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)

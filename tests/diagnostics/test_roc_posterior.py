@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import _score_cells
 from spark_jobs.diagnostics import roc_curve as roc
 from spark_jobs.diagnostics.roc_curve.posterior import expected_counts, noise_precision, trees_of
 from spark_jobs.diagnostics.roc_curve.trace import trace
@@ -36,10 +37,10 @@ def errors(labels, scores, *, epsilon, releases):
 
 @pytest.mark.sampled
 @pytest.mark.slow
-@pytest.mark.parametrize(("auc", "at_most"), [(0.8, 0.9), (0.95, 0.9), (0.99, 1.3)])
+@pytest.mark.parametrize(("auc", "at_most"), [(0.8, 0.9), (0.95, 0.9), (0.99, 1.2)])
 def test_the_posterior_brings_areas_nearer_where_noise_is_large(auc, at_most):
     labels, scores = binormal(auc, 300, np.random.default_rng(3))
-    released, counted = errors(labels, scores, epsilon=0.5, releases=40)
+    released, counted = errors(labels, scores, epsilon=0.5, releases=100)
     assert released < at_most * counted
 
 
@@ -50,9 +51,10 @@ def test_what_the_posterior_does_not_foresee_costs_little(name):
     assert released < 1.2 * counted + 0.002
 
 
-def test_counts_that_say_more_than_the_noise_hides_are_left_as_they_are():
+def test_counts_that_say_more_than_the_noise_hides_are_left_as_they_are(monkeypatch):
+    monkeypatch.setattr(_score_cells, "cells_for_rarer", lambda signal: 0)  # cells that are few, and full
     random = np.random.default_rng(4)
-    labels = random.integers(0, 2, 30_000)
+    labels = random.integers(0, 2, 100_000)
     scores = np.where(
         random.random(labels.size) < 0.5,
         0.1 * random.random(labels.size),
@@ -67,9 +69,7 @@ def test_counts_that_say_more_than_the_noise_hides_are_left_as_they_are():
     noise = np.sqrt(measurement.negatives.range_variance(0, 1))
     assert np.abs(expected_of(measurement) - exact).max() < 6 * noise
     released = np.stack([measurement.negatives.counts(), measurement.positives.counts()])
-    clear = released > 10 * noise
-    assert clear.sum() > 100
-    assert np.abs(expected_of(measurement) - released)[clear].max() < 1.5 * noise
+    assert np.abs(expected_of(measurement) - np.maximum(released, 0.0)).max() < 1.5 * noise
 
 
 @pytest.mark.sampled("name", "epsilon", "neighbours")
