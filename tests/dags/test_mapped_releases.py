@@ -49,7 +49,7 @@ with DAG("many", schedule=None, catchup=False):
         task_id="release", account="visits", epsilon="0.03125", label="visit", diagnostics="auc",
         table={"path": "/lake/visits", "snapshot": {"path_version": "v1"}},
         model={"kind": "columns", "score": "score", "basis": "public"},
-        output=OUTPUT, runner="cluster", spark_conn_id="farm", deferrable=True,
+        output=OUTPUT, runner="cluster", spark_conn_id="farm", deferrable=True, retries=2, retry_delay=1,
     ).expand(where=[f"amount > {place}" for place in range(RELEASES)])
 """
 
@@ -192,7 +192,9 @@ def test_mapped_releases_hold_two_workers_at_most_each_for_seconds_and_survive_t
     middle = worked[len(worked) // 2]
     print(f"{watch.running} workers, {watch.deferred} waiting; seconds of a worker for a release: {middle:.1f} in the "
           f"middle, {worked[-1]:.1f} at most, with {busy:.1f} processes for each processor")  # fmt: skip
-    assert state == "success"
+    # a busy Airflow may fail a task by itself, and tries it again at no cost; the task may not fail
+    assert "Task failed with exception" not in airflow.task_log("many", run, "release"), airflow.failures("many", run)
+    assert state == "success", airflow.failures("many", run)
     assert len(master.created) == releases
     assert [charge.state for charge in ledger.history("visits")] == [ChargeState.COMMITTED] * releases
     assert {charge.runs for charge in ledger.history("visits")} == {1}

@@ -28,6 +28,9 @@ PATIENCE = 400.0
 
 PARTS = (("api-server", "--workers", "1"), ("scheduler",), ("dag-processor",), ("triggerer",))
 
+LAST = 6000
+"""Characters of a log that are shown of a task that failed."""
+
 AIRFLOW = (sys.executable, "-m", "airflow")
 
 USER, PASSWORD = "dora", "password of dora"
@@ -110,6 +113,18 @@ class LiveAirflow:
         """All that a task logged."""
         folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
         return "".join(path.read_text() for path in sorted(folder.rglob("*.log*")) if path.is_file())
+
+    def failures(self, dag_id: str, run_id: str) -> str:
+        """What the tasks of a run that failed logged last, and what the scheduler says of them."""
+        found = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances?limit=100")["task_instances"]
+        failed = {each["task_id"] for each in found if each["state"] == "failed"}
+        scheduler = [
+            line
+            for line in (self.home / "scheduler.out").read_text().splitlines()
+            if any(word in line for word in ("finished with state", "[error", "[warning", "Error:"))
+        ]
+        logs = [f"--- {task}\n{self.task_log(dag_id, run_id, task)[-LAST:]}" for task in sorted(failed)]
+        return "\n".join([*logs, "--- scheduler", *scheduler])[-3 * LAST :]
 
     def _ends(self) -> str:
         return "\n".join(f"--- {path.name}\n{path.read_text()[-2000:]}" for path in self.home.glob("*.out"))
