@@ -103,7 +103,12 @@ def widened(points: PointCounts, *, epsilon: float, widen: float) -> Release:
         options: dict[str, Any] = {"steps": 2 * points.cells, "epsilon": epsilon, "noise": noise, "method": "wide"}
         groups = range(points.grid.groups)
         return np.clip(
-            [theil_sen(*points.points(g), matchings=None, widen=widen, **REPLACED, **options) for g in groups], 0, 1
+            [
+                theil_sen(*points.points(g), matchings=None, widen=widen, neighbours=Neighbours.REPLACE_ONE, **options)
+                for g in groups
+            ],
+            0,
+            1,
         )
 
     return run
