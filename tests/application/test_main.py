@@ -100,6 +100,31 @@ def test_a_charged_run_takes_no_seed(private: Path) -> None:
     assert not list((private / "out").rglob("draw.json"))
 
 
+THREADS = """
+import sys
+from pathlib import Path
+
+from spark_jobs.application.main import main
+
+main([sys.argv[1], "--output", sys.argv[2]])
+import numpy
+from threadpoolctl import threadpool_info
+
+Path(sys.argv[3]).write_text(str({pool["num_threads"] for pool in threadpool_info()}))
+"""
+
+
+@pytest.mark.parametrize("own", ["", "2"])
+def test_the_linear_algebra_of_a_driver_has_one_thread_unless_its_environment_says_otherwise(
+    tmp_path: Path, own: str
+) -> None:
+    usual = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    arguments = [str(tmp_path / name) for name in ("missing.json", "out", "threads")]
+    environment = usual | ({"OMP_NUM_THREADS": own} if own else {})
+    subprocess.run([sys.executable, "-c", THREADS, *arguments], env=environment, capture_output=True, check=True)
+    assert (tmp_path / "threads").read_text() == f"{{{own or 1}}}"
+
+
 @pytest.mark.slow
 @pytest.mark.verify
 def test_a_java_that_is_too_old_is_refused(tmp_path: Path) -> None:
