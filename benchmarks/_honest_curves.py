@@ -263,6 +263,20 @@ def of_populations(random: np.random.Generator, positives: float) -> Intervals:
     return shown
 
 
+def of_curve_differences(random: np.random.Generator, positives: float) -> Intervals:
+    """The difference of two curves' areas, each of a sample of a population of its own."""
+    samples = [_sample(random, positives) for _ in range(2)]
+    terms: dict[str, Any] = {"epsilon": str(random.choice(["0.5", "1", "2", "4"])), "confidence": LEVEL}
+    draws = [roc_curve.measure(counts, noise=noise_of(random), **terms) for _, _, counts in samples]
+    released = roc_curve.compare(*draws, seed=int(random.integers(2**62)))
+    one, other = (float(ndtr(population.separation / np.sqrt(2))) for population, _, _ in samples)
+    return {
+        "roc_curve: difference of AUCs, population": shown_of(
+            released.auc_difference, released.auc_interval, one - other
+        )
+    }
+
+
 def _finite(value: float, low: float, high: float, exact: float) -> Shown | None:
     known = bool(np.isfinite(value))
     return Shown(value=float(value), low=float(low), high=float(high), exact=exact) if known else None

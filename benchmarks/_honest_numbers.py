@@ -17,6 +17,7 @@ from benchmarks._shown import LEVEL, Intervals, Shown, in_cells, noise_of, shown
 from benchmarks.logistic_law import drawn_linear, drawn_table
 from benchmarks.residual_plot import exact_figures
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics import (
     cdf_points,
     ecdf,
@@ -26,6 +27,7 @@ from spark_jobs.diagnostics import (
     quantile,
     residual_plot,
 )
+from spark_jobs.diagnostics.ecdf.distance import reference_cdf
 from spark_jobs.diagnostics.residual_plot.effects import EFFECTS, effect_sizes
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
 from spark_jobs.diagnostics.residual_plot.summary import pools_of
@@ -38,6 +40,8 @@ SMALL = (8, 31)
 ROWS = (200, 1_000, 5_000, 20_000)
 """Rows times epsilon of a table, or of a group."""
 FITTED_ROWS = (2_000, 10_000, 50_000, 250_000)
+MOVED = 8
+"""Values move by up to this part of their range."""
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 WIDE: Mapping[str, Any] = {"lower": -(2.0**44), "upper": 2.0**44, "scale": "log", "unit": 2.0**-20, "cells": 2**18}
 POPULATION = 400_000
@@ -64,6 +68,49 @@ def of_values(random: np.random.Generator, signal: float) -> Intervals:
     if one.value is not None and one.interval is not None:
         shown["quantile"] = in_cells(statistic.grid.edges[:-1], one.value, one.interval, place)
     return shown
+
+
+def of_distances_of_functions(random: np.random.Generator, signal: float) -> Intervals:
+    """The Kolmogorov-Smirnov distance from a reference, and from a release of other rows whose values have moved."""
+    table = drawn_line(random, signal=signal)
+    size, rows = table.counts.size, int(table.counts.sum())
+    grid = ValueGrid(lower=0, upper=1, cells=size)
+    moved = np.roll(table.counts, int(random.integers(-(size // MOVED), size // MOVED + 1)))
+    share = random.random()
+    chances = ((1 - share) * table.counts + share * moved) / rows
+    others = random.multinomial(int(rows * np.exp(random.uniform(-1, 1))), chances)
+    reference = _reference_near(np.average(grid.edges[1:], weights=table.counts), random)
+    terms: dict[str, Any] = {"epsilon": table.epsilon, "confidence": LEVEL}
+    one, other = (
+        ecdf.release(ValueCounts(counts=counts, grid=grid), noise=noise_of(random), reference=of, **terms)
+        for counts, of in ((table.counts, reference), (others, None))
+    )
+    shown: Intervals = dict.fromkeys(("ecdf: distance from a reference", "ecdf: distance of two releases"))
+    exact, exact_other = (np.cumsum(counts) / counts.sum() for counts in (table.counts, others))
+    if one.distance is not None:
+        expected = np.append(reference_cdf(ReferenceDistribution(**reference))(grid.edges[1:-1]), 1.0)
+        shown["ecdf: distance from a reference"] = shown_of(
+            one.distance.value, one.distance.interval, float(np.abs(exact - expected).max())
+        )
+    apart = ecdf.distance_between(one, other, seed=int(random.integers(2**62)))
+    shown["ecdf: distance of two releases"] = shown_of(
+        apart.value, apart.interval, float(np.abs(exact - exact_other).max())
+    )
+    return shown
+
+
+def _reference_near(mean: float, random: np.random.Generator) -> dict[str, Any]:
+    """A reference distribution that is more or less like values in [0, 1] with this mean."""
+    kind = str(random.choice(["uniform", "normal", "exponential", "lognormal"]))
+    near = float(np.clip(mean * np.exp(random.normal(0, 0.2)), 0.01, 1))
+    spread = float(10 ** random.uniform(-1.3, 0))
+    parameters = {
+        "uniform": (0.0, 1.0),
+        "normal": (near, spread),
+        "exponential": (near,),
+        "lognormal": (float(np.log(near)), spread),
+    }
+    return {"distribution": kind, "parameters": parameters[kind]}
 
 
 def of_points_of_a_function(random: np.random.Generator, signal: float) -> Intervals:

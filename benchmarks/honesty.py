@@ -53,6 +53,7 @@ PRODUCT = "rows x epsilon"
 
 KINDS: Mapping[str, tuple[Kind, tuple[float, ...], str]] = {
     "values": (numbers.of_values, numbers.ROWS, PRODUCT),
+    "distances-of-functions": (numbers.of_distances_of_functions, numbers.ROWS, PRODUCT),
     "points-of-a-function": (numbers.of_points_of_a_function, numbers.ROWS, PRODUCT),
     "found-bounds": (numbers.of_values_without_bounds, numbers.ROWS, PRODUCT),
     "points": (numbers.of_points, numbers.ROWS, PRODUCT),
@@ -66,6 +67,7 @@ KINDS: Mapping[str, tuple[Kind, tuple[float, ...], str]] = {
     "recalibrations": (scores.of_recalibrations, POSITIVES, POSITIVE),
     "curves": (curves.of_curves, POSITIVES, POSITIVE),
     "populations": (curves.of_populations, POSITIVES, POSITIVE),
+    "differences-of-curves": (curves.of_curve_differences, POSITIVES, POSITIVE),
     "distances": (curves.of_distances, POSITIVES, POSITIVE),
     "ranked-populations": (curves.of_ranked_populations, POSITIVES, POSITIVE),
     "groups-of-rows": (curves.of_groups_of_rows, GROUP_ROWS, "rows of a group x epsilon"),

@@ -2,8 +2,16 @@
 
 Everything here is post-processing of releases: it costs nothing.
 
-Intervals. The distance is off by at most the largest error of each released function. The distribution of that error
-is public (``noise_model``), so the interval has its nominal level whatever the rows are.
+Intervals. Noise makes the largest difference larger, and where it lies is unknown. Both ends invert a test: they are
+the smallest and the largest share of the released differences to which fresh noise adds up to the released distance R
+often enough.
+
+* The lower end takes all differences, and noise before smoothing, which is at least as large as after it. Differences
+  that themselves have noise offer more places to reach R, so this end errs downwards.
+* The upper end takes what the differences have beyond their own noise, and noise after smoothing. It is also at most R
+  and the error of one place: the exact distance D is the difference at some place, and R is at least the released
+  difference there, so D exceeds R by no more than the error at that place. The largest such error counts, of the places
+  that may be the one.
 
 Tests. Samples are simulated under the hypothesis: rows are drawn on the grid, noise is added and smoothed as in the
 release, and the distance is computed. If k of the simulated distances are at least the released one, the p-value is
@@ -13,7 +21,7 @@ number of rows is the released one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from scipy import stats
@@ -25,7 +33,7 @@ from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.diagnostics._simulation import DECIMALS, uniform
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
-from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel, upper_quantile
+from spark_jobs.diagnostics.ecdf.noise_model import COPIES, band_widths, upper_quantile
 from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smoothing import smooth_1norm, smooth_2norm
@@ -78,7 +86,8 @@ def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | 
     for errors in released.noise.errors(expected, noise, copies=copies):
         largest.append(np.abs(errors).max(axis=1))
         ranks += [float(np.abs(_smoothed(released, next(samples) + error) - expected).max()) for error in errors]
-    return _tested(value, at, np.array(ranks), upper_quantile(_actual_errors(released, seed), level), level)
+    ends = _ends(released.cdf - expected, ((released, np.arange(released.cdf.size)),), SeededNoise(seed), level)
+    return _tested(value, at, np.array(ranks), ends, level)
 
 
 def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confidence: float | None = None) -> Distance:
@@ -109,8 +118,9 @@ def distance_between(one: Ecdf, other: Ecdf | Earlier, *, seed: int = 0, confide
         for release, cdf, kept in zip((one, other), pooled, (mine, theirs), strict=True)
     ]
     ranks = np.array([float(np.abs(a - b).max()) for a, b in zip(*draws, strict=True)])
-    error = _actual_errors(one, seed) + _actual_errors(other, seed + 1)
-    return _tested(value, at, ranks, upper_quantile(error, level), level)
+    differences = one.cdf[mine] - other.cdf[theirs]
+    ends = _ends(differences, ((one, mine), (other, theirs)), SeededNoise(seed), level)
+    return _tested(value, at, ranks, ends, level)
 
 
 def _largest(released: Ecdf, differences: FloatArray, cells: Int64Array | None = None) -> tuple[float, float]:
@@ -156,11 +166,53 @@ def _copies(
             yield _smoothed(released, next(samples) + error)[kept]
 
 
-def _actual_errors(released: Ecdf | Earlier, seed: int) -> FloatArray:
-    """Simulated largest errors of a released function, shape (copies,)."""
-    model: NoiseModel = released.noise
-    noise = SeededNoise(seed)
-    return np.concatenate([np.abs(errors).max(axis=1) for errors in model.errors(released.cdf, noise)])
+def _ends(
+    differences: FloatArray, compared: Sequence[tuple[Ecdf | Earlier, Int64Array]], noise: SeededNoise, level: float
+) -> tuple[float, float]:
+    """Ends of an interval for the largest absolute difference without noise.
+
+    Args:
+        differences: as released, shape (k,).
+        compared: the releases whose noise the differences have, each with its k cells.
+        noise: sampler with a public seed.
+        level: nominal level.
+    """
+    value, tail = float(np.abs(differences).max()), (1 - level) / 2
+    copies = min(COPIES, *(TEST_COPIES[release.smoothing] for release, _ in compared))
+    reach = np.zeros(differences.size)
+    for release, kept in compared:
+        smoother = SMOOTHERS[release.smoothing]
+        widths = band_widths(
+            release.noise, release.cdf, smoother=smoother, confidence=level, copies=copies, noise=noise
+        )
+        reach = np.hypot(reach, widths.single[kept])
+    beyond = np.maximum(np.abs(differences) - reach, 0.0)
+    surest = np.sign(differences) * beyond * value / beyond.max() if beyond.any() else differences
+    shares = []
+    for one, *others in zip(*(_errors(release, kept, noise, copies) for release, kept in compared), strict=True):
+        before, after = one - sum(others)
+        shares.append([_share_that_reaches(value, differences, before), _share_that_reaches(value, surest, after)])
+    lower, upper = np.array(shares).T
+    low = value * min(1.0, -upper_quantile(-lower, 1 - tail))
+    may_be_largest = np.abs(differences) + reach >= low
+    furthest = value + float(reach[may_be_largest].max())
+    return low, min(1.0, furthest, max(value, value * upper_quantile(upper, 1 - tail)))
+
+
+def _errors(released: Ecdf | Earlier, kept: Int64Array, noise: SeededNoise, copies: int) -> Iterator[FloatArray]:
+    """Simulated errors of a released function at the cells ``kept``, before smoothing and after; shape (2, k)."""
+    for errors in released.noise.errors(released.cdf, noise, copies=copies):
+        for error in errors:
+            smoothed = _smoothed(released, released.cdf + error) - released.cdf
+            yield np.stack([error, smoothed])[:, kept]
+
+
+def _share_that_reaches(value: float, differences: FloatArray, errors: FloatArray) -> float:
+    """The smallest share of the differences whose largest sum with the errors is as large as the value; from 0."""
+    if np.abs(errors).max() >= value:
+        return 0.0
+    sizes = np.maximum(np.abs(differences), 1e-12)
+    return float(((value - np.where(differences < 0, -errors, errors)) / sizes).min())
 
 
 def _pooled(release: Ecdf | Earlier, kept: Int64Array, joint: FloatArray) -> FloatArray:
@@ -187,13 +239,13 @@ def _smoothed(released: Ecdf | Earlier, fractions: FloatArray) -> FloatArray:
     return SMOOTHERS[released.smoothing](fractions, total=1.0)
 
 
-def _tested(value: float, at: float, null: FloatArray, error: float, level: float) -> Distance:
+def _tested(value: float, at: float, null: FloatArray, ends: tuple[float, float], level: float) -> Distance:
     # without noise a simulated distance may equal the released one up to rounding
     as_large = int((null >= value - 1e-9).sum())
     return Distance(
         value=round(value, DECIMALS),
         at=at,
-        interval=(round(max(0.0, value - error), DECIMALS), round(min(1.0, value + error), DECIMALS)),
+        interval=(round(ends[0], DECIMALS), round(ends[1], DECIMALS)),
         p_value=round((1 + as_large) / (1 + null.size), DECIMALS),
         p_value_floor=round(1 / (1 + null.size), DECIMALS),
         confidence=level,

@@ -60,7 +60,7 @@ class Distance:
     Attributes:
         value: the largest difference of the two functions at the edges of cells.
         at: the value at which they differ most.
-        interval: confidence interval of the distance without noise; its level is at least ``confidence``.
+        interval: confidence interval of the distance without noise.
         p_value: p-value of the hypothesis that the rows are a sample of the reference, or that the rows of both
             releases are samples of one distribution; it accounts for sampling, noise and smoothing.
         p_value_floor: the smallest p-value that its simulation can give.
