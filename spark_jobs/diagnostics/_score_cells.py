@@ -91,13 +91,45 @@ def locate_scores(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
         enough_signal: rows times epsilon from which one histogram is enough.
     """
-    rounds, signal = _first_round(counts, meter=meter, neighbours=neighbours, noise=noise)
+    rounds, signal = locate_rows(counts.sum(axis=0), meter=meter, neighbours=neighbours, noise=noise)
     while (
         signal < enough_signal
         and _refinements(rounds) < MAX_REFINEMENTS
         and (_crowded(rounds[-1], signal) or (_refinements(rounds) < USUAL_REFINEMENTS and signal >= LARGE_SIGNAL))
     ):
         rounds += _refinement(counts, rounds[-1], signal, meter=meter, neighbours=neighbours, noise=noise)
+    return rounds, signal
+
+
+def locate_rows(
+    rows: Int64Array,
+    *,
+    again: Decimal = LOCATING_SHARE_AT_LOW_SIGNAL,
+    meter: BudgetMeter,
+    neighbours: Neighbours,
+    noise: Noise,
+) -> tuple[tuple[NoisyCells, ...], float]:
+    """A histogram of all rows, and the signal; if that is low, a second one of the same cells, and its signal.
+
+    Privacy: each histogram counts disjoint cells that are public; they compose sequentially. Whether there is a second
+    one depends on the noisy first one alone.
+
+    Args:
+        rows: exact counts of the fine cells, both classes together; private.
+        again: share of the budget for the second histogram.
+        meter: pays for the histograms.
+        neighbours: the relation.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
+    """
+    cuts = equal_log_odds(rows.size, min(FIRST_CELLS, rows.size))
+    rounds: tuple[NoisyCells, ...] = ()
+    for portion, once_more in ((LOCATING_SHARE, ""), (again, ", once more")):
+        cost = meter.spend_share(portion, label=f"where the scores lie{once_more}")
+        cells = noisy_cells(rows, cuts, epsilon=cost, neighbours=neighbours, noise=noise)
+        rounds += (cells,)
+        signal = max(cells.total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
+        if signal >= REFINING_SIGNAL:
+            break
     return rounds, signal
 
 
@@ -127,23 +159,6 @@ def cells_for_rarer(signal: float) -> int:
         signal: rows of the rarer class times epsilon, both released.
     """
     return math.ceil(0.9 * math.sqrt(signal))
-
-
-def _first_round(
-    counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
-) -> tuple[tuple[NoisyCells, ...], float]:
-    """A histogram of all rows, and the signal; if that is low, a second one, which costs more, and its signal."""
-    grid = counts.shape[1]
-    cuts = equal_log_odds(grid, min(FIRST_CELLS, grid))
-    rounds: tuple[NoisyCells, ...] = ()
-    for portion, again in ((LOCATING_SHARE, ""), (LOCATING_SHARE_AT_LOW_SIGNAL, ", once more")):
-        cost = meter.spend_share(portion, label=f"where the scores lie{again}")
-        cells = noisy_cells(counts.sum(axis=0), cuts, epsilon=cost, neighbours=neighbours, noise=noise)
-        rounds += (cells,)
-        signal = max(cells.total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
-        if signal >= REFINING_SIGNAL:
-            break
-    return rounds, signal
 
 
 def _refinement(

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.privacy import Neighbours, share
-from spark_jobs.mechanisms.cells import NoisyCells, equal_depth, equal_log_odds, equal_width, noisy_cells, totals
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._score_cells import locate_rows
+from spark_jobs.mechanisms.cells import NoisyCells, equal_depth, equal_width, noisy_cells, totals
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import monotone, noisy_tree, rows_changed
@@ -25,7 +25,8 @@ from spark_jobs.mechanisms.quantiles import node_budgets, private_quantile
 from spark_jobs.mechanisms.sparse_vector import merge_cells
 from spark_jobs.mechanisms.trees import best_tree
 
-FIRST_SHARE = Decimal("0.12")
+AGAIN_SHARE, TREE_SHARE = Decimal("0.12"), Decimal("0.06")
+"""Shares of the budget for a second histogram of the same cells, where the first one shows few rows, and for a tree."""
 HISTOGRAM_CELLS = 24
 REFINING_COST, REFINING_SHARES = 80, (0.04, 0.08)
 """A refined histogram gets this cost over the signal as its share of the budget, within these bounds."""
@@ -45,10 +46,12 @@ class Placement:
     Attributes:
         bins: edges of the bins, as cuts of the grid; their number is fixed by the request.
         ends: number of bins up to the end of each group; ascending, the last one is the number of all bins.
+        located: the noisy histograms that placed them.
     """
 
     bins: Int64Array
     ends: Int64Array
+    located: tuple[NoisyCells, ...] = ()
 
     @property
     def cuts(self) -> Int64Array:
@@ -59,9 +62,9 @@ class Placement:
 def bins_by_noisy_histogram(
     counts: Int64Array, bins: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
 ) -> Placement:
-    """Bins of near-equal depth by one or two noisy histograms, or by a noisy tree if there are many rows.
+    """Bins of near-equal depth by one to three noisy histograms, or by a noisy tree if there are many rows.
 
-    Privacy: each histogram counts disjoint cells, which the earlier one placed; both compose sequentially, as does the
+    Privacy: each histogram counts disjoint cells, which the earlier ones placed; they compose sequentially, as does the
     tree.
 
     Args:
@@ -72,22 +75,23 @@ def bins_by_noisy_histogram(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     grid = counts.size
-    edges = equal_log_odds(grid, min(HISTOGRAM_CELLS, grid))
-    measure = partial(_histogram, counts, meter=meter, neighbours=neighbours, noise=noise)
-    histogram = measure(edges, FIRST_SHARE, "where the scores lie")
-    signal = max(histogram.total, 1.0) * float(meter.granted.epsilon) / rows_changed(neighbours)
+    located, signal = locate_rows(counts, again=AGAIN_SHARE, meter=meter, neighbours=neighbours, noise=noise)
+    histogram = located[-1]
     if signal >= FULL_GRID_SIGNAL:
         cuts = _by_tree(counts, bins, meter=meter, neighbours=neighbours, noise=noise)
     else:
         if signal >= REFINING_SIGNAL:
             edges = equal_depth(histogram.cuts, histogram.weights(), grid=grid, cells=min(HISTOGRAM_CELLS, grid))
             portion = Decimal(round(min(max(REFINING_COST / signal, REFINING_SHARES[0]), REFINING_SHARES[1]), 6))
-            histogram = measure(edges, round(portion, 6), "where the scores lie, closer")
+            cost = meter.spend_share(round(portion, 6), label="where the scores lie, closer")
+            histogram = noisy_cells(counts, edges, epsilon=cost, neighbours=neighbours, noise=noise)
+            located += (histogram,)
         cuts = equal_depth(
             histogram.cuts, histogram.weights(), grid=grid, cells=bins, keep_edges=bins < HISTOGRAM_CELLS // 2
         )
     groups = groups_for(signal, bins)
-    return Placement(bins=cuts, ends=np.arange(1, groups + 1, dtype=np.int64) * bins // groups)
+    ends = np.arange(1, groups + 1, dtype=np.int64) * bins // groups
+    return Placement(bins=cuts, ends=ends, located=located)
 
 
 def groups_for(signal: float, bins: int) -> int:
@@ -118,9 +122,8 @@ def bins_by_medians(
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
     everything = np.array([0, counts.size], dtype=np.int64)
-    rows = _histogram(
-        counts, everything, SIZE_SHARE, "noisy size", meter=meter, neighbours=neighbours, noise=noise
-    ).total
+    cost = meter.spend_share(SIZE_SHARE, label="noisy size")
+    rows = noisy_cells(counts, everything, epsilon=cost, neighbours=neighbours, noise=noise).total
     levels = bins.bit_length() - 1
     cost = meter.spend_share(MEDIANS_SHARE, label=f"{levels} levels of medians")
     edges = [0, counts.size]
@@ -146,27 +149,13 @@ def _halve(
 
 def _by_tree(counts: Int64Array, bins: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise) -> Int64Array:
     """Cuts at the quantiles of a consistent noisy tree over the whole grid."""
-    cost = meter.spend_share(share(FIRST_SHARE, 2), label="quantiles of the scores")
+    cost = meter.spend_share(TREE_SHARE, label="quantiles of the scores")
     tree = noisy_tree(counts, tree=best_tree(counts.size), epsilon=cost, neighbours=neighbours, noise=noise)
     below = monotone(tree.prefix_counts())
     order = np.arange(1, bins, dtype=np.int64)
     inner = np.searchsorted(below, order / bins * below[-1] * (1 - 1e-12))
     inner = np.maximum.accumulate(np.clip(inner, order, counts.size - bins + order) - order) + order
     return np.concatenate([[0], inner, [counts.size]])
-
-
-def _histogram(
-    counts: Int64Array,
-    cuts: Int64Array,
-    portion: Decimal,
-    label: str,
-    *,
-    meter: BudgetMeter,
-    neighbours: Neighbours,
-    noise: Noise,
-) -> NoisyCells:
-    cost = meter.spend_share(portion, label=label)
-    return noisy_cells(counts, cuts, epsilon=cost, neighbours=neighbours, noise=noise)
 
 
 def bins_of_equal_width(grid: int, bins: int) -> Placement:

@@ -12,6 +12,7 @@ from spark_jobs.contract.options import GroupedSettings
 from spark_jobs.diagnostics._score_groups.binning import bins_by_medians, bins_by_noisy_histogram, bins_of_equal_width
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.mechanisms.cells import NoisyCells
 from spark_jobs.mechanisms.group_sums import NoisyGroups, noisy_groups
 from spark_jobs.statistics import ScoreCounts
 
@@ -26,6 +27,7 @@ class GroupsDraw(Draw):
         bins: edges of the bins that the release shows, as cuts of the grid.
         ends: number of bins up to the end of each group.
         groups: noisy positives, negatives and sums of scores of each group.
+        located: the noisy histograms that placed bins and groups.
     """
 
     method: str
@@ -33,6 +35,7 @@ class GroupsDraw(Draw):
     bins: Int64Array
     ends: Int64Array
     groups: NoisyGroups
+    located: tuple[NoisyCells, ...] = ()
 
     @property
     def class_sizes(self) -> ClassSizes | None:
@@ -77,6 +80,7 @@ def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Term
         bins=placed.bins,
         ends=placed.ends,
         groups=groups,
+        located=placed.located,
     )
 
 

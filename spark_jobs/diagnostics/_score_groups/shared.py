@@ -78,6 +78,7 @@ def groups_of_groups(options: GroupedSettings, shared: SharedGroups) -> GroupsDr
         bins=shown,
         ends=ends,
         groups=groups,
+        located=shared.located,
     )
 
 

@@ -1,7 +1,7 @@
 """Private calibration of a classifier: reliability diagram, Hosmer-Lemeshow test, expected calibration error.
 
 Methods:
-    auto: groups of near-equal depth (deciles by default), placed by one or two noisy histograms; fewer groups if rows
+    auto: groups of near-equal depth (deciles by default), placed by up to three noisy histograms; fewer groups if rows
         times epsilon is small. The default.
     recursive_medians: groups by recursive medians, merged by nested counts until they are large enough.
     fixed_bins: groups of equal width, which cost no budget to place.
