@@ -176,7 +176,7 @@ def _variances(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray, Flo
 
     def expected(common: float, between: float) -> tuple[FloatArray, FloatArray]:
         combined = 1 / (1 / noise + 1 / between)
-        return _above_0(combined * (observed / noise + common / between), np.sqrt(combined))
+        return above_0(combined * (observed / noise + common / between), np.sqrt(combined))
 
     if observed.size == 1:
         return expected(VARIANCE, VARIANCE**2)
@@ -194,11 +194,11 @@ def _common(observed: FloatArray, variances: FloatArray) -> float:
     """The common variance of a, above 0, from noisy ones that vary about it by ``variances``."""
     weights = 1 / variances
     mean = (weights * observed).sum() / weights.sum()
-    expected, _ = _above_0(np.array([mean]), np.array([weights.sum() ** -0.5]))
+    expected, _ = above_0(np.array([mean]), np.array([weights.sum() ** -0.5]))
     return float(_rounded(expected)[0])
 
 
-def _above_0(means: FloatArray, stddevs: FloatArray) -> tuple[FloatArray, FloatArray]:
+def above_0(means: FloatArray, stddevs: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Means and variances of normal distributions truncated at 0."""
     away = np.maximum(means / stddevs, FURTHEST)
     hazard = np.exp(-(away**2) / 2 - log_ndtr(away)) / np.sqrt(2 * np.pi)
