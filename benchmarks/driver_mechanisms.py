@@ -49,7 +49,8 @@ from spark_jobs.mechanisms.smooth_sensitivity import auc_bound, release_auc, rel
 from spark_jobs.mechanisms.sparse_vector import above_threshold
 from spark_jobs.mechanisms.square_root import square_root_prefixes
 from spark_jobs.statistics import LabelledRows, ResidualCounts, ScoreCounts
-from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, CrossProducts, LabelledRowCells, Levels
+from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, CrossProducts, Levels
+from spark_jobs.statistics.labelled_rows import LabelledRowCells
 
 DRAWS = 3000
 LINE = 1 << 20
@@ -146,7 +147,7 @@ def compare_models(one: ScoreCounts, other: ScoreCounts) -> None:
     first, second = (roc_curve.measure(table, epsilon="0.5", neighbours=ADDED, noise=NOISE) for table in (one, other))
     for measurement in (first, second):
         roc_curve.summarise(measurement, seed=1)
-    roc_curve.compare(first, second, rows="same")
+    roc_curve.compare(first, second)
 
 
 def models(generator: np.random.Generator, *, rows: int) -> dict[str, Callable[[], object]]:

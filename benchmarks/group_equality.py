@@ -1,24 +1,26 @@
 """False alarms of the tests of whether groups are equal, on tables whose groups have one population.
 
-Run ``python -m benchmarks.group_equality --tables 100``; prints, for each kind of table and each figure, the share of
-p-values of at most 0.05, and the share of tables with an adjusted one of at most 0.05.
+``python -m benchmarks.group_equality`` shows, for each kind of table and each figure, the share of p-values
+of at most 0.05, and the share of tables with an adjusted one of at most 0.05.
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit
 
+from benchmarks.harness import Report, arguments, progress, publish
 from spark_jobs.diagnostics import by_group
 from spark_jobs.diagnostics.by_group import ByGroup
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import GroupedScoreCounts
 
 LEVEL = 0.05
+ADJUSTED = "any, adjusted"
 
 
 @dataclass(frozen=True)
@@ -54,20 +56,44 @@ def released(law: Law, seed: int) -> ByGroup:
     return by_group.release(counts, epsilon=1, noise=SeededNoise(seed), kinds=["auc", "binned_residuals", matrix])
 
 
-def main() -> None:
+def alarms(law: Law, tables: int) -> dict[str, float]:
+    """The share of tables with a p-value of at most ``LEVEL``, for each figure and for any of them, adjusted."""
+    hits: dict[str, list[bool]] = defaultdict(list)
+    for seed in range(tables):
+        comparisons = [one for one in released(law, seed).comparisons if one.p_value is not None]
+        for one in comparisons:
+            hits[one.figure].append((one.p_value or 0.0) <= LEVEL)
+        hits[ADJUSTED].append(any((one.adjusted_p_value or 0.0) <= LEVEL for one in comparisons))
+    return {figure: float(np.mean(each)) for figure, each in hits.items()}
+
+
+def main(argv: list[str] | None = None) -> int:
     """Print the shares of false alarms."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", type=int, default=100)
-    tables = parser.parse_args().tables
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--tables", type=int, default=100, help="of each kind (default: 100)")
+    given = parser.parse_args(argv)
+    tables = 2 if given.quick else given.tables
+    shares = {}
     for law in LAWS:
-        alarms: dict[str, list[bool]] = defaultdict(list)
-        for seed in range(tables):
-            comparisons = [one for one in released(law, seed).comparisons if one.p_value is not None]
-            for one in comparisons:
-                alarms[one.figure].append((one.p_value or 0.0) <= LEVEL)
-            alarms["any, adjusted"].append(any((one.adjusted_p_value or 0.0) <= LEVEL for one in comparisons))
-        print(law, {figure: f"{100 * np.mean(hits):.0f}%" for figure, hits in alarms.items()}, flush=True)
+        progress(str(law))
+        shares[law] = alarms(law, tables)
+    figures = sorted({figure for each in shares.values() for figure in each} - {ADJUSTED})
+    columns = (*figures, ADJUSTED)
+    rows = [
+        [f"{law.groups} groups of {law.rows:,}, {law.rate:.0%} positive, {law.separation:g} apart"]
+        + [f"{each[figure]:.0%}" if figure in each else "" for figure in columns]
+        for law, each in shares.items()
+    ]
+    name = f"group_equality: false alarms at {LEVEL:.0%}, {tables} tables of each kind"
+    report = Report(
+        name=name,
+        columns=("tables", *columns),
+        rows=rows,
+        targets=[],
+        figures={f"{law}": list(each.values()) for law, each in shares.items()},
+    )
+    return publish(report, given.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -40,7 +40,7 @@ from spark_jobs.statistics.value_grid import ValueGrid
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "diffprivlib": ("diffprivlib==0.6.5", "scikit-learn<1.5", "numpy<2"),
     "opendp": ("opendp==0.16.0",),
-    "pipeline_dp": ("pipeline-dp==0.3.1",),
+    "pipeline_dp": ("pipeline-dp==0.3.1", "pyarrow"),
     "tumult": ("tmlt.analytics==0.21.0",),
 }
 SIGNALS = (1_000, 10_000)

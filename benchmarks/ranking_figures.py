@@ -1,18 +1,18 @@
 """Coverage of the intervals and bands of figures of a ranking, on tables drawn at random.
 
-The law of the tables is that of ``_score_law``. Run ``python -m benchmarks.ranking_figures --tables 300``; prints a
-table for each number of positives. With ``--large``, tables have 100 or 300 positives, 60,000 to 80,000 rows and
-an epsilon of 4.
+The law of the tables is that of ``_score_law``. ``python -m benchmarks.ranking_figures`` shows a row for each number of
+positives. With ``--large``, tables have 100 or 300 positives, 60,000 to 80,000 rows and an epsilon of 4.
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 from typing import Any
 
 import numpy as np
 
 from benchmarks._score_law import POSITIVES, SHAPES, SIGNALS, drawn_table
+from benchmarks.harness import Report, arguments, publish
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics import ranking_figures
 from spark_jobs.diagnostics.ranking_figures import RankingFigures
@@ -80,22 +80,28 @@ def coverage_of(seed: int, *, shape: str | None = None, large: bool = False) -> 
     return coverage
 
 
-def main() -> None:
-    """Print the coverage for each number of positives."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", type=int, default=300)
-    parser.add_argument("--large", action="store_true")
-    arguments = parser.parse_args()
-    drawn = (coverage_of(seed, large=arguments.large) for seed in range(arguments.tables))
+def main(argv: list[str] | None = None) -> int:
+    """Print the coverage for each number of positives, in percent."""
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--tables", type=int, default=300, help="tables of the law (default: 300)")
+    parser.add_argument("--large", action="store_true", help="tables of few positives and many rows")
+    given = parser.parse_args(argv)
+    drawn = (coverage_of(seed, large=given.large) for seed in range(2 if given.quick else given.tables))
     coverage = [one for one in drawn if one is not None]
-    print("positives | tables | " + " | ".join(COVERED))
+    rows = []
     for positives in (*POSITIVES, None):
-        rows = [one for one in coverage if positives in (None, one["positives"])]
-        if not rows:
-            continue
-        means = (f"{100 * np.mean([one[name] for one in rows]):.0f}" for name in COVERED)
-        print(f"{positives or 'all'} | {len(rows)} | " + " | ".join(means))
+        of_these = [one for one in coverage if positives in (None, one["positives"])]
+        means = [f"{100 * np.mean([one[name] for one in of_these]):.0f}" for name in COVERED] if of_these else []
+        rows += [[f"{positives or 'all'}", f"{len(of_these)}", *means]] if of_these else []
+    report = Report(
+        name="ranking_figures: coverage of 90% intervals, in percent",
+        columns=("positives", "tables", *COVERED),
+        rows=rows,
+        targets=[],
+        figures={name: [float(one[name]) for one in coverage] for name in COVERED},
+    )
+    return publish(report, given.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

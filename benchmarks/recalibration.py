@@ -12,21 +12,22 @@ the tables, bent by a square, so that the true map is no straight line. The budg
     discrete: normal; log-odds of scores are rounded to steps of 0.1 to 0.8 widths.
     ties: normal; 10 to 50% of the rows have one common score.
 
-Run ``python -m benchmarks.recalibration --tables 600``; prints, for each figure, the share of intervals that hold with
-its 99% Clopper-Pearson interval, for the same rows and for the population, and the lowest share over the shapes.
+``python -m benchmarks.recalibration`` shows, for each figure, the share of intervals that hold with its 99%
+Clopper-Pearson interval, for the same rows and for the population, and the lowest share over the shapes.
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit
-from scipy.stats import beta
 
+from benchmarks.harness import Report, arguments, publish
+from benchmarks.rare_classes import credible
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics import recalibration
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -137,25 +138,33 @@ def coverage_of(seed: int) -> dict[str, float] | None:
     return covered
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> int:
     """Print the coverage of every figure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", type=int, default=600)
-    tables = parser.parse_args().tables
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--tables", type=int, default=600, help="tables of the law (default: 600)")
+    given = parser.parse_args(argv)
+    tables = 3 if given.quick else given.tables
     covered = [one for seed in range(tables) if (one := coverage_of(seed)) is not None]
-    print(f"{len(covered)} of {tables} tables are defined")
-    print("figure | same rows | population | lowest over shapes: same rows, population")
+    shapes = np.array([one["shape"] for one in covered])
+    rows, figures = [], {}
     for name in (*FIGURES, "map"):
-        cells, lowest = [], []
+        row = [name]
         for end in ("", "_population"):
             values = np.array([one[name + end] for one in covered])
-            shapes = np.array([one["shape"] for one in covered])
-            count, total = values.sum(), len(values)
-            low, high = beta.ppf(0.005, count, total - count + 1), beta.ppf(0.995, count + 1, total - count)
-            cells.append(f"{values.mean():.3f} ({low:.3f} to {high:.3f})")
-            lowest.append(min((values[shapes == at].mean(), shape) for at, shape in enumerate(SHAPES)))
-        print(f"{name} | {cells[0]} | {cells[1]} | " + ", ".join(f"{share:.2f} {shape}" for share, shape in lowest))
+            figures[name + end] = values.tolist()
+            low, high = credible(values)
+            lowest, shape = min((values[shapes == at].mean(), SHAPES[int(at)]) for at in np.unique(shapes))
+            row += [f"{values.mean():.3f} ({low:.3f}-{high:.3f})", f"{lowest:.2f}, {shape}"]
+        rows.append(row)
+    report = Report(
+        name=f"recalibration: coverage of 90% intervals, {len(covered)} of {tables} tables that are defined",
+        columns=("figure", "same rows", "lowest of a shape", "population", "lowest of a shape"),
+        rows=rows,
+        targets=[],
+        figures=figures,
+    )
+    return publish(report, given.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
