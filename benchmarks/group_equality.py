@@ -64,7 +64,7 @@ def alarms(law: Law, tables: int) -> dict[str, float]:
         for one in comparisons:
             hits[one.figure].append((one.p_value or 0.0) <= LEVEL)
         hits[ADJUSTED].append(any((one.adjusted_p_value or 0.0) <= LEVEL for one in comparisons))
-    return {figure: float(np.mean(each)) for figure, each in hits.items()}
+    return {figure: float(np.mean(alarmed)) for figure, alarmed in hits.items()}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -77,12 +77,12 @@ def main(argv: list[str] | None = None) -> int:
     for law in LAWS:
         progress(str(law))
         shares[law] = alarms(law, tables)
-    figures = sorted({figure for each in shares.values() for figure in each} - {ADJUSTED})
+    figures = sorted({figure for of_law in shares.values() for figure in of_law} - {ADJUSTED})
     columns = (*figures, ADJUSTED)
     rows = [
         [f"{law.groups} groups of {law.rows:,}, {law.rate:.0%} positive, {law.separation:g} apart"]
-        + [f"{each[figure]:.0%}" if figure in each else "" for figure in columns]
-        for law, each in shares.items()
+        + [f"{of_law[figure]:.0%}" if figure in of_law else "" for figure in columns]
+        for law, of_law in shares.items()
     ]
     name = f"group_equality: false alarms at {LEVEL:.0%}, {tables} tables of each kind"
     report = Report(
@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
         columns=("tables", *columns),
         rows=rows,
         targets=[],
-        figures={f"{law}": list(each.values()) for law, each in shares.items()},
+        figures={f"{law}": list(of_law.values()) for law, of_law in shares.items()},
     )
     return publish(report, given.json)
 
