@@ -117,6 +117,37 @@ def test_intervals_of_distances_hold(tests_under_the_hypothesis):
     assert stats.binom.cdf(held.sum(), held.size, 0.9) > 1e-3
 
 
+@pytest.mark.parametrize("smoothing", ["2-norm", "1-norm"])
+def test_intervals_of_distances_below_the_noise_hold(smoothing):
+    """Nearly all rows lie in the first cell, so that released functions are often equal."""
+    random, held, releases = np.random.default_rng(31), [], 40
+    one, other = np.full(2000, 0.01), np.append(np.full(1997, 0.01), [0.1, 0.15, 0.2])
+    for seed in range(releases):
+        a, b = (
+            ecdf.release(
+                counted(values, cells=16),
+                epsilon=1,
+                smoothing=smoothing,
+                noise=SeededNoise(int(random.integers(2**62))),
+            )
+            for values in (one, other)
+        )
+        for found in (ecdf.distance_between(a, b, seed=seed), ecdf.distance_to(b, np.ones_like, seed=seed)):
+            held.append(found.interval[0] - 1e-9 <= 3 / 2000 <= found.interval[1] + 1e-9)
+            assert found.interval[1] > 0
+    assert stats.binom.cdf(sum(held), 2 * releases, 0.9) > 1e-3
+
+
+def test_intervals_are_not_narrower_at_a_higher_level():
+    released = ecdf.release(counted(np.random.default_rng(8).random(800)), epsilon=1, noise=SeededNoise(4))
+    intervals = [
+        ecdf.distance_to(released, stats.norm(0.5, 0.2).cdf, confidence=at).interval for at in (0.9, 0.99, 0.999)
+    ]
+    widths = [high - low for low, high in intervals]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1]
+
+
 def test_a_test_that_forgets_the_noise_rejects_true_hypotheses():
     random = np.random.default_rng(22)
     naive = []

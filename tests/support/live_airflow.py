@@ -116,14 +116,18 @@ class LiveAirflow:
 
     def failures(self, dag_id: str, run_id: str) -> str:
         """What the tasks of a run that failed logged last, and what the scheduler says of them."""
-        found = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances?limit=100")["task_instances"]
-        failed = {each["task_id"] for each in found if each["state"] == "failed"}
+        folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}"
+        failed = [
+            path
+            for path in sorted(folder.rglob("*.log"))
+            if any(word in path.read_text() for word in ("Task failed with exception", "Task exited", '"failed"'))
+        ]
         scheduler = [
             line
             for line in (self.home / "scheduler.out").read_text().splitlines()
             if any(word in line for word in ("finished with state", "[error", "[warning", "Error:"))
         ]
-        logs = [f"--- {task}\n{self.task_log(dag_id, run_id, task)[-LAST:]}" for task in sorted(failed)]
+        logs = [f"--- {path.relative_to(folder)}\n{path.read_text()[-LAST:]}" for path in failed]
         return "\n".join([*logs, "--- scheduler", *scheduler])[-3 * LAST :]
 
     def _ends(self) -> str:
