@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import BinnedResidualsSettings
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import calibration
 from spark_jobs.diagnostics._score_groups import binning
 from spark_jobs.diagnostics._score_groups.binning import bins_by_medians, bins_by_noisy_histogram
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw, measure_groups
@@ -189,3 +190,18 @@ def test_p_values_of_several_statistics_are_uniform_under_their_null():
     assert np.abs(found - np.arange(1, 1001) / 1001).max() < 0.06
     assert p_value(np.inf, copies[0]) == 1 / 4001
     assert p_value(-np.inf, copies[0]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "shares"),
+    [(200, ["0.03", "0.12"]), (700, ["0.03", "0.12", "0.08"]), (5000, ["0.03", "0.04"]), (300_000, ["0.03", "0.06"])],
+)
+def test_fewer_rows_spend_more_on_finding_the_scores(rows, shares):
+    random = np.random.default_rng(rows)
+    statistic = ScoreCounts.from_arrays(random.random(rows) < 0.3, random.beta(2, 3, rows))
+    draw = calibration.measure(statistic, epsilon=1, noise=SeededNoise(2))
+    spent = [round(float(spending.epsilon), 2) for spending in draw.spendings[:-1]]
+    assert spent == [float(share) for share in shares]
+    assert sum(spending.epsilon for spending in draw.spendings) == 1
+    scales = [1 / float(spending.epsilon) for spending in draw.spendings[: len(draw.located)]]
+    assert [cells.scale for cells in draw.located] == pytest.approx(scales)

@@ -46,7 +46,7 @@ class Placement:
     Attributes:
         bins: edges of the bins, as cuts of the grid; their number is fixed by the request.
         ends: number of bins up to the end of each group; ascending, the last one is the number of all bins.
-        located: the noisy histograms that placed them.
+        located: the noisy histograms of ``auto``; a tree is not among them.
     """
 
     bins: Int64Array

@@ -27,7 +27,7 @@ class GroupsDraw(Draw):
         bins: edges of the bins that the release shows, as cuts of the grid.
         ends: number of bins up to the end of each group.
         groups: noisy positives, negatives and sums of scores of each group.
-        located: the noisy histograms that placed bins and groups.
+        located: the noisy histograms of ``auto``, by which it placed bins and groups; a tree is not among them.
     """
 
     method: str

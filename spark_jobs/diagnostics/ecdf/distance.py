@@ -84,10 +84,9 @@ def distance_to(released: Ecdf, cdf: Cdf, *, seed: int = 0, confidence: float | 
     value, at = _largest(released, released.cdf - expected)
     noise = SeededNoise(seed)
     copies = TEST_COPIES[released.smoothing]
-    largest, ranks = [], []
+    ranks = []
     samples = _samples(expected, released.noise.rows, noise)
     for errors in released.noise.errors(expected, noise, copies=copies):
-        largest.append(np.abs(errors).max(axis=1))
         ranks += [float(np.abs(_smoothed(released, next(samples) + error) - expected).max()) for error in errors]
     ends = _ends(released.cdf - expected, ((released, np.arange(released.cdf.size)),), SeededNoise(seed), level)
     return _tested(value, at, np.array(ranks), ends, level)
