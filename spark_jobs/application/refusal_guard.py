@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import MAX_DIGITS, exact_decimal, plain
+from spark_jobs.mechanisms.k_norm import Body
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.paid_counts import Deposit, Depositing, Evaluate
 
@@ -59,6 +60,17 @@ class RecordingNoise:
         """``values`` plus discrete Gaussian noise."""
         noisy = self._noise.gaussian(values, rho=rho, l2_sensitivity=l2_sensitivity)
         self._note("gaussian", rho)
+        return noisy
+
+    @property
+    def joint(self) -> bool:
+        """Whether ``k_norm`` can be drawn."""
+        return self._noise.joint
+
+    def k_norm(self, values: NDArray[Any], *, epsilon: Cost, body: Body) -> Int64Array:
+        """``values`` plus noise of ``mechanisms.k_norm``."""
+        noisy = self._noise.k_norm(values, epsilon=epsilon, body=body)
+        self._note("k_norm", epsilon)
         return noisy
 
     def words(self, count: int) -> NDArray[np.uint64]:

@@ -29,6 +29,7 @@ from spark_jobs.contract.privacy import KEPT_DIGITS, MAX_DIGITS, Neighbours, exa
 from spark_jobs.contract.release import PRIVATE
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw
 from spark_jobs.federation.ustat import UStat
+from spark_jobs.mechanisms.k_norm import Body
 from spark_jobs.mechanisms.noise import Cost
 from spark_jobs.mechanisms.paid_counts import Deposit, Evaluate
 
@@ -157,6 +158,15 @@ class SiloNoise:
 
     def gaussian(self, values: NDArray[Any], *, rho: Cost, l2_sensitivity: float) -> Int64Array:
         """Refused: shares of discrete Gaussian noise do not add up to discrete Gaussian noise."""
+        raise _not_linear()
+
+    @property
+    def joint(self) -> bool:
+        """No: shares of ``k_norm`` noise would not add up to such noise."""
+        return False
+
+    def k_norm(self, values: NDArray[Any], *, epsilon: Cost, body: Body) -> Int64Array:
+        """Refused; see ``joint``."""
         raise _not_linear()
 
     def words(self, count: int) -> NDArray[np.uint64]:

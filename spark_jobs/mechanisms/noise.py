@@ -1,6 +1,7 @@
 """Integer noise, the only randomness of the product: exact samplers for releases, seeded ones for tests.
 
-Both sources draw from the same two distributions on the integers. For a vector ``x`` whose neighbours ``x'`` satisfy
+Both sources draw from the same distributions on the integers: these two, and that of ``k_norm`` for numbers which a row
+changes together. For a vector ``x`` whose neighbours ``x'`` satisfy
 ``|x - x'|_1 <= l1_sensitivity``, the two-sided geometric ("discrete Laplace") distribution
 
     P(z) = (1 - r) / (1 + r) * r^|z|,   r = exp(-1 / scale),   scale >= l1_sensitivity / epsilon,
@@ -33,6 +34,7 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import exact_decimal, float_below
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
+from spark_jobs.mechanisms.k_norm import Body, Geometric, Words, drawn
 
 Cost: TypeAlias = Decimal | float | int | str
 """An amount of privacy loss; floats are read as Python prints them, so 0.1 means one tenth."""
@@ -61,6 +63,13 @@ class Noise(Protocol):
     def gaussian(self, values: NDArray[Any], *, rho: Cost, l2_sensitivity: float) -> Int64Array:
         """``values`` plus discrete Gaussian noise; ``rho``-zCDP for vectors with this 2-norm sensitivity."""
 
+    @property
+    def joint(self) -> bool:
+        """Whether ``k_norm`` can be drawn; if not, a mechanism that would ask for it asks for Laplace noise."""
+
+    def k_norm(self, values: NDArray[Any], *, epsilon: Cost, body: Body) -> Int64Array:
+        """``values`` plus noise of ``k_norm``; ``epsilon``-DP for vectors, the last axis, whose changes are in K."""
+
     def words(self, count: int) -> NDArray[np.uint64]:
         """``count`` independent uniform 64-bit words, for further samplers and for the seeds of post-processing."""
 
@@ -73,6 +82,7 @@ class SecureNoise:
 
     private = True
     guarantee = PRIVATE
+    joint = True
 
     def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
         """``values`` plus two-sided geometric noise.
@@ -96,6 +106,27 @@ class SecureNoise:
         measurement = _opendp_gaussian(gaussian_stddev(rho, l2_sensitivity), l2_sensitivity, _cost("rho", rho))
         return _in_parallel(measurement, _integers(values))
 
+    def k_norm(self, values: NDArray[Any], *, epsilon: Cost, body: Body) -> Int64Array:
+        """``values`` plus noise of ``k_norm``, one vector along the last axis.
+
+        Args:
+            values: integers, shape (..., numbers of the body).
+            epsilon: the exact privacy loss; above ``body.largest_epsilon`` noise is that of this one.
+            body: what changes of one row can be.
+
+        Raises:
+            InvalidRequest: epsilon is not a finite number above 0.
+            TypeError: the values are not integers.
+            ValueError: epsilon is too small for the body's steps.
+        """
+        cost = _joint_cost(epsilon, body)
+
+        def geometric(count: int) -> Int64Array:
+            steps = self.laplace(np.zeros(count, dtype=np.int64), epsilon=cost, l1_sensitivity=body.unit)
+            return np.where(steps >= 0, steps, -1 - steps)
+
+        return _with_vectors(values, body, geometric, self.words)
+
     def words(self, count: int) -> NDArray[np.uint64]:
         """``count`` independent uniform 64-bit words from the operating system."""
         return np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64)
@@ -109,6 +140,7 @@ class SeededNoise:
 
     private = False
     guarantee = NOT_PRIVATE
+    joint = True
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.default_rng(seed)
@@ -123,6 +155,11 @@ class SeededNoise:
         """``values`` plus discrete Gaussian noise; see ``SecureNoise.gaussian``."""
         values = _integers(values)
         return _saturating_add(values, self._discrete_gaussian(gaussian_stddev(rho, l2_sensitivity), values.shape))
+
+    def k_norm(self, values: NDArray[Any], *, epsilon: Cost, body: Body) -> Int64Array:
+        """``values`` plus noise of ``k_norm``; see ``SecureNoise.k_norm``."""
+        scale = k_norm_scale(epsilon, body)
+        return _with_vectors(values, body, lambda count: self._geometric(scale, (count,)).astype(np.int64), self.words)
 
     def two_sided(self, shape: tuple[int, ...], *, scale: float) -> Int64Array:
         """Two-sided geometric noise of a given scale, for simulations: unlike a cost, a scale has no upper limit."""
@@ -180,6 +217,27 @@ def _laplace_scale(epsilon: Decimal, l1_sensitivity: int) -> float:
     return scale
 
 
+def k_norm_scale(epsilon: Cost, body: Body) -> float:
+    """The scale of the radius of ``k_norm`` noise, in steps of the body's unit.
+
+    Raises:
+        InvalidRequest: epsilon is not a finite number above 0.
+    """
+    return laplace_scale(_joint_cost(epsilon, body), body.unit)
+
+
+def _joint_cost(epsilon: Cost, body: Body) -> Decimal:
+    cost = min(_cost("epsilon", epsilon), body.largest_epsilon)
+    body.require_finite(laplace_scale(cost, body.unit))
+    return cost
+
+
+def _with_vectors(values: NDArray[Any], body: Body, geometric: Geometric, words: Words) -> Int64Array:
+    exact = _integers(values)
+    vectors = exact.reshape(-1, len(body.widths))
+    return _saturated(vectors, drawn(body, len(vectors), geometric=geometric, words=words)).reshape(exact.shape)
+
+
 def gaussian_stddev(rho: Cost, l2_sensitivity: float) -> float:
     """The parameter of discrete Gaussian noise whose zCDP loss is at most ``rho``.
 
@@ -223,7 +281,10 @@ def _saturating_add(values: Int64Array, noise: FloatArray) -> Int64Array:
     if _magnitude(values) + _magnitude(noise) < 2.0**62:
         return values + noise.astype(np.int64)
     # 2^63 - 1024 is the largest float below 2^63; noise beyond it exceeds any count
-    steps = np.clip(noise, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
+    return _saturated(values, np.clip(noise, -(2.0**63), 2.0**63 - 1024).astype(np.int64))
+
+
+def _saturated(values: Int64Array, steps: Int64Array) -> Int64Array:
     total = values + steps
     overflow = ((values ^ total) & (steps ^ total)) < 0
     return np.where(overflow, np.where(values < 0, _INT64.min, _INT64.max), total)

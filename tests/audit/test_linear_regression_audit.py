@@ -10,6 +10,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import linear_regression as lines
 from spark_jobs.diagnostics.linear_regression import noisy_lines as module
 from spark_jobs.mechanisms.noise import SeededNoise, gaussian_stddev
+from spark_jobs.mechanisms.regression import moments
 from spark_jobs.mechanisms.zcdp import rho_within
 from spark_jobs.statistics import PointCounts
 from tests.suites.audit import ExactAudit, Fault, SampledAudit
@@ -61,6 +62,11 @@ def share_nothing(monkeypatch):
     monkeypatch.setattr(module, "share", lambda amount, parts: amount)
 
 
+def bound_too_little(monkeypatch):
+    """As if a row's features could not add up to what they do in a corner of the box."""
+    monkeypatch.setattr(moments, "_BOUNDS", (1, *moments._BOUNDS[1:]))
+
+
 def count_twice(monkeypatch):
     """As if a row were counted in its own group and in another."""
     inner = lines.measure
@@ -93,6 +99,7 @@ class TestNoisySums(ExactAudit):
         "a row leaves its group": Fault(planted={"pairs": LEFT}, relations=["replaced, public sizes"]),
         "epsilon not halved": Fault(patch=share_nothing, relations=["replaced, private sizes"]),
         "a row in two groups": Fault(patch=count_twice, relations=["added"]),
+        "a bound too small": Fault(patch=bound_too_little),
     }
 
     def loss(self, mechanism, relation, *, pairs=None):

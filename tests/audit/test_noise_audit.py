@@ -1,15 +1,18 @@
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
-from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.mechanisms.k_norm import Body
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, k_norm_scale
 from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
+from tests.support.noises import radii
 
 pytestmark = pytest.mark.audit
 
 EPSILON = Decimal("0.8")
-NAME = "discrete Laplace noise"
+NAME, JOINT = "discrete Laplace noise", "noise drawn together (K-norm)"
 SOURCES = pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(71)], ids=lambda noise: type(noise).__name__)
 
 
@@ -57,6 +60,50 @@ def test_a_budget_spent_twice_is_convicted():
 
     found = audit(twice, one, zero, samples=samples(40_000))
     assert convicts(found, NAME, relation="1-norm 1 apart", claimed=EPSILON, fault="budget spent twice")
+
+
+BODY = Body(unit=16, widths=(1, 1, 1), forms=((-1, 1, 1),), bounds=(1,))
+CORNERS = {"one number": (16, 0, 0), "two numbers": (16, 16, 0), "all numbers": (16, 8, 8)}
+
+
+def joint_vector(draw, change, body=BODY):
+    """Three numbers whose neighbour differs by a change on the surface of the body."""
+    zero, one = np.zeros(3, dtype=np.int64), np.array(change)
+
+    def mechanism(table, count):
+        noisy = draw(np.tile(table, (count, 1)))
+        apart = (radii(body, noisy - end).astype(float) for end in (zero, one))
+        return (next(apart) - next(apart)) / k_norm_scale(EPSILON, body)
+
+    return mechanism, one, zero
+
+
+@pytest.mark.sampled
+@SOURCES
+@pytest.mark.parametrize("change", CORNERS.values(), ids=CORNERS)
+def test_joint_noise_keeps_epsilon_and_uses_it(source, change):
+    assert BODY.distance(change) == 1
+
+    def draw(values):
+        return source.k_norm(values, epsilon=EPSILON, body=BODY)
+
+    found = audit(*joint_vector(draw, change), samples=samples(20_000))
+    assert keeps(found, JOINT, relation=f"{change} apart", claimed=EPSILON, at_least=0.3)
+
+
+FAULTS = {
+    "half the noise": lambda values: SeededNoise(74).k_norm(values, epsilon=2 * EPSILON, body=BODY),
+    "a bound too small": lambda values: SeededNoise(74).k_norm(
+        values, epsilon=EPSILON, body=replace(BODY, unit=8, widths=(1, 2, 2), bounds=(2,))
+    ),
+}
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("fault", FAULTS)
+def test_too_little_joint_noise_is_convicted(fault):
+    found = audit(*joint_vector(FAULTS[fault], CORNERS["one number"]), samples=samples(60_000))
+    assert convicts(found, JOINT, relation="one number apart", claimed=EPSILON, fault=fault)
 
 
 @SOURCES

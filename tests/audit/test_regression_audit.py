@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from spark_jobs.mechanisms.noise import gaussian_stddev, laplace_scale
+from spark_jobs.mechanisms.noise import gaussian_stddev, k_norm_scale, laplace_scale
 from spark_jobs.mechanisms.pure_release import pure_noise
 from spark_jobs.mechanisms.regression import theil_sen as module
 from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent, gradient_descent_zcdp
@@ -19,6 +19,7 @@ from spark_jobs.mechanisms.selection import median_by_exponential, median_interv
 from spark_jobs.mechanisms.smooth_sensitivity import pairwise_median_bound
 from spark_jobs.mechanisms.zcdp import epsilon_of
 from tests.suites.audit import ADDED, REPLACED, Fault, SampledAudit
+from tests.support.noises import radii
 from tests.support.points import sums_of
 from tests.support.smooth_loss import log_density
 
@@ -55,6 +56,12 @@ class Transcript:
         cost = float(rho) * self.price**2
         return self._said(values, kind, lambda: self.source.gaussian(values, rho=cost, l2_sensitivity=l2_sensitivity))
 
+    joint = True
+
+    def k_norm(self, values, *, epsilon, body):
+        kind = "k_norm", (k_norm_scale(epsilon, body), body)
+        return self._said(values, kind, lambda: self.source.k_norm(values, epsilon=epsilon * self.price, body=body))
+
     def _said(self, values, kind, draw):
         self.asked.append((np.array(values, dtype=np.float64), kind))
         answer = draw() if self.said is None else self.said[len(self.asked) - 1]
@@ -79,12 +86,21 @@ def evidence(release, relation, pair, source, *, price=1, times=1):
                 *(replayed(each, count, drawn.given) for each in pair), drawn.given, strict=True
             ):
                 apart = said - other, said - one
-                name, scale = kind
-                power = np.abs(apart) / scale if name == "laplace" else np.square(apart) / (2 * scale**2)
-                total += (power[0] - power[1]).reshape(-1, count).sum(axis=0)
+                total += powers(kind, apart, count)
         return total
 
     return mechanism, *pair
+
+
+def powers(kind, apart, count):
+    """The log ratio of noise that is so far from the other table's vector and from the one's, of each group."""
+    name, scale = kind
+    if name == "k_norm":
+        scale, body = scale
+        power = [radii(body, np.asarray(one, dtype=np.int64)).astype(float) / scale for one in apart]
+    else:
+        power = np.abs(apart) / scale if name == "laplace" else np.square(apart) / (2 * scale**2)
+    return (power[0] - power[1]).reshape(-1, count).sum(axis=0)
 
 
 def of_sums(release, **cost):

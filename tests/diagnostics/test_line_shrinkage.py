@@ -39,9 +39,10 @@ def exact_moments(height, slope, *, rows=80.0, mean=0.1, spread=0.2, epsilon=1e6
 def noised(exact, rho, seed):
     """The same with the noise that it would have at this rho."""
     moments, random = replace(exact, cost=rho), np.random.default_rng(seed)
-    sizes = dict.fromkeys(SUMS, 1.0) | {"rows": 2.0 * (exact.neighbours is Neighbours.ADD_REMOVE)}
+    stddevs = np.sqrt(np.diag(moments.covariance))
     drawn = {
-        name: getattr(exact, name) + sizes[name] * moments.stddev * random.normal(size=exact.rows.size) for name in SUMS
+        name: getattr(exact, name) + stddev * random.normal(size=exact.rows.size)
+        for name, stddev in zip(SUMS, stddevs, strict=True)
     }
     return replace(moments, **drawn)
 
@@ -86,7 +87,7 @@ def test_errors_are_close_to_those_of_the_best_estimate_there_is():
         height, slope = varied(groups, slopes=0.3, seed=seed)
         exact = exact_moments(height, slope, rows=60.0, mean=0.0, spread=0.25, public=True)
         moments = noised(exact, rho, seed=seed)
-        design, noise = 60.0 * np.diag([1.0, 0.25]), moments.stddev**2
+        design, noise = 60.0 * np.diag([1.0, 0.25]), moments.covariance[1, 1]
         # as if the sums of a and a a had no noise, so that this is better than any estimate
         gain = spreads @ design @ np.linalg.inv(design @ spreads @ design + noise * np.eye(2))
         about = np.array([-0.2, 0.6])

@@ -14,6 +14,7 @@ from spark_jobs.federation.ustat import Curator, Masked, Servers
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts, LabelledRows, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from tests.support.noises import ApartNoise
 
 SILOS = 4
 DESIGN = CrossProductCells(
@@ -59,7 +60,7 @@ CASES = [(kind, method) for kind, methods in LINEAR.items() for method in method
 def test_silos_make_the_draw_of_the_pooled_table(kind, method, epsilon):
     silos, pooled = split_table(kind)
     options = {"epsilon": epsilon} | ({} if method is None else {"method": method})
-    expected = diagnostic(kind).measure(pooled, noise=SeededNoise(3), **options)
+    expected = diagnostic(kind).measure(pooled, noise=ApartNoise(3), **options)
     drawn = measure_together(diagnostic(kind), silos, aggregation=Curator(noise=SeededNoise(3)), **options)
     assert plain(drawn) == plain(expected)
     assert drawn.guarantee == NOT_PRIVATE

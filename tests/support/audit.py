@@ -245,12 +245,17 @@ class Tampered:
     missing_rows: int = 0
     private = False
     guarantee = "NOT PRIVATE"
+    joint = True
 
     def laplace(self, values: np.ndarray, *, epsilon: Any, l1_sensitivity: int) -> np.ndarray:
         """Less noise than was asked for."""
         return self.source.laplace(
             values, epsilon=epsilon * self.epsilon_factor, l1_sensitivity=l1_sensitivity - self.missing_rows
         )
+
+    def k_norm(self, values: np.ndarray, *, epsilon: Any, body: Any) -> np.ndarray:
+        """Less noise than was asked for."""
+        return self.source.k_norm(values, epsilon=epsilon * self.epsilon_factor, body=body)
 
     def words(self, count: int) -> np.ndarray:
         """Random bits as they are."""

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from spark_jobs.mechanisms.k_norm import Body
 from spark_jobs.mechanisms.noise import Noise, SeededNoise, gaussian_stddev, laplace_scale
 
 
@@ -16,7 +17,17 @@ class Asked:
 
     values: np.ndarray
     epsilon: Fraction
-    l1_sensitivity: int
+    l1_sensitivity: int = 0
+    body: Body | None = None
+
+    def loss(self, other: Asked) -> Fraction:
+        """The largest log ratio of one answer, if another table's vector was this one."""
+        assert (self.epsilon, self.l1_sensitivity, self.body) == (other.epsilon, other.l1_sensitivity, other.body)
+        if self.body is None:
+            return self.epsilon * int(np.abs(self.values - other.values).sum()) / self.l1_sensitivity
+        apart = (self.values - other.values).reshape(-1, len(self.body.widths))
+        spent = min(self.epsilon, Fraction(self.body.largest_epsilon))
+        return spent * sum(self.body.distance(one) for one in apart[apart.any(axis=1)])
 
 
 @dataclass
@@ -30,14 +41,21 @@ class Recording:
     private = False
     guarantee = "NOT PRIVATE"
 
+    @property
+    def joint(self):
+        return self.source.joint
+
     def laplace(self, values, *, epsilon, l1_sensitivity):
         self.asked.append(Asked(np.array(values), Fraction(epsilon), l1_sensitivity))
-        if self.answers is None:
-            answer = self.source.laplace(values, epsilon=epsilon, l1_sensitivity=l1_sensitivity)
-        else:
-            answer = self.answers[len(self.asked) - 1]
-        self.given.append(answer)
-        return answer
+        return self._given(lambda: self.source.laplace(values, epsilon=epsilon, l1_sensitivity=l1_sensitivity))
+
+    def k_norm(self, values, *, epsilon, body):
+        self.asked.append(Asked(np.array(values), Fraction(epsilon), body=body))
+        return self._given(lambda: self.source.k_norm(values, epsilon=epsilon, body=body))
+
+    def _given(self, draw):
+        self.given.append(draw() if self.answers is None else self.answers[len(self.asked) - 1])
+        return self.given[-1]
 
     def gaussian(self, values, *, rho, l2_sensitivity):
         raise NotImplementedError("no mechanism under test uses it")
@@ -57,13 +75,16 @@ class InAdvance:
 
     def __init__(self, source: Noise) -> None:
         self.source, self.private, self.guarantee = source, source.private, source.guarantee
-        self._left, self._drawn = {}, {}
+        self._left, self._drawn, self.joint = {}, {}, source.joint
 
     def laplace(self, values, *, epsilon, l1_sensitivity):
         return self._add(values, self.source.laplace, epsilon=epsilon, l1_sensitivity=l1_sensitivity)
 
     def gaussian(self, values, *, rho, l2_sensitivity):
         return self._add(values, self.source.gaussian, rho=rho, l2_sensitivity=l2_sensitivity)
+
+    def k_norm(self, values, *, epsilon, body):
+        return self.source.k_norm(values, epsilon=epsilon, body=body)
 
     def words(self, count):
         return self.source.words(count)
@@ -85,17 +106,17 @@ def worst_loss(mechanism, table, neighbour, *, source=None):
     """The privacy loss of ``mechanism`` between two tables, given the answers it got on the first, as a bound.
 
     Plays the first table's answers to the second: an adaptive mechanism then takes the same path, and each vector it
-    asks about costs ``epsilon * |difference| / l1_sensitivity``, the largest log ratio of two-sided geometric noise.
+    asks about costs the largest log ratio of its noise: ``epsilon * |difference| / l1_sensitivity`` of two-sided
+    geometric noise, and epsilon times the distance in the norm of the body of noise that is drawn together.
     """
     first = Recording(source=source or SeededNoise(1))
     mechanism(table, first)
-    second = Recording(answers=first.given)
+    second = Recording(source=first.source, answers=first.given)
     mechanism(neighbour, second)
     assert len(first.asked) == len(second.asked), "the path depends on the table beyond what was released"
     loss = Fraction(0)
     for one, other in zip(first.asked, second.asked, strict=True):
-        assert (one.epsilon, one.l1_sensitivity) == (other.epsilon, other.l1_sensitivity)
-        loss += one.epsilon * int(np.abs(one.values - other.values).sum()) / one.l1_sensitivity
+        loss += one.loss(other)
     return loss
 
 
@@ -114,10 +135,31 @@ class Still:
     def gaussian(self, values, *, rho, l2_sensitivity):
         return self._keep(values, rho, l2_sensitivity)
 
+    joint = True
+
+    def k_norm(self, values, *, epsilon, body):
+        return self._keep(values, epsilon, body)
+
     def _keep(self, values, cost, sensitivity):
         self.seen.append(np.array(values))
         self.asked.append((cost, sensitivity))
         return np.array(values)
+
+
+def radii(body: Body, vectors: np.ndarray) -> np.ndarray:
+    """The smallest whole R within which each vector of noise lies; whole numbers, shape (k,)."""
+    numbers = np.asarray(vectors, dtype=object)
+    reached = [(numbers[:, place], width) for place, width in enumerate(body.widths)]
+    reached += [
+        (numbers @ np.array(form, dtype=object), bound) for form, bound in zip(body.forms, body.bounds, strict=True)
+    ]
+    return np.stack([-(-abs(values) // bound) for values, bound in reached]).max(axis=0)
+
+
+class ApartNoise(SeededNoise):
+    """Noise whose numbers are all independent, as that of several parties is."""
+
+    joint = False
 
 
 class ShapedNoise(SeededNoise):

@@ -71,7 +71,15 @@ class RecordingNoise:
 
     def __init__(self, source: Noise) -> None:
         self.source, self.calls, self._inside = source, [], False
-        self.private, self.guarantee = source.private, source.guarantee
+        self.private, self.guarantee, self.joint = source.private, source.guarantee, source.joint
+
+    def k_norm(self, values, *, epsilon, body):
+        """``values`` with noise that was drawn together."""
+        return self.use(
+            "k_norm",
+            {"shape": np.shape(values), "epsilon": Fraction(epsilon), "body": body},
+            lambda: self.source.k_norm(values, epsilon=epsilon, body=body),
+        )
 
     def laplace(self, values, *, epsilon, l1_sensitivity):
         """``values`` with two-sided geometric noise."""
@@ -152,7 +160,11 @@ class NoiseLeftOut:
 
     def __init__(self, noise: RecordingNoise, at: int) -> None:
         self._noise, self._at, self.exact = noise, at, []
-        self.private, self.guarantee = noise.private, noise.guarantee
+        self.private, self.guarantee, self.joint = noise.private, noise.guarantee, noise.joint
+
+    def k_norm(self, values, *, epsilon, body):
+        """``values`` with noise; exact if it is their turn."""
+        return self._passed(values, self._noise.k_norm(values, epsilon=epsilon, body=body))
 
     def laplace(self, values, *, epsilon, l1_sensitivity):
         """``values`` with noise; exact if it is their turn."""

@@ -46,11 +46,13 @@ class Simulated:
         laplace: copies of Laplace noise of scale 1; shape (parts, copies).
         normal: copies of standard normal noise; shape (parts, copies).
         confidence: nominal level.
+        seed: of further copies.
     """
 
     laplace: FloatArray
     normal: FloatArray
     confidence: float
+    seed: int
 
     @classmethod
     def drawn(cls, *, seed: int, confidence: float, parts: int = 5) -> Simulated:
@@ -60,11 +62,24 @@ class Simulated:
             laplace=noise.laplace(nothing, epsilon=1, l1_sensitivity=FINE) / FINE,
             normal=noise.gaussian(nothing, rho="0.5", l2_sensitivity=FINE) / FINE,
             confidence=confidence,
+            seed=seed,
         )
 
-    def size(self, weights: FloatArray, *, gaussian: bool) -> FloatArray:
+    def of_sums(self, moments: NoisyMoments) -> FloatArray:
+        """Copies of the noise in the sums of one group, in the order of ``SUMS``; shape (5, copies)."""
+        if moments.joint:
+            return moments.copies(COPIES, noise=SeededNoise(self.seed))
+        private = moments.neighbours is Neighbours.ADD_REMOVE
+        scales = moments.scale * np.array([2.0 if private else 0.0, 1.0, 1.0, 1.0, 1.0])
+        return scales[:, np.newaxis] * (self.normal if moments.gaussian else self.laplace)
+
+    def of_lines(self, lines: NoisyLines) -> FloatArray:
+        """Copies of standardised noise of the lines' kind."""
+        return self.normal if lines.gaussian else self.laplace
+
+    def size(self, weights: FloatArray, noise: FloatArray) -> FloatArray:
         """Quantiles of ``|weights @ noise|`` at level ``confidence``; weights of shape (k, parts), result (k,)."""
-        noise = (self.normal if gaussian else self.laplace)[: weights.shape[1]]
+        noise = noise[: weights.shape[1]]
         place = self.confidence * (noise.shape[1] - 1)
         below, sizes = int(place), np.empty(len(weights))
         for first in range(0, len(weights), _AT_ONCE):
@@ -111,15 +126,17 @@ def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Si
 
     def weighted(first: FloatArray, second: FloatArray, slope: FloatArray, a0: float) -> FloatArray:
         height = (moments.y - slope * moments.x) / rows + slope * a0
-        return _weights_of_noise(first, second, height, slope, a0, moments.neighbours) * moments.scale
+        return _weights_of_noise(first, second, height, slope, a0)
 
     # the slope is the difference of two heights at distance 1, so its weights are those of 1 less those of 0
     weights, next_weights = (
         weighted(-mean / spread, 1 / spread, slope, 0.0) for slope in (lines.slope, lines.slope + 1.0)
     )
-    size, change = simulated.size(weights, gaussian=moments.gaussian), weights - next_weights
-    of_one = size**2 / np.maximum((weights**2).sum(axis=1), 1e-300)
-    g, h = of_one * (change**2).sum(axis=1), of_one * (weights * change).sum(axis=1)
+    copies, covariance = simulated.of_sums(moments), moments.covariance
+    size, change = simulated.size(weights, copies), weights - next_weights
+    of_one = size**2 / np.maximum(((weights @ covariance) * weights).sum(axis=1), 1e-300)
+    of_change = change @ covariance
+    g, h = of_one * (of_change * change).sum(axis=1), of_one * (of_change * weights).sum(axis=1)
     bounded = positive & (g < 1 - 1e-9)
     rest = np.where(bounded, 1 - g, 1.0)
     half, above = np.sqrt(h**2 + rest * size**2) / rest, np.where(bounded, h / rest, 0.0)
@@ -127,7 +144,7 @@ def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Si
     heights = np.empty((rows.size, places.size))
     for column, a0 in enumerate(places.tolist()):
         own = weighted(*_weights_of_height(moments, rows, spread, a0), lines.slope, a0)
-        own_size = simulated.size(own, gaussian=moments.gaussian)
+        own_size = simulated.size(own, copies)
         heights[:, column] = np.sqrt(own_size**2 + away[:, column] ** 2 * beyond)
     return HalfWidths(
         heights=np.where(bounded[:, np.newaxis], heights, np.inf),
@@ -148,17 +165,16 @@ def _weights_of_height(
 
 
 def _weights_of_noise(
-    first: FloatArray, second: FloatArray, height: FloatArray, slope: FloatArray, a0: float, neighbours: Neighbours
+    first: FloatArray, second: FloatArray, height: FloatArray, slope: FloatArray, a0: float
 ) -> FloatArray:
-    """Weights of the noise of the sums of b, a b, a, a a, and of the rows, in the residual of the equations."""
+    """Weights of the noise of each of ``SUMS`` in the residual of the equations."""
     weights = [
-        first - a0 * second,
-        second,
+        (a0 * slope - height) * first + a0 * (height - a0 * slope) * second,
         -slope * first - (height - 2 * a0 * slope) * second,
+        first - a0 * second,
         -slope * second,
+        second,
     ]
-    if neighbours is Neighbours.ADD_REMOVE:  # twice the noise of the sums
-        weights.append(2 * ((a0 * slope - height) * first + a0 * (height - a0 * slope) * second))
     return np.stack(weights, axis=1)
 
 
@@ -187,12 +203,12 @@ def half_widths_of_lines(lines: NoisyLines, places: FloatArray, simulated: Simul
     min_spread = np.maximum(lines.variance - 2 * simulated.deviations * _deviation(lines), 0.0)
     max_rows = rows + simulated.deviations * np.sqrt(2) * lines.rows_scale
     off = np.sqrt(np.maximum(0.25 - min_spread / np.maximum(max_rows, 1.0), 0.0))
-    heights = np.empty((rows.size, places.size))
+    heights, copies = np.empty((rows.size, places.size)), simulated.of_lines(lines)
     for column, x0 in enumerate(places.tolist()):
         away = (abs(x0 - 0.5) + off)[:, None]
-        size = simulated.size(np.concatenate([of_slope * away, own], axis=1), gaussian=lines.gaussian)
+        size = simulated.size(np.concatenate([of_slope * away, own], axis=1), copies)
         heights[:, column] = np.where(bounded, size * widen, np.inf)
-    slope = simulated.size(of_slope, gaussian=lines.gaussian)
+    slope = simulated.size(of_slope, copies)
     return HalfWidths(heights=heights, slope=np.where(bounded, slope * widen, np.inf))
 
 

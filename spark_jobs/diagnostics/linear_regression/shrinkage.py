@@ -100,12 +100,12 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
     Args:
         moments: released sums of each group.
     """
-    noise = max(moments.stddev, moments.steps**-2) ** 2  # sums are whole steps
+    noise = moments.covariance + moments.steps**-4 * np.eye(5)  # sums are whole steps
     design = _design(moments, noise)
     place, one, nothing = design.place, np.ones_like(design.rows), np.zeros_like(design.rows)
     m = _matrix(design.rows, nothing, design.squares)
     right = np.stack([moments.y, moments.xy - place * moments.y], axis=-1)
-    of_right = noise * _matrix(one, -place, one + place**2)
+    of_right = _matrix(noise[2, 2] * one, -noise[2, 2] * place, noise[4, 4] + noise[2, 2] * place**2)
 
     def observed(lines: FloatArray, about: FloatArray) -> Informed:
         """The information on the lines in the two equations, weighted by the noise for lines close to ``lines``."""
@@ -130,19 +130,22 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
     )
 
 
-def _design(moments: NoisyMoments, noise: float) -> _Design:
-    rows, of_rows = _rows(moments, noise)
+def _design(moments: NoisyMoments, noise: FloatArray) -> _Design:
+    rows, of_rows, kept = _rows(moments, noise[0, 0])
     sums = np.stack([moments.x, moments.xx], axis=-1)
     # the number of rows is uncertain too: its effect on the sums is that of rows with the mean of all groups
     of_all = np.clip(_rounded(sums.sum(axis=0) / rows.sum()), [-1.0, 0.0], 1.0)
-    precise = inverse(noise * np.eye(2) + of_rows[:, None, None] * (of_all[:, None] * of_all)) * rows[:, None, None]
+    of_both = kept * noise[0, 3] * np.array([0.0, 1.0])
+    apart = noise[np.ix_([1, 3], [1, 3])] - of_both[:, None] * of_all - of_all[:, None] * of_both
+    precise = inverse(apart + of_rows[:, None, None] * (of_all[:, None] * of_all)) * rows[:, None, None]
     informed = precise * rows[:, None, None], _applied(precise, sums)
     prior = _Shared(mean=np.array([0.0, 1 / 3]), spread=np.diag([1 / 3, 0.1]))
     figures, covariance, _ = _population(lambda *_: informed, prior, away=np.zeros_like(rows))
     mean, of_mean = np.clip(figures[:, 0], -1.0, 1.0), covariance[:, 0, 0]
     # about the expected mean of a, whose own error is made of the same noise: hence the last term
     observed = (moments.xx - 2 * mean * moments.x + mean**2 * rows) / rows + of_mean
-    spread, of_spread = _variances(observed, (noise * (1 + 4 * mean**2) + mean**4 * of_rows) / rows**2)
+    of_squares = noise[3, 3] + 4 * mean**2 * noise[1, 1] + 2 * mean**2 * of_both[1] + mean**4 * of_rows
+    spread, of_spread = _variances(observed, of_squares / rows**2)
     return _Design(
         rows=rows,
         place=mean,
@@ -153,16 +156,19 @@ def _design(moments: NoisyMoments, noise: float) -> _Design:
     )
 
 
-def _rows(moments: NoisyMoments, noise: float) -> tuple[FloatArray, FloatArray]:
-    """The rows of each group, at least 1, and their variances; private sizes are shrunk towards their mean."""
+def _rows(moments: NoisyMoments, of_one: float) -> tuple[FloatArray, FloatArray, float]:
+    """The rows of each group, at least 1, their variances, and how much of their noise is left.
+
+    Private sizes are shrunk towards their mean.
+    """
     if moments.neighbours is Neighbours.REPLACE_ONE:
-        return np.maximum(moments.rows, 1.0), np.zeros_like(moments.rows)
-    of_one, groups = 4 * noise, moments.rows.size
+        return np.maximum(moments.rows, 1.0), np.zeros_like(moments.rows), 0.0
+    groups = moments.rows.size
     mean = float(_rounded(moments.rows.mean()))
     shown = float(((moments.rows - mean) ** 2).sum()) / max(groups - 1, 1) - of_one
     spread = max(shown, (mean * MIN_SPREAD_OF_ROWS) ** 2)
     kept = float(_rounded(np.array(spread / (spread + of_one)))) if groups > 1 else 1.0
-    return np.maximum(mean + kept * (moments.rows - mean), 1.0), np.full(groups, kept * of_one)
+    return np.maximum(mean + kept * (moments.rows - mean), 1.0), np.full(groups, kept * of_one), kept
 
 
 def _variances(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:

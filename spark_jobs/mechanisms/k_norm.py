@@ -1,0 +1,159 @@
+"""Noise for several numbers that a row changes together: the K-norm mechanism on the integers.
+
+Laplace noise is made for a row that could put its whole change into one number. Sums of one row's features all change
+at once, each by at most its own bound, and so their noise may be as large in all directions as a row can reach in any,
+and no larger. Let K be a symmetric convex body that holds every change that a row can make. On real vectors the
+mechanism of Hardt and Talwar (STOC 2010, section 4) adds noise with a density proportional to ``exp(-epsilon ||z||)``,
+where ``||z||`` is the smallest r with z in ``r K``. Awan and Slavkovic (JASA 2021) compare bodies for regression.
+
+Here ``K = {z: |w . z| <= s_w unit for every form w}``, with whole numbers w and s_w: coordinates, and sums of them. Let
+N(z) be the smallest whole R with ``|w . z| <= s_w R`` for every form. Noise on the integers has the law
+
+    P(z) = exp(-N(z) / scale) / C,   scale >= unit / epsilon.
+
+*Guarantee.* ``epsilon``-DP for vectors whose neighbours differ by an element d of K: ``|w . d| <= s_w unit``, so that
+``|w . (z + d)| <= s_w (N(z) + unit)`` and hence ``N(z + d) <= N(z) + unit``, and the ratio of the probabilities of one
+output is at most ``exp(unit / scale)``. C is the same for all vectors, as they are integers. The neighbouring relation
+enters only through the body.
+
+*Sampler.* ``exp(-N / scale)`` is proportional to the sum of ``exp(-R / scale)`` over the R of at least N. So draw R and
+z together, with weight ``exp(-R / scale)`` where z is in the body of radius R, and forget R: R from the weights
+``exp(-R / scale) prod (2 u_i R + 1)``, whose product counts the integer points of the box ``|z_i| <= u_i R``; then z
+uniformly in this box; and both anew unless every form is within ``s_w R``. The sum of k + 1 geometric variables has the
+weights ``exp(-R / scale) (R + 1) ... (R + k)``; it is kept with probability ``prod (2 u_i R + 1) / (2 u_i (R + i))``, a
+fraction of whole numbers. All comparisons are exact. Geometric variables come from OpenDP's sampler: z if z >= 0, else
+``-z - 1``, for a two-sided one.
+
+A radius above ``RADII`` times the scale, of which OpenDP's integers would lose the end, has a probability below 1e-300.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.arrays import BoolArray, Int64Array
+
+RADII = 1000
+_LIMIT = 1 << 62
+Geometric: TypeAlias = Callable[[int], Int64Array]
+"""So many independent variables k >= 0 with probabilities proportional to ``exp(-k / scale)``."""
+Words: TypeAlias = Callable[[int], NDArray[np.uint64]]
+"""So many uniform 64-bit words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body:
+    """All vectors with ``|z_i| <= widths[i] * unit`` and ``|forms[j] . z| <= bounds[j] * unit``.
+
+    Attributes:
+        unit: lattice steps; the more, the finer is the noise.
+        widths: one whole number of at least 1 for each coordinate.
+        forms: whole coefficients, one for each coordinate.
+        bounds: one whole number of at least 1 for each form.
+
+    Raises:
+        ValueError: a number is out of range, or a form has another size.
+    """
+
+    unit: int
+    widths: tuple[int, ...]
+    forms: tuple[tuple[int, ...], ...] = ()
+    bounds: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if min(self.unit, *self.widths, *self.bounds) < 1:
+            raise ValueError("unit, widths, bounds: must be at least 1")
+        if len(self.forms) != len(self.bounds) or any(len(form) != len(self.widths) for form in self.forms):
+            raise ValueError("forms: must have one coefficient for each width, and one bound for each form")
+
+    @property
+    def largest_epsilon(self) -> Decimal:
+        """A larger epsilon is spent like this one: noise of fewer steps than numbers would take many draws."""
+        return Decimal(self.unit) / (len(self.widths) + 1)
+
+    def distance(self, change: ArrayLike) -> Fraction:
+        """The norm of a vector of whole numbers: at most 1 within the body."""
+        z = [int(number) for number in np.asarray(change, dtype=object).reshape(-1)]
+        reached = [Fraction(abs(one), width) for one, width in zip(z, self.widths, strict=True)]
+        for form, bound in zip(self.forms, self.bounds, strict=True):
+            reached.append(Fraction(abs(sum(weight * one for weight, one in zip(form, z, strict=True))), bound))
+        return max(reached) / self.unit
+
+    def contains(self, vectors: Int64Array, radii: Int64Array) -> BoolArray:
+        """Whether each vector has a norm of at most ``radius / unit``, as far as forms tell; shape (k,)."""
+        within = np.ones(len(vectors), dtype=np.bool_)
+        if not self.forms or not within.size:
+            return within
+        largest = max(
+            sum(abs(weight) * width for weight, width in zip(form, self.widths, strict=True)) for form in self.forms
+        )
+        small = int(radii.max()) * max(largest, *self.bounds) < _LIMIT
+        z, radius = (vectors, radii) if small else (vectors.astype(object), radii.astype(object))
+        for form, bound in zip(self.forms, self.bounds, strict=True):
+            within &= (np.abs(z @ np.array(form, dtype=z.dtype)) <= bound * radius).astype(np.bool_)
+        return within
+
+    def require_finite(self, scale: float) -> None:
+        """Raise ``ValueError`` if noise of this scale would not fit int64."""
+        if scale * (RADII + len(self.widths)) * max(self.widths) >= _LIMIT:
+            raise ValueError(f"epsilon: {self.unit / scale:.3g} is too small for {self.unit} steps; use fewer steps")
+
+
+def drawn(body: Body, count: int, *, geometric: Geometric, words: Words) -> Int64Array:
+    """Independent vectors of noise; shape (count, numbers).
+
+    Args:
+        body: K.
+        count: how many vectors.
+        geometric: its variables, of the scale of the noise.
+        words: uniform bits.
+    """
+    size = len(body.widths)
+    result, missing = np.empty((count, size), dtype=np.int64), np.arange(count)
+    while missing.size:
+        radii = geometric(missing.size * (size + 1)).reshape(missing.size, size + 1).sum(axis=1)
+        uniform = words(missing.size).tolist()
+        places = np.flatnonzero([_kept(*one, body.widths, words) for one in zip(radii.tolist(), uniform, strict=True)])
+        radii = radii[places]
+        vectors = _uniform(radii[:, None] * np.array(body.widths), words)
+        within = body.contains(vectors, radii)
+        result[missing[places[within]]] = vectors[within]
+        missing = np.delete(missing, places[within])
+    return result
+
+
+def _kept(radius: int, uniform: int, widths: tuple[int, ...], words: Words) -> bool:
+    """True with probability ``prod (2 u_i R + 1) / (2 u_i (R + i))``, exactly, by a uniform word and more if needed."""
+    share = math.prod(2 * width * radius + 1 for width in widths)
+    whole = math.prod(2 * width * (radius + place) for place, width in enumerate(widths, start=1))
+    bits = 64
+    while True:  # the uniform number lies between uniform / 2^bits and (uniform + 1) / 2^bits
+        if (uniform + 1) * whole <= share << bits:
+            return True
+        if uniform * whole >= share << bits:
+            return False
+        uniform, bits = uniform << 64 | int(words(1)[0]), bits + 64
+
+
+def _uniform(reach: Int64Array, words: Words) -> Int64Array:
+    """Uniform whole numbers from ``-reach`` to ``reach``, by rejection from random bits."""
+    last = (2 * reach).astype(np.uint64)
+    mask = last.copy()
+    for shift in (1, 2, 4, 8, 16, 32):
+        mask |= mask >> np.uint64(shift)
+    result = np.empty(reach.shape, dtype=np.uint64)
+    missing = np.ones(reach.shape, dtype=np.bool_)
+    while missing.any():
+        candidates = words(int(missing.sum())) & mask[missing]
+        places = np.flatnonzero(missing)[candidates <= last[missing]]
+        result.reshape(-1)[places] = candidates[candidates <= last[missing]]
+        missing.reshape(-1)[places] = False
+    return result.astype(np.int64) - reach

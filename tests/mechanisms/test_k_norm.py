@@ -1,0 +1,160 @@
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.mechanisms.k_norm import Body, _kept, _uniform, drawn
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, k_norm_scale
+from tests.support.noises import Scripted, radii
+
+SOURCES = pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(7)], ids=lambda noise: type(noise).__name__)
+BODIES = {
+    "a box": Body(unit=3, widths=(1, 2)),
+    "a hexagon": Body(unit=4, widths=(1, 2), forms=((1, 1),), bounds=(2,)),
+    "three numbers": Body(unit=2, widths=(1, 1, 1), forms=((1, 1, -1), (2, -1, 0)), bounds=(2, 2)),
+}
+EVERY_BODY = pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+
+
+def around(body, reach):
+    """All vectors of whole numbers within this reach."""
+    return np.array(list(product(*(range(-reach * width, reach * width + 1) for width in body.widths))))
+
+
+@pytest.mark.sampled
+@SOURCES
+@EVERY_BODY
+def test_noise_has_its_law(source, body):
+    epsilon, count = 1.0, 40_000
+    vectors = around(body, 60 // len(body.widths))
+    weights = np.exp(-radii(body, vectors).astype(float) / k_norm_scale(epsilon, body))
+    law = weights / weights.sum()
+    often = law * count > 8
+    found = source.k_norm(np.zeros((count, len(body.widths)), dtype=np.int64), epsilon=epsilon, body=body)
+    kinds, counts = np.unique(found, axis=0, return_counts=True)
+    seen = dict(zip(map(tuple, kinds.tolist()), counts.tolist(), strict=True))
+    observed = np.array([seen.get(tuple(vector), 0) for vector in vectors[often].tolist()])
+    expected = law[often] * count
+    rest = count - observed.sum(), count - expected.sum()
+    chi = ((observed - expected) ** 2 / expected).sum() + (rest[0] - rest[1]) ** 2 / max(rest[1], 1.0)
+    assert stats.chi2.sf(chi, often.sum()) > 1e-6
+
+
+@EVERY_BODY
+def test_no_change_within_the_body_moves_a_radius_by_more_than_the_unit(body):
+    vectors, changes = around(body, 4), around(body, body.unit)
+    changes = changes[[body.distance(change) <= 1 for change in changes.tolist()]]
+    apart = max(int(abs(radii(body, vectors + change) - radii(body, vectors)).max()) for change in changes)
+    assert apart == body.unit
+    # one step further would cost more
+    beyond = np.array([body.widths[0] * body.unit + 1, *[0] * (len(body.widths) - 1)])
+    assert body.distance(beyond) > 1
+    assert abs(radii(body, vectors + beyond) - radii(body, vectors)).max() > body.unit
+
+
+def test_a_distance_is_the_share_of_the_body_that_a_change_reaches():
+    body = BODIES["a hexagon"]
+    assert body.distance([0, 0]) == 0
+    assert body.distance([4, 0]) == 1
+    assert body.distance([4, 4]) == 1
+    assert body.distance([4, 8]) == Fraction(12, 8)
+    assert body.distance([-2, 0]) == Fraction(1, 2)
+
+
+@given(
+    radius=st.integers(0, 2**50),
+    widths=st.lists(st.integers(1, 3), min_size=1, max_size=8).map(tuple),
+    near=st.integers(-2, 2),
+)
+@settings(deadline=None)
+def test_a_radius_is_kept_with_exactly_its_probability(radius, widths, near):
+    share = Fraction(1)
+    for place, width in enumerate(widths, start=1):
+        share *= Fraction(2 * width * radius + 1, 2 * width * (radius + place))
+    # the word whose interval holds the share is undecided; all below are kept, and none above
+    undecided = int(share * 2**64)
+    word = undecided + near
+    if not 0 <= word < 2**64:
+        return
+    if near:
+        assert _kept(radius, word, widths, Scripted([]).words) == (near < 0)
+    elif share * 2**64 != undecided:
+        assert not _kept(radius, word, widths, Scripted([2**64 - 1] * 8).words)
+        assert _kept(radius, word, widths, Scripted([0] * 8).words)
+
+
+@pytest.mark.parametrize("reach", [0, 1, 2, 3, 7, 8])
+def test_whole_numbers_are_uniform(reach):
+    count = 20_000
+    found = _uniform(np.full((count, 1), reach), SeededNoise(3).words)
+    places, counts = np.unique(found, return_counts=True)
+    assert places.tolist() == list(range(-reach, reach + 1))
+    assert stats.chisquare(counts).pvalue > 1e-6 if reach else counts.tolist() == [count]
+
+
+def test_whole_numbers_are_uniform_up_to_the_largest():
+    reach = np.array([[2**61, 2**40, 0]] * 2000)
+    found = _uniform(reach, SeededNoise(4).words)
+    assert (np.abs(found) <= reach).all()
+    assert np.abs(found[:, 0] / 2.0**61).mean() == pytest.approx(0.5, abs=0.03)
+    assert np.abs(found[:, 1] / 2.0**40).mean() == pytest.approx(0.5, abs=0.03)
+
+
+def test_forms_of_large_numbers_do_not_overflow():
+    body = Body(unit=1 << 50, widths=(1, 1), forms=((1000, 1000),), bounds=(1000,))
+    far = np.array([[2**58, 2**58], [2**58, -(2**58)]])
+    assert body.contains(far, np.array([2**58, 2**58])).tolist() == [False, True]
+
+
+@SOURCES
+def test_vectors_of_any_shape_get_noise_of_their_own(source):
+    values = np.arange(2 * 3 * 2).reshape(2, 3, 2) * 10**9
+    noisy = source.k_norm(values, epsilon="0.5", body=BODIES["a hexagon"])
+    assert noisy.shape == values.shape
+    apart = noisy - values
+    assert 0 < np.abs(apart).max() < 10**6
+    assert len(np.unique(apart.reshape(-1, 2), axis=0)) > 3
+    assert source.k_norm(values[:0], epsilon=1, body=BODIES["a hexagon"]).shape == (0, 3, 2)
+
+
+@SOURCES
+def test_a_large_epsilon_leaves_a_few_steps(source):
+    body = Body(unit=1 << 20, widths=(1,) * 12)
+    found = source.k_norm(np.zeros((50, 12), dtype=np.int64), epsilon="1e12", body=body)
+    assert 1 < np.abs(found).max() < 1000
+    assert k_norm_scale("1e12", body) == pytest.approx(13, rel=1e-9)
+
+
+def test_what_does_not_fit_is_refused():
+    for options in ({"widths": (0, 1)}, {"unit": 0}, {"forms": ((1,),), "bounds": (1,)}, {"forms": ((1, 1),)}):
+        with pytest.raises(ValueError, match="unit, widths, bounds|forms"):
+            Body(**{"unit": 4, "widths": (1, 1)} | options)
+    body, nothing = BODIES["a box"], np.zeros((1, 2), dtype=np.int64)
+    for cost in (0, -1, "nan"):
+        with pytest.raises(InvalidRequest, match="epsilon"):
+            SecureNoise().k_norm(nothing, epsilon=cost, body=body)
+    with pytest.raises(ValueError, match="too small for"):
+        SecureNoise().k_norm(nothing, epsilon="1e-9", body=Body(unit=1 << 40, widths=(1, 1)))
+    with pytest.raises(TypeError, match="integers"):
+        SecureNoise().k_norm(nothing / 2, epsilon=1, body=body)
+
+
+def test_a_draw_that_leaves_the_body_is_made_anew_with_its_radius():
+    body, count = Body(unit=8, widths=(1, 1), forms=((1, 1), (1, -1)), bounds=(1, 1)), 60_000
+    source = SeededNoise(9)
+    scale = k_norm_scale(1.0, body)
+
+    def geometric(size):
+        return source._geometric(scale, (size,)).astype(np.int64)
+
+    found = drawn(body, count, geometric=geometric, words=source.words)
+    sizes = np.abs(found).sum(axis=1)  # of this body, the radius is the 1-norm, with 4 R points at radius R
+    radius = np.arange(400)
+    law = np.where(radius, 4 * radius, 1) * np.exp(-radius / scale)
+    law /= law.sum()
+    assert sizes.mean() == pytest.approx((law * radius).sum(), rel=0.01)
