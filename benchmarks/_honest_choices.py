@@ -139,7 +139,7 @@ def fit_choices(random: np.random.Generator, *, releases: int) -> dict[str, Erro
             away = response(table.matrix @ fit.coefficients) - fitted
             return np.array([np.abs(away if np.isfinite(away).all() else fitted - fitted.mean()).mean()])
 
-        methods = (AUTO, "laplace", "gaussian")
+        methods = (AUTO, "k_norm", "laplace", "gaussian")
         errors[name] = _means(of_fit, methods, releases, int(random.integers(1 << 32)))
     return errors
 

@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from spark_jobs.arrays import BoolArray, Int64Array
 
 RADII = 1000
-_LIMIT = 1 << 62
+_LIMIT, _END = 1 << 62, (1 << 63) - 1
 Geometric: TypeAlias = Callable[[int], Int64Array]
 """So many independent variables k >= 0 with probabilities proportional to ``exp(-k / scale)``."""
 Words: TypeAlias = Callable[[int], NDArray[np.uint64]]
@@ -102,8 +102,8 @@ class Body:
         return within
 
     def require_finite(self, scale: float) -> None:
-        """Raise ``ValueError`` if noise of this scale would not fit int64."""
-        if scale * (RADII + len(self.widths)) * max(self.widths) >= _LIMIT:
+        """Raise ``ValueError`` if a radius of this scale would not fit int64."""
+        if scale * (RADII + len(self.widths)) >= _LIMIT:
             raise ValueError(f"epsilon: {self.unit / scale:.3g} is too small for {self.unit} steps; use fewer steps")
 
 
@@ -123,7 +123,7 @@ def drawn(body: Body, count: int, *, geometric: Geometric, words: Words) -> Int6
         uniform = words(missing.size).tolist()
         places = np.flatnonzero([_kept(*one, body.widths, words) for one in zip(radii.tolist(), uniform, strict=True)])
         radii = radii[places]
-        vectors = _uniform(radii[:, None] * np.array(body.widths), words)
+        vectors = _within_box(body, radii, words)
         within = body.contains(vectors, radii)
         result[missing[places[within]]] = vectors[within]
         missing = np.delete(missing, places[within])
@@ -141,6 +141,22 @@ def _kept(radius: int, uniform: int, widths: tuple[int, ...], words: Words) -> b
         if uniform * whole >= share << bits:
             return False
         uniform, bits = uniform << 64 | int(words(1)[0]), bits + 64
+
+
+def _within_box(body: Body, radii: Int64Array, words: Words) -> Int64Array:
+    """Uniform points of the boxes ``|z_i| <= u_i R``; beyond int64, its nearest ends."""
+    if not radii.size or int(radii.max()) * max(body.widths) < _LIMIT:
+        return _uniform(radii[:, None] * np.array(body.widths), words)
+    points = [[_uniform_large(radius * width, words) for width in body.widths] for radius in radii.tolist()]
+    return np.array(points, dtype=np.int64)
+
+
+def _uniform_large(reach: int, words: Words) -> int:
+    count = -(-(2 * reach + 1).bit_length() // 64)
+    bits = (2 * reach).bit_length()
+    while (drawn := int.from_bytes(words(count).tobytes(), "little") >> (64 * count - bits)) > 2 * reach:
+        pass
+    return min(max(drawn - reach, -_END), _END)
 
 
 def _uniform(reach: Int64Array, words: Words) -> Int64Array:

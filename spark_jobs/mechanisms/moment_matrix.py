@@ -30,6 +30,10 @@ another is gained. Hence
 
 without columns of more than two levels a replaced row costs hardly more than an added one, not twice as much.
 
+Each measured entry by itself changes by at most 1 if a row is added or removed, and by at most 2 if one is replaced:
+a box, for which noise can be drawn together (``k_norm``). With D entries it has a standard deviation of
+``sqrt((D + 1)(D + 2) / 3)`` times 1 or 2 over epsilon, where Laplace noise has ``sqrt(2) L1`` over epsilon.
+
 For the 2-norm, let first no column change its level. A column then behaves like a number, so that there are q of them.
 Entries off the diagonal are at most 2, those on it at most 1, so their squares add up to at most the 1-norm of the
 whole matrix, ``q^2``. Where ``k`` columns change from one level to another, each pair with such a column loses one
@@ -39,6 +43,7 @@ product and gains another, which adds 2 to the squares: ``(q - k)^2 + 2 k (q - k
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -49,18 +54,23 @@ import numpy as np
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.k_norm import Body
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import (
     Cost,
     Noise,
     SeededNoise,
     gaussian_stddev,
+    k_norm_scale,
     laplace_scale,
     laplace_variance,
 )
+from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.zcdp import rho_within
 
-LAPLACE, GAUSSIAN = "laplace", "gaussian"
+K_NORM, LAPLACE, GAUSSIAN = "k_norm", "laplace", "gaussian"
+_FINEST = 1 << 20
+"""Steps of the radius of noise that is drawn together, from 0 to what one row can change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +134,10 @@ class Layout:
         squared = self.l1_sensitivity(neighbours) // self.steps**2
         return self.steps**2 * math.nextafter(math.sqrt(squared), math.inf)
 
+    def body(self, neighbours: Neighbours) -> Body:
+        """What a row can change in the measured entries: the box, in lattice steps."""
+        return box(self.steps**2 * rows_changed(neighbours), int(self.measured.sum()))
+
     def filled(self, entries: FloatArray) -> FloatArray:
         """The symmetric matrices with these measured entries; the last axis becomes two."""
         matrix = np.zeros((*entries.shape[:-1], self.size, self.size))
@@ -143,8 +157,9 @@ class NoisyProducts:
     Attributes:
         layout: the meaning of its entries.
         entries: the measured entries, row by row, in lattice steps; noisy integers.
-        method: ``laplace`` or ``gaussian``.
-        scale: of the two-sided geometric noise, or the parameter of the discrete Gaussian noise, in lattice steps.
+        method: ``k_norm``, ``laplace`` or ``gaussian``.
+        scale: of the radius of noise drawn together, or of the two-sided geometric noise, or the parameter of the
+            discrete Gaussian noise, in lattice steps.
     """
 
     layout: Layout
@@ -155,7 +170,7 @@ class NoisyProducts:
     @property
     def stddev(self) -> float:
         """The standard deviation of the noise in one entry, scaled so that a product of two numbers is at most 1."""
-        return noise_stddev(self.method, self.scale) / self.layout.steps**2
+        return noise_stddev(self.method, self.scale, self.entries.size) / self.layout.steps**2
 
     @property
     def matrix(self) -> FloatArray:
@@ -168,13 +183,28 @@ class NoisyProducts:
         return self.layout.filled(drawn / float(self.layout.steps**2))
 
 
-def noise_stddev(method: str, scale: float) -> float:
-    """The standard deviation of noise of this kind and scale."""
+def box(change: int, count: int) -> Body:
+    """So many numbers, each of which changes by at most ``change``, on a lattice that leaves radii within int64."""
+    unit = min(change, _FINEST)
+    return Body(unit=unit, widths=(-(-change // unit),) * count)
+
+
+def box_scale(epsilon: Cost, body: Body) -> float:
+    """The scale of noise in a box, in lattice steps."""
+    return k_norm_scale(epsilon, body) * body.widths[0]
+
+
+def noise_stddev(method: str, scale: float, count: int) -> float:
+    """The standard deviation of the noise of this kind and scale in each of ``count`` numbers."""
+    if method == K_NORM:
+        return scale * math.sqrt((count + 1) * (count + 2) / 3)
     return math.sqrt(laplace_variance(scale)) if method == LAPLACE else scale
 
 
 def noise_copies(method: str, scale: float, shape: tuple[int, ...], noise: SeededNoise) -> Int64Array:
-    """Noise of this kind and scale alone, for simulations."""
+    """Noise of this kind and scale alone, for simulations; vectors along the last axis."""
+    if method == K_NORM:
+        return noise.boxed(shape, scale=scale)
     if method == LAPLACE:
         return noise.two_sided(shape, scale=scale)
     # a cost and a sensitivity that give the same scale
@@ -192,8 +222,9 @@ def noisy_products(
 ) -> NoisyProducts:
     """The matrix with noise, for the meter's whole remaining budget.
 
-    Formal guarantee: ``epsilon``-DP by two-sided geometric noise, or ``(epsilon, delta)``-DP by discrete Gaussian noise
-    for the rho of ``zcdp.rho_within``, for one row added or removed, or replaced, by the sensitivities of the layout.
+    Formal guarantee: ``epsilon``-DP by noise drawn together or by two-sided geometric noise, or ``(epsilon, delta)``-DP
+    by discrete Gaussian noise for the rho of ``zcdp.rho_within``, for one row added or removed, or replaced, by the
+    sensitivities of the layout.
 
     Args:
         products: exact sums; private. Symmetric, shape (size, size).
@@ -201,16 +232,20 @@ def noisy_products(
         meter: charged with its remaining epsilon, and with its remaining delta if the noise is Gaussian.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        method: ``laplace``, ``gaussian`` (requires delta), or ``auto``: the one with less noise, Laplace if delta is 0.
+        method: ``k_norm``, ``laplace``, ``gaussian`` (requires delta), or ``auto``: the one with the least noise.
 
     Raises:
         InvalidRequest: the noise is Gaussian and there is no delta.
     """
     epsilon, delta = meter.remaining, meter.remaining_delta
-    resolved = less_noise(layout, epsilon, delta, neighbours) if method == "auto" else method
+    resolved = smallest_noise(layout, epsilon, delta, neighbours) if method == "auto" else method
     exact = products[layout.measured]
     label = f"sums of products, {exact.size} numbers"
-    if resolved == LAPLACE:
+    if resolved == K_NORM:
+        body = layout.body(neighbours)
+        cost = meter.spend_rest(label=label)
+        entries, scale = noise.k_norm(exact, epsilon=cost, body=body), box_scale(cost, body)
+    elif resolved == LAPLACE:
         sensitivity = layout.l1_sensitivity(neighbours)
         cost = meter.spend_rest(label=label)
         entries = noise.laplace(exact, epsilon=cost, l1_sensitivity=sensitivity)
@@ -223,13 +258,14 @@ def noisy_products(
     return NoisyProducts(layout=layout, entries=entries, method=resolved, scale=scale)
 
 
-def less_noise(layout: Layout, epsilon: Decimal, delta: Cost, neighbours: Neighbours) -> str:
-    """The method with the smaller standard deviation; it depends on public facts only."""
-    if not delta:
-        return LAPLACE
-    try:
-        rho = rho_within(epsilon, delta)
-    except InvalidRequest:  # the delta is too small for any rho
-        return LAPLACE
-    laplace = math.sqrt(2) * laplace_scale(epsilon, layout.l1_sensitivity(neighbours))
-    return LAPLACE if laplace <= gaussian_stddev(rho, layout.l2_sensitivity(neighbours)) else GAUSSIAN
+def smallest_noise(layout: Layout, epsilon: Decimal, delta: Cost, neighbours: Neighbours) -> str:
+    """The method with the smallest standard deviation; it depends on public facts only."""
+    scales = {
+        K_NORM: box_scale(epsilon, layout.body(neighbours)),
+        LAPLACE: laplace_scale(epsilon, layout.l1_sensitivity(neighbours)),
+    }
+    if delta:
+        with suppress(InvalidRequest):  # the delta may be too small for any rho
+            scales[GAUSSIAN] = gaussian_stddev(rho_within(epsilon, delta), layout.l2_sensitivity(neighbours))
+    count = int(layout.measured.sum())
+    return min(scales, key=lambda method: noise_stddev(method, scales[method], count))

@@ -22,6 +22,9 @@ by which a Hessian at a quarter of the gradient's epsilon costs nothing. The bou
 coefficients and the box of z leave; they make the pass at 0 cheaper, where every t is 1/2. A row replaced is one
 removed and one added: everything doubles. The coefficients are functions of earlier passes' noisy values, so passes
 compose adaptively: epsilons and rhos add up.
+
+Noise that is drawn together in each of the two (``k_norm``) has the first of these losses, for the largest change of a
+single entry: A and B with 1 for q and Q, and radii with the scales ``b_g`` and ``b_h``.
 """
 
 from __future__ import annotations
@@ -39,7 +42,16 @@ from scipy.special import expit
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options.fits import COEFFICIENT_STEPS, ROUNDING
 from spark_jobs.contract.privacy import Neighbours, share_of
-from spark_jobs.mechanisms.moment_matrix import LAPLACE, Layout, noise_copies, noise_stddev
+from spark_jobs.mechanisms.moment_matrix import (
+    GAUSSIAN,
+    K_NORM,
+    LAPLACE,
+    Layout,
+    box,
+    box_scale,
+    noise_copies,
+    noise_stddev,
+)
 from spark_jobs.mechanisms.noise import Noise, SeededNoise, gaussian_stddev, laplace_scale
 
 MAX_COEFFICIENT = 1024
@@ -69,7 +81,7 @@ class NewtonPass:
         position: coefficients at which they were taken, in multiples of ``1 / COEFFICIENT_STEPS``.
         gradient: noisy entries; ``ROUNDING steps`` stands for 1.
         hessian: noisy measured entries; ``ROUNDING steps^2`` stands for 1.
-        method: ``laplace`` or ``gaussian``.
+        method: ``k_norm``, ``laplace`` or ``gaussian``.
         gradient_scale, hessian_scale: parameters of the noise, in these units.
     """
 
@@ -96,8 +108,8 @@ class NewtonPass:
     def stddevs(self, layout: Layout) -> tuple[float, float]:
         """The standard deviations of the noise in an entry of ``slope`` and of ``curvature``."""
         return (
-            noise_stddev(self.method, self.gradient_scale) / (ROUNDING * layout.steps),
-            noise_stddev(self.method, self.hessian_scale) / (ROUNDING * layout.steps**2),
+            noise_stddev(self.method, self.gradient_scale, self.gradient.size) / (ROUNDING * layout.steps),
+            noise_stddev(self.method, self.hessian_scale, self.hessian.size) / (ROUNDING * layout.steps**2),
         )
 
     def copies(self, count: int, layout: Layout, *, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
@@ -139,22 +151,27 @@ def noisy_pass(
         sums: exact sums at ``position``; private.
         position: public, or computed from earlier noisy values.
         layout: the meaning of a row's entries, without outcome.
-        cost: epsilon for ``laplace``, rho for ``gaussian``; the caller has spent it.
+        cost: rho for ``gaussian``, otherwise epsilon; the caller has spent it.
         method: the kind of noise.
         hessian_ratio: the Hessian's epsilon or rho over the gradient's, for a row that changes both the most.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise.
     """
     changed = 1 if neighbours is Neighbours.ADD_REMOVE else 2
-    squared = method != LAPLACE
-    norms, shares = _split(layout, position, hessian_ratio, squared=squared)
+    norms, shares = _split(layout, position, hessian_ratio, method)
     first, second = (share_of(cost, Decimal(share)) for share in shares)
     exact = sums.gradient, sums.hessian[layout.measured]
-    if squared:
+    if method == GAUSSIAN:
         distances = tuple(changed * size for size in norms)
         gradient = noise.gaussian(exact[0], rho=first, l2_sensitivity=distances[0])
         hessian = noise.gaussian(exact[1], rho=second, l2_sensitivity=distances[1])
         scales = gaussian_stddev(first, distances[0]), gaussian_stddev(second, distances[1])
+    elif method == K_NORM:
+        units = [changed * math.ceil(size) for size in norms]
+        bodies = [box(unit, one.size) for unit, one in zip(units, exact, strict=True)]
+        gradient = noise.k_norm(exact[0], epsilon=first, body=bodies[0])
+        hessian = noise.k_norm(exact[1], epsilon=second, body=bodies[1])
+        scales = box_scale(first, bodies[0]), box_scale(second, bodies[1])
     else:
         sizes = tuple(changed * math.ceil(size) for size in norms)
         gradient = noise.laplace(exact[0], epsilon=first, l1_sensitivity=sizes[0])
@@ -171,13 +188,13 @@ def noisy_pass(
 
 
 def _split(
-    layout: Layout, position: Int64Array, hessian_ratio: float, *, squared: bool
+    layout: Layout, position: Int64Array, hessian_ratio: float, method: str
 ) -> tuple[Sequence[float], Sequence[float]]:
     """The largest norms of a row's gradient and Hessian, and the share of the joint loss that each of them is."""
     entries = sum(layout.parts)
     products = layout.l1_sensitivity(Neighbours.ADD_REMOVE) // layout.steps**2
-    counts = (math.sqrt(entries), math.sqrt(products)) if squared else (float(entries), float(products))
-    power = 2 if squared else 1
+    norm = {K_NORM: lambda count: 1.0, LAPLACE: float, GAUSSIAN: math.sqrt}[method]
+    counts, power = (norm(entries), norm(products)), 2 if method == GAUSSIAN else 1
     unit = float(ROUNDING * layout.steps)
     gradient = Polynomial([unit + 0.5, -unit]) * counts[0]
     hessian = Polynomial([0.5, unit, -unit]) * (counts[1] * layout.steps)

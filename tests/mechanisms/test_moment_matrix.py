@@ -12,7 +12,16 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, LAPLACE, Layout, NoisyProducts, noisy_products
+from spark_jobs.mechanisms.moment_matrix import (
+    GAUSSIAN,
+    K_NORM,
+    LAPLACE,
+    Layout,
+    NoisyProducts,
+    box,
+    box_scale,
+    noisy_products,
+)
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_variance
 
 LAYOUTS = [
@@ -68,6 +77,27 @@ def test_no_row_changes_more_than_the_sensitivity(layout, neighbours):
 
 
 @EVERY_LAYOUT
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_no_row_leaves_the_box_and_some_row_reaches_its_side(layout, neighbours):
+    rows, body = every_row(layout), layout.body(neighbours)
+    products = (rows[:, :, None] * rows[:, None, :])[:, layout.measured]
+    others = products[:1] if neighbours is Neighbours.ADD_REMOVE else products  # the first row is none
+    largest = max(np.abs(products - one).max() for one in others)
+    assert len(body.widths) == products.shape[1]
+    assert set(body.widths) == {1}
+    assert largest <= body.unit
+    if neighbours is Neighbours.ADD_REMOVE or layout.numbers + layout.outcome:
+        assert largest == body.unit
+
+
+def test_changes_beyond_the_finest_radius_are_rounded_up():
+    body = box(3 * 2**20 + 1, 4)
+    assert body.unit == 2**20
+    assert set(body.widths) == {4}
+    assert box_scale(1, body) == pytest.approx(4 * 2**20)
+
+
+@EVERY_LAYOUT
 def test_a_row_added_can_change_all_of_it(layout):
     first, second = changes(layout, Neighbours.ADD_REMOVE)
     assert first.max() == layout.l1_sensitivity(Neighbours.ADD_REMOVE)
@@ -120,7 +150,7 @@ def exact(layout, rows=200):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-@pytest.mark.parametrize("method", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("method", [K_NORM, LAPLACE, GAUSSIAN])
 def test_noise_has_the_told_deviation(method, neighbours):
     layout = LAYOUTS[5]
     table = exact(layout)
@@ -137,6 +167,7 @@ def test_noise_has_the_told_deviation(method, neighbours):
     ]
     errors = np.array([one.matrix - table / layout.steps**2 for one in made])[:, layout.measured]
     count = errors.size
+    count = count / 3 if method == K_NORM else count  # a large radius makes all entries large
     assert errors.std() == pytest.approx(made[0].stddev, rel=5 / np.sqrt(count / 3))
     copies = made[0].copies(400, noise=SeededNoise(9))[:, layout.measured]
     assert copies.std() == pytest.approx(made[0].stddev, rel=5 / np.sqrt(count / 3))
@@ -166,24 +197,31 @@ def test_the_meter_pays_for_everything_once():
     assert meter.spent == meter.granted
 
 
-def test_auto_takes_laplace_where_delta_buys_nothing():
+def test_auto_draws_noise_together_where_delta_buys_nothing():
     layout = Layout(numbers=2, columns=(), outcome=True, steps=4)
     made = noisy_products(
         np.zeros((layout.size, layout.size), dtype=np.int64),
         layout=layout,
-        meter=BudgetMeter("1e-20", "1e-29"),
+        meter=BudgetMeter("1e-6", "1e-29"),
         neighbours=Neighbours.ADD_REMOVE,
         noise=SeededNoise(1),
         method="auto",
     )
-    assert made.method == LAPLACE
+    assert made.method == K_NORM
 
 
 @pytest.mark.parametrize(
-    ("numbers", "delta", "wanted"), [(30, "1e-6", GAUSSIAN), (30, 0, LAPLACE), (1, "1e-6", LAPLACE)]
+    ("numbers", "columns", "delta", "wanted"),
+    [
+        (30, (), "1e-6", GAUSSIAN),
+        (30, (), 0, K_NORM),
+        (1, (), "1e-6", K_NORM),
+        (7, (), "1e-6", K_NORM),
+        (1, (40, 40), 0, LAPLACE),  # of many levels one at a time is not 0
+    ],
 )
-def test_auto_takes_the_less_noisy_method(numbers, delta, wanted):
-    layout = Layout(numbers=numbers, columns=(), outcome=True, steps=4)
+def test_auto_takes_the_smallest_noise(numbers, columns, delta, wanted):
+    layout = Layout(numbers=numbers, columns=columns, outcome=True, steps=4096)
     zeros = np.zeros((layout.size, layout.size), dtype=np.int64)
     made = {
         method: noisy_products(
@@ -194,7 +232,7 @@ def test_auto_takes_the_less_noisy_method(numbers, delta, wanted):
             noise=SeededNoise(1),
             method=method,
         )
-        for method in ("auto", LAPLACE, *([GAUSSIAN] if delta else []))
+        for method in ("auto", K_NORM, LAPLACE, *([GAUSSIAN] if delta else []))
     }
     assert made["auto"].method == wanted
     assert made["auto"].stddev == min(one.stddev for one in made.values())

@@ -14,7 +14,7 @@ from scipy.special import expit
 from spark_jobs.contract.options.fits import COEFFICIENT_STEPS, ROUNDING
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms import codec
-from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, LAPLACE, Layout
+from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, K_NORM, LAPLACE, Layout
 from spark_jobs.mechanisms.newton_pass import MAX_COEFFICIENT, NewtonPass, noisy_pass, on_grid
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.mechanisms.test_moment_matrix import every_row
@@ -62,6 +62,12 @@ def taken(layout, position, method, ratio, neighbours=Neighbours.ADD_REMOVE, noi
 
 
 def loss(made, gradient, hessian):
+    if made.method == K_NORM:
+        shares = (
+            np.abs(each).max(-1) / scale
+            for each, scale in ((gradient, made.gradient_scale), (hessian, made.hessian_scale))
+        )
+        return sum(shares)
     if made.method == LAPLACE:
         return np.abs(gradient).sum(-1) / made.gradient_scale + np.abs(hessian).sum(-1) / made.hessian_scale
     first, second = (gradient**2).sum(-1) / made.gradient_scale**2, (hessian**2).sum(-1) / made.hessian_scale**2
@@ -76,7 +82,7 @@ def positions(layout):
 
 
 @EVERY_LAYOUT
-@pytest.mark.parametrize("method", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("method", [K_NORM, LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("ratio", [0.25, 1.0, 3.0])
 def test_no_row_loses_more_than_the_cost(layout, method, ratio):
     for position in positions(layout):
@@ -89,7 +95,7 @@ def test_no_row_loses_more_than_the_cost(layout, method, ratio):
             assert apart.max() <= float(COST)
 
 
-@pytest.mark.parametrize("method", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("method", [K_NORM, LAPLACE, GAUSSIAN])
 def test_a_row_can_lose_nearly_all_of_it(method):
     """On a lattice so fine that rounding does not matter, at the corners."""
     layout = Layout(numbers=2, columns=(), outcome=False, steps=4096)
@@ -133,7 +139,7 @@ def test_at_0_the_gradient_has_half_the_noise():
     assert half == pytest.approx(whole / 2, rel=1e-3)
 
 
-@pytest.mark.parametrize("method", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("method", [K_NORM, LAPLACE, GAUSSIAN])
 def test_noise_has_the_told_deviations(method):
     layout = LAYOUTS[1]
     made = [taken(layout, on_grid(np.ones(4)), method, 1.0, noise=SeededNoise(seed)) for seed in range(300)]

@@ -209,7 +209,7 @@ _LINES = st.builds(
     st.booleans(),
 )  # fmt: skip
 _FITTING = {
-    "method": st.sampled_from(["auto", "laplace", "gaussian"]),
+    "method": st.sampled_from(["auto", "k_norm", "laplace", "gaussian"]),
     "confidence": CONFIDENCES,
     "categorical": st.just({"region": ["north", "south", "west"]}),
 }

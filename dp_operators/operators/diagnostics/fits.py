@@ -14,8 +14,8 @@ class LinearFitOperator(DiagnosticOperator):
     """Releases one ``linear_fit``: linear model of several features, fitted by noisy sums.
 
     Args:
-        method: the noise of the sums: ``laplace``, ``gaussian`` (spends delta), or ``auto`` for the less noisy one that
-            the budget allows, chosen by public facts alone.
+        method: the noise of the sums: ``k_norm`` (drawn together), ``laplace``, ``gaussian`` (spends delta), or
+            ``auto`` for the least noise that the budget allows, chosen by public facts alone.
         confidence: nominal level of the intervals.
         features: columns or expressions of the allow-list, with public bounds: ``{"age": [18, 80]}``.
         categorical: columns with their public levels, the reference first: ``{"region": ["north", "south"]}``.
@@ -31,7 +31,7 @@ class LinearFitOperator(DiagnosticOperator):
         *,
         outcome: str | Later,
         outcome_bounds: Sequence[float] | Later,
-        method: Literal["auto", "laplace", "gaussian"] | Later = "auto",
+        method: Literal["auto", "k_norm", "laplace", "gaussian"] | Later = "auto",
         confidence: float | Later = 0.9,
         features: Mapping[str, Sequence[float]] | Later | None = None,
         categorical: Mapping[str, Sequence[bool | int | str]] | Later | None = None,
@@ -52,8 +52,8 @@ class LogisticFitOperator(DiagnosticOperator):
     """Releases one ``logistic_fit``: logistic model of the request's label, fitted by noisy sums.
 
     Args:
-        method: the noise of the sums: ``laplace``, ``gaussian`` (spends delta), or ``auto`` for the less noisy one that
-            the budget allows, chosen by public facts alone.
+        method: the noise of the sums: ``k_norm`` (drawn together), ``laplace``, ``gaussian`` (spends delta), or
+            ``auto`` for the least noise that the budget allows, chosen by public facts alone.
         confidence: nominal level of the intervals.
         features: columns or expressions of the allow-list, with public bounds: ``{"age": [18, 80]}``.
         categorical: columns with their public levels, the reference first: ``{"region": ["north", "south"]}``.
@@ -70,7 +70,7 @@ class LogisticFitOperator(DiagnosticOperator):
     def __init__(
         self,
         *,
-        method: Literal["auto", "laplace", "gaussian"] | Later = "auto",
+        method: Literal["auto", "k_norm", "laplace", "gaussian"] | Later = "auto",
         confidence: float | Later = 0.9,
         features: Mapping[str, Sequence[float]] | Later | None = None,
         categorical: Mapping[str, Sequence[bool | int | str]] | Later | None = None,

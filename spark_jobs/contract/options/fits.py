@@ -34,7 +34,7 @@ COEFFICIENT_STEPS = 2**20
 ROUNDING = 16
 """A row's gradient and weighted entries are rounded to ``1 / ROUNDING`` of a lattice step."""
 Level = bool | int | str
-FitMethod = Literal["auto", "laplace", "gaussian"]
+FitMethod = Literal["auto", "k_norm", "laplace", "gaussian"]
 InterceptMethod = Literal["matched", "polynomial"]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 
@@ -154,8 +154,8 @@ class FitSettings(Settings):
     """How a fit is released from its sums.
 
     Attributes:
-        method: the noise of the sums: ``laplace``, ``gaussian`` (spends delta), or ``auto`` for the less noisy one that
-            the budget allows, chosen by public facts alone.
+        method: the noise of the sums: ``k_norm`` (drawn together), ``laplace``, ``gaussian`` (spends delta), or
+            ``auto`` for the least noise that the budget allows, chosen by public facts alone.
         confidence: nominal level of the intervals.
     """
 
@@ -242,7 +242,7 @@ class _FitOptions(FitSettings, Options):
     @property
     def accepts_delta(self) -> bool:
         """Whether it gets a share of the budget's delta, if there is any."""
-        return self.method != "laplace"
+        return self.method in ("auto", "gaussian")
 
     @property
     def terms_of_rows(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class PrivateFit:
         status: ``ok``; ``shrunk`` if there is a ridge, or if the noise let a logistic fit end before the maximum of the
             likelihood; ``undefined`` if the noisy number of rows is too small for its
             noise; then coefficients, intervals and figures are NaN, and there is no model.
-        method: ``laplace`` or ``gaussian`` noise.
+        method: ``k_norm``, ``laplace`` or ``gaussian`` noise.
         confidence: nominal level.
         epsilon, delta: cost of the release.
         neighbours: the relation of the guarantee.

@@ -23,7 +23,7 @@ from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.diagnostics.logistic_fit.newton import Step, is_near, newton_step
 from spark_jobs.diagnostics.logistic_fit.surrogate import products_at_0, surrogate_line
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, LAPLACE, Layout, less_noise
+from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, K_NORM, Layout, box_scale, smallest_noise, noise_stddev
 from spark_jobs.mechanisms.newton_pass import NewtonPass, noisy_pass, on_grid
 from spark_jobs.mechanisms.noise import gaussian_stddev, laplace_scale
 from spark_jobs.mechanisms.zcdp import rho_within
@@ -59,7 +59,7 @@ def take_passes(rows: LabelledRows, layout: Layout, options: LogisticFitSettings
     method = _method(options.method, layout, meter, terms.neighbours)
     sizes_cost = share_of(meter.granted.epsilon, SIZES_SHARE)
     kept = exact_difference(meter.granted.epsilon, sizes_cost)
-    total = kept if method == LAPLACE else rho_within(kept, meter.remaining_delta)
+    total = rho_within(kept, meter.remaining_delta) if method == GAUSSIAN else kept
     start = np.zeros(layout.size, dtype=np.int64)
     sums = rows.sums_at(start)
     changed = 1 if terms.neighbours is Neighbours.ADD_REMOVE else 2
@@ -85,7 +85,7 @@ def take_passes(rows: LabelledRows, layout: Layout, options: LogisticFitSettings
     if smaller_class < MIN_SIGNAL * _noise(layout, method, total, terms.neighbours) * math.sqrt(layout.size / 2):
         # as in one noisy matrix of all products, so that its entries get about equal noise
         entries = sum(layout.parts)
-        passes = [drawn(sums, start, total, (entries + 1) / (4 if method == LAPLACE else 8))]
+        passes = [drawn(sums, start, total, (entries + 1) / (8 if method == GAUSSIAN else 4))]
     else:
         passes = _newton(rows, sums, layout, options, total, drawn)
     return Passes(sizes=sizes, sizes_stddev=math.sqrt(2.0) * scale, passes=tuple(passes), spendings=meter.spendings)
@@ -136,7 +136,7 @@ def step_of(taken: NewtonPass, layout: Layout) -> Step:
 def _near(taken: NewtonPass, layout: Layout, part: float) -> bool:
     """Whether a pass with all that is left, of which this one cost ``part``, may be the last."""
     stddev = taken.stddevs(layout)[0]
-    factor = part if taken.method == LAPLACE else math.sqrt(part)
+    factor = math.sqrt(part) if taken.method == GAUSSIAN else part
     return is_near(step_of(taken, layout), stddev=stddev, last_stddev=stddev * factor)
 
 
@@ -149,7 +149,7 @@ def _class_sizes(sums: NewtonSums, layout: Layout) -> Int64Array:
 
 def _method(wanted: FitMethod, layout: Layout, meter: BudgetMeter, neighbours: Neighbours) -> str:
     if wanted == "auto":
-        return less_noise(layout, meter.remaining, meter.remaining_delta, neighbours)
+        return smallest_noise(layout, meter.remaining, meter.remaining_delta, neighbours)
     return wanted
 
 
@@ -157,6 +157,9 @@ def _noise(layout: Layout, method: str, total: Decimal, neighbours: Neighbours) 
     """The standard deviation of one product's noise, if all of the budget were spent on products."""
     products = layout.l1_sensitivity(Neighbours.ADD_REMOVE) // layout.steps**2
     changed = 1 if neighbours is Neighbours.ADD_REMOVE else 2
-    if method == LAPLACE:
-        return math.sqrt(2.0) * laplace_scale(total, changed * products)
-    return gaussian_stddev(total, changed * math.sqrt(products))
+    if method == GAUSSIAN:
+        return gaussian_stddev(total, changed * math.sqrt(products))
+    if method == K_NORM:
+        scale = box_scale(total, layout.body(neighbours)) / layout.steps**2
+        return noise_stddev(method, scale, int(layout.measured.sum()))
+    return math.sqrt(2.0) * laplace_scale(total, changed * products)
