@@ -223,6 +223,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--releases", type=int, default=500, help="releases in each cell of the law (default: 500)")
     parser.add_argument("--tables", type=int, default=120, help="tables for each automatic choice (default: 120)")
     parser.add_argument("--kinds", nargs="+", choices=parts, default=parts, help="parts to run (default: all)")
+    parser.add_argument(
+        "--cells", nargs="+", type=float, help="cells of the law to run, by their numbers (default: all)"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one for each core")
     parser.add_argument("--resume", action="store_true", help="go on with what the file of results has")
@@ -230,6 +233,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     releases, tables = (2, 1) if given.quick else (given.releases, given.tables)
     kinds = [(kind, float(cell)) for kind in KINDS if kind in given.kinds for cell in KINDS[kind][1]]
+    kinds = [one for one in kinds if given.cells is None or one[1] in given.cells]
     picks = [(choice, 0.0) for choice in CHOICES if choice in given.kinds]
     for cells, count, report in ((kinds, releases, coverage_report), (picks, tables, regret_report)):
         if cells:

@@ -124,7 +124,7 @@ def test_a_group_alone_is_drawn_to_the_middle_of_the_box_by_the_noise():
     assert slopes[-1] == pytest.approx(1, abs=1e-3)
     assert abs(levels[0]) < 0.2
     assert levels[-1] == pytest.approx(0.5 + found[0].place[0], abs=1e-3)
-    assert (HEIGHTS, SLOPES) == (1 / 3, 1.0)
+    assert HEIGHTS == SLOPES == 1 / 3
 
 
 @pytest.mark.parametrize("groups", [1, 2, 17])

@@ -264,9 +264,9 @@ def test_slopes_are_shrunk_where_noise_drowns_them_and_nowhere_else():
 @pytest.mark.parametrize(
     ("rows", "epsilon", "method"),
     [
-        (49, 1, "noisy_intercept"),
-        (50, 1, "noisy_moments"),
-        (5, 10, "noisy_moments"),
+        (19, 1, "noisy_intercept"),
+        (20, 1, "noisy_moments"),
+        (5, 4, "noisy_moments"),
         (20_000, 1, "noisy_moments"),
         (0, 1000, "noisy_intercept"),
     ],
@@ -279,7 +279,7 @@ def test_auto_chooses_by_public_facts(rows, epsilon, method):
     # a size that is private is not looked at
     private = {**options, "public_rows": None}
     assert choose("auto", **private).tolist() == ["noisy_moments"] * 2
-    guess = "noisy_intercept" if rows * epsilon < 50 else "noisy_moments"
+    guess = "noisy_intercept" if rows * epsilon < 20 else "noisy_moments"
     assert choose("auto", **{**private, "size_bound": rows}).tolist() == [guess] * 2
     assert set(choose("auto", **{**private, "groups": 15, "size_bound": rows})) == {guess}
     # sixteen groups have lines to borrow from one another
@@ -294,7 +294,7 @@ def test_sizes_decide_under_auto_where_they_are_public_and_halved_budgets_where_
     chosen = dict(zip(KEYS, lines.release(points, **OPEN, **options).methods, strict=True))
     assert {chosen[key] for key in ("line", "missing", "one x", "two corners")} == {"noisy_moments"}
     assert chosen["empty"] == chosen["one row"] == "noisy_intercept"
-    for bound, method in ((99, "noisy_intercept"), (100, "noisy_moments")):
+    for bound, method in ((39, "noisy_intercept"), (40, "noisy_moments")):
         private = lines.release(points, neighbours=Neighbours.REPLACE_ONE, size_bound=bound, **options)
         assert set(private.methods) == {method}
         assert not private.public_sizes

@@ -5,7 +5,7 @@ the request; epsilon is that of the mechanism, which is half of the request's if
 The rule follows a benchmark on tables drawn at random (docs/contributing/benchmarks/linear-regression.md):
 
 * noisy sums about the middle of the box, whose lines are shrunk towards each other (``shrinkage``);
-* but a signal below 50, or fewer than three rows, and fewer than 16 groups to share information: the mean of y,
+* but a signal below 20, or fewer than three rows, and fewer than 16 groups to share information: the mean of y,
   because a slope would be all noise.
 
 Medians over pairs of rows, which need public sizes, are never chosen: they estimate another line than least squares
@@ -22,7 +22,7 @@ from spark_jobs.arrays import FloatArray
 
 AUTO = "auto"
 MEAN, SUMS = "noisy_intercept", "noisy_moments"
-MIN_SIGNAL_OF_SLOPE = 50.0
+MIN_SIGNAL_OF_SLOPE = 20.0
 MIN_ROWS = 3
 MIN_GROUPS = 16
 

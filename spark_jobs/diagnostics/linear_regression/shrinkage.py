@@ -31,8 +31,8 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
 
-HEIGHTS, SLOPES = 1 / 3, 1.0
-"""Prior variances: heights are uniform over the box, and a line from corner to corner has slope 1."""
+HEIGHTS, SLOPES = 1 / 3, 1 / 3
+"""Prior variances: of heights that are uniform over the box, and of slopes up to those from corner to corner, 1."""
 LIKE = 0.05
 """Prior spread between groups as a fraction of the prior variances; it has the weight of ``_GROUPS`` groups."""
 _GROUPS = 2.0

@@ -23,7 +23,7 @@ from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.diagnostics.logistic_fit.newton import Step, is_near, newton_step
 from spark_jobs.diagnostics.logistic_fit.surrogate import products_at_0, surrogate_line
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, K_NORM, Layout, box_scale, smallest_noise, noise_stddev
+from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, K_NORM, Layout, box_scale, noise_stddev, smallest_noise
 from spark_jobs.mechanisms.newton_pass import NewtonPass, noisy_pass, on_grid
 from spark_jobs.mechanisms.noise import gaussian_stddev, laplace_scale
 from spark_jobs.mechanisms.zcdp import rho_within
