@@ -170,6 +170,26 @@ def test_critical_values_are_those_of_the_worst_law(confidence):
     assert values[0] == pytest.approx(stats.norm.isf((1 - confidence) / 2))
 
 
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_critical_values_of_laws_with_one_peak_are_those_of_the_worst_of_them(confidence):
+    """Mixtures of 0 and a uniform law, by a fine sum; laws with two peaks are missed more often."""
+    shares, values = robust_intervals._SHARES, critical_values(confidence, one_peak=True)
+    assert (values <= critical_values(confidence) + 1e-9).all()
+    assert values[-1] == pytest.approx(2 / 3 / np.sqrt(1 - confidence), rel=0.01)  # Vysochanskij and Petunin
+    for i in (1, 20, 40, 55):
+        moment = shares[i] / (1 - shares[i])
+        half = values[i] * np.sqrt(1 + moment)
+        missed, two_peaks = [], []
+        for weight in np.linspace(0.02, 1, 99):
+            end = np.sqrt(3 * moment / weight)
+            bias = end * (np.arange(4000) + 0.5) / 4000
+            beyond = (stats.norm.sf(half - bias) + stats.norm.sf(half + bias)).mean()
+            missed.append(weight * beyond + (1 - weight) * 2 * stats.norm.sf(half))
+            two_peaks.append(weight * stats.norm.sf(half - np.sqrt(moment / weight)))
+        assert max(missed) == pytest.approx(1 - confidence, abs=2e-3)
+        assert i == 1 or max(two_peaks) > 1 - confidence
+
+
 def intervals(moments, exact, confidence=0.9):
     """Which intervals of heights hold, those of many groups and those of each by itself, with their half-widths."""
     shrunk, lines = shrunk_lines(moments), heights(moments)

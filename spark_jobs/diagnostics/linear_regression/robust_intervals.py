@@ -8,6 +8,8 @@ the interval holds at its level **on average over groups**, whatever the law of 
 others may be missed (Armstrong, Kolesar, Plagborg-Moller 2022, with the second moment alone).
 
 ``P(|Z + sqrt t| > c)`` is first convex and then concave in t, so the worst law puts mass on 0 and on one other point.
+Of slopes, c is for every law of b with one peak, at 0: a mixture of uniform laws about 0 (Khinchin), of which the worst
+puts mass on 0 and one of them.
 
 The second moment of d is estimated from the groups. If noise dominates, it is known badly. So its expectation is used:
 the mean of a normal law about the estimate that is cut off at 0, up to the prior of a single group. With an upper
@@ -24,7 +26,7 @@ from scipy.special import ndtr, ndtri
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics.linear_regression.intervals import HalfWidths
-from spark_jobs.diagnostics.linear_regression.shrinkage import HEIGHTS, SLOPES, Shrunk, above_0, inverse, times
+from spark_jobs.diagnostics.linear_regression.shrinkage import WIDEST, Shrunk, above_0, inverse, times
 
 _SHARES = 1.0 - np.geomspace(1.0, 1e-4, 60)
 """Shares of bias in the mean squared error for which widths are tabulated."""
@@ -34,30 +36,49 @@ _LITTLE = 1e-12
 
 
 @lru_cache(maxsize=8)
-def critical_values(confidence: float) -> FloatArray:
-    """Half-widths in root mean squared errors, ``c / sqrt(1 + m)``, for each share ``m / (1 + m)`` of ``_SHARES``."""
+def critical_values(confidence: float, *, one_peak: bool = False) -> FloatArray:
+    """Half-widths in root mean squared errors, ``c / sqrt(1 + m)``, for each share ``m / (1 + m)`` of ``_SHARES``.
+
+    Args:
+        confidence: nominal level.
+        one_peak: whether the law of the bias has one peak, at 0.
+    """
     values = np.empty(_SHARES.size)
     for i, share in enumerate(_SHARES.tolist()):
         m = share / (1.0 - share)
         low, high = 0.0, float(np.sqrt((1.0 + m) / (1.0 - confidence)))  # Chebyshev's inequality
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            low, high = (middle, high) if _missed(m, middle) > 1.0 - confidence else (low, middle)
+            low, high = (middle, high) if _missed(m, middle, one_peak) > 1.0 - confidence else (low, middle)
         values[i] = high / np.sqrt(1.0 + m)
     values[0] = ndtri((1.0 + confidence) / 2)
     return values
 
 
-def _missed(m: float, c: float) -> float:
+def _missed(m: float, c: float, one_peak: bool) -> float:
     """The largest probability of ``|Z + b| > c`` over laws of b with second moment m."""
 
-    def beyond(t: FloatArray) -> FloatArray:
-        missed: FloatArray = ndtr(np.sqrt(t) - c) + ndtr(-np.sqrt(t) - c)
+    def beyond(ends: FloatArray) -> FloatArray:
+        if one_peak:
+            return _beyond_on_average(ends, c)
+        missed: FloatArray = ndtr(ends - c) + ndtr(-ends - c)
         return missed
 
-    others = np.linspace(np.sqrt(m), np.sqrt(m) + c + 3.0, 200) ** 2
-    weights = m / np.maximum(others, 1e-300)
+    moment = 3 * m if one_peak else m  # a uniform law's end has three times its second moment
+    others = np.linspace(np.sqrt(moment), np.sqrt(moment) + 2 * c + 3.0, 400)
+    weights = moment / np.maximum(others**2, 1e-300)
     return float(((1.0 - weights) * beyond(np.zeros(1)) + weights * beyond(others)).max())
+
+
+def _beyond_on_average(ends: FloatArray, c: float) -> FloatArray:
+    """``P(|Z + b| > c)`` for b uniform from 0 to each end."""
+
+    def integral(upto: FloatArray) -> FloatArray:  # of the normal distribution function, from minus infinity
+        area: FloatArray = upto * ndtr(upto) + np.exp(-(upto**2) / 2) / np.sqrt(2 * np.pi)
+        return area
+
+    over = np.maximum(ends, 1e-6)
+    return np.asarray((integral(over - c) - integral(-over - c)) / over)
 
 
 def robust_half_widths(shrunk: Shrunk, places: FloatArray, confidence: float) -> HalfWidths:
@@ -69,12 +90,13 @@ def robust_half_widths(shrunk: Shrunk, places: FloatArray, confidence: float) ->
         confidence: nominal level.
     """
     one, nothing = np.ones_like(shrunk.place), np.zeros_like(shrunk.place)
-    heights = [_half_widths(shrunk, one, place - shrunk.place, confidence) for place in places]
-    return HalfWidths(heights=np.stack(heights, axis=1), slope=_half_widths(shrunk, nothing, one, confidence))
+    heights = [_half_widths(shrunk, one, place - shrunk.place, critical_values(confidence)) for place in places]
+    slope = _half_widths(shrunk, nothing, one, critical_values(confidence, one_peak=True))
+    return HalfWidths(heights=np.stack(heights, axis=1), slope=slope)
 
 
-def _half_widths(shrunk: Shrunk, of_height: FloatArray, of_slope: FloatArray, confidence: float) -> FloatArray:
-    """Half-widths of ``of_height * height + of_slope * slope``; shape (groups,)."""
+def _half_widths(shrunk: Shrunk, of_height: FloatArray, of_slope: FloatArray, values: FloatArray) -> FloatArray:
+    """Half-widths of ``of_height * height + of_slope * slope`` by critical values; shape (groups,)."""
 
     def variance(matrix: FloatArray) -> FloatArray:
         figure = of_height**2 * matrix[..., 0, 0] + of_slope**2 * matrix[..., 1, 1]
@@ -86,8 +108,8 @@ def _half_widths(shrunk: Shrunk, of_height: FloatArray, of_slope: FloatArray, co
     spread = variance(shrunk.spread)
     own = variance(inverse(information + _LITTLE * np.eye(2)))
     known = np.sqrt(2.0 / (1.0 / (own + spread) ** 2).sum())
-    prior = of_height**2 * HEIGHTS + of_slope**2 * SLOPES
+    prior = of_height**2 * WIDEST[0, 0] + of_slope**2 * WIDEST[1, 1]
     expected = np.maximum(np.minimum(above_0(spread, known)[0], prior), spread)
     bias = np.maximum(error - noise, 0.0) * expected / spread
     total = np.maximum(noise + bias, 1e-300)
-    return np.asarray(np.sqrt(total) * np.interp(bias / total, _SHARES, critical_values(confidence)))
+    return np.asarray(np.sqrt(total) * np.interp(bias / total, _SHARES, values))

@@ -33,8 +33,10 @@ from spark_jobs.mechanisms.regression.moments import NoisyMoments
 
 HEIGHTS, SLOPES = 1 / 3, 1 / 3
 """Prior variances: of heights that are uniform over the box, and of slopes up to those from corner to corner, 1."""
+WIDEST = np.diag([HEIGHTS, 1.0])
+"""The largest variances of the heights and slopes of groups: of lines from corner to corner, up and down."""
 LIKE = 0.05
-"""Prior spread between groups as a fraction of the prior variances; it has the weight of ``_GROUPS`` groups."""
+"""Prior spread between groups as a fraction of the largest; it has the weight of ``_GROUPS`` groups."""
 _GROUPS = 2.0
 VARIANCE = 1 / 3
 """Prior variance of a within a group: that of uniform values."""
@@ -118,7 +120,7 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
 
     prior = _Shared(mean=np.zeros(2), spread=np.diag([HEIGHTS, SLOPES]))
     middle = float(_rounded(place.mean()))
-    lines, covariances, spread = _population(observed, prior, away=place - middle, design=m)
+    lines, covariances, spread = _population(observed, prior, WIDEST, away=place - middle, design=m)
     information, _ = observed(lines, covariances)
     return Shrunk(
         place=place,
@@ -140,7 +142,7 @@ def _design(moments: NoisyMoments, noise: FloatArray) -> _Design:
     precise = inverse(apart + of_rows[:, None, None] * (of_all[:, None] * of_all)) * rows[:, None, None]
     informed = precise * rows[:, None, None], _applied(precise, sums)
     prior = _Shared(mean=np.array([0.0, 1 / 3]), spread=np.diag([1 / 3, 0.1]))
-    figures, covariance, _ = _population(lambda *_: informed, prior, away=np.zeros_like(rows))
+    figures, covariance, _ = _population(lambda *_: informed, prior, prior.spread, away=np.zeros_like(rows))
     mean, of_mean = np.clip(figures[:, 0], -1.0, 1.0), covariance[:, 0, 0]
     # about the expected mean of a, whose own error is made of the same noise: hence the last term
     observed = (moments.xx - 2 * mean * moments.x + mean**2 * rows) / rows + of_mean
@@ -222,6 +224,7 @@ class _Shared:
 def _population(
     observed: Callable[[FloatArray, FloatArray], Informed],
     prior: _Shared,
+    widest: FloatArray,
     *,
     away: FloatArray,
     design: FloatArray | None = None,
@@ -231,17 +234,18 @@ def _population(
     The third result is the spread of the groups about the common mean, shape (groups, 2, 2).
 
     The common mean and spread are estimated by expectation maximisation. The prior of the mean is ``prior``; that of
-    the spread is ``LIKE`` times it, and the spread is limited to that of ``prior``.
+    the spread is ``LIKE`` times ``widest``, to which it is limited.
 
     Args:
         observed: information in the noisy sums, given the current means and covariances.
-        prior: prior of a single group.
+        prior: prior of the common mean.
+        widest: the largest spread, shape (2, 2).
         away: offset of each group, shape (groups,): the common ``(u, v)`` means ``(u + away v, v)`` for the group.
         design: matrices M of least squares, shape (groups, 2, 2), if groups vary by chance, too, as the module says.
     """
     one, nothing = np.ones_like(away), np.zeros_like(away)
     there, back = (np.stack([one, side * away, nothing, one], axis=-1).reshape(-1, 2, 2) for side in (1.0, -1.0))
-    weak, like = inverse(prior.spread), LIKE * prior.spread
+    weak, like = inverse(prior.spread), LIKE * widest
     mean, spread, weight = prior.mean, like, _GROUPS + away.size
     about_lines, of_one = ABOUT_LINES, np.zeros_like(there) if design is None else inverse(design)
     alike, by_chance = _moved(spread, there), about_lines * of_one
@@ -260,7 +264,7 @@ def _population(
         share = times(alike, precision)
         either = times(share, by_chance)  # covariances of either part, given the sum of both
         spread = (_GROUPS * like + _moved(_moved(scatter, share) + either, back).sum(axis=0)) / weight
-        limits = np.sqrt(np.minimum(1.0, np.diagonal(prior.spread) / np.diagonal(spread)))
+        limits = np.sqrt(np.minimum(1.0, np.diagonal(widest) / np.diagonal(spread)))
         spread = _rounded(spread * limits[:, None] * limits)  # an outlier must not stop the shrinkage of others
         if design is not None:
             squares = (design * (_moved(scatter, times(by_chance, precision)) + either)).sum() / 2
