@@ -32,7 +32,7 @@ from spark_jobs.statistics.labelled_rows import LabelledRows, NewtonSums
 SIZES_SHARE = Decimal("0.02")
 PASS_SHARE = Decimal("0.2")
 MAX_PASSES = 8
-MIN_SIGNAL = 40.0
+MIN_SIGNAL = 55.0
 """Rows of the smaller class, over what the noise of all sums of products would be, from which passes pay."""
 
 
