@@ -21,28 +21,35 @@ z together, with weight ``exp(-R / scale)`` where z is in the body of radius R, 
 ``exp(-R / scale) prod (2 u_i R + 1)``, whose product counts the integer points of the box ``|z_i| <= u_i R``; then z
 uniformly in this box; and both anew unless every form is within ``s_w R``. The sum of k + 1 geometric variables has the
 weights ``exp(-R / scale) (R + 1) ... (R + k)``; it is kept with probability ``prod (2 u_i R + 1) / (2 u_i (R + i))``, a
-fraction of whole numbers. All comparisons are exact. Geometric variables come from OpenDP's sampler: z if z >= 0, else
-``-z - 1``, for a two-sided one.
+fraction of whole numbers. Comparisons are exact; doubles decide only where they are far from a tie. A geometric
+variable is made from a two-sided one, z, of OpenDP's sampler: z itself if z >= 0, otherwise ``-z - 1``.
 
-A radius above ``RADII`` times the scale, of which OpenDP's integers would lose the end, has a probability below 1e-300.
+*Small epsilons.* Radii must fit int64. If they would not, K is given by fewer and longer steps, rounded up, so that it
+still holds every change (``Body.within``). A radius beyond twice what is reserved has a probability below exp(-1000).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spark_jobs.arrays import BoolArray, Int64Array
+from spark_jobs.contract.errors import InvalidRequest
 
 RADII = 1000
-_LIMIT, _END = 1 << 62, (1 << 63) - 1
+"""Radii up to this many scales, and one more for each number, are reserved; half of int64 is."""
+COARSEST = 1 << 12
+"""The fewest steps of a radius from 0 to what one row can change."""
+_LIMIT = 1 << 62
+_DOUBT = 1e-9
+"""Above the rounding error of a product of doubles, by far."""
 Geometric: TypeAlias = Callable[[int], Int64Array]
 """So many independent variables k >= 0 with probabilities proportional to ``exp(-k / scale)``."""
 Words: TypeAlias = Callable[[int], NDArray[np.uint64]]
@@ -76,7 +83,10 @@ class Body:
 
     @property
     def largest_epsilon(self) -> Decimal:
-        """A larger epsilon is spent like this one: noise of fewer steps than numbers would take many draws."""
+        """A larger epsilon gets the noise of this one.
+
+        If the scale were smaller than the number of coordinates, most radii would be rejected.
+        """
         return Decimal(self.unit) / (len(self.widths) + 1)
 
     def distance(self, change: ArrayLike) -> Fraction:
@@ -87,7 +97,7 @@ class Body:
             reached.append(Fraction(abs(sum(weight * one for weight, one in zip(form, z, strict=True))), bound))
         return max(reached) / self.unit
 
-    def contains(self, vectors: Int64Array, radii: Int64Array) -> BoolArray:
+    def contains(self, vectors: NDArray[Any], radii: Int64Array) -> BoolArray:
         """Whether each vector has a norm of at most ``radius / unit``, as far as forms tell; shape (k,)."""
         within = np.ones(len(vectors), dtype=np.bool_)
         if not self.forms or not within.size:
@@ -95,20 +105,49 @@ class Body:
         largest = max(
             sum(abs(weight) * width for weight, width in zip(form, self.widths, strict=True)) for form in self.forms
         )
-        small = int(radii.max()) * max(largest, *self.bounds) < _LIMIT
+        small = vectors.dtype != object and int(radii.max()) * max(largest, *self.bounds) < _LIMIT
         z, radius = (vectors, radii) if small else (vectors.astype(object), radii.astype(object))
         for form, bound in zip(self.forms, self.bounds, strict=True):
             within &= (np.abs(z @ np.array(form, dtype=z.dtype)) <= bound * radius).astype(np.bool_)
         return within
 
-    def require_finite(self, scale: float) -> None:
-        """Raise ``ValueError`` if a radius of this scale would not fit int64."""
-        if scale * (RADII + len(self.widths)) >= _LIMIT:
-            raise ValueError(f"epsilon: {self.unit / scale:.3g} is too small for {self.unit} steps; use fewer steps")
+    @property
+    def smallest_epsilon(self) -> Decimal:
+        """The smallest epsilon for which ``within`` has a body."""
+        return Decimal(2 * COARSEST * self._reserved) / _LIMIT
+
+    @property
+    def _reserved(self) -> int:
+        return RADII + len(self.widths)
+
+    def within(self, epsilon: Decimal) -> tuple[Body, int]:
+        """This body in steps so long that radii fit int64, and how many of its own steps each of them is.
+
+        Raises:
+            InvalidRequest: epsilon is too small for any.
+        """
+        longest = math.floor(epsilon * _LIMIT / self._reserved)
+        if longest >= self.unit:
+            return self, 1
+        if epsilon < self.smallest_epsilon:
+            raise InvalidRequest(
+                "epsilon",
+                value=epsilon,
+                requirement=f"must be at least {self.smallest_epsilon:.1e} for noise that is drawn together",
+                remedy="give more, or use another method",
+            )
+        factor = -(-self.unit // (longest - 1))
+        longer = replace(
+            self,
+            unit=-(-self.unit // factor),
+            widths=tuple(factor * width for width in self.widths),
+            bounds=tuple(factor * bound for bound in self.bounds),
+        )
+        return longer, factor
 
 
-def drawn(body: Body, count: int, *, geometric: Geometric, words: Words) -> Int64Array:
-    """Independent vectors of noise; shape (count, numbers).
+def drawn(body: Body, count: int, *, geometric: Geometric, words: Words) -> NDArray[Any]:
+    """Independent vectors of noise; shape (count, numbers), int64 or, if that may be too small, Python's integers.
 
     Args:
         body: K.
@@ -117,21 +156,34 @@ def drawn(body: Body, count: int, *, geometric: Geometric, words: Words) -> Int6
         words: uniform bits.
     """
     size = len(body.widths)
-    result, missing = np.empty((count, size), dtype=np.int64), np.arange(count)
+    result, missing = np.zeros((count, size), dtype=np.int64), np.arange(count)
     while missing.size:
         radii = geometric(missing.size * (size + 1)).reshape(missing.size, size + 1).sum(axis=1)
-        uniform = words(missing.size).tolist()
-        places = np.flatnonzero([_kept(*one, body.widths, words) for one in zip(radii.tolist(), uniform, strict=True)])
+        places = np.flatnonzero(_kept(radii, body.widths, words))
         radii = radii[places]
         vectors = _within_box(body, radii, words)
         within = body.contains(vectors, radii)
+        if vectors.dtype == object:
+            result = result.astype(object)
         result[missing[places[within]]] = vectors[within]
         missing = np.delete(missing, places[within])
     return result
 
 
-def _kept(radius: int, uniform: int, widths: tuple[int, ...], words: Words) -> bool:
-    """True with probability ``prod (2 u_i R + 1) / (2 u_i (R + i))``, exactly, by a uniform word and more if needed."""
+def _kept(radii: Int64Array, widths: tuple[int, ...], words: Words) -> BoolArray:
+    """True with probabilities ``prod (2 u_i R + 1) / (2 u_i (R + i))``, exactly; shape (k,)."""
+    uniform, real = words(radii.size), radii.astype(np.float64)
+    share = np.ones(radii.size)
+    for place, width in enumerate(widths, start=1):
+        share *= (real + 0.5 / width) / (real + place)
+    apart = share - uniform / 2.0**64
+    kept: BoolArray = apart > 0
+    for one in np.flatnonzero(np.abs(apart) < _DOUBT).tolist():
+        kept[one] = _kept_exactly(int(radii[one]), int(uniform[one]), widths, words)
+    return kept
+
+
+def _kept_exactly(radius: int, uniform: int, widths: tuple[int, ...], words: Words) -> bool:
     share = math.prod(2 * width * radius + 1 for width in widths)
     whole = math.prod(2 * width * (radius + place) for place, width in enumerate(widths, start=1))
     bits = 64
@@ -143,20 +195,20 @@ def _kept(radius: int, uniform: int, widths: tuple[int, ...], words: Words) -> b
         uniform, bits = uniform << 64 | int(words(1)[0]), bits + 64
 
 
-def _within_box(body: Body, radii: Int64Array, words: Words) -> Int64Array:
-    """Uniform points of the boxes ``|z_i| <= u_i R``; beyond int64, its nearest ends."""
+def _within_box(body: Body, radii: Int64Array, words: Words) -> NDArray[Any]:
+    """Uniform points of the boxes ``|z_i| <= u_i R``."""
     if not radii.size or int(radii.max()) * max(body.widths) < _LIMIT:
         return _uniform(radii[:, None] * np.array(body.widths), words)
     points = [[_uniform_large(radius * width, words) for width in body.widths] for radius in radii.tolist()]
-    return np.array(points, dtype=np.int64)
+    return np.array(points, dtype=object)
 
 
 def _uniform_large(reach: int, words: Words) -> int:
-    count = -(-(2 * reach + 1).bit_length() // 64)
     bits = (2 * reach).bit_length()
-    while (drawn := int.from_bytes(words(count).tobytes(), "little") >> (64 * count - bits)) > 2 * reach:
+    count = -(-bits // 64)
+    while (number := int.from_bytes(words(count).tobytes(), "little") >> (64 * count - bits)) > 2 * reach:
         pass
-    return min(max(drawn - reach, -_END), _END)
+    return number - reach
 
 
 def _uniform(reach: Int64Array, words: Words) -> Int64Array:

@@ -69,8 +69,6 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.zcdp import rho_within
 
 K_NORM, LAPLACE, GAUSSIAN = "k_norm", "laplace", "gaussian"
-_FINEST = 1 << 20
-"""Steps of the radius of noise that is drawn together, from 0 to what one row can change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,14 +182,8 @@ class NoisyProducts:
 
 
 def box(change: int, count: int) -> Body:
-    """So many numbers, each of which changes by at most ``change``, on a lattice that leaves radii within int64."""
-    unit = min(change, _FINEST)
-    return Body(unit=unit, widths=(-(-change // unit),) * count)
-
-
-def box_scale(epsilon: Cost, body: Body) -> float:
-    """The scale of noise in a box, in lattice steps."""
-    return k_norm_scale(epsilon, body) * body.widths[0]
+    """So many numbers, each of which changes by at most ``change``."""
+    return Body(unit=change, widths=(1,) * count)
 
 
 def noise_stddev(method: str, scale: float, count: int) -> float:
@@ -244,7 +236,7 @@ def noisy_products(
     if resolved == K_NORM:
         body = layout.body(neighbours)
         cost = meter.spend_rest(label=label)
-        entries, scale = noise.k_norm(exact, epsilon=cost, body=body), box_scale(cost, body)
+        entries, scale = noise.k_norm(exact, epsilon=cost, body=body), k_norm_scale(cost, body)
     elif resolved == LAPLACE:
         sensitivity = layout.l1_sensitivity(neighbours)
         cost = meter.spend_rest(label=label)
@@ -260,10 +252,10 @@ def noisy_products(
 
 def smallest_noise(layout: Layout, epsilon: Decimal, delta: Cost, neighbours: Neighbours) -> str:
     """The method with the smallest standard deviation; it depends on public facts only."""
-    scales = {
-        K_NORM: box_scale(epsilon, layout.body(neighbours)),
-        LAPLACE: laplace_scale(epsilon, layout.l1_sensitivity(neighbours)),
-    }
+    scales = {LAPLACE: laplace_scale(epsilon, layout.l1_sensitivity(neighbours))}
+    body = layout.body(neighbours)
+    if epsilon >= body.smallest_epsilon:
+        scales[K_NORM] = k_norm_scale(epsilon, body)
     if delta:
         with suppress(InvalidRequest):  # the delta may be too small for any rho
             scales[GAUSSIAN] = gaussian_stddev(rho_within(epsilon, delta), layout.l2_sensitivity(neighbours))

@@ -42,21 +42,23 @@ from scipy.special import expit
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options.fits import COEFFICIENT_STEPS, ROUNDING
 from spark_jobs.contract.privacy import Neighbours, share_of
+from spark_jobs.mechanisms.k_norm import COARSEST
 from spark_jobs.mechanisms.moment_matrix import (
     GAUSSIAN,
     K_NORM,
     LAPLACE,
     Layout,
     box,
-    box_scale,
     noise_copies,
     noise_stddev,
 )
-from spark_jobs.mechanisms.noise import Noise, SeededNoise, gaussian_stddev, laplace_scale
+from spark_jobs.mechanisms.noise import Noise, SeededNoise, gaussian_stddev, k_norm_scale, laplace_scale
 
 MAX_COEFFICIENT = 1024
 _SAFE = 1.0 + 1e-9
 """Above 1 by more than the rounding of the doubles in which losses are computed."""
+_SAFE_RADII = _SAFE * (1 + 2 / COARSEST)
+"""The same where radii have longer steps than entries, so that each of two losses may be rounded up by a step."""
 
 
 class ExactSums(Protocol):
@@ -171,7 +173,7 @@ def noisy_pass(
         bodies = [box(unit, one.size) for unit, one in zip(units, exact, strict=True)]
         gradient = noise.k_norm(exact[0], epsilon=first, body=bodies[0])
         hessian = noise.k_norm(exact[1], epsilon=second, body=bodies[1])
-        scales = box_scale(first, bodies[0]), box_scale(second, bodies[1])
+        scales = k_norm_scale(first, bodies[0]), k_norm_scale(second, bodies[1])
     else:
         sizes = tuple(changed * math.ceil(size) for size in norms)
         gradient = noise.laplace(exact[0], epsilon=first, l1_sensitivity=sizes[0])
@@ -202,7 +204,7 @@ def _split(
     weight = hessian_ratio * (float(gradient(0.0)) / float(hessian(0.5))) ** power
     ends = _reach(layout, position)
     norms = _largest(gradient, ends), _largest(hessian, ends)
-    joint = _largest(gradient**power + weight * hessian**power, ends) * _SAFE
+    joint = _largest(gradient**power + weight * hessian**power, ends) * (_SAFE_RADII if method == K_NORM else _SAFE)
     return norms, (norms[0] ** power / joint, weight * norms[1] ** power / joint)
 
 

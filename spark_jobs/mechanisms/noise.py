@@ -10,7 +10,7 @@ added to every coordinate is ``epsilon``-DP: the ratio of the probabilities of o
 ``exp(|x - x'|_1 / scale)`` (Ghosh, Roughgarden, Sundararajan, STOC 2009). For ``|x - x'|_2 <= l2_sensitivity`` the
 discrete Gaussian with ``stddev >= l2_sensitivity / sqrt(2 rho)`` is ``rho``-zCDP (Canonne, Kamath, Steinke, NeurIPS
 2020, theorem 4). Noise on integers has no floating-point grid that could disclose its input (Mironov, CCS 2012). Sums
-saturate at the ends of int64, which is post-processing.
+of values and noise saturate at the ends of int64, which is post-processing.
 
 The neighbouring relation enters only through the sensitivity: for disjoint counts of rows it is 1 when a row is added
 or removed and 2 when one is replaced.
@@ -110,22 +110,21 @@ class SecureNoise:
         """``values`` plus noise of ``k_norm``, one vector along the last axis.
 
         Args:
-            values: integers, shape (..., numbers of the body).
+            values: integers, int64 or Python's; shape (..., numbers of the body).
             epsilon: the exact privacy loss; above ``body.largest_epsilon`` noise is that of this one.
             body: what changes of one row can be.
 
         Raises:
-            InvalidRequest: epsilon is not a finite number above 0.
+            InvalidRequest: epsilon is not a finite number above 0, or too small for the body.
             TypeError: the values are not integers.
-            ValueError: epsilon is too small for the body's steps.
         """
-        cost = _joint_cost(epsilon, body)
+        cost, longer, _ = _joint(epsilon, body)
 
         def geometric(count: int) -> Int64Array:
-            steps = self.laplace(np.zeros(count, dtype=np.int64), epsilon=cost, l1_sensitivity=body.unit)
+            steps = self.laplace(np.zeros(count, dtype=np.int64), epsilon=cost, l1_sensitivity=longer.unit)
             return np.where(steps >= 0, steps, -1 - steps)
 
-        return _with_vectors(values, body, geometric, self.words)
+        return _with_vectors(values, longer, geometric, self.words)
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """``count`` independent uniform 64-bit words from the operating system."""
@@ -158,8 +157,11 @@ class SeededNoise:
 
     def k_norm(self, values: NDArray[Any], *, epsilon: Cost, body: Body) -> Int64Array:
         """``values`` plus noise of ``k_norm``; see ``SecureNoise.k_norm``."""
-        scale = k_norm_scale(epsilon, body)
-        return _with_vectors(values, body, lambda count: self._geometric(scale, (count,)).astype(np.int64), self.words)
+        cost, longer, _ = _joint(epsilon, body)
+        scale = laplace_scale(cost, longer.unit)
+        return _with_vectors(
+            values, longer, lambda count: self._geometric(scale, (count,)).astype(np.int64), self.words
+        )
 
     def two_sided(self, shape: tuple[int, ...], *, scale: float) -> Int64Array:
         """Two-sided geometric noise of a given scale, for simulations: unlike a cost, a scale has no upper limit."""
@@ -227,21 +229,26 @@ def k_norm_scale(epsilon: Cost, body: Body) -> float:
     """The scale of the radius of ``k_norm`` noise, in steps of the body's unit.
 
     Raises:
-        InvalidRequest: epsilon is not a finite number above 0.
+        InvalidRequest: epsilon is not a finite number above 0, or too small for the body.
     """
-    return laplace_scale(_joint_cost(epsilon, body), body.unit)
+    cost, longer, factor = _joint(epsilon, body)
+    return factor * laplace_scale(cost, longer.unit)
 
 
-def _joint_cost(epsilon: Cost, body: Body) -> Decimal:
+def _joint(epsilon: Cost, body: Body) -> tuple[Decimal, Body, int]:
     cost = min(_cost("epsilon", epsilon), body.largest_epsilon)
-    body.require_finite(laplace_scale(cost, body.unit))
-    return cost
+    return (cost, *body.within(cost))
 
 
 def _with_vectors(values: NDArray[Any], body: Body, geometric: Geometric, words: Words) -> Int64Array:
-    exact = _integers(values)
-    vectors = exact.reshape(-1, len(body.widths))
-    return _saturated(vectors, drawn(body, len(vectors), geometric=geometric, words=words)).reshape(exact.shape)
+    """The sums of vectors and noise are clipped to int64, never one of the two by itself."""
+    exact = np.asarray(values)
+    vectors = (exact if exact.dtype == object else _integers(exact)).reshape(-1, len(body.widths))
+    noise = drawn(body, len(vectors), geometric=geometric, words=words)
+    if vectors.dtype != object and noise.dtype != object:
+        return _saturated(vectors, noise).reshape(exact.shape)
+    total = np.clip(vectors.astype(object) + noise.astype(object), _INT64.min, _INT64.max)
+    return np.asarray(total, dtype=np.int64).reshape(exact.shape)
 
 
 def gaussian_stddev(rho: Cost, l2_sensitivity: float) -> float:

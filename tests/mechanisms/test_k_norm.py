@@ -1,3 +1,5 @@
+from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.mechanisms.k_norm import Body, _kept, _uniform, drawn
+from spark_jobs.mechanisms import k_norm
+from spark_jobs.mechanisms.k_norm import Body, _kept, _kept_exactly, _uniform, drawn
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, k_norm_scale
 from tests.support.noises import Scripted, radii
 
@@ -82,10 +85,10 @@ def test_a_radius_is_kept_with_exactly_its_probability(radius, widths, near):
     if not 0 <= word < 2**64:
         return
     if near:
-        assert _kept(radius, word, widths, Scripted([]).words) == (near < 0)
+        assert _kept_exactly(radius, word, widths, Scripted([]).words) == (near < 0)
     elif share * 2**64 != undecided:
-        assert not _kept(radius, word, widths, Scripted([2**64 - 1] * 8).words)
-        assert _kept(radius, word, widths, Scripted([0] * 8).words)
+        assert not _kept_exactly(radius, word, widths, Scripted([2**64 - 1] * 8).words)
+        assert _kept_exactly(radius, word, widths, Scripted([0] * 8).words)
 
 
 @pytest.mark.parametrize("reach", [0, 1, 2, 3, 7, 8])
@@ -138,10 +141,51 @@ def test_what_does_not_fit_is_refused():
     for cost in (0, -1, "nan"):
         with pytest.raises(InvalidRequest, match="epsilon"):
             SecureNoise().k_norm(nothing, epsilon=cost, body=body)
-    with pytest.raises(ValueError, match="too small for"):
-        SecureNoise().k_norm(nothing, epsilon="1e-9", body=Body(unit=1 << 40, widths=(1, 1)))
+    tiny = body.smallest_epsilon * Decimal("0.99")
+    for draw in (SecureNoise().k_norm, SeededNoise(1).k_norm):
+        with pytest.raises(InvalidRequest, match="epsilon: got .* for noise that is drawn together"):
+            draw(nothing, epsilon=tiny, body=replace(body, unit=1 << 40))
     with pytest.raises(TypeError, match="integers"):
         SecureNoise().k_norm(nothing / 2, epsilon=1, body=body)
+
+
+def test_doubles_decide_as_fractions_do_where_they_may(monkeypatch):
+    widths, radii_ = (1, 2, 1, 3), np.arange(2000) * 7 % 1500
+    quick = _kept(radii_, widths, SeededNoise(5).words)
+    monkeypatch.setattr(k_norm, "_DOUBT", 2.0)
+    assert _kept(radii_, widths, SeededNoise(5).words).tolist() == quick.tolist()
+    assert 0.5 < quick.mean() < 1
+
+
+@given(epsilon=st.integers(1, 10**6), change=st.lists(st.integers(-(2**50), 2**50), min_size=2, max_size=2))
+def test_a_body_in_longer_steps_holds_what_it_held(epsilon, change):
+    body = Body(unit=1 << 50, widths=(1, 2), forms=((1, 1),), bounds=(2,))
+    longer, factor = body.within(body.smallest_epsilon * epsilon)
+    assert longer.distance(change) <= body.distance(change)
+    assert longer.distance(change) >= body.distance(change) * (1 - Fraction(2, k_norm.COARSEST))
+    assert (longer == body) == (factor == 1)
+    assert longer.unit >= k_norm.COARSEST
+
+
+@SOURCES
+def test_noise_beyond_64_bits_is_clipped_with_what_it_is_added_to(source):
+    """Clipped by itself it would disclose a value below 0: the largest number less that value."""
+    body = Body(unit=1 << 50, widths=(1, 1))
+    epsilon = body.smallest_epsilon * 2
+    found = np.concatenate([source.k_norm(np.full((200, 2), value), epsilon=epsilon, body=body) for value in (-5, 7)])
+    ends = np.iinfo(np.int64)
+    assert (found == ends.max).any()
+    assert (found == ends.min).any()
+    assert not np.isin(found, [ends.max - 5, ends.min + 7, ends.min + 8]).any()
+    assert k_norm_scale(epsilon, body) > 2.0**60
+
+
+def test_whole_numbers_beyond_64_bits_are_clipped_with_their_noise():
+    values = np.array([[2**70, -(2**70)], [2**63 - 1, 0]], dtype=object)
+    found = SeededNoise(1).k_norm(values, epsilon=1, body=BODIES["a box"])
+    ends = np.iinfo(np.int64)
+    assert found[0].tolist() == [ends.max, ends.min]
+    assert ends.max - 100 < found[1, 0] <= ends.max
 
 
 def test_a_draw_that_leaves_the_body_is_made_anew_with_its_radius():

@@ -12,16 +12,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.moment_matrix import (
-    GAUSSIAN,
-    K_NORM,
-    LAPLACE,
-    Layout,
-    NoisyProducts,
-    box,
-    box_scale,
-    noisy_products,
-)
+from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, K_NORM, LAPLACE, Layout, NoisyProducts, noisy_products
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_variance
 
 LAYOUTS = [
@@ -88,13 +79,6 @@ def test_no_row_leaves_the_box_and_some_row_reaches_its_side(layout, neighbours)
     assert largest <= body.unit
     if neighbours is Neighbours.ADD_REMOVE or layout.numbers + layout.outcome:
         assert largest == body.unit
-
-
-def test_changes_beyond_the_finest_radius_are_rounded_up():
-    body = box(3 * 2**20 + 1, 4)
-    assert body.unit == 2**20
-    assert set(body.widths) == {4}
-    assert box_scale(1, body) == pytest.approx(4 * 2**20)
 
 
 @EVERY_LAYOUT

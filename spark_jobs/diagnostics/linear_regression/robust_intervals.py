@@ -8,8 +8,8 @@ the interval holds at its level **on average over groups**, whatever the law of 
 others may be missed (Armstrong, Kolesar, Plagborg-Moller 2022, with the second moment alone).
 
 ``P(|Z + sqrt t| > c)`` is first convex and then concave in t, so the worst law puts mass on 0 and on one other point.
-Of slopes, c is for every law of b with one peak, at 0: a mixture of uniform laws about 0 (Khinchin), of which the worst
-puts mass on 0 and one of them.
+For slopes, c holds for every law of b with a single peak, at 0: a mixture of uniform laws about 0 (Khinchin), of which
+the worst puts mass on 0 and one of them.
 
 The second moment of d is estimated from the groups. If noise dominates, it is known badly. So its expectation is used:
 the mean of a normal law about the estimate that is cut off at 0, up to the prior of a single group. With an upper

@@ -32,7 +32,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
 
 HEIGHTS, SLOPES = 1 / 3, 1 / 3
-"""Prior variances: of heights that are uniform over the box, and of slopes up to those from corner to corner, 1."""
+"""Prior variances: those of heights that are uniform over the box, and of slopes uniform between its diagonals."""
 WIDEST = np.diag([HEIGHTS, 1.0])
 """The largest variances of the heights and slopes of groups: of lines from corner to corner, up and down."""
 LIKE = 0.05

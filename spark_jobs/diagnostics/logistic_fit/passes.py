@@ -23,9 +23,9 @@ from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.diagnostics.logistic_fit.newton import Step, is_near, newton_step
 from spark_jobs.diagnostics.logistic_fit.surrogate import products_at_0, surrogate_line
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
-from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, K_NORM, Layout, box_scale, noise_stddev, smallest_noise
+from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, K_NORM, Layout, noise_stddev, smallest_noise
 from spark_jobs.mechanisms.newton_pass import NewtonPass, noisy_pass, on_grid
-from spark_jobs.mechanisms.noise import gaussian_stddev, laplace_scale
+from spark_jobs.mechanisms.noise import gaussian_stddev, k_norm_scale, laplace_scale
 from spark_jobs.mechanisms.zcdp import rho_within
 from spark_jobs.statistics.labelled_rows import LabelledRows, NewtonSums
 
@@ -160,6 +160,6 @@ def _noise(layout: Layout, method: str, total: Decimal, neighbours: Neighbours) 
     if method == GAUSSIAN:
         return gaussian_stddev(total, changed * math.sqrt(products))
     if method == K_NORM:
-        scale = box_scale(total, layout.body(neighbours)) / layout.steps**2
+        scale = k_norm_scale(total, layout.body(neighbours)) / layout.steps**2
         return noise_stddev(method, scale, int(layout.measured.sum()))
     return math.sqrt(2.0) * laplace_scale(total, changed * products)

@@ -105,7 +105,7 @@ class NoisyMoments:
 
     @property
     def scale(self) -> float:
-        """The scale of joint noise's radius, or that of the noise in each sum; private ``rows`` have twice as much."""
+        """The scale of the radius if the noise is joint, otherwise of the noise in each sum (private ``rows``: twice)."""
         lattice = self.steps**2
         if self.joint:
             body = body_of(self.steps, self.neighbours)
@@ -183,7 +183,8 @@ def noisy_moments(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noi
     Raises:
         InvalidRequest: epsilon is not a finite number above 0.
     """
-    return _measured(sums, _unmeasured(sums, epsilon, neighbours, joint=noise.joint), noise)
+    small = exact_decimal(epsilon) < body_of(sums.steps, neighbours).smallest_epsilon
+    return _measured(sums, _unmeasured(sums, epsilon, neighbours, joint=noise.joint and not small), noise)
 
 
 def noisy_moments_zcdp(sums: GroupSums, *, rho: Cost, neighbours: Neighbours, noise: Noise) -> NoisyMoments:
@@ -234,7 +235,7 @@ def _measured(sums: GroupSums, like: NoisyMoments, noise: Noise) -> NoisyMoments
         body = body_of(sums.steps, like.neighbours)
         exact[2] = 2 * squares - rows
         finer = body.unit // lattice
-        vectors = _int64([finer * one for one in ([rows, *exact] if private else exact)])
+        vectors = np.stack([finer * one for one in ([rows, *exact] if private else exact)])
         drawn = noise.k_norm(vectors.T, epsilon=like.cost, body=body).T / body.unit
         features = drawn if private else np.stack([sums.rows.astype(np.float64), *drawn])
         return replace(like, **dict(zip(SUMS, _OF_FEATURES @ features, strict=True)))

@@ -11,7 +11,7 @@ from spark_jobs.arrays import Int64Array
 
 MAX_STEPS = 1 << 20
 BOUND = (1 << 63) - 1
-"""Whole numbers are clipped to this before noise is added; clipping does not increase the sensitivity."""
+"""Whole numbers are clipped to this before independent noise is added; that increases no number's sensitivity."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
