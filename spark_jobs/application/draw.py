@@ -33,7 +33,8 @@ class ReleaseDraw:
         measurements: noisy statistics of each diagnostic, by its kind.
         versions: versions of the programs that made the draw.
         noise: for each part, the largest privacy loss of a single call of the noise sampler, for one row, by kind of
-            noise (``laplace`` and ``k_norm``: epsilon, ``gaussian``: rho). The committer compares it with the charge's cost.
+            noise (``laplace`` and ``k_norm``: epsilon, ``gaussian``: rho). The committer compares it with the charge's
+            cost.
         account: figures of the account, for the report; None for a draft outside the ledger.
         shared: noisy statistics that several diagnostics share, with their kinds; None without such diagnostics.
     """

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spark_jobs.mechanisms.continuous_noise import student_t_noise as student_t_noise
     from spark_jobs.mechanisms.group_sums import NoisyGroups as NoisyGroups
     from spark_jobs.mechanisms.group_sums import noisy_groups as noisy_groups
+    from spark_jobs.mechanisms.k_norm import Body as Body
     from spark_jobs.mechanisms.meter import BudgetMeter as BudgetMeter
     from spark_jobs.mechanisms.meter import BudgetOverspent as BudgetOverspent
     from spark_jobs.mechanisms.meter import RhoMeter as RhoMeter
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from spark_jobs.mechanisms.noise import SecureNoise as SecureNoise
     from spark_jobs.mechanisms.noise import SeededNoise as SeededNoise
     from spark_jobs.mechanisms.noise import gaussian_stddev as gaussian_stddev
+    from spark_jobs.mechanisms.noise import k_norm_scale as k_norm_scale
     from spark_jobs.mechanisms.noise import laplace_scale as laplace_scale
     from spark_jobs.mechanisms.noise import laplace_variance as laplace_variance
     from spark_jobs.mechanisms.prefix_stream import StreamShape as StreamShape
@@ -91,9 +93,10 @@ else:
             "cells": "NoisyCells noisy_cells",
             "continuous_noise": "PublicGrid SmoothNoise cauchy_noise laplace_noise polynomial_noise student_t_noise",
             "group_sums": "NoisyGroups noisy_groups",
+            "k_norm": "Body",
             "meter": "BudgetMeter BudgetOverspent RhoMeter Spending",
             "moment_matrix": "NoisyProducts noisy_products",
-            "noise": "Noise SecureNoise SeededNoise gaussian_stddev laplace_scale laplace_variance",
+            "noise": "Noise SecureNoise SeededNoise gaussian_stddev k_norm_scale laplace_scale laplace_variance",
             "prefix_stream": "StreamShape StreamState release_step",
             "prefix_sums": "NoisyTree monotone noisy_tree",
             "pruning": "refined_levels refined_nodes",

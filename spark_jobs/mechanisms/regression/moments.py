@@ -105,7 +105,10 @@ class NoisyMoments:
 
     @property
     def scale(self) -> float:
-        """The scale of the radius if the noise is joint, otherwise of the noise in each sum (private ``rows``: twice)."""
+        """The scale of the radius if the noise is joint, otherwise of the noise in each sum.
+
+        Private ``rows`` have twice as much of the latter.
+        """
         lattice = self.steps**2
         if self.joint:
             body = body_of(self.steps, self.neighbours)
