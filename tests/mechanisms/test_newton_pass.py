@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -18,6 +19,7 @@ from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, K_NORM, LAPLACE, Layou
 from spark_jobs.mechanisms.newton_pass import MAX_COEFFICIENT, NewtonPass, noisy_pass, on_grid
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.mechanisms.test_moment_matrix import every_row
+from tests.support.noises import Recording
 
 LAYOUTS = [
     Layout(numbers=2, columns=(), outcome=False, steps=2),
@@ -112,6 +114,42 @@ def test_a_row_can_lose_nearly_all_of_it(method):
             ]
             worst = max(worst, loss(made, gradient, hessian).max())
         assert 0.75 * float(COST) < worst <= float(COST)
+
+
+@pytest.mark.parametrize("cost", ["1e-10", "1e-8", "1"])
+def test_radii_that_are_rounded_to_longer_steps_are_paid_for(cost):
+    """The loss of rows at corners and inside, in whole steps of the radii that were drawn."""
+    layout, recording = Layout(numbers=2, columns=(), outcome=False, steps=4096), Recording()
+    position = on_grid(np.array([0.2, 0.4, 0.3]))
+    noisy_pass(
+        Sums(np.zeros(3, dtype=np.int64), np.zeros((3, 3), dtype=np.int64)),
+        position,
+        layout=layout,
+        cost=Decimal(cost),
+        method=K_NORM,
+        hessian_ratio=1.0,
+        neighbours=Neighbours.ADD_REMOVE,
+        noise=recording,
+    )
+    bodies = []
+    for asked in recording.asked:
+        longer, factor = asked.body.within(Decimal(asked.epsilon.numerator) / asked.epsilon.denominator)
+        bodies.append((factor, asked.epsilon / longer.unit))
+    assert (bodies[1][0] > 1) == (cost != "1")
+    worst = 0.0
+    for first, second, label in itertools.product((-4096, -1111, 0, 4096), (-4096, 777, 4096), (0, 1)):
+        row = np.array([4096, first, second])
+        p = expit(row @ position / (4096 * COEFFICIENT_STEPS))
+        gradient = np.floor((label - p) * row * ROUNDING + 0.5)
+        hessian = np.floor(p * (1 - p) * row * ROUNDING + 0.5)[:, None] * row
+        worst = max(
+            worst,
+            sum(
+                math.ceil(int(np.abs(change).max()) / factor) * of_step
+                for change, (factor, of_step) in zip((gradient, hessian), bodies, strict=True)
+            ),
+        )
+    assert 0.9 * float(cost) < worst <= float(cost)
 
 
 def test_noise_for_an_added_row_is_too_little_for_a_replaced_one():
