@@ -34,11 +34,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from spark_jobs.arrays import BoolArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
@@ -88,14 +87,6 @@ class Body:
         If the scale were smaller than the number of coordinates, most radii would be rejected.
         """
         return Decimal(self.unit) / (len(self.widths) + 1)
-
-    def distance(self, change: ArrayLike) -> Fraction:
-        """The norm of a vector of whole numbers: at most 1 within the body."""
-        z = [int(number) for number in np.asarray(change, dtype=object).reshape(-1)]
-        reached = [Fraction(abs(one), width) for one, width in zip(z, self.widths, strict=True)]
-        for form, bound in zip(self.forms, self.bounds, strict=True):
-            reached.append(Fraction(abs(sum(weight * one for weight, one in zip(form, z, strict=True))), bound))
-        return max(reached) / self.unit
 
     def contains(self, vectors: NDArray[Any], radii: Int64Array) -> BoolArray:
         """Whether each vector has a norm of at most ``radius / unit``, as far as forms tell; shape (k,)."""

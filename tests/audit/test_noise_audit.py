@@ -7,7 +7,7 @@ import pytest
 from spark_jobs.mechanisms.k_norm import Body
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, k_norm_scale
 from tests.support.audit import Tampered, audit, convicts, keeps, log_ratio, samples
-from tests.support.noises import radii
+from tests.support.noises import distance, radii
 
 pytestmark = pytest.mark.audit
 
@@ -82,7 +82,7 @@ def joint_vector(draw, change, body=BODY):
 @SOURCES
 @pytest.mark.parametrize("change", CORNERS.values(), ids=CORNERS)
 def test_joint_noise_keeps_epsilon_and_uses_it(source, change):
-    assert BODY.distance(change) == 1
+    assert distance(BODY, change) == 1
 
     def draw(values):
         return source.k_norm(values, epsilon=EPSILON, body=BODY)

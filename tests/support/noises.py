@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spark_jobs.mechanisms.k_norm import Body
 from spark_jobs.mechanisms.noise import Noise, SeededNoise, gaussian_stddev, laplace_scale
@@ -27,7 +28,7 @@ class Asked:
             return self.epsilon * int(np.abs(self.values - other.values).sum()) / self.l1_sensitivity
         apart = (self.values - other.values).reshape(-1, len(self.body.widths))
         spent = min(self.epsilon, Fraction(self.body.largest_epsilon))
-        return spent * sum(self.body.distance(one) for one in apart[apart.any(axis=1)])
+        return spent * sum(distance(self.body, one) for one in apart[apart.any(axis=1)])
 
 
 @dataclass
@@ -144,6 +145,15 @@ class Still:
         self.seen.append(np.array(values))
         self.asked.append((cost, sensitivity))
         return np.array(values)
+
+
+def distance(body: Body, change: ArrayLike) -> Fraction:
+    """The norm of a vector of whole numbers: at most 1 within the body."""
+    z = [int(number) for number in np.asarray(change, dtype=object).reshape(-1)]
+    reached = [Fraction(abs(one), width) for one, width in zip(z, body.widths, strict=True)]
+    for form, bound in zip(body.forms, body.bounds, strict=True):
+        reached.append(Fraction(abs(sum(weight * one for weight, one in zip(form, z, strict=True))), bound))
+    return max(reached) / body.unit
 
 
 def radii(body: Body, vectors: np.ndarray) -> np.ndarray:

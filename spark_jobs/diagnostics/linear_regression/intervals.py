@@ -24,7 +24,6 @@ import numpy as np
 from scipy.stats import norm
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
@@ -46,7 +45,7 @@ class Simulated:
         laplace: copies of Laplace noise of scale 1; shape (parts, copies).
         normal: copies of standard normal noise; shape (parts, copies).
         confidence: nominal level.
-        seed: of further copies.
+        seed: public seed of further copies.
     """
 
     laplace: FloatArray
@@ -64,14 +63,6 @@ class Simulated:
             confidence=confidence,
             seed=seed,
         )
-
-    def of_sums(self, moments: NoisyMoments) -> FloatArray:
-        """Copies of the noise in the sums of one group, in the order of ``SUMS``; shape (5, copies)."""
-        if moments.joint:
-            return moments.copies(COPIES, noise=SeededNoise(self.seed))
-        private = moments.neighbours is Neighbours.ADD_REMOVE
-        scales = moments.scale * np.array([2.0 if private else 0.0, 1.0, 1.0, 1.0, 1.0])
-        return scales[:, np.newaxis] * (self.normal if moments.gaussian else self.laplace)
 
     def of_lines(self, lines: NoisyLines) -> FloatArray:
         """Copies of standardised noise of the lines' kind."""
@@ -132,7 +123,7 @@ def half_widths_of_sums(moments: NoisyMoments, places: FloatArray, simulated: Si
     weights, next_weights = (
         weighted(-mean / spread, 1 / spread, slope, 0.0) for slope in (lines.slope, lines.slope + 1.0)
     )
-    copies, covariance = simulated.of_sums(moments), moments.covariance
+    copies, covariance = moments.copies(COPIES, noise=SeededNoise(simulated.seed)), moments.covariance
     size, change = simulated.size(weights, copies), weights - next_weights
     of_one = size**2 / np.maximum(((weights @ covariance) * weights).sum(axis=1), 1e-300)
     of_change = change @ covariance

@@ -47,6 +47,8 @@ MIN_SPREAD_OF_ROWS = 0.1
 FURTHEST = -30.0
 """Lower limit, in standard deviations, of a noisy spread; avoids underflow."""
 ROUNDS = 25
+ROWS, X, Y, XX, XY = range(5)
+"""Places of the sums in covariances of their noise, in the order of ``SUMS``."""
 DIGITS = 9
 """Significant digits of values shared by all groups: sums over groups differ between machines in their last bits."""
 Informed = tuple[FloatArray, FloatArray]
@@ -107,7 +109,7 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
     place, one, nothing = design.place, np.ones_like(design.rows), np.zeros_like(design.rows)
     m = _matrix(design.rows, nothing, design.squares)
     right = np.stack([moments.y, moments.xy - place * moments.y], axis=-1)
-    of_right = _matrix(noise[2, 2] * one, -noise[2, 2] * place, noise[4, 4] + noise[2, 2] * place**2)
+    of_right = _matrix(noise[Y, Y] * one, -noise[Y, Y] * place, noise[XY, XY] + noise[Y, Y] * place**2)
 
     def observed(lines: FloatArray, about: FloatArray) -> Informed:
         """The information on the lines in the two equations, weighted by the noise for lines close to ``lines``."""
@@ -133,12 +135,12 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
 
 
 def _design(moments: NoisyMoments, noise: FloatArray) -> _Design:
-    rows, of_rows, kept = _rows(moments, noise[0, 0])
+    rows, of_rows, kept = _rows(moments, noise[ROWS, ROWS])
     sums = np.stack([moments.x, moments.xx], axis=-1)
     # the number of rows is uncertain too: its effect on the sums is that of rows with the mean of all groups
     of_all = np.clip(_rounded(sums.sum(axis=0) / rows.sum()), [-1.0, 0.0], 1.0)
-    of_both = kept * noise[0, 3] * np.array([0.0, 1.0])
-    apart = noise[np.ix_([1, 3], [1, 3])] - of_both[:, None] * of_all - of_all[:, None] * of_both
+    of_both = kept * noise[ROWS, XX] * np.array([0.0, 1.0])
+    apart = noise[np.ix_([X, XX], [X, XX])] - of_both[:, None] * of_all - of_all[:, None] * of_both
     precise = inverse(apart + of_rows[:, None, None] * (of_all[:, None] * of_all)) * rows[:, None, None]
     informed = precise * rows[:, None, None], _applied(precise, sums)
     prior = _Shared(mean=np.array([0.0, 1 / 3]), spread=np.diag([1 / 3, 0.1]))
@@ -146,7 +148,7 @@ def _design(moments: NoisyMoments, noise: FloatArray) -> _Design:
     mean, of_mean = np.clip(figures[:, 0], -1.0, 1.0), covariance[:, 0, 0]
     # about the expected mean of a, whose own error is made of the same noise: hence the last term
     observed = (moments.xx - 2 * mean * moments.x + mean**2 * rows) / rows + of_mean
-    of_squares = noise[3, 3] + 4 * mean**2 * noise[1, 1] + 2 * mean**2 * of_both[1] + mean**4 * of_rows
+    of_squares = noise[XX, XX] + 4 * mean**2 * noise[X, X] + 2 * mean**2 * of_both[1] + mean**4 * of_rows
     spread, of_spread = _variances(observed, of_squares / rows**2)
     return _Design(
         rows=rows,

@@ -20,7 +20,7 @@ from spark_jobs.mechanisms.regression.moments import (
     noisy_moments_zcdp,
 )
 from spark_jobs.mechanisms.regression.noisy_stats import noisy_stats
-from tests.support.noises import ApartNoise, Still, worst_loss
+from tests.support.noises import ApartNoise, Still, distance, worst_loss
 from tests.support.points import neighbours_of, sums_of, tables
 from tests.support.zcdp_loss import zcdp_loss
 
@@ -154,9 +154,9 @@ def test_no_row_leaves_the_body_and_corners_reach_its_surface(neighbours, rows):
 
     first, second = (features(*row) for row in rows)
     changes = [first] if neighbours is ADDED else [(first - second)[1:], (features(20, 20) - first)[1:]]
-    assert all(body.distance(change) <= 1 for change in changes)
+    assert all(distance(body, change) <= 1 for change in changes)
     corner = features(20, 20) if neighbours is ADDED else (features(20, 20) - features(20, 0))[1:]
-    assert body.distance(corner) == 1
+    assert distance(body, corner) == 1
 
 
 @EVERY_RELATION
