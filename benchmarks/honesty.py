@@ -2,10 +2,10 @@
 
 Tables come from written laws: of scores (``_score_law``, ``recalibration``, ``roc_comparison``), of lines of cells and
 points (``_choice_law``), of residuals (``_residual_models``), of rows to fit (``logistic_law``), of groups of rows
-(``_honest_curves``) and of streams (``_honest_streams``). A cell of the law
-is a kind of interval at one number of positives, or of rows times epsilon; all else is drawn anew for each release. A
-release shows one interval of each kind, chosen at random if it has several. So coverage has a binomial law, and its
-99% interval is Clopper and Pearson's.
+(``_honest_curves``), of streams (``_honest_streams``), and of raw rows as people have them (``_raw_law``), whose exact
+figures no grid has touched (``_exact``). A cell of the law is a kind of interval at one number of positives, or of rows
+times epsilon; all else is drawn anew for each release. A release shows one interval of each kind, chosen at random if
+it has several. So coverage has a binomial law, and its 99% interval is Clopper and Pearson's.
 
 The width is compared with that of a calibrated oracle, who knows by which factor all intervals of a cell have to be
 scaled to hold at their level exactly. A ratio of 1.3 is 30% too wide. With few releases the ratio is rough. On a grid,
@@ -32,10 +32,12 @@ import numpy as np
 from benchmarks import _honest_choices as choices
 from benchmarks import _honest_curves as curves
 from benchmarks import _honest_numbers as numbers
+from benchmarks import _honest_raw as raw
 from benchmarks import _honest_scores as scores
 from benchmarks import _honest_streams as streams
 from benchmarks._cells import Cell, Run, released
 from benchmarks._choice_law import drawn_grid, drawn_line, drawn_points
+from benchmarks._raw_law import ATOMS, LATTICE, SCORE_FORMS, SMOOTH, TAILS
 from benchmarks._score_law import POSITIVES
 from benchmarks._shown import LEVEL, Intervals, Kind, Shown
 from benchmarks.choices import RELATIONS, errors_of_cells, errors_of_lines, summary
@@ -48,6 +50,8 @@ COMPARED_ROWS = (150, 500, 2_000, 10_000)
 WIDEST, MIN_RELEASES = 1.3, 100
 """Largest ratio of widths, and number of releases in a cell from which targets are judged."""
 FILE = Path("build/honesty.jsonl")
+DECIMALS = tuple(form for form in SCORE_FORMS if "decimal" in form)
+TIED = ("an atom", "two values", "yes or no", "constant")
 POSITIVE = "positives"
 PRODUCT = "rows x epsilon"
 
@@ -73,6 +77,19 @@ KINDS: Mapping[str, tuple[Kind, tuple[float, ...], str]] = {
     "groups-of-rows": (curves.of_groups_of_rows, GROUP_ROWS, "rows of a group x epsilon"),
     "streams": (streams.of_streams, streams.EVENTS, "events of a step x epsilon"),
     "comparisons": (scores.of_comparisons, COMPARED_ROWS, "rows of the smaller class x epsilon"),
+    "raw-values-on-a-lattice": (raw.of_raw_values(LATTICE, "on a lattice"), numbers.ROWS, PRODUCT),
+    "raw-values-with-atoms": (raw.of_raw_values(ATOMS, "atoms"), numbers.ROWS, PRODUCT),
+    "raw-values-with-tails": (raw.of_raw_values(TAILS, "tails"), numbers.ROWS, PRODUCT),
+    "raw-values-that-are-smooth": (raw.of_raw_values(SMOOTH, "raw and smooth"), numbers.ROWS, PRODUCT),
+    "raw-found-bounds": (raw.of_raw_values_without_bounds, numbers.ROWS, PRODUCT),
+    "raw-points": (raw.of_raw_points, numbers.ROWS, PRODUCT),
+    "raw-groups": (raw.of_raw_groups, GROUP_NUMBERS, "groups"),
+    "raw-residuals": (raw.of_raw_residuals, numbers.ROWS, PRODUCT),
+    "raw-scores-of-few-decimals": (raw.of_raw_scores(DECIMALS, "few decimals"), POSITIVES, POSITIVE),
+    "raw-scores-that-are-tiny": (raw.of_raw_scores(("tiny",), "tiny"), POSITIVES, POSITIVE),
+    "raw-scores-with-atoms": (raw.of_raw_scores(TIED, "atoms"), POSITIVES, POSITIVE),
+    "raw-scores-that-are-smooth": (raw.of_raw_scores(("smooth",), "raw and smooth"), POSITIVES, POSITIVE),
+    "raw-recalibrations": (raw.of_raw_recalibrations(("smooth", *DECIMALS)), POSITIVES, POSITIVE),
 }
 CHOICE_RELEASES = 40
 """Of a method that may be the best on a table (``choices.raced``)."""
