@@ -7,7 +7,6 @@ that the same answers may be given once more.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -18,7 +17,7 @@ import shutil
 import stat
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,9 +25,12 @@ from typing import Any, BinaryIO
 from dp_operators.budget import PrivacyLedger
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_form import FileForm
+from spark_jobs.contract.first_line import fault_of, header_names, text_of
 from spark_jobs.contract.privacy import PrivacyUnit, plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE
+from spark_jobs.contract.store.table_files import TableFiles
 
 _VERSION = "v1"
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -50,30 +52,28 @@ with DAG("{account}", schedule=None):
 '''
 
 
-def header_of(file: Path) -> tuple[str, ...]:
+def header_of(file: Path, form: FileForm) -> tuple[str, ...]:
     """The names of a csv file's columns, from its first line.
 
     Raises:
-        InvalidRequest: the file cannot be read, or its names are empty or not all different.
+        InvalidRequest: the file cannot be read, or its first line is no header in this form.
     """
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as lines:
-            names = tuple(name.strip() for name in next(csv.reader(lines), ()))
-    except (OSError, UnicodeDecodeError, csv.Error):
-        names = ()
-    if (
-        file.suffix.lower() != ".csv"
-        or not names
-        or not all(name and name.isprintable() for name in names)
-        or len({name.lower() for name in names}) < len(names)
-    ):
+    if file.suffix.lower() != ".csv":
         raise InvalidRequest(
-            "file",
-            value=str(file),
-            requirement="must be a .csv file in UTF-8, separated by commas, whose first line names each column once",
-            remedy="correct the file; for tables of other formats use `dp-budget open`",
-        )
-    return names
+            "file", value=str(file), requirement="must be a .csv file",
+            remedy="for tables of other formats use `dp-budget open`",
+        )  # fmt: skip
+    try:
+        line = TableFiles(folder=str(file.parent), names=(file.name,)).first_line(file.name)
+    except OSError as failed:
+        raise InvalidRequest(
+            "file", value=str(file), requirement=f"must be a file that can be read: {failed.strerror}",
+            remedy="correct the name, or the permission",
+        ) from None  # fmt: skip
+    fault = fault_of(line, form)
+    if fault is not None:
+        raise InvalidRequest("file", value=str(file), requirement=f"the first line {fault.what}", remedy=fault.remedy)
+    return tuple(header_names(text_of(line or b"", form.encoding) or "", form))
 
 
 def column_of(answer: str, header: tuple[str, ...], *, what: str) -> str:
@@ -121,6 +121,7 @@ class SetUp:
         epsilon: what the release costs.
         ledger: URL of a ledger; None for a new one in the folder.
         dag: whether to write a DAG.
+        form: how the file's values are written.
 
     Raises:
         InvalidRequest: the request, the columns or the caps are not valid, or a file is there already.
@@ -136,6 +137,7 @@ class SetUp:
     epsilon: Decimal
     ledger: str | None = None
     dag: bool = False
+    form: FileForm = field(default_factory=FileForm)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.account) or self.account.lower() in _TAKEN:
@@ -219,7 +221,8 @@ class SetUp:
 
     @property
     def _schema(self) -> dict[str, Any]:
-        return {"format": "csv", "columns": dict(self.types)}
+        form = self.form.model_dump()
+        return {"format": "csv", "columns": dict(self.types), **({"file_form": form} if form else {})}
 
     def write(self, *, actor: str) -> tuple[Path, ...]:
         """Copy the file, write the files and open the account; return those that are new.

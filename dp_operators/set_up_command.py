@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from dp_operators.budget.cli import URL_VARIABLE, Actor, actor_or_user
+from dp_operators.budget.cli import URL_VARIABLE, Actor, FileFormOptions, actor_or_user
+from dp_operators.budget.table_looks import assumed
 from dp_operators.set_up import SetUp, account_name, column_of, columns_of, header_of
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_form import FileForm
 from spark_jobs.contract.privacy import PrivacyUnit, exact_decimal, plain
 
 Header = tuple[str, ...]
@@ -34,6 +36,7 @@ def init(
     bounds: Annotated[str | None, typer.Option(help="Its smallest and largest value, e.g. 0,200.")] = None,
     cap: Annotated[str | None, typer.Option(help="What all releases of the table may cost together.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="What this release costs.")] = None,
+    file_form: FileFormOptions = None,
     dag: Annotated[bool | None, typer.Option("--dag/--no-dag", help="Whether to write a DAG for Airflow.")] = None,
     folder: Annotated[Path, typer.Option(help="Where everything is written.")] = Path(),
     ledger: Annotated[
@@ -45,8 +48,10 @@ def init(
 
     Questions that no option answers are asked. Of the file only the first line is read, and no file is replaced.
     """
-    header = header_of(file)
+    form = FileForm.of_options(file_form or ())
+    header = header_of(file, form)
     typer.echo("\n".join(f"{place:>4}  {column}" for place, column in enumerate(header, start=1)))
+    typer.echo(assumed(form))
     name = _answer(account, "Name of the account", default=account_name(file))
     numeric = columns_of(_answer(numbers, "Which columns hold numbers, e.g. 2,4", default=""), header, what="numbers")
     unit = _unit(header, unit_column, max_rows)
@@ -77,6 +82,7 @@ def init(
         diagnosis=diagnosis,
         epsilon=cost,
         ledger=ledger,
+        form=form,
         dag=typer.confirm("Write a DAG for Airflow?", default=False) if dag is None else dag,
     )
     for path in set_up.write(actor=actor_or_user(actor)):

@@ -128,12 +128,37 @@ def test_a_wrong_answer_writes_nothing(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a,a\n", "a,A\n", "a,\n", "\xff"], ids=["empty", "twice", "case", "nameless", "binary"]
+    ("text", "told"),
+    [
+        ("", "the first line is empty; write the column names into the first line of each file"),
+        ("a,a\n", "the first line has one name more than once, at places 1, 2; rename the columns"),
+        ("b,a,c,A\n", "the first line has one name more than once, at places 2, 4; rename the columns"),
+        (",a,b\n", "the first line names no column at place 1; name it"),
+        ("\xff", "the first line is not in utf-8; declare its encoding"),
+        ("a;b;c\n", "has 1 value if the separator is a comma, and 3 if it is a semicolon; declare it: --file-form sep"),
+        ("a\tb\n", "and 2 if it is a tab; declare it: --file-form separator=tab"),
+        ("Report of 2026,,,\n", "the first line has text in 1 of 4 places, as a title above the header has"),
+    ],
 )
-def test_a_file_without_a_header_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+def test_a_first_line_that_is_no_header_is_refused_by_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
     path = tmp_path / "wrong.csv"
     path.write_bytes(text.encode("latin-1"))
-    assert "must be a .csv file in UTF-8" in refused(str(path), *OPTIONS, capsys=capsys)
+    assert told in refused(str(path), *OPTIONS, capsys=capsys)
+    assert refused(str(tmp_path / "table.xlsx"), *OPTIONS, capsys=capsys).count("must be a .csv file; for tables") == 1
+
+
+def test_a_file_form_is_bound_with_the_columns(file: Path, tmp_path: Path) -> None:
+    file.write_bytes("customer no.;fee \xe9;left;score\na secret row;1,5;y;0,5\n".encode("cp1252"))
+    forms = ["separator=semicolon", "decimal=,", "encoding=windows-1252"]
+    options = [word for form in forms for word in ("--file-form", form)]
+    printed = init(str(file), "--folder", str(tmp_path), *OPTIONS, *options)
+    assert "   2  fee \xe9\n" in printed
+    assert "assumed: separator semicolon, cp1252, numbers like 1234,5" in printed
+    assert "secret" not in printed
+    [binding] = PrivacyLedger(f"sqlite:///{tmp_path / 'ledger.db'}").account("fees").bindings.values()
+    assert binding["file_form"] == {"separator": ";", "decimal": ",", "encoding": "cp1252"}
 
 
 def test_questions_without_answers_are_refused(file: Path, tmp_path: Path) -> None:

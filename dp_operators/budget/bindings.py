@@ -67,7 +67,7 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
     binding = TableBinding.parse(wanted.binding)
     binding.require_terms(account.unit, account.blocks)
     if before is not None:
-        binding.require_extends(TableBinding.parse(before))
+        binding.require_extends(TableBinding.parse(before), blocks=account.blocks)
     require_thawed(rows.frozen(connection))
     entry = audit.NewEntry(
         actor=wanted.actor,

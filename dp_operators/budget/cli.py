@@ -15,6 +15,7 @@ from dp_operators.budget import reports
 from dp_operators.budget.composition import APPROXIMATE
 from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.ledger import PrivacyLedger
+from dp_operators.budget.table_looks import found_in
 from dp_operators.budget.table_schemas import binding_lines, binding_of
 from dp_operators.budget.values import Account
 from spark_jobs.contract.binding import TableBinding
@@ -83,6 +84,14 @@ AppendOnly = Annotated[
 RowsPerUnit = Annotated[
     int | None, typer.Option(help="The most rows of one unit in the table: a fact that you answer for.", min=1)
 ]
+FileFormOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file-form",
+        help="How values are written in csv and JSON files, as NAME=VALUE; may be repeated. separator, quote, escape, "
+        "encoding, trim; decimal, thousands, percent; null, true, false; date, timestamp.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Bind without asking for confirmation.")]
 
 
@@ -135,18 +144,19 @@ def open_account(
     public_column: PublicColumns = None,
     append_only: AppendOnly = False,
     rows_per_unit: RowsPerUnit = None,
+    file_form: FileFormOptions = None,
     yes: Yes = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
     """Open an account for a dataset; repeating the command changes nothing.
 
-    The options from --schema to --rows-per-unit describe the one table of --table; `dp-budget bind` describes others.
+    The options from --schema to --file-form describe the one table of --table; `dp-budget bind` describes others.
     """
     described = {
         "schema": schema, "columns": columns, "form": form, "version_columns": version_column,
         "version_folders": version_folders, "public_columns": public_column, "append_only": append_only or None,
-        "rows_per_unit": rows_per_unit,
+        "rows_per_unit": rows_per_unit, "file_form": file_form,
     }  # fmt: skip
     tables = _tables(table or [], {name: value for name, value in described.items() if value is not None}, yes=yes)
     opened = open_ledger(ledger).open_account(
@@ -251,12 +261,12 @@ def _tables(names: list[str], described: dict[str, Any], *, yes: bool) -> list[s
 
 
 def confirm(binding: TableBinding, *, yes: bool) -> None:
-    """Print a binding and ask for confirmation.
+    """Print a binding and what the table's files show, and ask for confirmation.
 
     Raises:
-        InvalidRequest: the answer is no, or there is no answer.
+        InvalidRequest: the files cannot be read in this way; or the answer is no, or there is no answer.
     """
-    typer.echo(binding_lines(binding), err=True)
+    typer.echo("\n".join((binding_lines(binding), *found_in(binding))), err=True)
     try:
         agreed = yes or typer.confirm("Bind the table in this way, permanently?", err=True)
     except typer.Abort:

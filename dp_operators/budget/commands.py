@@ -14,6 +14,7 @@ from dp_operators.budget.cli import (
     AnAccount,
     AppendOnly,
     Columns,
+    FileFormOptions,
     Form,
     LedgerUrl,
     PublicColumns,
@@ -80,6 +81,7 @@ def bind(
     public_column: PublicColumns = None,
     append_only: AppendOnly = False,
     rows_per_unit: RowsPerUnit = None,
+    file_form: FileFormOptions = None,
     yes: Yes = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
@@ -106,6 +108,7 @@ def bind(
         public_columns=public_column or (),
         append_only=append_only,
         rows_per_unit=rows_per_unit,
+        file_form=file_form or (),
         before=known.bindings.get(identity),
     )
     confirm(binding, yes=yes)

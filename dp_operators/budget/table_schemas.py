@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,9 @@ from urllib.parse import unquote
 from spark_jobs.contract.binding import NAMED_FORMATS, VERSIONED_FORMATS, TableBinding
 from spark_jobs.contract.column_types import normal_type
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_form import FileForm
+from spark_jobs.contract.first_line import fault_of, header_names, text_of, unlike
+from spark_jobs.contract.store.table_files import TableFiles
 
 _UNSIGNED = {"uint8": "smallint", "uint16": "int", "uint32": "bigint", "uint64": "decimal(20,0)"}
 _ARROW = {
@@ -52,6 +54,7 @@ def binding_of(
     public_columns: Iterable[str] = (),
     append_only: bool = False,
     rows_per_unit: int | None = None,
+    file_form: Iterable[str] = (),
     before: Mapping[str, Any] | None = None,
 ) -> TableBinding:
     """The binding of a table from what is given here and, for the rest, from its earlier binding.
@@ -68,18 +71,25 @@ def binding_of(
         public_columns: columns that are public, in addition to those of the earlier binding.
         append_only: whether versions of the table only gain rows, if the administrator knows it.
         rows_per_unit: the most rows of one privacy unit in the table, if the administrator knows it.
+        file_form: how values are written in csv and JSON files, such as ``separator=;``.
         before: the fields of the earlier binding.
 
     Raises:
         InvalidRequest: the columns are not given, a file cannot be read, or the fields are not a valid binding.
     """
-    fields: dict[str, Any] = {**(before or {}), **({} if schema is None else _of_file(schema))}
+    form_before = FileForm.parse((before or {}).get("file_form") or {})
+    file_forms = FileForm.of_options(file_form, form_before)
+    fields: dict[str, Any] = {**(before or {}), **({} if schema is None else _of_file(schema, file_forms))}
+    if file_forms.model_dump():
+        fields["file_form"] = file_forms.model_dump()
     if columns is not None:
         typed = _of_text(columns)
         header = fields.pop("header", None)
-        if header is not None and header != list(typed):
+        differs = None if header is None else unlike(header, list(typed))
+        if differs is not None:
             raise InvalidRequest(
-                "columns", value=columns, requirement=f"must be the header of {schema}, in the same order",
+                "columns", value=columns,
+                requirement=f"must be the header of {schema}, in the same order, which {differs.what}",
                 remedy="give the type of each",
             )  # fmt: skip
         fields["columns"] = typed
@@ -109,6 +119,8 @@ def binding_lines(binding: TableBinding) -> str:
     for column in binding.columns:
         public = "  public" if column.name in binding.public_columns else ""
         lines.append(f"  {column.name:<{width}}  {column.type}{public}")
+    if binding.file_form is not None:
+        lines.append(f"  written with {binding.file_form.describe()}")
     if binding.append_only:
         lines.append("  only gains rows, which nothing checks")
     if binding.rows_per_unit is not None:
@@ -144,7 +156,7 @@ def _of_text(columns: str) -> dict[str, str]:
     return typed
 
 
-def _of_file(path: Path) -> dict[str, Any]:
+def _of_file(path: Path, form: FileForm) -> dict[str, Any]:
     unreadable = InvalidRequest(
         "schema", value=str(path), requirement="must be a file or folder with the columns of a table",
         remedy="name a Parquet file, a folder of them, a csv file, or a JSON file with the field columns",
@@ -156,11 +168,23 @@ def _of_file(path: Path) -> dict[str, Any]:
                 raise unreadable
             return {name: value for name, value in fields.items() if name != "table"}
         if path.suffix == ".csv":
-            with path.open(newline="", encoding="utf-8-sig") as file:
-                return {"format": "csv", "header": [name.strip() for name in next(csv.reader(file))]}
+            return {"format": "csv", "header": _header(path, form)}
         return {"format": "parquet", "columns": _of_parquet(path)}
     except (OSError, ValueError, StopIteration):
         raise unreadable from None
+
+
+def _header(path: Path, form: FileForm) -> list[str]:
+    """The names in the first line of a csv file.
+
+    Raises:
+        InvalidRequest: it is no header in this form.
+    """
+    line = TableFiles(folder=str(path.parent), names=(path.name,)).first_line(path.name)
+    fault = fault_of(line, form)
+    if fault is not None:
+        raise InvalidRequest("schema", value=str(path), requirement=f"the first line {fault.what}", remedy=fault.remedy)
+    return header_names(text_of(line or b"", form.encoding) or "", form)
 
 
 def _of_parquet(path: Path) -> dict[str, str]:

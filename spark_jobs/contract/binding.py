@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from spark_jobs.contract.column_types import TEXT_TYPES, Kind, is_text_type, kind_of_type, normal_type
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockBy, BlockExpression
+from spark_jobs.contract.file_form import FileForm
 from spark_jobs.contract.nested_fields import with_nested_fields
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import PrivacyUnit
@@ -98,6 +99,7 @@ class TableVersion(Frozen):
 
 # left out while it is not declared: what was written before there was such a field is the same, byte for byte
 RowsPerUnit = Annotated[int | None, Field(default=None, ge=1, le=1_000_000, exclude_if=lambda value: value is None)]
+OneForm = Annotated[FileForm | None, Field(default=None, exclude_if=lambda value: value is None)]
 
 
 class TableBinding(Frozen):
@@ -108,6 +110,7 @@ class TableBinding(Frozen):
         format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg`` (a path), ``catalog`` or ``jdbc``.
         columns: names and types, in order. For csv: the columns of the header, in the order of the file, and then those
             that partition folders add. Also accepted as a mapping of names to types.
+        file_form: how values are written in csv and JSON files; None for the form that is assumed (``FileForm``).
         version: how the table's states are named.
         public_columns: the columns whose values are public and do not change when a row is replaced. Where sizes are
             public, filters, groups and blocks may read only these.
@@ -120,6 +123,7 @@ class TableBinding(Frozen):
     table: Annotated[str, Field(min_length=1, max_length=2000)]
     format: Format
     columns: Annotated[tuple[BoundColumn, ...], Field(min_length=1, max_length=MAX_COLUMNS)]
+    file_form: OneForm = None
     version: TableVersion
     public_columns: tuple[ColumnName, ...] = ()
     rows_per_unit: RowsPerUnit = None
@@ -137,6 +141,11 @@ class TableBinding(Frozen):
     @classmethod
     def _from_mapping(cls, value: Any) -> Any:
         return columns_of_mapping(value)
+
+    @field_validator("file_form")
+    @classmethod
+    def _one_way_to_declare_nothing(cls, value: FileForm | None) -> FileForm | None:
+        return value if value is not None and value.model_dump() else None
 
     @field_validator("columns")
     @classmethod
@@ -168,6 +177,8 @@ class TableBinding(Frozen):
                 "partition for tables of a database, and path_version or partition for others",
             )  # fmt: skip
         require_text_columns(self.columns, self.format)
+        if self.file_form is not None:
+            self.file_form.require_format(self.format)
         for name in self.version.columns:
             if name not in self.names:
                 raise self._no_column("version.columns", name)
@@ -258,8 +269,11 @@ class TableBinding(Frozen):
                 remedy="bind the column as string",
             )  # fmt: skip
 
-    def require_extends(self, older: TableBinding) -> None:
+    def require_extends(self, older: TableBinding, *, blocks: BlockExpression | None = None) -> None:
         """Reject this binding unless all it does is add columns, public columns or declared facts to ``older``.
+
+        The form of its files may change where the account has no ``blocks``: a row that is read in another way is paid
+        for by the same total.
 
         Raises:
             InvalidRequest: it changes something that was bound, so that a row that was paid for under one type would
@@ -267,6 +281,7 @@ class TableBinding(Frozen):
         """
         kept = [column for column in self.columns if column in older.columns]
         same = (self.table, self.format, self.version) == (older.table, older.format, older.version)
+        same &= blocks is None or self.file_form == older.file_form
         same &= older.rows_per_unit in (None, self.rows_per_unit) and self.append_only >= older.append_only
         # a new column may be named like the path of a field that was bound
         same &= all(self.column(path) == older.column(path) for path in with_nested_fields(older.types))

@@ -14,6 +14,7 @@ from spark_jobs.contract.binding import (
     BoundColumn,
     ColumnName,
     Format,
+    OneForm,
     RowsPerUnit,
     TableBinding,
     TableVersion,
@@ -43,6 +44,7 @@ class TableSource(Frozen):
         columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table without these is rejected. For
             a csv table of an account they are the header, in its order. A value of a csv or JSON file that cannot be
             parsed becomes null.
+        file_form: how values are written in csv and JSON files; None for the form that is assumed.
         version: how the table's states are named.
         public_columns: the columns that filters, groups and blocks may read where sizes are public.
         rows_per_unit: the most rows of one privacy unit in the table, as its administrator declares.
@@ -54,6 +56,7 @@ class TableSource(Frozen):
     name: str | None = None
     format: Format | None = None
     columns: tuple[BoundColumn, ...] | None = None
+    file_form: OneForm = None
     version: TableVersion | None = None
     public_columns: tuple[ColumnName, ...] | None = None
     rows_per_unit: RowsPerUnit = None
@@ -86,6 +89,8 @@ class TableSource(Frozen):
                 remedy=f"list the {self.format}'s columns with their types, e.g. {{'age': 'int', 'score': 'double'}}",
             )
         require_text_columns(self.columns or (), self.form)
+        if self.file_form is not None and self.format is not None:
+            self.file_form.require_format(self.format)
         if self.snapshot.path_version is not None and self.path is None:
             raise InvalidRequest(
                 "snapshot.path_version",
@@ -190,8 +195,9 @@ class TableSource(Frozen):
             "version": binding.version,
             "public_columns": binding.public_columns,
             **({} if binding.rows_per_unit is None else {"rows_per_unit": binding.rows_per_unit}),
+            **({} if binding.file_form is None else {"file_form": binding.file_form}),
         }
-        given = {name: getattr(self, name) for name in (*terms, "rows_per_unit")}
+        given = {name: getattr(self, name) for name in (*terms, "rows_per_unit", "file_form")}
         stated = {name: value for name, value in given.items() if value is not None}
         if stated not in ({}, terms):
             first = next(iter(stated))

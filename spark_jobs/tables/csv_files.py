@@ -2,31 +2,34 @@
 
 The rules are public. All files begin with the same header line; for the table of an account, it is the bound one. Every
 line is a row, so that a record whose quoted field contains line breaks counts as several rows: a quoted value ends with
-its line, and a ``"`` inside it is doubled. A line without text, or equal to the header, is omitted; a line with more
-than ``MAX_VALUES`` separators counts as a line of nulls. Texts are converted as by TRY_CAST; values that do not fit,
-and empty values, are null.
+its line. A line without text, or equal to the header, is omitted; a line with more than ``MAX_VALUES`` separators
+counts as a line of nulls. Separator, quotes, encoding and the form of values are the table's (``FileForm``). Texts are
+converted as by TRY_CAST; values that do not fit, and empty values, are null.
 
 Spark's own reader raises on a line with too many values, and reads a time of day as a timestamp of the current date.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_jobs.contract.binding import BoundColumn
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_form import FileForm, upper_half
+from spark_jobs.contract.first_line import header_names
 from spark_jobs.tables.expressions import quoted
-from spark_jobs.tables.texts import converted
+from spark_jobs.tables.texts import ASSUMED, converted
 
 MAX_VALUES = 10_000
 """The largest number of values in a line; Spark's parser raises on twice as many."""
 
 
-def read_csv(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, bound: bool) -> DataFrame:
+def read_csv(
+    spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, bound: bool, form: FileForm = ASSUMED
+) -> DataFrame:
     """The ``columns`` of the csv files under ``path``, with their types, and the partition columns of the folders.
 
     Args:
@@ -34,6 +37,7 @@ def read_csv(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, 
         path: the folder.
         columns: names and types.
         bound: whether ``columns`` is exactly the header, in its order, followed by the partition columns.
+        form: how the files are written.
 
     Raises:
         InvalidRequest: the first lines of the files differ, or the header lacks a column. The message is the same in
@@ -42,8 +46,9 @@ def read_csv(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, 
     types = {column.name: column.type for column in columns}
     lines = spark.read.text(path)
     folders = lines.columns[1:]
-    header = _header(lines)
-    names = [] if header is None else [name.strip() for name in next(csv.reader([header]), [])]
+    decoded = _decoded(sf.col("value"), form.encoding)
+    header = _header(lines, decoded)
+    names = [] if header is None else header_names(header, form)
     wanted = [name for name in types if name not in folders]
     places = {name: _place(name, names) for name in wanted}
     exact = names == wanted and set(folders) <= set(types)
@@ -53,24 +58,55 @@ def read_csv(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, 
             requirement="must contain csv files that all begin with the same header line of the table's column names",
             remedy="write the column names into the first line of each file, in the order of the account's binding",
         )
-    few = sf.length("value") - sf.length(sf.replace("value", sf.lit(","), sf.lit(""))) < MAX_VALUES
+    rows = lines.select(decoded.alias("value"), *(quoted(name) for name in folders))
+    rows = rows.where((sf.col("value") != header) & (sf.trim("value") != ""))
+    few = sf.length("value") - sf.length(sf.replace("value", sf.lit(form.separator), sf.lit(""))) < MAX_VALUES
     texts = sf.from_csv(
         sf.when(few, sf.col("value")),
         ", ".join(f"c{place} string" for place in range(len(names))),
-        {"mode": "PERMISSIVE", "sep": ",", "quote": '"', "escape": '"'},
+        _options(form),
     )
-    rows = lines.where((sf.col("value") != header) & (sf.trim("value") != ""))
     rows = rows.select(texts.alias("values"), *(quoted(name) for name in folders))
     return rows.select(
-        *(converted(sf.col(f"values.c{place}"), types[name]).alias(name) for name, place in places.items()),
+        *(_value(sf.col(f"values.c{place}"), types[name], form).alias(name) for name, place in places.items()),
         *(converted(sf.col(quoted(name)), types.get(name, "string")).alias(name) for name in folders),
     )
 
 
-def _header(lines: DataFrame) -> str | None:
+def _options(form: FileForm) -> dict[str, str]:
+    trim = str(form.trim).lower()
+    return {
+        "mode": "PERMISSIVE",
+        "sep": form.separator,
+        "quote": form.quote or "\0",
+        "escape": form.escape or form.quote or "\0",
+        "ignoreLeadingWhiteSpace": trim,
+        "ignoreTrailingWhiteSpace": trim,
+    }
+
+
+def _value(text: Column, of: str, form: FileForm) -> Column:
+    text = sf.trim(text) if form.trim else text
+    # an empty text, such as of a value in quotes or of blanks alone, is no value
+    return converted(sf.when(text != "", text), of, form)
+
+
+def _decoded(line: Column, encoding: str) -> Column:
+    """A line's text: for an encoding of one byte a character, that of Latin-1 with its upper half replaced."""
+    if encoding == "utf-8":
+        return line
+    latin = sf.decode(line.cast("binary"), "ISO-8859-1")
+    meant, plain = str(upper_half(encoding)), "".join(map(chr, range(128, 256)))
+    changed = [(one, other) for one, other in zip(plain, meant, strict=True) if one != other]
+    if not changed:
+        return latin
+    return sf.translate(latin, "".join(one for one, _ in changed), "".join(other for _, other in changed))
+
+
+def _header(lines: DataFrame, decoded: Column) -> str | None:
     """The common first line of all files; None if the first lines differ or there are none."""
     places = lines.select(
-        "value", "_metadata.file_path", "_metadata.file_block_start", sf.monotonically_increasing_id()
+        decoded, "_metadata.file_path", "_metadata.file_block_start", sf.monotonically_increasing_id()
     )
     places = places.toDF("value", "file", "start", "place").where("start = 0")
     firsts = places.groupBy("file").agg(sf.min_by("value", "place").alias("value")).select("value").distinct()

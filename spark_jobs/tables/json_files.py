@@ -17,14 +17,17 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from spark_jobs.contract.binding import BoundColumn
 from spark_jobs.contract.column_types import struct_fields
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_form import FileForm
 from spark_jobs.tables.expressions import quoted
-from spark_jobs.tables.texts import converted
+from spark_jobs.tables.texts import ASSUMED, converted
 
 _OBJECT = "object"
 
 
-def read_json(spark: SparkSession, path: str, columns: Sequence[BoundColumn]) -> DataFrame:
+def read_json(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, form: FileForm = ASSUMED) -> DataFrame:
     """The ``columns`` of the JSON lines in the files under ``path``, and the partition columns of the folders.
+
+    Numbers, dates and the texts that mean something may have a ``form`` of their own.
 
     Raises:
         InvalidRequest: there is no file.
@@ -47,7 +50,7 @@ def read_json(spark: SparkSession, path: str, columns: Sequence[BoundColumn]) ->
     )
     rows = lines.where(sf.trim("value") != "").select(texts.alias(_OBJECT), *(quoted(name) for name in folders))
     return rows.select(
-        *(_typed(sf.col(f"{_OBJECT}.{quoted(name)}"), of).alias(name) for name, of in wanted.items()),
+        *(_typed(sf.col(f"{_OBJECT}.{quoted(name)}"), of, form).alias(name) for name, of in wanted.items()),
         *(converted(sf.col(quoted(name)), types.get(name, "string")).alias(name) for name in folders),
     )
 
@@ -58,8 +61,8 @@ def _as_texts(of: str) -> DataType:
     return StringType() if fields is None else StructType([StructField(name, _as_texts(part)) for name, part in fields])
 
 
-def _typed(value: Column, of: str) -> Column:
+def _typed(value: Column, of: str, form: FileForm) -> Column:
     fields = struct_fields(of)
     if fields is None:
-        return converted(value, of)
-    return sf.struct(*(_typed(value.getField(name), part).alias(name) for name, part in fields))
+        return converted(value, of, form)
+    return sf.struct(*(_typed(value.getField(name), part, form).alias(name) for name, part in fields))

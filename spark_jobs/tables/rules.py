@@ -66,6 +66,8 @@ def _reading(request: ReleaseRequest) -> list[str]:
             "Each line of a JSON file is a row. A line that is not a JSON object counts as a row of nulls, and a value "
             "that is missing or not of its column's type counts as null."
         )
+    if request.table.file_form is not None:
+        lines.append(f"The values of the files are written with {request.table.file_form.describe()}.")
     if request.table.form == "jdbc":
         lines.append(
             "All rows come from one snapshot of the database, exported when the run began; a run that is repeated "

@@ -34,6 +34,7 @@ from spark_jobs.tables.databases import read_database
 from spark_jobs.tables.expressions import condition_column, field_of, kind_of, quoted
 from spark_jobs.tables.json_files import read_json
 from spark_jobs.tables.refusals import UNREADABLE, UNREADABLE_VERSION, refusing
+from spark_jobs.tables.texts import ASSUMED
 
 SETTINGS = {
     # otherwise the type of a partition column depends on the values of all partitions
@@ -169,13 +170,13 @@ def _database(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tupl
 
 def _csv(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
     path = _folder(spark, source)
-    frame = read_csv(spark, path, source.columns or (), bound=source.is_bound)
+    frame = read_csv(spark, path, source.columns or (), bound=source.is_bound, form=source.file_form or ASSUMED)
     return frame, _partition_columns(frame, path)
 
 
 def _json(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
     path = _folder(spark, source)
-    frame = read_json(spark, path, source.columns or ())
+    frame = read_json(spark, path, source.columns or (), form=source.file_form or ASSUMED)
     return frame, _partition_columns(frame, path)
 
 

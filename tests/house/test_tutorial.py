@@ -46,7 +46,7 @@ def test_quoted_refusals_are_those_of_the_product() -> None:
     assert re.fullmatch(pattern_of(shown), f"dp-budget: {exceeded}")
     quoted = [line.split("`")[1] for line in text.partition("| it says |")[2].splitlines() if line.startswith("| `")]
     requirements = [re.split(r"; |\.\.\. |: ", line)[-1] for line in quoted]
-    assert len(requirements) == 3
+    assert len(requirements) == 4
     assert [words for words in requirements if words not in messages()] == []
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_form import FileForm
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.tables.source import read_table
 from tests.support.spark import settings as spark_settings
@@ -168,3 +169,99 @@ def test_the_header_of_an_accounts_table_is_the_bound_one(
 def test_a_folder_that_is_not_there_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="exists"):
         table(spark, tmp_path / "v1", {"n": "int"})
+
+
+def written(tmp_path: Path, text: str | bytes, columns: dict[str, str], *options: str) -> tuple[Path, Any]:
+    folder = write(tmp_path)
+    (folder / "a.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    form = FileForm.of_options(options)
+    source = {"format": "csv", "path": str(tmp_path), "snapshot": {"path_version": "v1"}, "columns": columns}
+    return folder, TableSource.parse({**source, "file_form": form.model_dump()})
+
+
+@pytest.mark.parametrize(
+    ("values", "of", "options", "expected"),
+    [
+        (["1.0", "0.0", "-3.000", "1.5", "1e3", "2"], "int", [], [1, 0, -3, None, None, 2]),
+        (["1.0", "0.0", "true"], "boolean", [], [True, False, True]),
+        (['"12,345.60"', '"1,2"', "999", '"1,234"', "NA", "1.5"], "double", ["thousands=,"],
+         [12345.6, None, 999.0, 1234.0, None, 1.5]),
+        (['"1,23,456.5"'], "double", ["thousands=,"], [123456.5]),
+        (['"0,52"', '"1.234,5"', "1.234", "7"], "double", ["decimal=,"], [0.52, None, None, 7.0]),
+        (['"1.234,5"', "1.234", "12.34", "NaN"], "double", ["decimal=,", "thousands=."],
+         [1234.5, 1234.0, None, float("nan")]),
+        (['"1.234"', '"1,0"'], "int", ["decimal=,", "thousands=."], [1234, 1]),
+        (["52%", "12.3 %", "0.5", "%"], "double", ["percent=yes"], [0.52, 0.123, 0.5, None]),
+        ([" >50K", '" a "', "   ", '""'], "string", [], [">50K", "a", None, None]),
+        ([" >50K"], "string", ["trim=no"], [" >50K"]),
+        (["NA", "?", "x", ""], "string", ["null=NA", "null=?"], [None, None, "x", None]),
+        (["ja", "nein", "true"], "boolean", ["true=ja", "false=nein"], [True, False, None]),
+        (["10/03/2004", "1/3/2004", "31/02/2004", "2004-03-10"], "date", ["date=dd/MM/yyyy"],
+         [datetime.date(2004, 3, 10), None, None, None]),
+        (["3/10/04", "13/1/04"], "date", ["date=M/d/yy"], [datetime.date(2004, 3, 10), None]),
+        (["10-Mar-2004", "01-DEC-1999", "01-XXX-1999"], "date", ["date=dd-MMM-yyyy"],
+         [datetime.date(2004, 3, 10), datetime.date(1999, 12, 1), None]),
+        (["20040310"], "date", ["date=yyyyMMdd"], [datetime.date(2004, 3, 10)]),
+        (["10/03/2004 18.00.00", "10/03/2004 25.00.00", "18.00.00"], "timestamp_utc",
+         ["timestamp=dd/MM/yyyy HH.mm.ss"], ["2004-03-10T18:00:00", None, None]),
+        (["3/10/2004 6:05 PM", "3/10/2004 12:00 AM", "3/10/2004 0:00 AM"], "timestamp_utc",
+         ["timestamp=M/d/yyyy h:mm a"], ["2004-03-10T18:05:00", "2004-03-10T00:00:00", None]),
+        (["2004-03-10T18:00:00.1234567+02:00"], "timestamp_utc", ["timestamp=yyyy-MM-dd'T'HH:mm:ss.SSSSSSSXXX"],
+         ["2004-03-10T16:00:00.123456"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)  # fmt: skip
+def test_values_are_read_in_their_declared_form(
+    spark: SparkSession, tmp_path: Path, values: list[str], of: str, options: list[str], expected: list[Any]
+) -> None:
+    lines = "".join(f"{place},{value}\n" for place, value in enumerate(values))
+    _, source = written(tmp_path, f"n,v\n{lines}", {"n": "int", "v": of.removesuffix("_utc")}, *options)
+    found = [row["v"] for row in sorted(read_table(spark, source).collect())]
+    if of == "timestamp_utc":
+        found = [one and one.astimezone(datetime.UTC).replace(tzinfo=None).isoformat() for one in found]
+    assert repr(found) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        (b"t;d;h\n\xfc \x80;10/03/2004;18.00.00\n", ["separator=;", "encoding=cp1252", "date=dd/MM/yyyy"], "ü €"),
+        (b"t;d;h\n\xfc \x80;10/03/2004;18.00.00\n", ["separator=;", "encoding=latin1", "date=dd/MM/yyyy"], "ü \x80"),
+        (b"t\td\th\n\xa4\t10/03/2004\tx\n", ["separator=tab", "encoding=iso8859-15", "date=dd/MM/yyyy"], "€"),
+        (rb't,d,h' b"\n" rb'"a \"b\", c",10/03/2004,x' b"\n", ["escape=\\", "date=dd/MM/yyyy"], 'a "b", c'),
+        (b"t|d|h\n'a|b'|10/03/2004|x\n", ["separator=pipe", "quote='", "date=dd/MM/yyyy"], "a|b"),
+        (b't,d,h\n a"b , 10/03/2004 ,x\n', ["quote=none", "date=dd/MM/yyyy"], 'a"b'),
+        (b't,d,h\n "a, b" , 10/03/2004 ,x\n', ["date=dd/MM/yyyy"], "a, b"),
+    ],
+)  # fmt: skip
+def test_lines_are_read_in_their_declared_form(
+    spark: SparkSession, tmp_path: Path, text: bytes, options: list[str], expected: str
+) -> None:
+    columns = {"t": "string", "d": "date", "h": "string"}
+    _, source = written(tmp_path, text, columns, *options)
+    [row] = read_table(spark, source).collect()
+    assert (row["t"], row["d"]) == (expected, datetime.date(2004, 3, 10))
+
+
+def test_no_text_makes_a_declared_form_fail(spark: SparkSession, tmp_path: Path) -> None:
+    odd = [
+        "",
+        "+",
+        "99999999999/99/99",
+        "00/00/0000",
+        "31/12/9999",
+        "1e999%",
+        "-.,%",
+        "\u0663",
+        "'",
+        "1,,1",
+        "$1",
+        "\\",
+    ]
+    options = ["decimal=,", "thousands=.", "percent=yes", "date=dd/MM/yyyy", "timestamp=d/M/yyyy h:mm a", "separator=;"]
+    columns = {"n": "int", "i": "bigint", "x": "double", "c": "decimal(5,2)", "d": "date", "t": "timestamp"}
+    lines = "".join(f"{place};{';'.join([text] * 5)}\n" for place, text in enumerate(odd))
+    _, source = written(tmp_path, f"{';'.join(columns)}\n{lines}", columns, *options)
+    for ansi in ("true", "false"):
+        with spark_settings(spark, {"spark.sql.ansi.enabled": ansi}):
+            assert read_table(spark, source).count() == len(read_table(spark, source).collect()) == len(odd)

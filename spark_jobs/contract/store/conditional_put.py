@@ -151,6 +151,15 @@ def conditional_put_store(uri: str, what: str) -> ConditionalPutStore:
     Raises:
         InvalidRequest: its file system is not installed, has no credentials, or has those of another account.
     """
+    return ConditionalPutStore(opened(uri, what=what))
+
+
+def opened(uri: str, *, what: str) -> Any:
+    """The file system of ``uri``, whose scheme is one of ``EXTRAS``, signed in as this process signs in.
+
+    Raises:
+        InvalidRequest: it is not installed, has no credentials, or has those of another account.
+    """
     extra = EXTRAS[urlsplit(uri).scheme]
     # else gcsfs asks for a bucket's type by gRPC, for up to a minute, to append to zonal buckets
     os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
@@ -171,7 +180,7 @@ def conditional_put_store(uri: str, what: str) -> ConditionalPutStore:
         ) from None
     if extra == "azure":
         _require_account(uri, str(filesystem.service_client.account_name), what)
-    return ConditionalPutStore(filesystem)
+    return filesystem
 
 
 def _require_account(uri: str, signed_in: str, what: str) -> None:

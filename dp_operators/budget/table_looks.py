@@ -1,0 +1,86 @@
+"""What an administrator is told of a table's files before a binding is confirmed: from their first lines alone.
+
+A first line may be a person's row where there is no header, so that nothing of it is ever quoted.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.contract.binding import TableBinding
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_form import FileForm
+from spark_jobs.contract.first_line import HeaderFault, counted, fault_of, header_names, text_of, unlike
+from spark_jobs.contract.places import Place
+from spark_jobs.contract.store.table_files import TableFiles, UnlistedStore, partition_columns
+
+FILES = ("parquet", "orc", "csv", "json")
+"""The formats of tables that are folders of files, which nothing but their names puts together."""
+_LOOKED_AT = 100
+"""The most files of a version whose first lines are read."""
+
+
+def found_in(binding: TableBinding) -> list[str]:
+    """Lines on what the table's files show, and on what is assumed of them.
+
+    The newest version is looked at, by the order of names.
+
+    Raises:
+        InvalidRequest: the files cannot be read as the binding says.
+    """
+    if binding.format not in FILES:
+        return []
+    try:
+        version, files = _newest(binding)
+    except UnlistedStore:
+        return ["its files cannot be listed from this machine; a run looks at them before it is charged, if it can"]
+    known = f"; {assumed(binding.file_form or FileForm())}" if binding.format == "csv" else ""
+    if not files.names:
+        return [f"there are no files yet, so that none was looked at{known}"]
+    files.require_one_depth(field="table", value=binding.table)
+    found = f"of {version} there {'is' if len(files.names) == 1 else 'are'} {counted(len(files.names), 'file')}"
+    if binding.format == "csv":
+        looked = _require_headers(binding, files)
+        found += f", and the first line of {looked} was looked at: it names the bound columns"
+    return [found + known]
+
+
+def refused(fault: HeaderFault, field: str, value: object) -> InvalidRequest:
+    """A fault of a first line as a refusal."""
+    return InvalidRequest(field, value=value, requirement=f"the first line {fault.what}", remedy=fault.remedy)
+
+
+def _newest(binding: TableBinding) -> tuple[str, TableFiles]:
+    files = TableFiles.of(Place.parse(binding.table))
+    if binding.version.by != "path_version":
+        return "the table", files
+    versions = files.below(binding.version.folders)
+    if not versions:
+        return "the table", TableFiles(folder=files.folder, names=())
+    newest = max(versions)
+    return f"version {newest}", versions[newest]
+
+
+def _require_headers(binding: TableBinding, files: TableFiles) -> str:
+    form = binding.file_form or FileForm()
+    names = files.texts[:_LOOKED_AT]
+    folders = {column.lower() for column in partition_columns(files.names[0])}
+    bound = [name for name in binding.names if name.lower() not in folders]
+    for name in names:
+        try:
+            line = files.first_line(name)
+        except OSError:
+            line = None
+        fault = fault_of(line, form)
+        if fault is None:
+            fault = unlike(header_names(text_of(line or b"", form.encoding) or "", form), bound)
+        if fault is not None:
+            raise refused(fault, "table", binding.table)
+    return f"{'each' if len(names) == len(files.names) else f'{len(names):,} of them'}"
+
+
+def assumed(form: FileForm) -> str:
+    """What is assumed of a csv file beside what is declared, in words."""
+    separator = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "pipe"}.get(form.separator, form.separator)
+    said = f"assumed: separator {separator}, {form.encoding}, numbers like 1{form.thousands}234{form.decimal}5"
+    said += f", dates like {form.date or 'yyyy-MM-dd'}"
+    declared = form.describe()
+    return f"{said}; declared: {declared}" if declared else f"{said} (--file-form declares another form)"

@@ -1,0 +1,128 @@
+"""What the first line of a csv file shows of its form; nothing that is said here quotes the line.
+
+A file without a header begins with a row, which may be a person's.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spark_jobs.contract.file_form import FileForm
+
+_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeaderFault:
+    """What is wrong with a first line, in words that quote nothing of it, and what to do."""
+
+    what: str
+    remedy: str
+
+
+def header_names(line: str, form: FileForm) -> list[str]:
+    """The names in a first line; none for a line that is no header of any form."""
+    escape = None if form.escape in ("", form.quote) else form.escape
+    reader = csv.reader(
+        [line.removeprefix("\ufeff")],
+        delimiter=form.separator,
+        quotechar=form.quote or None,
+        quoting=csv.QUOTE_MINIMAL if form.quote else csv.QUOTE_NONE,
+        escapechar=escape,
+        doublequote=escape is None,
+        skipinitialspace=form.trim and form.separator != " ",
+    )
+    try:
+        return [name.strip() for name in next(reader, [])]
+    except csv.Error:  # longer than any name, or with a zero byte
+        return []
+
+
+def text_of(line: bytes, encoding: str) -> str | None:
+    """A line's text; None if it is not in this encoding."""
+    try:
+        return line.decode("utf-8-sig") if encoding == "utf-8" else line.decode(encoding, "replace")
+    except UnicodeDecodeError:
+        return None
+
+
+def fault_of(line: bytes | None, form: FileForm) -> HeaderFault | None:
+    """What a first line shows to be wrong with the form of its file; None if it may be a header."""
+    if line is None:
+        return HeaderFault(what="has no end, or cannot be uncompressed", remedy="write the file again")
+    text = text_of(line, form.encoding)
+    if text is None:
+        return HeaderFault(
+            what="is not in utf-8", remedy="declare its encoding, such as --file-form encoding=iso8859-1 or cp1252"
+        )
+    if "\0" in text:
+        return HeaderFault(what="is in an encoding of several bytes a character", remedy="write the files in utf-8")
+    names = header_names(text, form)
+    if not any(names):
+        return HeaderFault(what="is empty", remedy="write the column names into the first line of each file")
+    return _other_separator(text, names, form) or _misnamed(names)
+
+
+def _other_separator(text: str, names: Sequence[str], form: FileForm) -> HeaderFault | None:
+    counts = {
+        sign: len(header_names(text, form.changed(separator=sign))) for sign in _SEPARATORS if sign != form.separator
+    }
+    best = max(counts, key=lambda sign: counts[sign])
+    if counts[best] < max(2, 2 * len(names)):
+        return None
+    used = _SEPARATORS.get(form.separator, form.separator)
+    return HeaderFault(
+        what=f"has {counted(len(names), 'value')} if the separator is a {used}, and {counts[best]} if it is a "
+        f"{_SEPARATORS[best]}",
+        remedy=f"declare it: --file-form separator={_SEPARATORS[best]}",
+    )
+
+
+def _misnamed(names: Sequence[str]) -> HeaderFault | None:
+    empty = [place for place, name in enumerate(names, start=1) if not name]
+    if len(empty) > len(names) / 2:
+        return HeaderFault(
+            what=f"has text in {len(names) - len(empty)} of {len(names)} places, as a title above the header has",
+            remedy="remove what is above the header",
+        )
+    if empty:
+        return HeaderFault(
+            what=f"names no column at {_places(empty)}",
+            remedy="name it, or leave the column out; pandas writes one for its index unless index=False",
+        )
+    counted_names = Counter(name.lower() for name in names)
+    doubled = [place for place, name in enumerate(names, start=1) if counted_names[name.lower()] > 1]
+    if doubled:
+        return HeaderFault(what=f"has one name more than once, at {_places(doubled)}", remedy="rename the columns")
+    if not all(name.isprintable() for name in names):
+        return HeaderFault(what="has characters that cannot be printed", remedy="declare the encoding, or rename them")
+    return None
+
+
+def unlike(names: Sequence[str], bound: Sequence[str]) -> HeaderFault | None:
+    """How the names of a first line differ from the bound ones, by places; None if they are the same."""
+    if list(names) == list(bound):
+        return None
+    if len(names) != len(bound):
+        return HeaderFault(
+            what=f"names {counted(len(names), 'column')}, and {len(bound)} are bound",
+            remedy="bind all columns of the header, in its order",
+        )
+    places = [place for place, pair in enumerate(zip(names, bound, strict=True), start=1) if pair[0] != pair[1]]
+    return HeaderFault(
+        what=f"differs from the bound columns at {_places(places)}",
+        remedy="bind the columns as the header spells them, in its order; letters count",
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: ``1 file``, ``2 files``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _places(places: Sequence[int]) -> str:
+    shown = ", ".join(map(str, places[:5])) + (", ..." if len(places) > 5 else "")
+    return f"place{'' if len(places) == 1 else 's'} {shown}"

@@ -1,0 +1,143 @@
+"""The files of a table, as far as this machine can list and open them; nothing is written, and no row is read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.places import Place
+from spark_jobs.contract.store.conditional_put import as_os_error, opened
+from spark_jobs.contract.store.pipelines import WORKER_SCHEMES, hidden
+
+_MAX_LINE = 1 << 20
+"""The most bytes of a first line that are read."""
+
+
+_UNPACK: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {"gz": gzip.open, "bz2": bz2.open}  # type: ignore[dict-item]
+_PACKED = ("deflate", "lz4", "snappy", "zst")
+"""Ways to compress text that an engine reads and this machine may not."""
+
+
+class UnlistedStore(OSError):
+    """The table's store cannot be listed from this machine; only the engine may know it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFiles:
+    """The files of a folder that an engine would read, by their paths below it.
+
+    Attributes:
+        folder: the folder's URI.
+        names: the paths of the files, in order; hidden ones, which no engine reads, are left out.
+        filesystem: the file system of fsspec; None for this machine's.
+    """
+
+    folder: str
+    names: tuple[str, ...]
+    filesystem: Any = None
+
+    @classmethod
+    def of(cls, place: Place) -> TableFiles:
+        """The files below a folder; none if there is no such folder.
+
+        Raises:
+            UnlistedStore: the folder cannot be listed from here.
+        """
+        if place.local is not None:
+            return cls(folder=place.local, names=_shown(_local_names(place.local)))
+        if not place.identity.startswith(WORKER_SCHEMES):
+            raise UnlistedStore("a store that only the engine knows")
+        try:
+            filesystem = opened(place.folder, what="table.path")
+            with as_os_error():
+                filesystem.invalidate_cache()
+                above = len(str(filesystem._strip_protocol(place.folder)).rstrip("/")) + 1
+                names = [str(path)[above:] for path in filesystem.find(place.folder)]
+        except (OSError, InvalidRequest):
+            raise UnlistedStore("the store does not answer, or not to this machine") from None
+        return cls(folder=place.folder, names=_shown(names), filesystem=filesystem)
+
+    def open(self, name: str) -> IO[bytes]:
+        """A file for reading.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        if self.filesystem is None:
+            return Path(self.folder, name).open("rb")
+        with as_os_error():
+            opened_file: IO[bytes] = self.filesystem.open(f"{self.folder}/{name}", "rb", block_size=1 << 16)
+        return opened_file
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The files whose first line can be read here."""
+        return tuple(name for name in self.names if name.rpartition(".")[2] not in _PACKED)
+
+    def first_line(self, name: str) -> bytes | None:
+        """The first line of a text file, without its end; None if it cannot be read or does not end within a megabyte.
+
+        Raises:
+            OSError: the store failed.
+        """
+        damaged = suppress(EOFError, ValueError, zlib.error, gzip.BadGzipFile)
+        with self.open(name) as file, as_os_error(), damaged:
+            unpack = _UNPACK.get(name.rpartition(".")[2])
+            source = file if unpack is None else unpack(file)
+            line = source.readline(_MAX_LINE)
+            return None if len(line) == _MAX_LINE else line.split(b"\r")[0].rstrip(b"\n")
+        return None
+
+    def below(self, folders: int) -> dict[str, TableFiles]:
+        """The files of each folder that is ``folders`` deep, by the folder's path."""
+        versions: dict[str, list[str]] = {}
+        for name in self.names:
+            parts = name.split("/")
+            if len(parts) > folders:
+                versions.setdefault("/".join(parts[:folders]), []).append("/".join(parts[folders:]))
+        return {
+            version: TableFiles(folder=f"{self.folder}/{version}", names=tuple(names), filesystem=self.filesystem)
+            for version, names in versions.items()
+        }
+
+    def require_one_depth(self, *, field: str, value: object) -> None:
+        """Reject files of which an engine would leave some out: at two depths, or in folders that name no column.
+
+        Raises:
+            InvalidRequest: there are such files.
+        """
+        if len({partition_columns(name) for name in self.names}) > 1 or any(
+            "=" not in folder for name in self.names for folder in name.split("/")[:-1]
+        ):
+            raise InvalidRequest(
+                field, value=value,
+                requirement="must have all its files at one depth, in folders named column=value, each level of them "
+                "of one column: others would be left out without a word",
+                remedy="move the files that lie elsewhere",
+            )  # fmt: skip
+
+
+def partition_columns(name: str) -> tuple[str, ...]:
+    """The columns in the folders of a file, as in ``day=2026-11-21/part-0.parquet``."""
+    return tuple(folder.partition("=")[0] for folder in name.split("/")[:-1])
+
+
+def _shown(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(name for name in names if not hidden(name)))
+
+
+def _local_names(folder: str) -> Iterable[str]:
+    def unless_missing(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise UnlistedStore("the folder cannot be listed") from None
+
+    for above, _, files in os.walk(folder, onerror=unless_missing):
+        yield from (Path(above, name).relative_to(folder).as_posix() for name in files)
