@@ -51,7 +51,7 @@ def init(
     form = FileForm.of_options(file_form or ())
     header = header_of(file, form)
     typer.echo("\n".join(f"{place:>4}  {column}" for place, column in enumerate(header, start=1)))
-    typer.echo(assumed(form))
+    typer.echo(f"read with {assumed(form)}")
     name = _answer(account, "Name of the account", default=account_name(file))
     numeric = columns_of(_answer(numbers, "Which columns hold numbers, e.g. 2,4", default=""), header, what="numbers")
     unit = _unit(header, unit_column, max_rows)

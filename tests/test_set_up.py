@@ -155,7 +155,7 @@ def test_a_file_form_is_bound_with_the_columns(file: Path, tmp_path: Path) -> No
     options = [word for form in forms for word in ("--file-form", form)]
     printed = init(str(file), "--folder", str(tmp_path), *OPTIONS, *options)
     assert "   2  fee \xe9\n" in printed
-    assert "assumed: separator semicolon, cp1252, numbers like 1234,5" in printed
+    assert "read with separator semicolon, cp1252, numbers like 1234,5" in printed
     assert "secret" not in printed
     [binding] = PrivacyLedger(f"sqlite:///{tmp_path / 'ledger.db'}").account("fees").bindings.values()
     assert binding["file_form"] == {"separator": ";", "decimal": ",", "encoding": "cp1252"}

@@ -32,7 +32,7 @@ def found_in(binding: TableBinding) -> list[str]:
         version, files = _newest(binding)
     except UnlistedStore:
         return ["its files cannot be listed from this machine; a run looks at them before it is charged, if it can"]
-    known = f"; {assumed(binding.file_form or FileForm())}" if binding.format == "csv" else ""
+    known = f"; assumed: {assumed(binding.file_form or FileForm())}" if binding.format == "csv" else ""
     if not files.names:
         return [f"there are no files yet, so that none was looked at{known}"]
     files.require_one_depth(field="table", value=binding.table)
@@ -80,7 +80,7 @@ def _require_headers(binding: TableBinding, files: TableFiles) -> str:
 def assumed(form: FileForm) -> str:
     """What is assumed of a csv file beside what is declared, in words."""
     separator = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "pipe"}.get(form.separator, form.separator)
-    said = f"assumed: separator {separator}, {form.encoding}, numbers like 1{form.thousands}234{form.decimal}5"
+    said = f"separator {separator}, {form.encoding}, numbers like 1{form.thousands}234{form.decimal}5"
     said += f", dates like {form.date or 'yyyy-MM-dd'}"
     declared = form.describe()
-    return f"{said}; declared: {declared}" if declared else f"{said} (--file-form declares another form)"
+    return f"{said} (declared: {declared})" if declared else f"{said} (--file-form declares another form)"

@@ -138,7 +138,7 @@ def follow(folder: Path, *, replaced: dict[str, str], without: tuple[str, ...] =
 
 def answers(dialogue: Block) -> str:
     """What the page says to type, a line for each question."""
-    questions = [line for line in dialogue.code.splitlines() if not re.match(r" +\d+  ", line)]
+    questions = [line for line in dialogue.code.splitlines() if ":" in line and not re.match(r" +\d+  ", line)]
     return "".join(f"{line.rpartition(':')[2].strip()}\n" for line in questions)
 
 
