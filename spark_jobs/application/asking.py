@@ -15,7 +15,7 @@ from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.documents import parse_json
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.federation import BY_KEYS
-from spark_jobs.contract.options import CdfPointsOptions, ScoreCells
+from spark_jobs.contract.options import CdfPointsOptions, ValueCells
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.release import Release, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
@@ -46,7 +46,7 @@ def ask(
 
     Args:
         release: the manifest of a release with ``cdf_points``, of a silo that is registered here.
-        thresholds: values below which rows are counted, ascending (``CdfPointsSettings``).
+        thresholds: values up to which rows are counted, ascending (``CdfPointsSettings``).
         quantiles: levels whose quantiles are found by bisection.
         output: a new folder or URI.
         poll_seconds: the pause between two looks for an answer.
@@ -77,7 +77,8 @@ def ask(
             "output", value=output, requirement="must not hold a release yet", remedy="name a new folder"
         )
     silo = replace(open_silo(request.federation, environ), poll_seconds=poll_seconds)
-    drawn = _drawn(silo, part, options, paid=CdfPointsOptions.parse(paid_for.model_dump(mode="json")))
+    paid = CdfPointsOptions.parse(paid_for.model_dump(mode="json"))
+    drawn = _drawn(silo, part, options, paid=paid, rounding=published.rounding)
     further = request.model_copy(update={"diagnostics": (options,)})
     document, files = draft(
         further, _release_draw(drawn, part, published, further, silo), key=published.key, rules=rules(further)
@@ -88,17 +89,18 @@ def ask(
     return manifest
 
 
-def _drawn(silo: Silo, part: BudgetPart, options: CdfPointsOptions, *, paid: CdfPointsOptions) -> CdfPointsDraw:
+def _drawn(
+    silo: Silo, part: BudgetPart, options: CdfPointsOptions, *, paid: CdfPointsOptions, rounding: str
+) -> CdfPointsDraw:
     silo, deposit, earlier = silo.resumed()
     statistic = options.statistic
-    if isinstance(statistic, ScoreCells):
+    if not isinstance(statistic, ValueCells):
         grid = ValueGrid(lower=0.0, upper=1.0, cells=DEFAULT_CELLS)
     else:
-        fields = ("lower", "upper", "cells", "scale", "unit")
-        grid = ValueGrid(**{name: getattr(statistic, name) for name in fields})
+        grid = ValueGrid(**statistic.grid)
     counts = PaidCounts(partial(silo.ask, deposit), cells=grid.size, evaluations=paid.evaluations(grid.size))
     terms = Terms(epsilon=part.epsilon_per_row, noise=SecureNoise())
-    return points_of(counts, grid, options, terms, earlier=earlier)
+    return points_of(counts, grid, options, terms, earlier=earlier, rounding=rounding)
 
 
 def _release_draw(
@@ -124,4 +126,5 @@ def _release_draw(
         events=(),
         measurements={options.kind: measurement for options in further.diagnostics},
         versions=versions(),
+        rounding=drawn.rounding,
     )

@@ -150,13 +150,7 @@ class _Values:
 
     @staticmethod
     def _grid(statistic: ValueCells) -> ValueGrid:
-        return ValueGrid(
-            lower=statistic.lower,
-            upper=statistic.upper,
-            cells=statistic.cells,
-            scale=statistic.scale,
-            unit=statistic.unit,
-        )
+        return ValueGrid(**statistic.grid)
 
 
 class _Residuals:

@@ -105,6 +105,7 @@ def draft(
         assumptions=assumptions(request, charged=draw.charge_id is not None),
         drawn_at=draw.drawn_at,
         versions=draw.versions,
+        rounding=draw.rounding,
         parts=draw.parts,
         class_sizes=None if sizes is None else sizes.published(),
         account=draw.account,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_jobs.contract.account import AccountState
+from spark_jobs.contract.grids import EARLIEST_ROUNDING, ROUNDING
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import ReleasePart
 
@@ -37,6 +38,7 @@ class ReleaseDraw:
             cost.
         account: figures of the account, for the report; None for a draft outside the ledger.
         shared: noisy statistics that several diagnostics share, with their kinds; None without such diagnostics.
+        rounding: the rule by which values and thresholds were compared on public grids (``contract.grids.ROUNDING``).
     """
 
     charge_id: str | None
@@ -52,6 +54,7 @@ class ReleaseDraw:
     noise: tuple[dict[str, str], ...] = ()
     account: AccountState | None = None
     shared: dict[str, Any] | None = None
+    rounding: str = ROUNDING
 
     def to_json(self) -> bytes:
         """The draw as JSON, in UTF-8."""
@@ -70,6 +73,7 @@ class ReleaseDraw:
             "versions": self.versions,
             "noise": list(self.noise),
             "account": None if self.account is None else self.account.model_dump(mode="json"),
+            "rounding": self.rounding,
         }
         if self.shared is not None:
             fields["shared"] = self.shared
@@ -100,4 +104,5 @@ class ReleaseDraw:
             noise=tuple(fields["noise"]),
             account=None if fields["account"] is None else AccountState.parse(fields["account"]),
             shared=fields.get("shared"),
+            rounding=fields.get("rounding", EARLIEST_ROUNDING),
         )

@@ -19,6 +19,14 @@ DEFAULT_LOG_UNIT = 2.0**-20
 """The default unit of a logarithmic grid that contains 0, as a fraction of its larger bound."""
 RESIDUAL_DOUBLINGS, RESIDUAL_STEPS = 60, 64
 """For each axis of the grid of residuals: how often the unit is doubled, and the number of cells in each doubling."""
+EARLIEST_ROUNDING, ROUNDING = "1", "2"
+"""The rules by which values and thresholds were and are compared on a public grid: 1 moved a threshold up to the next
+edge, and read a cell's lower edge off a grid; 2 is in ``statistics.value_grid``. Draws and releases keep the rule that
+they state; without a statement that is 1."""
+NEAR = 1e-6
+"""Of a step: a number so close to a value of the lattice is that value."""
+MAX_STEPS_FROM_ZERO = 1e9
+"""The largest size of a bound in steps; beyond, double precision cannot tell ``NEAR``."""
 RESIDUAL_KEYS = (2 * RESIDUAL_STEPS * (RESIDUAL_DOUBLINGS + 2)) ** 2
 """The number of cells of ``statistics.ResidualCounts``, 7936 along each axis; most of them are empty."""
 
@@ -38,12 +46,14 @@ def unit_of_log(lower: float, upper: float, unit: float | None = None) -> float:
     return nearer or max(abs(lower), abs(upper)) * DEFAULT_LOG_UNIT
 
 
-def check_grid(*, lower: float, upper: float, cells: int, scale: str, unit: float | None) -> None:
+def check_grid(
+    *, lower: float, upper: float, cells: int, scale: str, unit: float | None, step: float | None = None
+) -> None:
     """Reject bounds and cells that do not make a valid grid (``statistics.ValueGrid``).
 
     Raises:
         InvalidRequest: the bounds are not numbers in ascending order, the cells are too narrow for double precision, or
-            the unit does not suit a logarithmic grid between the bounds.
+            the unit does not suit a logarithmic grid between the bounds, or the step does not divide their range.
     """
     if not (-LARGEST <= lower < upper <= LARGEST) or math.isinf(1 / (upper - lower)):
         raise InvalidRequest(
@@ -52,7 +62,9 @@ def check_grid(*, lower: float, upper: float, cells: int, scale: str, unit: floa
             requirement="must be two numbers in ascending order, not beyond 2^1000",
             remedy="give public bounds of the values, such as [0, 1000000]",
         )
-    if (upper - lower) / cells < FINEST * max(abs(lower), abs(upper)):
+    if step is not None:
+        _check_step(lower, upper, scale, step)
+    elif (upper - lower) / cells < FINEST * max(abs(lower), abs(upper)):
         raise InvalidRequest(
             "cells",
             value=cells,
@@ -65,6 +77,29 @@ def check_grid(*, lower: float, upper: float, cells: int, scale: str, unit: floa
         _check_unit(lower, upper, cells, unit_of_log(lower, upper, unit))
     elif unit is not None:
         raise InvalidRequest("unit", value=unit, requirement="may be given only with scale: log", remedy="leave it out")
+
+
+def values_of_steps(lower: float, upper: float, step: float) -> int:
+    """How many values ``lower``, ``lower + step``, ..., ``upper`` there are."""
+    return round((upper - lower) / step) + 1
+
+
+def _check_step(lower: float, upper: float, scale: str, step: float) -> None:
+    if scale != "linear":
+        raise InvalidRequest(
+            "step", value=step, requirement=f"may not be given with scale: {scale}", remedy="leave one of them out"
+        )
+    if not step > 0 or max(abs(lower), abs(upper)) > MAX_STEPS_FROM_ZERO * step:
+        raise InvalidRequest(
+            "step", value=step, requirement="must be above 0 and at least a billionth of the larger bound",
+            remedy="give the distance of neighbouring values, such as 1 or 0.01",
+        )  # fmt: skip
+    steps = (upper - lower) / step
+    if round(steps) < 1 or abs(steps - round(steps)) > NEAR:
+        raise InvalidRequest(
+            "step", value=step, requirement=f"must divide the range of the values, [{lower:.12g}, {upper:.12g}]",
+            remedy="give bounds that are values themselves, a whole number of steps apart",
+        )  # fmt: skip
 
 
 def steps_of_log(lower: float, upper: float, cells: int, unit: float) -> int:

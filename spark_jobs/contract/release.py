@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import status_of
+from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.contract.json_pieces import json_bytes
 from spark_jobs.contract.privacy import Budget, ExactDecimal, Neighbours, PrivacyUnit
 from spark_jobs.contract.values import Frozen
@@ -110,6 +111,7 @@ class Release(Frozen):
         rules: the public per-record rules that were applied.
         assumptions: the assumptions of the guarantee, and of the interpretation of the results.
         drawn_at: when the noise was drawn (UTC, ISO 8601).
+        rounding: the rule by which values and thresholds were compared on public grids (``contract.grids.ROUNDING``).
         parts: the parts of the cost, and the diagnostics that each of them paid for.
         class_sizes: the numbers of positives and negatives that the results state; None if none of them does.
         results: each diagnostic's released values, by its kind; null marks a figure that the noise leaves undefined.
@@ -131,6 +133,7 @@ class Release(Frozen):
     rules: tuple[str, ...]
     assumptions: tuple[str, ...]
     drawn_at: str
+    rounding: str = EARLIEST_ROUNDING
     parts: tuple[ReleasePart, ...] = ()
     class_sizes: PublishedSizes | None = None
     results: dict[str, dict[str, Any]]

@@ -8,13 +8,14 @@ summarise one measurement.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, Protocol, TypeVar
 
 from pydantic import ConfigDict, SkipValidation
 
+from spark_jobs.contract.grids import EARLIEST_ROUNDING, ROUNDING
 from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.contract.values import Frozen
@@ -70,11 +71,13 @@ class Draw:
         neighbours: the relation of the guarantee.
         guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
         spendings: cost of each step; they add up to the cost of the measurement.
+        rounding: the rule by which thresholds and values were compared on public grids (``contract.grids.ROUNDING``).
     """
 
     neighbours: Neighbours
     guarantee: str
     spendings: tuple[Spending, ...]
+    rounding: str = field(default=ROUNDING, metadata={codec.ABSENT: EARLIEST_ROUNDING})
 
     @property
     def epsilon(self) -> Decimal:

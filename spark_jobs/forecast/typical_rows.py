@@ -98,10 +98,9 @@ def _counted(statistic: Statistic, rows: _Rows) -> Any:
             second = _AGREEMENT * first + math.sqrt(1 - _AGREEMENT**2) * rows.noise()
             return PairedScoreCounts.from_arrays(rows.labels, rows.scores(first), rows.scores(second))
         case ValueCells():
-            grid = {name: getattr(statistic, name) for name in ("lower", "upper", "cells", "scale", "unit")}
             bounds = (statistic.lower, statistic.upper)
             values = rows.numbers(statistic.column, rows.noise(), bounds=bounds, logarithmic=statistic.scale == "log")
-            return ValueCounts.from_arrays(values, **grid)
+            return ValueCounts.from_arrays(values, **statistic.grid)
         case ResidualCells():
             explained = rows.noise()
             outcome = rows.numbers(statistic.outcome, rows.outcome(explained))

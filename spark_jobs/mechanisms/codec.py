@@ -1,8 +1,9 @@
 """A codec between frozen dataclasses and plain JSON types, derived from the types of their fields.
 
 Decoding an encoded value gives an equal value: whole numbers and decimals are kept exactly, floats as Python prints
-them. A field with a default may be missing, as in what a version before that field encoded. A field that may hold one
-of several dataclasses is written together with the name of the class.
+them. A field with a default may be missing, as in what a version before that field encoded; it then has the value that
+its metadata give for ``absent``, or else the default. A field that may hold one of several dataclasses is written
+together with the name of the class.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from spark_jobs.contract.values import Frozen
 T = TypeVar("T")
 _CLASS, _VALUE, _RANGE = "class", "value", "range"
 _PLAIN = (bool, int, float, str)
+ABSENT = "absent"
+"""The name, in a field's metadata, of its value in what was encoded before there was such a field."""
 
 
 def encode(value: Any, as_type: Any = None) -> Any:
@@ -101,7 +104,8 @@ def _decode(as_type: Any, data: Any) -> Any:
     if issubclass(as_type, Frozen):
         return as_type.parse(data)
     present = (name for name in _fields(as_type) if name in data or name not in _with_default(as_type))
-    return as_type(**{name: _decode(_fields(as_type)[name], data[name]) for name in present})
+    decoded = {name: _decode(_fields(as_type)[name], data[name]) for name in present}
+    return as_type(**{**_absent(as_type), **decoded})
 
 
 @cache
@@ -120,6 +124,11 @@ def _with_default(as_type: type) -> frozenset[str]:
     return frozenset(
         field.name for field in fields(as_type) if field.default is not MISSING or field.default_factory is not MISSING
     )
+
+
+@cache
+def _absent(as_type: type) -> Mapping[str, Any]:
+    return {field.name: field.metadata[ABSENT] for field in fields(as_type) if ABSENT in field.metadata}
 
 
 def _is_union(origin: Any) -> bool:

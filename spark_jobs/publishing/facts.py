@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spark_jobs.contract.account import AccountState
+from spark_jobs.contract.grids import ROUNDING
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import PublishedSizes, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
@@ -25,6 +26,7 @@ class ReleaseFacts:
         assumptions: assumptions behind the guarantee or its interpretation, one sentence each.
         drawn_at: when the noise was drawn (UTC, ISO 8601), as stored with the draw.
         versions: versions of the programs that made the release.
+        rounding: the rule by which the draw compared values and thresholds on public grids.
         parts: what each part of the cost bought; empty if the parts are not known.
         class_sizes: the noisy sizes of both classes that the results state; None if none of them does.
         account: the account's figures when the cost was reserved; None for a draft.
@@ -38,6 +40,7 @@ class ReleaseFacts:
     assumptions: tuple[str, ...]
     drawn_at: str
     versions: Mapping[str, str]
+    rounding: str = ROUNDING
     parts: tuple[ReleasePart, ...] = ()
     class_sizes: PublishedSizes | None = None
     account: AccountState | None = None

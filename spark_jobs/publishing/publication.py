@@ -38,7 +38,6 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
     paragraphs = privacy_statement.privacy_statement(facts, guarantee)
     formal = privacy_statement.formal_guarantee(facts, guarantee)
     renderings = {kind: render(result, facts.request) for kind, (result, render) in ordered.items()}
-
     files: dict[str, bytes] = {}
     entries: list[ReleaseFile] = []
 
@@ -81,6 +80,7 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
         rules=facts.rules,
         assumptions=facts.assumptions,
         drawn_at=facts.drawn_at,
+        rounding=facts.rounding,
         parts=facts.parts,
         class_sizes=facts.class_sizes,
         results={kind: _values(result) for kind, (result, _) in ordered.items()},

@@ -61,6 +61,7 @@ class ValueCounts(DisjointCounts):
         cells: int = DEFAULT_VALUE_CELLS,
         scale: str = LINEAR,
         unit: float | None = None,
+        step: float | None = None,
     ) -> ValueCounts:
         """The counts of rows that are given as an array of numbers, booleans, or objects that may be None.
 
@@ -72,7 +73,7 @@ class ValueCounts(DisjointCounts):
         Raises:
             InvalidRequest: the grid is invalid (``ValueGrid``), or the array is not a column of numbers.
         """
-        grid = ValueGrid(lower=lower, upper=upper, cells=cells, scale=scale, unit=unit)
+        grid = ValueGrid(lower=lower, upper=upper, cells=cells, scale=scale, unit=unit, step=step)
         value = as_doubles(values, what="values")
         return cls(counts=np.bincount(grid.cell(value[~np.isnan(value)]), minlength=grid.size), grid=grid)
 
@@ -87,6 +88,7 @@ class ValueCounts(DisjointCounts):
         cells: int = DEFAULT_VALUE_CELLS,
         scale: str = LINEAR,
         unit: float | None = None,
+        step: float | None = None,
     ) -> ValueCounts:
         """The counts of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
 
@@ -98,13 +100,14 @@ class ValueCounts(DisjointCounts):
             cells: the largest number of cells, a power of two.
             scale: ``linear`` or ``log``.
             unit: for ``log``, the smallest size that is distinguished from 0.
+            step: the distance of neighbouring values, if the cells are to be the values themselves.
 
         Raises:
             InvalidRequest: the grid is invalid, or the column is missing or neither numeric nor boolean.
         """
         from spark_jobs.statistics.spark.values import count_values
 
-        grid = ValueGrid(lower=lower, upper=upper, cells=cells, scale=scale, unit=unit)
+        grid = ValueGrid(lower=lower, upper=upper, cells=cells, scale=scale, unit=unit, step=step)
         return cls.from_keys(*count_values(df, value=value, grid=grid), grid=grid)
 
     @classmethod

@@ -4,19 +4,28 @@ A grid maps a value to a *position*, an increasing real function of it, and a ce
 two consecutive whole numbers: closed below and open above, except that the last one is closed. Positions are computed
 with operations whose rounding IEEE 754 fixes (no result depends on a logarithm), so that numpy and Java agree on every
 cell.
+
+One rule rounds values and whatever they are compared with. Without a step, ``v >= t`` counts as ``cell(v) >= cell(t)``
+and ``v <= t`` as ``cell(v) <= cell(t)``: every row at a threshold counts, and so does a row less than a cell beside it.
+With a step the values are a lattice: a value is moved to the nearest one, and a threshold, of which there may be any,
+counts from the first value at or above it, or up to the last one at or below it, so that comparisons are exact
+(``at_least``, ``at_most``). What is read off a grid is a cell: whoever releases one says its first and its last value
+(``ends``), and an interval of several ends at the last value of its last cell.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.grids import check_grid, steps_of_log, unit_of_log
+from spark_jobs.contract.grids import NEAR, check_grid, steps_of_log, unit_of_log, values_of_steps
 from spark_jobs.statistics.grid import require_cells
 
 LINEAR, LOG = "linear", "log"
@@ -31,15 +40,20 @@ class ValueGrid:
     factor of two of equal width in logarithms; sizes below the unit are one cell on either side of 0. ``steps`` is as
     large as ``cells`` allows.
 
+    With a ``step``, the values are ``lower``, ``lower + step``, ..., ``upper``, and a cell is one of them, or as many
+    neighbouring ones as make at most ``cells`` cells.
+
     Attributes:
         lower, upper: the bounds; values beyond them belong to the cells at the ends.
         cells: the largest number of cells, a power of two from 2 to 2^20.
         scale: ``linear`` or ``log``.
         unit: for ``log``, the smallest size that is distinguished from 0. None stands for the bound nearer to 0, or, if
             0 is between the bounds or equal to one, for 2^-20 of the larger bound in size.
+        step: for ``linear``, the distance of neighbouring values; None where values may be any numbers.
 
     Raises:
-        InvalidRequest: the bounds are not finite and ascending, or there are too few cells.
+        InvalidRequest: the bounds are not finite and ascending, there are too few cells, or the step does not divide
+            the range.
     """
 
     lower: float
@@ -47,14 +61,20 @@ class ValueGrid:
     cells: int = 32768
     scale: str = LINEAR
     unit: float | None = None
+    step: float | None = None
 
     def __post_init__(self) -> None:
         require_cells(self.cells)
         for name in ("lower", "upper"):
             object.__setattr__(self, name, float(getattr(self, name)) + 0.0)
-        check_grid(lower=self.lower, upper=self.upper, cells=self.cells, scale=self.scale, unit=self.unit)
+        check_grid(**self.fields())
         if self.scale == LOG:
             object.__setattr__(self, "unit", unit_of_log(self.lower, self.upper, self.unit))
+
+    def fields(self) -> dict[str, Any]:
+        """The grid as plain JSON types, from which it is made again; without a step there is no such field."""
+        named = {name: getattr(self, name) for name in ("lower", "upper", "cells", "scale", "unit")}
+        return named if self.step is None else {**named, "step": self.step}
 
     @cached_property
     def steps(self) -> int:
@@ -70,6 +90,9 @@ class ValueGrid:
     def position(self, values: ArrayLike) -> FloatArray:
         """The positions of values, in cells from the start of the first one, beyond the grid too; NaN stays NaN."""
         array = np.asarray(values, dtype=np.float64)
+        if self.step is not None:
+            with np.errstate(over="ignore"):
+                return ((array - self.lower) / self.step + 0.5) / self.values_in_cell
         if self.scale == LINEAR:
             with np.errstate(over="ignore"):
                 return (array - self.lower) / (self.upper - self.lower) * self.cells
@@ -91,19 +114,81 @@ class ValueGrid:
         return float(np.floor(self._signed(np.array(self.lower)))) if self.scale == LOG else 0.0
 
     @cached_property
+    def values_in_cell(self) -> int:
+        """With a step, how many neighbouring values a cell holds: the least number that makes at most ``cells``."""
+        return 1 if self.step is None else -(-values_of_steps(self.lower, self.upper, self.step) // self.cells)
+
+    @cached_property
     def size(self) -> int:
-        """The number of cells: ``cells`` for a linear grid, at most ``cells`` for a logarithmic one."""
+        """The number of cells: ``cells`` for a linear grid, at most ``cells`` for a logarithmic one or with a step."""
+        if self.step is not None:
+            return -(-values_of_steps(self.lower, self.upper, self.step) // self.values_in_cell)
         return self.cells if self.scale == LINEAR else max(1, math.ceil(float(self.position(self.upper))))
 
     def cell(self, values: ArrayLike) -> Int64Array:
         """The cell of each value; values beyond the bounds count in the cells at the ends. NaN is not allowed."""
         within = np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
+        if self.step is not None:
+            nearest = np.floor((within - self.lower) / self.step + 0.5).astype(np.int64)
+            return np.clip(nearest // self.values_in_cell, 0, self.size - 1)
         return np.clip(np.floor(self.position(within)), 0, self.size - 1).astype(np.int64)
+
+    def at_least(self, thresholds: ArrayLike) -> Int64Array:
+        """The first cell that counts for ``value >= t``; in force from its first value on (``ends``).
+
+        Rows below it are those of ``value < t``. Thresholds beyond the bounds count as the nearer bound.
+        """
+        return self._threshold(thresholds, np.ceil)
+
+    def at_most(self, thresholds: ArrayLike) -> Int64Array:
+        """The last cell that counts for ``value <= t``; in force up to its end (``ends``).
+
+        Rows above it are those of ``value > t``. Thresholds beyond the bounds count as the nearer bound.
+        """
+        return self._threshold(thresholds, np.floor)
+
+    def _threshold(self, thresholds: ArrayLike, to_lattice: np.ufunc) -> Int64Array:
+        if self.step is None:
+            return self.cell(thresholds)
+        within = np.clip(np.asarray(thresholds, dtype=np.float64), self.lower, self.upper)
+        place = (within - self.lower) / self.step
+        on = np.abs(place - np.rint(place)) <= NEAR
+        number = np.where(on, np.rint(place), to_lattice(place)).astype(np.int64)
+        return np.clip(number // self.values_in_cell, 0, self.size - 1)
+
+    def ends(self, first: ArrayLike, last: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """The first value of cells ``first``, and the end of cells ``last``: what is said of a value in these cells.
+
+        The end is the last value with a step; without one, the edge that values stay below (the upper bound, which
+        belongs to the last cell, excepted).
+        """
+        lows, highs = self.edges[np.asarray(first)], np.asarray(last) + 1
+        if self.step is None:
+            return lows, self.edges[highs]
+        return lows, self._on_lattice(np.minimum(highs * self.values_in_cell, self._values) - 1)
+
+    @property
+    def _values(self) -> int:
+        return values_of_steps(self.lower, self.upper, float(self.step or 1.0))
+
+    def _on_lattice(self, numbers: ArrayLike) -> FloatArray:
+        """The values of these numbers of steps from the lower bound, as people write them."""
+        step = float(self.step or 1.0)
+        places = np.asarray(numbers, dtype=np.float64)
+        values: FloatArray = np.where(places >= self._values - 1, self.upper, self.lower + places * step)
+        # 0.35, not the 0.35000000000000003 of 35 * 0.01: as many decimals as the step and the bound have
+        decimals = max(-_last_place(step), -_last_place(self.lower), 0)
+        largest = max(abs(self.lower), abs(self.upper))
+        if largest * 10.0**decimals < 2.0**52:
+            np.round(values, decimals, out=values)
+        return values
 
     def value(self, positions: ArrayLike) -> FloatArray:
         """The inverse of ``position``, within the bounds."""
         place = np.asarray(positions, dtype=np.float64)
-        if self.scale == LINEAR:
+        if self.step is not None:
+            values = self.lower + self.step * (place * self.values_in_cell - 0.5)
+        elif self.scale == LINEAR:
             values = self.lower + (self.upper - self.lower) * (place / self.cells)
         else:
             signed = place + self.origin
@@ -115,8 +200,15 @@ class ValueGrid:
 
     @cached_property
     def edges(self) -> FloatArray:
-        """The starts of the cells, and the upper bound; shape (size + 1,). Each start is a value of its own cell."""
+        """The starts of the cells, and the upper bound; shape (size + 1,). Each start is a value of its own cell.
+
+        With a step the last cell may hold the upper bound alone, which then is its start, too.
+        """
         number = np.arange(self.size + 1)
+        if self.step is not None:
+            edges = self._on_lattice(np.minimum(number * self.values_in_cell, self._values - 1))
+            edges.flags.writeable = False
+            return edges
         edges = self.value(number)
         step = np.spacing(max(abs(self.lower), abs(self.upper))) if self.scale == LINEAR else 0.0
         for _ in range(4):  # correct the last bits, which ``value`` rounds
@@ -124,3 +216,9 @@ class ValueGrid:
             edges[early] = np.maximum(np.nextafter(edges[early], np.inf), edges[early] + step)
         edges.flags.writeable = False
         return edges
+
+
+def _last_place(number: float) -> int:
+    """The exponent of the last decimal digit that Python prints of a number; -2 for 0.25."""
+    exponent = Decimal(repr(number)).normalize().as_tuple().exponent
+    return exponent if isinstance(exponent, int) else 0

@@ -42,6 +42,15 @@ GRIDS = {
     "log, both signs": ValueGrid(lower=-5, upper=1e6, cells=4096, scale="log", unit=0.125),
     "log, negative": ValueGrid(lower=-(2.0**30), upper=-1, cells=256, scale="log"),
 }
+LATTICES = {
+    "whole numbers": ValueGrid(lower=0, upper=120, step=1),
+    "cents": ValueGrid(lower=-3, upper=100, cells=16384, step=0.01),
+    "two values": ValueGrid(lower=0, upper=1, cells=2, step=1),
+    "many whole numbers": ValueGrid(lower=-7, upper=1000, cells=256, step=1),
+    "prices in one cell each 0.35": ValueGrid(lower=0, upper=500, cells=2048, step=0.05),
+    "a last cell of one value": ValueGrid(lower=0, upper=8, cells=4, step=1),
+}
+"""Grids whose values are a whole number of steps apart."""
 
 
 def values(grid: ValueGrid) -> st.SearchStrategy[float | None]:

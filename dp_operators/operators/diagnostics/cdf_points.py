@@ -21,7 +21,10 @@ class CdfPointsOperator(DiagnosticOperator):
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
         value_unit: the smallest size that matters, for ``log`` and without bounds.
         cells: the number of cells of the grid, a power of two.
-        thresholds: values below which rows are counted, ascending; each counts as the next edge of the grid's cells.
+        step: the distance of neighbouring values, where values are a whole number of steps from the lower bound, such
+            as 1 for whole numbers and 0.01 for cents: cells are then the values themselves.
+        thresholds: values up to which rows are counted, ascending; rows at a threshold count, and so do those in the
+            rest of its cell.
         quantiles: levels whose quantiles are found by bisection, in [0, 1]; each takes as many evaluations as the
             number of cells has bits.
         more_evaluations: evaluations that are paid for beside these. Whoever takes part in a federation can ask for
@@ -42,6 +45,7 @@ class CdfPointsOperator(DiagnosticOperator):
         scale: Literal["linear", "log"] | Later = "linear",
         value_unit: float | Later | None = None,
         cells: Literal[256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144] | Later = 32768,
+        step: float | Later | None = None,
         thresholds: Sequence[float] | Later = (),
         quantiles: Sequence[float] | Later = (0.5,),
         more_evaluations: int | Later = 0,
@@ -55,6 +59,7 @@ class CdfPointsOperator(DiagnosticOperator):
             "scale": scale,
             "unit": value_unit,
             "cells": cells,
+            "step": step,
             "thresholds": thresholds,
             "quantiles": quantiles,
             "more_evaluations": more_evaluations,

@@ -20,6 +20,8 @@ class EcdfOperator(DiagnosticOperator):
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
         value_unit: the smallest size that matters, for ``log`` and without bounds.
         cells: the number of cells of the grid, a power of two.
+        step: the distance of neighbouring values, where values are a whole number of steps from the lower bound, such
+            as 1 for whole numbers and 0.01 for cents: cells are then the values themselves.
         points: the number of rows of the released summary; the data file has every cell.
         smoothing: the norm in which noisy fractions are made monotone.
         confidence: nominal level of bands and intervals.
@@ -41,6 +43,7 @@ class EcdfOperator(DiagnosticOperator):
         scale: Literal["linear", "log"] | Later = "linear",
         value_unit: float | Later | None = None,
         cells: Literal[256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144] | Later = 32768,
+        step: float | Later | None = None,
         points: int | Later = 512,
         smoothing: Literal["2-norm", "1-norm"] | Later = "2-norm",
         confidence: float | Later = 0.9,
@@ -55,6 +58,7 @@ class EcdfOperator(DiagnosticOperator):
             "scale": scale,
             "unit": value_unit,
             "cells": cells,
+            "step": step,
             "points": points,
             "smoothing": smoothing,
             "confidence": confidence,
@@ -76,6 +80,8 @@ class QuantileOperator(DiagnosticOperator):
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
         value_unit: the smallest size that matters, for ``log`` and without bounds.
         cells: the number of cells of the grid, a power of two.
+        step: the distance of neighbouring values, where values are a whole number of steps from the lower bound, such
+            as 1 for whole numbers and 0.01 for cents: cells are then the values themselves.
         level: the share of the rows that do not exceed it, with at most six decimals; 0.5 for the median.
         interval: whether half of the budget pays for an interval; without one, all of it is for the value.
         confidence: nominal level of the interval.
@@ -92,6 +98,7 @@ class QuantileOperator(DiagnosticOperator):
         scale: Literal["linear", "log"] | Later = "linear",
         value_unit: float | Later | None = None,
         cells: Literal[256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144] | Later = 32768,
+        step: float | Later | None = None,
         level: float | Later = 0.5,
         interval: bool | Later = True,
         confidence: float | Later = 0.9,
@@ -103,6 +110,7 @@ class QuantileOperator(DiagnosticOperator):
             "scale": scale,
             "unit": value_unit,
             "cells": cells,
+            "step": step,
             "level": level,
             "interval": interval,
             "confidence": confidence,

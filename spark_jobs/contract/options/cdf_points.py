@@ -28,7 +28,8 @@ class CdfPointsSettings(Settings):
     """At which points a distribution function is evaluated.
 
     Attributes:
-        thresholds: values below which rows are counted, ascending; each counts as the next edge of the grid's cells.
+        thresholds: values up to which rows are counted, ascending; rows at a threshold count, and so do those in the
+            rest of its cell.
         quantiles: levels whose quantiles are found by bisection, in [0, 1]; each takes as many evaluations as the
             number of cells has bits.
         more_evaluations: evaluations that are paid for beside these. Whoever takes part in a federation can ask for

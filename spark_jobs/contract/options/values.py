@@ -44,6 +44,7 @@ class ValueCells(Statistic):
         scale: ``linear`` for cells of equal width, ``log`` for cells whose width grows with the value.
         unit: for a logarithmic grid: the smallest size that it distinguishes from 0; None for the grid's default.
         cells: the most cells that the grid may have.
+        step: the distance of neighbouring values, if the column's values are so many steps from the lower bound.
     """
 
     kind: Literal["values"] = "values"
@@ -53,6 +54,12 @@ class ValueCells(Statistic):
     scale: GridScale
     unit: float | None
     cells: int
+    step: float | None = None
+
+    @property
+    def grid(self) -> dict[str, Any]:
+        """The fields of the grid, a ``statistics.value_grid.ValueGrid``."""
+        return {name: getattr(self, name) for name in ("lower", "upper", "cells", "scale", "unit", "step")}
 
     @property
     def max_keys(self) -> int:
@@ -96,7 +103,7 @@ class EarlierFunction(Frozen):
             request.
         named: the column, or None for scores.
         status: ``ok``, or ``undefined`` if the release had too few rows, and so has no function.
-        lower, upper, cells, scale, unit: its grid, a ``statistics.value_grid.ValueGrid``.
+        lower, upper, cells, scale, unit, step: its grid, a ``statistics.value_grid.ValueGrid``.
         starts: the cells at which the function rises, ascending.
         cdf: the released fractions from each of these cells on; the last is 1.
         rows: the noisy number of rows.
@@ -114,6 +121,7 @@ class EarlierFunction(Frozen):
     cells: Annotated[int, Field(ge=2, le=MAX_CELLS)]
     scale: GridScale
     unit: FiniteFloat | None
+    step: Annotated[FiniteFloat | None, Field(exclude_if=lambda value: value is None)] = None
     starts: Annotated[tuple[int, ...], Field(max_length=MAX_CELLS)]
     cdf: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(max_length=MAX_CELLS)]
     rows: Annotated[float, Field(ge=0, le=1e30)]
@@ -157,6 +165,7 @@ class EarlierFunction(Frozen):
         return cls.parse(
             {
                 **{name: result["grid"][name] for name in ("lower", "upper", "cells", "scale", "unit")},
+                "step": result["grid"].get("step"),
                 **{name: result[name] for name in ("named", "status", "rows", "noise_scale", "smoothing")},
                 **{name: result["tree"][name] for name in ("branching", "root")},
                 "released_by": released_by,
@@ -219,6 +228,8 @@ class OfValues(Options):
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
         unit: the smallest size that matters, for ``log`` and without bounds.
         cells: the number of cells of the grid, a power of two.
+        step: the distance of neighbouring values, where values are a whole number of steps from the lower bound, such
+            as 1 for whole numbers and 0.01 for cents: cells are then the values themselves.
     """
 
     column: Annotated[str, Field(min_length=1, max_length=255)] | None = None
@@ -226,6 +237,7 @@ class OfValues(Options):
     scale: GridScale = "linear"
     unit: Annotated[float, Field(ge=1 / MAX_BOUND, le=MAX_BOUND)] | None = None
     cells: Literal[256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144] = 32768
+    step: Annotated[float | None, Field(ge=1 / MAX_BOUND, le=MAX_BOUND, exclude_if=lambda value: value is None)] = None
 
     @model_validator(mode="after")
     def _of_a_column(self) -> Self:
@@ -247,6 +259,11 @@ class OfValues(Options):
                 requirement="may be given only with scale: log, or without bounds",
                 remedy="leave it out",
             )
+        if self.step is not None and (self.column is None or self.bounds is None):
+            raise InvalidRequest(
+                "step", value=self.step, requirement="may be given only with a column and its bounds",
+                remedy="give the bounds, which are values themselves, or leave it out",
+            )  # fmt: skip
         if self.bounds is not None:
             if not are_bounds(self.bounds):
                 raise InvalidRequest(
@@ -255,7 +272,7 @@ class OfValues(Options):
                     remedy="give public bounds of the values, such as [0, 1000000]",
                 )  # fmt: skip
             lower, upper = self.bounds
-            check_grid(lower=lower, upper=upper, cells=self.cells, scale=self.scale, unit=self.unit)
+            check_grid(lower=lower, upper=upper, cells=self.cells, scale=self.scale, unit=self.unit, step=self.step)
         return self
 
     @property
@@ -269,7 +286,13 @@ class OfValues(Options):
             return ValueCells(column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=SEARCH_CELLS)
         lower, upper = self.bounds
         return ValueCells(
-            column=self.column, lower=lower, upper=upper, scale=self.scale, unit=self.unit, cells=self.cells
+            column=self.column,
+            lower=lower,
+            upper=upper,
+            scale=self.scale,
+            unit=self.unit,
+            cells=self.cells,
+            step=self.step,
         )
 
     @property
@@ -318,7 +341,8 @@ class EcdfOptions(EcdfSettings, OfValues):
         if self.column is not None:
             wanted |= {"unit": unit_of_log(lower, upper, self.unit) if self.scale == "log" else None}
             wanted |= {"cells": self.cells}
-            given |= {"unit": earlier.unit, "cells": earlier.cells}
+            wanted |= {"step": self.step}
+            given |= {"unit": earlier.unit, "cells": earlier.cells, "step": earlier.step}
         for name, value in wanted.items():
             if given[name] != value:
                 raise InvalidRequest(

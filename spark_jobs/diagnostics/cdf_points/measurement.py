@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.grids import EARLIEST_ROUNDING, ROUNDING
 from spark_jobs.contract.options import CdfPointsOptions, CdfPointsSettings
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.ecdf.measurement import line_of
@@ -35,7 +36,8 @@ class CdfPointsDraw(Draw):
         named: name of the values; None for scores.
         confidence, levels: as requested.
         grid: the public grid on which the rows were counted.
-        thresholds: the edges of the grid at the requested thresholds, by number.
+        thresholds: the edges of the grid behind the cells of the requested thresholds, by number; by the earliest
+            rounding, those at or after the thresholds.
         cells: the cell that was found for each level.
         edges: every edge that was asked for, by number; the first is the last of the grid, below which all rows lie.
         counts: the noisy numbers of rows below these edges.
@@ -80,6 +82,7 @@ def points_of(
     terms: Terms,
     *,
     earlier: Iterable[int] = (),
+    rounding: str = ROUNDING,
 ) -> CdfPointsDraw:
     """The draw of evaluations that are all paid for.
 
@@ -89,6 +92,7 @@ def points_of(
         options: the settings.
         terms: as for ``measure_points``; what all evaluations cost together.
         earlier: edges that were asked for before, and so are answered again at no cost.
+        rounding: the rule of the release that paid for the evaluations.
 
     Raises:
         InvalidRequest: too few evaluations are left.
@@ -96,7 +100,7 @@ def points_of(
     meter = terms.meter()
     evaluations = paid.left
     epsilon = meter.spend_rest(label=f"{evaluations:,} evaluations")
-    thresholds = tuple(np.searchsorted(grid.edges, options.thresholds).tolist())
+    thresholds = edges_at(grid, options.thresholds, rounding)
     paid.ask([grid.size, *earlier, *thresholds])
     rows = paid.below(grid.size)
     scale = laplace_scale(epsilon, evaluations)
@@ -116,4 +120,12 @@ def points_of(
         counts=np.array(numbers, dtype=np.int64),
         evaluations=evaluations,
         scale=scale,
+        rounding=rounding,
     )
+
+
+def edges_at(grid: ValueGrid, thresholds: Sequence[float], rounding: str = ROUNDING) -> tuple[int, ...]:
+    """The edges, by number, behind the rows that count up to each threshold."""
+    if rounding == EARLIEST_ROUNDING:
+        return tuple(np.searchsorted(grid.edges, thresholds).tolist())
+    return tuple((grid.at_most(thresholds) + 1).tolist())

@@ -34,7 +34,7 @@ def _columns(result: CdfPoints) -> dict[str, Column]:
         ),
         "share": Column(
             values=np.append(result.cdf, [quantile.level for quantile in searched]),
-            meaning="share of the rows below the threshold, or level of the quantile",
+            meaning="share of the rows up to the threshold, or level of the quantile",
         ),
         "lower": Column(
             values=np.append(result.lower, [known(quantile.lower) for quantile in searched]),
@@ -53,7 +53,7 @@ def _section(result: CdfPoints) -> Section:
     return Section(
         title=f"Points of the distribution of {name}",
         reading=(
-            "The first rows of the table show which share of the rows lies below a value that was given; the others, "
+            "The first rows of the table show which share of the rows lies up to a value that was given; the others, "
             "up to which value a given share of the rows lies.",
         ),
         measures=(
@@ -70,7 +70,8 @@ def _section(result: CdfPoints) -> Section:
             rows=(*_thresholds(result, defined=defined), *_quantiles(result, defined=defined)),
         ),
         notes=(
-            "Values are rounded down to a fixed grid; values beyond the bounds count at the nearer bound. Intervals "
+            "Values are counted in the cells of a fixed grid, where a threshold stands for all of its cell: the table "
+            "shows the end of the cell. Values beyond the bounds count at the nearer bound. Intervals "
             "account for the noise that protects these rows, not for the sampling of the rows. An end at a bound means "
             "that the noise hides the rows on that side.",
             "The number of evaluations was fixed and paid for beforehand; each has the same noise, wherever it was "

@@ -11,6 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.cdf_points.measurement import CdfPointsDraw
@@ -32,8 +33,9 @@ class CdfPoints:
     of the rows.
 
     Attributes:
-        thresholds: the edges of the grid at the requested thresholds, shape (m,).
-        cdf: fraction of the rows below each, shape (m,); NaN where undefined.
+        thresholds: the requested thresholds as they are in force on the grid, shape (m,): the ends of their cells.
+        cdf: fraction of the rows up to each, shape (m,); NaN where undefined. On a grid with a step, rows at a
+            threshold in force count; on others, those below it, which all rows at the requested threshold are.
         lower, upper: interval of each, at level ``confidence``.
         quantiles: the requested quantiles.
         rows: noisy number of rows.
@@ -84,7 +86,7 @@ def summarise(draw: CdfPointsDraw, *, seed: int) -> CdfPoints:
     half = np.quantile(off, draw.confidence, axis=0, method="higher") / max(rows, 1.0)
     defined = rows >= max(1.0, DEFINED_ABOVE * float(np.sqrt(laplace_variance(draw.scale))))
     result = CdfPoints(
-        thresholds=edges[list(draw.thresholds)],
+        thresholds=_in_force(draw),
         cdf=rounded(cdf),
         lower=rounded(np.maximum(cdf - half, 0.0)),
         upper=rounded(np.minimum(cdf + half, 1.0)),
@@ -101,6 +103,14 @@ def summarise(draw: CdfPointsDraw, *, seed: int) -> CdfPoints:
         guarantee=draw.guarantee,
     )
     return publishable("cdf_points", result)
+
+
+def _in_force(draw: CdfPointsDraw) -> FloatArray:
+    """What the thresholds are on the grid: the ends of the last cells whose rows count."""
+    if draw.rounding == EARLIEST_ROUNDING:
+        return draw.grid.edges[list(draw.thresholds)]
+    last = np.array(draw.thresholds, dtype=np.int64) - 1
+    return draw.grid.ends(last, last)[1]
 
 
 def _quantiles(draw: CdfPointsDraw, seed: int) -> tuple[Quantile, ...]:

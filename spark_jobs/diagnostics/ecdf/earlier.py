@@ -43,9 +43,8 @@ class Earlier:
         Raises:
             InvalidRequest: the grid is invalid, or the function rises at a cell beyond the grid's last one.
         """
-        grid = ValueGrid(
-            lower=function.lower, upper=function.upper, cells=function.cells, scale=function.scale, unit=function.unit
-        )
+        fields = ("lower", "upper", "cells", "scale", "unit", "step")
+        grid = ValueGrid(**{name: getattr(function, name) for name in fields})
         if function.starts and function.starts[-1] >= grid.size:
             raise InvalidRequest(
                 "compare_with.starts", value=function.starts[-1],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -125,11 +124,6 @@ def _check_earlier(earlier: EarlierFunction | None, grid: ValueGrid | None) -> N
             requirement="must be on this release's own grid, with public bounds",
             remedy="release both with the same bounds, scale, unit and cells",
         )  # fmt: skip
-
-
-def grid_fields(grid: ValueGrid) -> dict[str, Any]:
-    """The fields of a grid as plain JSON types."""
-    return {name: getattr(grid, name) for name in ("lower", "upper", "cells", "scale", "unit")}
 
 
 def line_of(statistic: ValueCounts | ScoreCounts) -> tuple[Int64Array, ValueGrid]:

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.privacy import Neighbours, plain
-from spark_jobs.diagnostics.ecdf.measurement import grid_fields
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel
 from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.trees import Tree
@@ -281,7 +280,7 @@ class Ecdf:
             "named": self.named,
             "smoothing": self.smoothing,
             "points": self.points,
-            "grid": grid_fields(self.grid),
+            "grid": self.grid.fields(),
             "tree": {
                 "cells": self.noise.tree.cells,
                 "branching": self.noise.tree.branching,

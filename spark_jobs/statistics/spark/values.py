@@ -20,8 +20,11 @@ def value_key(value: Column, grid: ValueGrid) -> Column:
     """
     value = value.try_cast("double")
     inside = (value > grid.lower) & (value < grid.upper)
-    position = _linear(value, grid) if grid.scale == LINEAR else _logarithmic(value, grid)
-    cell = sf.least(sf.greatest(sf.floor(position), sf.lit(0)), sf.lit(grid.size - 1)).cast("int")
+    if grid.step is not None:
+        place = sf.floor(sf.floor((value - grid.lower) / grid.step + 0.5) / float(grid.values_in_cell))
+    else:
+        place = sf.floor(_linear(value, grid) if grid.scale == LINEAR else _logarithmic(value, grid))
+    cell = sf.least(sf.greatest(place, sf.lit(0)), sf.lit(grid.size - 1)).cast("int")
     first, last = (int(cell) for cell in grid.cell([grid.lower, grid.upper]))
     # in Spark NaN equals itself and is above all numbers
     return sf.when(inside, cell).when(value <= grid.lower, first).when((value >= grid.upper) & ~sf.isnan(value), last)

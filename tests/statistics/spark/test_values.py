@@ -8,15 +8,15 @@ import pytest
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics import ValueCounts
 from tests.support.spark import settings as spark_settings
-from tests.support.value_rows import GRIDS, NASTY_VALUES, column
+from tests.support.value_rows import GRIDS, LATTICES, NASTY_VALUES, column
 
 pytestmark = pytest.mark.spark
 
-EVERY_GRID = pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
+EVERY_GRID = pytest.mark.parametrize("grid", [*GRIDS.values(), *LATTICES.values()], ids=[*GRIDS, *LATTICES])
 
 
 def fields(grid):
-    return {name: getattr(grid, name) for name in ("lower", "upper", "cells", "scale", "unit")}
+    return grid.fields()
 
 
 def nasty_for(grid):
@@ -24,6 +24,9 @@ def nasty_for(grid):
     random = np.random.default_rng(5)
     edges = grid.edges[:: max(1, grid.size // 400)]
     beside = [np.nextafter(edges, to) for to in (np.inf, -np.inf)]
+    if grid.step is not None:
+        beside += [edges + part * grid.step for part in (-0.5, 0.49, 0.5, 0.51)]
+        beside += [np.nextafter(edges + grid.step / 2, to) for to in (np.inf, -np.inf)]
     sizes = 2.0 ** random.uniform(-40, 40, 500)
     rows = np.concatenate([edges, *beside, sizes, -sizes, random.uniform(grid.lower, grid.upper, 500)])
     return [*NASTY_VALUES, *rows.tolist()]
