@@ -11,8 +11,10 @@ import typer
 from dp_operators.budget.cli import URL_VARIABLE, Actor, FileFormOptions, actor_or_user
 from dp_operators.budget.table_looks import assumed
 from dp_operators.set_up import SetUp, account_name, column_of, columns_of, header_of
+from spark_jobs.contract.domains import ListedValues
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_form import FileForm
+from spark_jobs.contract.grids import are_bounds
 from spark_jobs.contract.privacy import PrivacyUnit, exact_decimal, plain
 
 Header = tuple[str, ...]
@@ -75,8 +77,7 @@ def init(
         folder=folder.absolute(),
         file=file,
         account=name,
-        # an outcome is compared as it is spelled
-        types={column: "double" if column in numeric and column != outcome_column else "string" for column in header},
+        types=_types(header, numeric, diagnosis),
         cap=whole,
         unit=unit,
         diagnosis=diagnosis,
@@ -88,6 +89,20 @@ def init(
     for path in set_up.write(actor=actor_or_user(actor)):
         typer.echo(f"wrote {path}")
     typer.echo(_next(set_up))
+
+
+def _types(header: Header, numeric: Header, diagnosis: Mapping[str, Any]) -> dict[str, str]:
+    """The type of each column, with what the answers say that it may hold; an outcome is compared as it is spelled."""
+    domains, outcome = {}, None
+    if "label" in diagnosis:
+        label, outcome = diagnosis["label"], diagnosis["label"]["column"]
+        answers = ListedValues.parse({"values": [label["positive"], label["negative"]]})
+        domains = {outcome: f" {answers}", diagnosis["model"]["score"]: " score"}
+    else:
+        [described] = diagnosis["diagnostics"]
+        domains = {described["column"]: " between {} and {}".format(*described["bounds"])}
+    types = {column: "double" if column in numeric and column != outcome else "string" for column in header}
+    return {column: f"{of}{domains.get(column, '')}" for column, of in types.items()}
 
 
 def _next(set_up: SetUp) -> str:
@@ -160,7 +175,9 @@ def _distribution(column: str, bounds: str) -> dict[str, Any]:
     try:
         lower, upper = (float(word) for word in bounds.split(","))
     except ValueError:
+        lower, upper = 0.0, 0.0
+    if not are_bounds((lower, upper)):
         raise InvalidRequest(
-            "bounds", value=bounds, requirement="must be two numbers", remedy="write them like 0,200"
-        ) from None
+            "bounds", value=bounds, requirement="must be two numbers in ascending order", remedy="write them like 0,200"
+        )
     return {"diagnostics": [{"kind": "ecdf", "column": column, "bounds": [lower, upper]}]}

@@ -95,7 +95,10 @@ def test_a_second_account_shares_ledger_and_salt(
     salt = (tmp_path / "salt").read_bytes()
     init(str(file), "--folder", str(tmp_path), *OPTIONS[2:], "--account", "others")
     assert (tmp_path / "salt").read_bytes() == salt
-    assert len(PrivacyLedger(f"sqlite:///{tmp_path / 'ledger.db'}").accounts()) == 2
+    ledger = PrivacyLedger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    assert len(ledger.accounts()) == 2
+    [binding] = ledger.account("fees").bindings.values()
+    assert [column.get("domain") for column in binding["columns"]] == [None, "between 0 and 200", None, None]
     again = refused(str(file), "--folder", str(tmp_path), *OPTIONS, capsys=capsys)
     assert "account: got 'fees'; must be new, and" in again
 

@@ -22,6 +22,7 @@ from dp_operators.budget.values import AuditEntry, Head
 GENESIS = "0" * 64
 OPENED, RAISED, ALLOTTED, FROZEN, THAWED = "opened", "raised", "allotted", "frozen", "thawed"
 TABLE_BOUND, OUTPUTS_BOUND, KEYS_REGISTERED = "table bound", "outputs bound", "keys registered"
+DOMAINS_CHANGED = "domains changed"
 RUN_STARTED, RUN_ENDED, DRAW_RECORDED = "run started", "run ended", "draw recorded"
 STEPS_RECORDED = "steps recorded"
 

@@ -16,7 +16,9 @@ from dp_operators.budget.schema import account_tables, accounts, key_lists
 from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Account, KeyList
 from spark_jobs.contract.binding import TableBinding
+from spark_jobs.contract.domains import Domain, ListedValues
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.values import did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,17 @@ class Bind:
     account: str
     table: str
     binding: Mapping[str, Any]
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeDomains:
+    """What some columns of a bound table may hold from now on; None where nothing is said any more."""
+
+    account: str
+    table: str
+    domains: Mapping[str, Domain | None]
     actor: str
     reason: str
 
@@ -68,6 +81,7 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
     binding.require_terms(account.unit, account.blocks)
     if before is not None:
         binding.require_extends(TableBinding.parse(before), blocks=account.blocks)
+    _require_lists(connection, account, binding)
     require_thawed(rows.frozen(connection))
     entry = audit.NewEntry(
         actor=wanted.actor,
@@ -87,6 +101,62 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
         tables=tuple(sorted({*account.tables, wanted.table})),
         bindings={**account.bindings, wanted.table: wanted.binding},
     )
+
+
+def change_domains(connection: Connection, wanted: ChangeDomains) -> Account:
+    """Change what columns of a bound table may hold; what has begun keeps the domains that it began with.
+
+    Raises:
+        InvalidRequest: no such account, table, column or key list, or a domain contradicts its column's type.
+    """
+    account = rows.get_account(connection, wanted.account)
+    before = account.bindings.get(wanted.table)
+    if before is None:
+        raise InvalidRequest(
+            "table", value=wanted.table, requirement=f"must be bound to account {account.name} with its columns",
+            remedy=f"have them bound: `dp-budget bind {account.name}`",
+        )  # fmt: skip
+    binding = TableBinding.parse(before).with_domains(wanted.domains)
+    after = binding.model_dump(mode="json")
+    if after == before:
+        return account
+    _require_lists(connection, account, binding)
+    require_thawed(rows.frozen(connection))
+    texts = {name: None if domain is None else str(domain) for name, domain in wanted.domains.items()}
+    entry = audit.NewEntry(
+        actor=wanted.actor,
+        action=audit.DOMAINS_CHANGED,
+        account=account.name,
+        reason=wanted.reason,
+        details={"table": wanted.table, "domains": texts},
+    )
+    audit.append(connection, entry)
+    row = {"binding": mapping.binding_text(with_domain_texts(before, texts))}
+    connection.execute(update(account_tables).where(account_tables.c.identity == wanted.table).values(row))
+    return replace(account, bindings={**account.bindings, wanted.table: after})
+
+
+def with_domain_texts(binding: Mapping[str, Any], domains: Mapping[str, str | None]) -> dict[str, Any]:
+    """The fields of a binding with other domains of some columns, as texts; None takes a column's domain away."""
+    columns = []
+    for column in binding["columns"]:
+        fields = {name: value for name, value in column.items() if name != "domain" or column["name"] not in domains}
+        text = domains.get(column["name"])
+        columns.append(fields if text is None else {**fields, "domain": text})
+    return {**binding, "columns": columns}
+
+
+def _require_lists(connection: Connection, account: Account, binding: TableBinding) -> None:
+    """Reject domains that name key lists which are not registered for the account."""
+    named = {c.name: c.domain.list for c in binding.columns if isinstance(c.domain, ListedValues) and c.domain.list}
+    known = {keys.name for keys in rows.key_lists_of(connection, account.name)} if named else set()
+    for column, name in named.items():
+        if name not in known:
+            raise InvalidRequest(
+                f"domain of {column}", value=f"in @{name}",
+                requirement=f"must name a key list that is registered for account {account.name}",
+                remedy=f"register it first: `dp-budget keys register`{did_you_mean(name, known)}",
+            )  # fmt: skip
 
 
 def bind_outputs(connection: Connection, wanted: BindOutputs) -> Account:

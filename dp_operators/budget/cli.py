@@ -58,7 +58,11 @@ Schema = Annotated[
     typer.Option(help="Where the columns are read from: a Parquet file or folder, a csv file, or a JSON file."),
 ]
 Columns = Annotated[
-    str | None, typer.Option(help="The columns with their types: 'id int, `amount, net` decimal(10,2)'.")
+    str | None,
+    typer.Option(
+        help="The columns with their types, and what they may hold: 'id int, age int between 0 and 120, `net, USD` "
+        "decimal(10,2), region string in @regions, churned string in ('yes', 'no')."
+    ),
 ]
 Form = Annotated[
     str | None,
@@ -158,7 +162,6 @@ def open_account(
         "version_folders": version_folders, "public_columns": public_column, "append_only": append_only or None,
         "rows_per_unit": rows_per_unit, "file_form": file_form,
     }  # fmt: skip
-    tables = _tables(table or [], {name: value for name, value in described.items() if value is not None}, yes=yes)
     opened = open_ledger(ledger).open_account(
         account,
         epsilon=epsilon,
@@ -168,7 +171,7 @@ def open_account(
         composition=composition,
         neighbours=neighbours,
         unit=PrivacyUnit(column=unit_column, max_rows=max_rows),
-        tables=tables,
+        tables=_tables(table or [], described, yes=yes),
         outputs=output or (),
         blocks=blocks,
         unit_stays=unit_stays,
@@ -248,6 +251,7 @@ def _opened(opened: Account) -> str:
 
 def _tables(names: list[str], described: dict[str, Any], *, yes: bool) -> list[str] | list[TableBinding]:
     """The tables of a new account: their names, or the binding of the one that is described, once confirmed."""
+    described = {name: value for name, value in described.items() if value is not None}
     if not described:
         return names
     if len(names) != 1:

@@ -30,11 +30,11 @@ from dp_operators.budget.cli import (
     confirm,
     open_ledger,
 )
+from dp_operators.budget.domain_commands import table_of
 from dp_operators.budget.grants import grants
 from dp_operators.budget.table_schemas import binding_of
 from dp_operators.budget.values import Account
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import plain
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -92,12 +92,7 @@ def bind(
     """
     opened = open_ledger(ledger)
     known = opened.account(account)
-    if table is None and len(known.tables) != 1:
-        raise InvalidRequest(
-            "table", requirement=f"must be given: account {account} has {', '.join(known.tables) or 'no table'}",
-            remedy="name it with --table",
-        )  # fmt: skip
-    identity = Place.parse(known.tables[0] if table is None else table, what="table").identity
+    identity = table_of(known, table)
     binding = binding_of(
         identity,
         schema=schema,

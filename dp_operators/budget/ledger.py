@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dp_operators.budget import administration, audit, bindings, transactions, validation
@@ -11,6 +11,7 @@ from dp_operators.budget.charging import ChargingLedger
 from dp_operators.budget.composition import cap_of, known_composition
 from dp_operators.budget.values import Account, AuditEntry, KeyList, SubBudget
 from spark_jobs.contract.binding import TableBinding
+from spark_jobs.contract.domains import Domain
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 
 
@@ -206,7 +207,7 @@ class PrivacyLedger(ChargingLedger):
         return self._database.alone(lambda connection: administration.allot(connection, request))
 
     def bind_table(self, account: str, binding: Any, *, actor: str, reason: str) -> Account:
-        """Bind the description of a table to an account; later only columns and public columns can be added to it.
+        """Bind the description of a table to an account; later columns and facts can be added, and domains changed.
 
         A table that belongs to no account yet becomes this account's.
 
@@ -229,6 +230,31 @@ class PrivacyLedger(ChargingLedger):
             reason=validation.name_of("reason", reason, limit=500),
         )
         return self._database.alone(lambda connection: bindings.bind_table(connection, wanted))
+
+    def change_domains(
+        self, account: str, table: str, domains: Mapping[str, Domain | str | None], *, actor: str, reason: str
+    ) -> Account:
+        """Change what columns of a bound table may hold; what has begun keeps the domains that it began with.
+
+        Args:
+            account: the account's name.
+            table: one of its tables.
+            domains: the new domain of each named column, such as ``between 0 and 120``; None takes it away.
+            actor: who is responsible for it.
+            reason: why, without the table's rows; actor and reason are written into the audit log.
+
+        Raises:
+            InvalidRequest: the actor or the reason is missing, there is no such account, table, column or key list, or
+                a domain contradicts its column's type.
+        """
+        wanted = bindings.ChangeDomains(
+            account=validation.name_of("account", account),
+            table=validation.table_identity(table),
+            domains=validation.domains_of(domains),
+            actor=validation.name_of("actor", actor, limit=500),
+            reason=validation.name_of("reason", reason, limit=500),
+        )
+        return self._database.alone(lambda connection: bindings.change_domains(connection, wanted))
 
     def bind_outputs(self, account: str, outputs: Iterable[str], *, actor: str, reason: str) -> Account:
         """Bind the folders that an account's releases may be written to, in place of its earlier folders.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from spark_jobs.contract.binding import NAMED_FORMATS, VERSIONED_FORMATS, TableBinding
+from spark_jobs.contract.bound_columns import columns_of_mapping
+from spark_jobs.contract.column_text import columns_in
 from spark_jobs.contract.column_types import normal_type
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_form import FileForm
@@ -37,10 +38,6 @@ _ARROW = {
 
 
 _BY = {**dict.fromkeys(VERSIONED_FORMATS, "table_version"), "jdbc": "partition"}
-_NAME = r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^\s`,][^\s,]*)"
-_STRUCT = r"<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>"
-_COLUMN = re.compile(rf"\s*(?:{_NAME})\s+(?P<type>(?:[^,()<>]|\([^)]*\)|{_STRUCT})+?)\s*(?:,(?=.)|$)", re.DOTALL)
-"""A column in text: its name, in backticks where Spark's SQL needs them, and its type; a comma before the next one."""
 
 
 def binding_of(
@@ -63,7 +60,8 @@ def binding_of(
         table: a path, a URI, ``catalog:db.name`` or ``jdbc:connection.schema.table``.
         schema: a JSON file of a binding or of its columns, a Parquet file, or a folder of Parquet files laid out like a
             snapshot of the table; or a csv file, whose header gives the names and ``columns`` the types.
-        columns: names and types, such as ``id int, `amount, net` decimal(10,2)``.
+        columns: names, types, domains and facts (``contract.column_text``), such as
+            ``age int between 0 and 120, `amount, net` decimal(10,2)``.
         form: ``parquet``, ``orc``, ``csv``, ``json``, ``delta``, ``iceberg``, ``catalog`` or ``jdbc``; by default the
             earlier or the schema's format, else what the table's name says, and ``parquet`` for a path.
         version_columns: the partition columns that make a version.
@@ -82,17 +80,9 @@ def binding_of(
     fields: dict[str, Any] = {**(before or {}), **({} if schema is None else _of_file(schema, file_forms))}
     if file_forms.model_dump():
         fields["file_form"] = file_forms.model_dump()
+    public = list(public_columns)
     if columns is not None:
-        typed = _of_text(columns)
-        header = fields.pop("header", None)
-        differs = None if header is None else unlike(header, list(typed))
-        if differs is not None:
-            raise InvalidRequest(
-                "columns", value=columns,
-                requirement=f"must be the header of {schema}, in the same order, which {differs.what}",
-                remedy="give the type of each",
-            )  # fmt: skip
-        fields["columns"] = typed
+        public += _set_columns(fields, columns, schema)
     if "columns" not in fields:
         raise InvalidRequest(
             "columns", requirement=f"must be given for table {table}: names, types and, for csv, their order",
@@ -105,20 +95,37 @@ def binding_of(
     version = _version(tuple(version_columns), version_folders)
     if version is not None or "version" not in fields:
         fields["version"] = version or {"by": _BY.get(fields["format"], "path_version")}
-    fields["public_columns"] = sorted({*fields.get("public_columns", ()), *public_columns})
+    fields["columns"] = _with_domains(fields["columns"], before)
+    fields["public_columns"] = sorted({*fields.get("public_columns", ()), *public})
     declared = {} if rows_per_unit is None else {"rows_per_unit": rows_per_unit}
     if append_only:
         fields["append_only"] = True
     return TableBinding.parse({**fields, **declared, "table": table})
 
 
+def _set_columns(fields: dict[str, Any], columns: str, schema: Path | None) -> list[str]:
+    """Put the columns of a text into the fields of a binding; the names of those that it makes public.
+
+    Raises:
+        InvalidRequest: it is no list of columns, or differs from the header of a csv file.
+    """
+    written = columns_in(columns)
+    header = fields.pop("header", None)
+    differs = None if header is None else unlike(header, [column.name for column in written])
+    if differs is not None:
+        raise InvalidRequest(
+            "columns", value=columns,
+            requirement=f"must be the header of {schema}, in the same order, which {differs.what}",
+            remedy="give the type of each",
+        )  # fmt: skip
+    fields["columns"] = [column.fields() for column in written]
+    return [column.name for column in written if column.public]
+
+
 def binding_lines(binding: TableBinding) -> str:
     """A binding as text, for an administrator to confirm."""
-    width = max(len(name) for name in binding.names)
     lines = [f"table {binding.table}, {binding.format}; a version is {binding.version.describe()}"]
-    for column in binding.columns:
-        public = "  public" if column.name in binding.public_columns else ""
-        lines.append(f"  {column.name:<{width}}  {column.type}{public}")
+    lines += column_lines(binding)
     if binding.file_form is not None:
         lines.append(f"  written with {binding.file_form.describe()}")
     if binding.append_only:
@@ -126,6 +133,31 @@ def binding_lines(binding: TableBinding) -> str:
     if binding.rows_per_unit is not None:
         lines.append(f"  at most {binding.rows_per_unit:,} rows of a unit, which nothing checks")
     return "\n".join(lines)
+
+
+def column_lines(binding: TableBinding) -> list[str]:
+    """One line for each column of a binding: name, type, domain, and whether it is public."""
+    width = max(len(name) for name in binding.names)
+    lines = []
+    for column in binding.columns:
+        domain = "" if column.domain is None else f" {column.domain}"
+        public = "  public" if column.name in binding.public_columns else ""
+        lines.append(f"  {column.name:<{width}}  {column.type}{domain}{public}")
+    return lines
+
+
+def _with_domains(columns: Any, before: Mapping[str, Any] | None) -> Any:
+    """Columns as fields; one of which nothing is said keeps the domain that is bound."""
+    columns = columns_of_mapping(columns)
+    if before is None or not isinstance(columns, (list, tuple)):
+        return columns
+    bound = {column["name"]: column["domain"] for column in before["columns"] if "domain" in column}
+    return [
+        {"domain": bound[column["name"]], **column}
+        if isinstance(column, dict) and column.get("name") in bound
+        else column
+        for column in columns
+    ]
 
 
 def _version(columns: tuple[str, ...], folders: int | None) -> dict[str, Any] | None:
@@ -137,23 +169,6 @@ def _version(columns: tuple[str, ...], folders: int | None) -> dict[str, Any] | 
     if columns:
         return {"by": "partition", "columns": columns}
     return None if folders is None else {"by": "path_version", "folders": folders}
-
-
-def _of_text(columns: str) -> dict[str, str]:
-    """The columns in text such as ``id int, `amount, net` decimal(10,2)``."""
-    typed: dict[str, str] = {}
-    place = 0
-    while place < len(columns) or not typed:
-        column = _COLUMN.match(columns, place)
-        name = "" if column is None else column["plain"] or column["quoted"].replace("``", "`")
-        if column is None or name in typed:
-            raise InvalidRequest(
-                "columns", value=columns, requirement="must be distinct names, each with a type",
-                remedy="write them like 'id int, `first name` string', or name a JSON file by --schema",
-            )  # fmt: skip
-        typed[name] = column["type"]
-        place = column.end()
-    return typed
 
 
 def _of_file(path: Path, form: FileForm) -> dict[str, Any]:
@@ -187,7 +202,7 @@ def _header(path: Path, form: FileForm) -> list[str]:
     return header_names(text_of(line or b"", form.encoding) or "", form)
 
 
-def _of_parquet(path: Path) -> dict[str, str]:
+def _of_parquet(path: Path) -> list[dict[str, str]]:
     """The columns of a Parquet file; of a folder, those of its first file and of the partition folders on its path."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -204,7 +219,7 @@ def _of_parquet(path: Path) -> dict[str, str]:
         if equals:
             columns.pop(unquote(name), None)
             columns[unquote(name)] = "string"
-    return columns
+    return [{"name": name, "type": of} for name, of in columns.items()]
 
 
 def _types_from_spark(metadata: Mapping[bytes, bytes]) -> dict[str, str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 from dp_operators.budget.audit import canonical
 from spark_jobs.contract.binding import TableBinding
+from spark_jobs.contract.column_types import is_known_type
+from spark_jobs.contract.domains import Domain, parse_domain
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockExpression, expand_ranges
 from spark_jobs.contract.places import Place
@@ -138,7 +140,31 @@ def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:
 
 def _plain(binding: Any) -> dict[str, Any]:
     parsed = binding if isinstance(binding, TableBinding) else TableBinding.parse(binding)
+    for column in parsed.columns:
+        # names of Arrow's, which a Parquet file may have, stand for types that no request reads
+        if not is_known_type(column.type) and not re.fullmatch(r"\w+(?:[<\[].*)?", column.type, re.DOTALL):
+            raise InvalidRequest(
+                f"columns.{column.name}", value=column.type, requirement="must be a type that an engine knows",
+                remedy="write what the column may hold as its domain",
+            )  # fmt: skip
     return parsed.model_dump(mode="json")
+
+
+def domains_of(domains: Mapping[str, Any]) -> dict[str, Domain | None]:
+    """The domain of each column, from its text.
+
+    Raises:
+        InvalidRequest: none is named, or a text is no domain.
+    """
+    if not domains:
+        raise InvalidRequest("domains", requirement="must name a column", remedy="give its domain, or None")
+    parsed: dict[str, Domain | None] = {}
+    for column, domain in domains.items():
+        try:
+            parsed[column] = parse_domain(domain) if isinstance(domain, str) else domain
+        except InvalidRequest as refused:
+            raise refused.within(f"domain of {column}") from None
+    return parsed
 
 
 def output_uris(outputs: Iterable[Any]) -> tuple[str, ...]:

@@ -281,9 +281,9 @@ class AuditEntry:
         seq: 1, 2, 3, ...
         at: the time of the change; UTC, ISO 8601.
         actor: who made it.
-        action: ``opened``, ``raised``, ``allotted``, ``table bound``, ``outputs bound``, ``keys registered``,
-            ``reserved``, ``run started``, ``run ended``, ``draw recorded``, ``steps recorded``, ``committed``,
-            ``burnt``, ``void``, ``frozen`` or ``thawed``.
+        action: ``opened``, ``raised``, ``allotted``, ``table bound``, ``domains changed``, ``outputs bound``,
+            ``keys registered``, ``reserved``, ``run started``, ``run ended``, ``draw recorded``, ``steps recorded``,
+            ``committed``, ``burnt``, ``void``, ``frozen`` or ``thawed``.
         account: the account that was changed; empty for a change of the whole ledger.
         charge: the charge that was changed; empty for a change of the account itself.
         reason: why, if a reason was given.

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table, select
 
 from dp_operators.budget.audit import (
     ALLOTTED,
+    DOMAINS_CHANGED,
     DRAW_RECORDED,
     FROZEN,
     GENESIS,
@@ -29,6 +30,7 @@ from dp_operators.budget.audit import (
     read_entries,
     read_head,
 )
+from dp_operators.budget.bindings import with_domain_texts
 from dp_operators.budget.composition import added, fits, is_raise, limits_of, subtracted, zero_cost
 from dp_operators.budget.mapping import amounts, blocks_of, budget_of
 from dp_operators.budget.rows import frozen, sees_all
@@ -73,6 +75,7 @@ class Replay:
             RAISED: self._raised,
             ALLOTTED: self._allotted,
             TABLE_BOUND: self._table_bound,
+            DOMAINS_CHANGED: self._domains_changed,
             OUTPUTS_BOUND: self._outputs_bound,
             KEYS_REGISTERED: self._keys_registered,
             FROZEN: self._frozen,
@@ -146,6 +149,15 @@ class Replay:
     def _bind(self, account: str, table: str, binding: Any) -> None:
         row = {"identity": table, "account": account, "binding": None if binding is None else canonical(binding)}
         self.account_tables[table,] = row
+
+    def _domains_changed(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        row = self.account_tables.get((details["table"],))
+        if row is None or row["binding"] is None or row["account"] != entry.account:
+            yield f"entry {entry.seq}: changes domains of table {details['table']}, which is not bound to the account"
+            return
+        if not (entry.actor and entry.reason):
+            yield f"entry {entry.seq}: changes domains without an author and a reason"
+        self._bind(entry.account, details["table"], with_domain_texts(json.loads(row["binding"]), details["domains"]))
 
     def _outputs_bound(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         self.accounts[entry.account,]["outputs"] = canonical(details["outputs"])

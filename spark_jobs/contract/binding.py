@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spark_jobs.contract.column_types import TEXT_TYPES, Kind, is_text_type, kind_of_type, normal_type
+from spark_jobs.contract.bound_columns import BoundColumn, ColumnName, columns_of_mapping
+from spark_jobs.contract.column_types import TEXT_TYPES, Kind, is_text_type
+from spark_jobs.contract.domains import Domain
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockBy, BlockExpression
 from spark_jobs.contract.file_form import FileForm
 from spark_jobs.contract.nested_fields import with_nested_fields
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import PrivacyUnit
-from spark_jobs.contract.values import Frozen
+from spark_jobs.contract.values import Frozen, did_you_mean
 
-ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
 Format = Literal["parquet", "orc", "csv", "json", "delta", "iceberg", "catalog", "jdbc"]
 NAMED_FORMATS = ("catalog", "jdbc")
 """The formats of tables that have a name and no path."""
@@ -36,28 +37,6 @@ MAX_COLUMNS = 10_000
 MAX_FOLDERS = 20
 _BLOCK_KINDS = (Kind.STRING, Kind.INTEGER, Kind.BOOLEAN, Kind.DATE)
 _TIME_KINDS = (Kind.DATE, Kind.TIMESTAMP)
-
-
-class BoundColumn(Frozen):
-    """A column of a table.
-
-    Attributes:
-        name: its name, as the table spells it.
-        type: its type, as Spark writes it, such as ``int``, ``string`` or ``decimal(10,2)``.
-    """
-
-    name: ColumnName
-    type: Annotated[str, Field(min_length=1, max_length=10_000)]
-
-    @field_validator("type")
-    @classmethod
-    def _one_spelling(cls, value: str) -> str:
-        return normal_type(value)
-
-    @property
-    def kind(self) -> Kind | None:
-        """The kind of its values; None for a type that cannot be read."""
-        return kind_of_type(self.type)
 
 
 class TableVersion(Frozen):
@@ -108,8 +87,8 @@ class TableBinding(Frozen):
     Attributes:
         table: the table's identity; accepted in any form in which a request may name it.
         format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg`` (a path), ``catalog`` or ``jdbc``.
-        columns: names and types, in order. For csv: the columns of the header, in the order of the file, and then those
-            that partition folders add. Also accepted as a mapping of names to types.
+        columns: names, types and domains, in order. For csv: the columns of the header, in the order of the file, and
+            then those that partition folders add. Also accepted as a mapping of names to types and domains.
         file_form: how values are written in csv and JSON files; None for the form that is assumed (``FileForm``).
         version: how the table's states are named.
         public_columns: the columns whose values are public and do not change when a row is replaced. Where sizes are
@@ -215,6 +194,9 @@ class TableBinding(Frozen):
 
     def column(self, name: str) -> BoundColumn | None:
         """The column with this name, or the field of a struct at this path, ignoring case; otherwise None."""
+        own = next((column for column in self.columns if column.name.lower() == name.lower()), None)
+        if own is not None:
+            return own
         types = with_nested_fields(self.types)
         alike = (BoundColumn(name=one, type=of) for one, of in types.items() if one.lower() == name.lower())
         return next(alike, None)
@@ -270,7 +252,7 @@ class TableBinding(Frozen):
             )  # fmt: skip
 
     def require_extends(self, older: TableBinding, *, blocks: BlockExpression | None = None) -> None:
-        """Reject this binding unless all it does is add columns, public columns or declared facts to ``older``.
+        """Reject this binding unless it only adds columns, public columns and facts to ``older``, and changes domains.
 
         The form of its files may change where the account has no ``blocks``: a row that is read in another way is paid
         for by the same total.
@@ -279,32 +261,48 @@ class TableBinding(Frozen):
             InvalidRequest: it changes something that was bound, so that a row that was paid for under one type would
                 become another row.
         """
-        kept = [column for column in self.columns if column in older.columns]
+        before = [column.bare for column in older.columns]
+        kept = [column.bare for column in self.columns if column.bare in before]
         same = (self.table, self.format, self.version) == (older.table, older.format, older.version)
         same &= blocks is None or self.file_form == older.file_form
         same &= older.rows_per_unit in (None, self.rows_per_unit) and self.append_only >= older.append_only
         # a new column may be named like the path of a field that was bound
-        same &= all(self.column(path) == older.column(path) for path in with_nested_fields(older.types))
-        if not same or tuple(kept) != older.columns or not set(older.public_columns) <= set(self.public_columns):
+        same &= all(_bare(self.column(path)) == _bare(older.column(path)) for path in with_nested_fields(older.types))
+        if not same or kept != before or not set(older.public_columns) <= set(self.public_columns):
             raise InvalidRequest(
                 "binding", value=self.table,
-                requirement="may only gain columns, public columns and facts that were not declared, and must keep the "
-                "order of its columns",
+                requirement="may only gain columns, public columns and facts that were not declared, or change "
+                "domains, and must keep the order of its columns",
                 remedy="leave this binding as it is, and open an account for the new table",
             )  # fmt: skip
+
+    def with_domains(self, domains: Mapping[str, Domain | None]) -> Self:
+        """This binding with other domains of some columns; None takes a column's domain away.
+
+        Raises:
+            InvalidRequest: there is no such column, or a domain contradicts its type.
+        """
+        for name in domains:
+            if name not in self.names:
+                raise self._no_column("domains", name)
+        return self.changed(
+            columns=tuple(
+                column.changed(domain=domains[column.name]) if column.name in domains else column
+                for column in self.columns
+            )
+        )
 
     def _no_column(self, field: str, name: str) -> InvalidRequest:
         return InvalidRequest(
             field,
             value=name,
             requirement=f"must be a column of the bound table {self.table}",
-            remedy="correct the name",
+            remedy=f"correct the name{did_you_mean(name, self.names)}",
         )
 
 
-def columns_of_mapping(value: Any) -> Any:
-    """Turn a mapping of names to types into a list of columns; return anything else unchanged."""
-    return [{"name": name, "type": of} for name, of in value.items()] if isinstance(value, dict) else value
+def _bare(column: BoundColumn | None) -> BoundColumn | None:
+    return None if column is None else column.bare
 
 
 def require_text_columns(columns: Iterable[BoundColumn], form: Format | None) -> None:

@@ -39,6 +39,14 @@ _KINDS = {
     **dict.fromkeys(("timestamp", "timestamp_ntz"), Kind.TIMESTAMP),
 }
 _SYNONYMS = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float"}
+_UNREAD_TYPES = (
+    "binary", "calendarinterval", "char", "decimal", "dec", "geography", "geometry", "interval", "null", "numeric",
+    "time", "timestamp_ltz", "varchar", "variant", "void",
+)  # fmt: skip
+"""Types that engines know and no request can read; a column of such a type does no harm."""
+_PARAMETERS = re.compile(r"(?:binary|varbinary|dec|decimal|numeric|time|timestamp)\(\d{1,4}(?:,\d{1,3})?\)")
+_ARROW_TYPE = re.compile(r"(?:time32|time64|timestamp|duration|fixed_size_binary)\[[\w, =/+:-]+\]")
+_NESTED = re.compile(r"(?:array|list|map)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 _SIZED_TEXT = re.compile(r"(?:var)?char\([1-9][0-9]{0,9}\)")
 _STRUCT = re.compile(r"struct\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 _FIELD = re.compile(r"[^:,<>()`]+")
@@ -58,20 +66,41 @@ def normal_type(text: str) -> str:
     return f"struct<{','.join(f'{name}:{normal_type(of)}' for name, of in fields)}>"
 
 
-def struct_fields(text: str) -> tuple[tuple[str, str], ...] | None:
-    """The names and types of a struct's fields, of ``struct<city:string,zip:int>``; None for any other type."""
-    match = _STRUCT.fullmatch(text.strip())
-    if match is None or text.count("<") > _MAX_NESTING:
-        return None
+def is_known_type(text: str) -> bool:
+    """Whether an engine knows a type of this name; a column of another one is a slip of whoever wrote it."""
+    simple = normal_type(text)
+    if kind_of_type(simple) is not None:
+        return True
+    lower = re.sub(r"\s", "", simple.lower())
+    if lower in _UNREAD_TYPES or _PARAMETERS.fullmatch(lower) or _ARROW_TYPE.fullmatch(simple.strip()):
+        return True
+    fields = struct_fields(text)
+    if fields is not None:
+        return all(is_known_type(of) for _, of in fields)
+    nested = _NESTED.fullmatch(text.strip())
+    return nested is not None and text.count("<") <= _MAX_NESTING and all(map(is_known_type, _parts(nested[1])))
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """The parts of a nested type, between the commas that are in no brackets."""
     parts, depth = [""], 0
-    for character in match[1]:
+    for character in text:
         depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(character, 0)
         if character == "," and depth == 0:
             parts.append("")
         else:
             parts[-1] += character
+    return tuple(parts) if depth == 0 else ("",)
+
+
+def struct_fields(text: str) -> tuple[tuple[str, str], ...] | None:
+    """The names and types of a struct's fields, of ``struct<city:string,zip:int>``; None for any other type."""
+    match = _STRUCT.fullmatch(text.strip())
+    if match is None or text.count("<") > _MAX_NESTING:
+        return None
+    parts = _parts(match[1])
     fields = [part.partition(":") for part in parts]
-    if depth or any(not colon or not _FIELD.fullmatch(name.strip()) or not of.strip() for name, colon, of in fields):
+    if any(not colon or not _FIELD.fullmatch(name.strip()) or not of.strip() for name, colon, of in fields):
         return None
     return tuple((name.strip(), of.strip()) for name, _, of in fields)
 

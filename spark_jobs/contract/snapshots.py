@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from spark_jobs.contract.binding import ColumnName
+from spark_jobs.contract.bound_columns import ColumnName
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import require_relative
 from spark_jobs.contract.values import Frozen

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spark_jobs.contract.binding import ColumnName
+from spark_jobs.contract.bound_columns import ColumnName
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.streams import MAX_MONITORS, LocalLevelMethod, StreamMethodOptions, StreamMonitor
 from spark_jobs.contract.privacy import KEPT_DIGITS, share

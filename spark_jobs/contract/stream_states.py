@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spark_jobs.contract.binding import ColumnName
+from spark_jobs.contract.bound_columns import ColumnName
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.linear import Keys, require_keys
 from spark_jobs.contract.values import Frozen

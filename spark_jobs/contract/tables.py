@@ -11,16 +11,14 @@ from spark_jobs.contract.binding import (
     NAMED_FORMATS,
     TEXT_FORMATS,
     VERSIONED_FORMATS,
-    BoundColumn,
-    ColumnName,
     Format,
     OneForm,
     RowsPerUnit,
     TableBinding,
     TableVersion,
-    columns_of_mapping,
     require_text_columns,
 )
+from spark_jobs.contract.bound_columns import BoundColumn, ColumnName, columns_of_mapping
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.jdbc import Partitioning

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from functools import cache
+from itertools import takewhile
 from typing import Any, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 
+_ALIKE = 0.7
+"""From which likeness on a name is suggested."""
 _REMEDIES = {
     "missing": ("is required", "add it"),
     "extra_forbidden": ("is not a field of this part of the request", "remove it or correct its name"),
@@ -86,10 +90,41 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
     return InvalidRequest(where or "request", value=given, requirement=bound, remedy=remedy)
 
 
-def did_you_mean(given: object, known: Iterable[str]) -> str:
+def did_you_mean(given: object, known: Iterable[object]) -> str:
     """The end of a remedy that suggests the known name most similar to ``given``; empty if none is similar."""
-    near = get_close_matches(str(given).lower(), list(known), n=1, cutoff=0.7)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(str(given), map(str, known))
+    return "" if near is None else f"; did you mean {near!r}?"
+
+
+def nearest(given: str, known: Iterable[str]) -> str | None:
+    """The known name that ``given`` may stand for; None if none is similar.
+
+    First counts how similar two names are, whatever their case, their blanks and the Unicode form of their letters: two
+    letters that changed places are one slip, and the beginning of a name stands for the name. Then the common beginning
+    counts, and then the shorter name.
+    """
+    ranked = [(_likeness(_folded(given), _folded(name)), name) for name in known if name != given]
+    best = max(ranked, key=lambda rank: (rank[0], _common(given, rank[1]), -len(rank[1])), default=None)
+    return best[1] if best is not None and best[0] >= _ALIKE else None
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters at their beginnings two texts have in common."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _likeness(given: str, name: str) -> float:
+    if given == name:
+        return 1.0
+    if sorted(given) == sorted(name) and len(given) > 2:
+        return 0.95
+    if len(given) > 2 and (name.startswith(given) or given in name.split("_")):
+        return 0.85
+    return SequenceMatcher(None, given, name).ratio()
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold().strip()
 
 
 def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_jobs.contract.binding import BoundColumn
+from spark_jobs.contract.bound_columns import BoundColumn
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_form import FileForm, upper_half
 from spark_jobs.contract.first_line import header_names

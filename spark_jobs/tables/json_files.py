@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from spark_jobs.contract.binding import BoundColumn
+from spark_jobs.contract.bound_columns import BoundColumn
 from spark_jobs.contract.column_types import struct_fields
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_form import FileForm
