@@ -137,7 +137,11 @@ def _ledger(machine: Machine) -> tuple[tuple[Check, ...], tuple[Account, ...]]:
     except (InvalidRequest, LedgerUnavailable) as failed:
         return (_failed_by("ledger", failed),), ()
     state = (
-        _bad("ledger", f"{ledger.name} is frozen: {reason}", "dp-budget reconcile, then dp-budget thaw")
+        _bad(
+            "ledger",
+            f"{ledger.name} is frozen: {reason}",
+            "use the ledger there" if reason.startswith("moved to ") else "dp-budget reconcile, then dp-budget thaw",
+        )
         if reason
         else _good("ledger", f"{ledger.name} answers, and its schema is this version's")
     )

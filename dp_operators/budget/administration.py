@@ -158,7 +158,21 @@ def freeze_forgotten(connection: Connection, forgotten: tuple[int, str, str], re
 
 
 def thaw(connection: Connection, reason: str, *, actor: str) -> None:
-    """End a freeze."""
+    """End a freeze.
+
+    Raises:
+        InvalidRequest: the ledger was moved, or is the copy of one that is being moved.
+    """
+    moved = audit.moved_to(connection)
+    if moved.startswith(audit.copy_of("")):
+        raise InvalidRequest(
+            "ledger",
+            requirement=f"is {rows.frozen(connection)}, and not live yet",
+            remedy="repeat `dp-budget move` from there",
+        )
+    if moved:
+        requirement, remedy = audit.moved_elsewhere(moved)
+        raise InvalidRequest("ledger", requirement=requirement, remedy=remedy)
     if rows.frozen(connection):
         _log(connection, audit.THAWED, reason, actor=actor)
 

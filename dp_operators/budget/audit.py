@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, text, update
 
+from dp_operators.budget.errors import LedgerFrozen
 from dp_operators.budget.schema import audit_head, audit_log
 from dp_operators.budget.values import AuditEntry, Head
 
@@ -23,6 +24,8 @@ GENESIS = "0" * 64
 OPENED, RAISED, ALLOTTED, FROZEN, THAWED = "opened", "raised", "allotted", "frozen", "thawed"
 TABLE_BOUND, OUTPUTS_BOUND, KEYS_REGISTERED = "table bound", "outputs bound", "keys registered"
 DOMAINS_CHANGED = "domains changed"
+APPROVALS_SET = "approvals set"
+MOVED, ARRIVED = "moved", "arrived"
 RUN_STARTED, RUN_ENDED, DRAW_RECORDED = "run started", "run ended", "draw recorded"
 STEPS_RECORDED = "steps recorded"
 
@@ -80,12 +83,45 @@ def append(connection: Connection, draft: NewEntry) -> int:
     if connection.dialect.name == "postgresql":
         connection.execute(_ON_SERVER, draft.fields())
         return 0
-    entry = draft.placed(read_head(connection))
+    head = connection.execute(_HEAD).one()
+    if head.moved and draft.action != ARRIVED:
+        raise LedgerFrozen(str(head.frozen))
+    entry = draft.placed(Head(seq=head.seq, hash=head.hash))
     connection.execute(insert(audit_log), vars(entry))
-    frozen = {FROZEN: {"frozen": draft.reason}, THAWED: {"frozen": ""}}.get(draft.action, {})
-    moved = update(audit_head).values(seq=entry.seq, previous=entry.previous, hash=entry.hash, **frozen)
-    connection.execute(moved)
+    changed = update(audit_head).values(seq=entry.seq, previous=entry.previous, hash=entry.hash, **_state(draft))
+    connection.execute(changed)
     return entry.seq
+
+
+def _state(draft: NewEntry) -> dict[str, str]:
+    """What an entry changes of the head beside its place."""
+    if draft.action == FROZEN:
+        return {"frozen": draft.reason}
+    if draft.action == THAWED:
+        return {"frozen": ""}
+    if draft.action == MOVED:
+        return {"frozen": draft.reason, "moved": str(draft.details["to"])}
+    if draft.action == ARRIVED:
+        return {"frozen": str(draft.details["frozen"]), "moved": ""}
+    return {}
+
+
+def moved_to(connection: Connection) -> str:
+    """Where the ledger was moved to, or ``copy_of`` the token of a copy that is not the ledger yet; else empty."""
+    return str(connection.execute(_HEAD).one().moved)
+
+
+def copy_of(token: str) -> str:
+    """How a copy is marked until it has become the ledger."""
+    return f"copy {token}"
+
+
+def moved_elsewhere(to: str) -> tuple[str, str]:
+    """What is said of a ledger that was moved, and what to do."""
+    return (
+        f"was moved to {to}, and is never live again",
+        f"use the ledger there; if the move was cut short, repeat it: `dp-budget move --to {to}`",
+    )
 
 
 def read_head(connection: Connection) -> Head:

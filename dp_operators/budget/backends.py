@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,3 +136,9 @@ def without_secrets(message: str, url: URL) -> str:
     for secret in passwords_in(url):
         message = message.replace(secret, "***")
     return " ".join(message.split()).rstrip(".;")
+
+
+def without_places(message: str) -> str:
+    """A driver's error message without what it quotes: logins, hosts, addresses and names of databases."""
+    text = message.rpartition("failed: ")[2]
+    return re.sub(r"\"[^\"]*\"|'[^']*'", "(not shown)", text)

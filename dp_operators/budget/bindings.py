@@ -1,4 +1,4 @@
-"""What an administrator binds to an account: its tables, its folders of releases, and public lists of keys."""
+"""What an administrator binds to an account: tables, folders of releases, public lists of keys, who may approve."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ class BindOutputs:
 
     account: str
     outputs: tuple[str, ...]
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetApprovals:
+    """Whether a person may approve the higher cap that they asked for."""
+
+    account: str
+    requester_approves: bool
     actor: str
     reason: str
 
@@ -181,6 +191,29 @@ def bind_outputs(connection: Connection, wanted: BindOutputs) -> Account:
     changed = {"outputs": canonical(wanted.outputs)}
     connection.execute(update(accounts).where(accounts.c.name == account.name).values(changed))
     return replace(account, outputs=wanted.outputs)
+
+
+def set_approvals(connection: Connection, wanted: SetApprovals) -> Account:
+    """Say whether a person may approve the higher cap that they asked for; what holds already is left as it is.
+
+    Raises:
+        InvalidRequest: no such account.
+    """
+    account = rows.get_account(connection, wanted.account)
+    if account.requester_approves == wanted.requester_approves:
+        return account
+    require_thawed(rows.frozen(connection))
+    changed = {"requester_approves": int(wanted.requester_approves)}
+    entry = audit.NewEntry(
+        actor=wanted.actor,
+        action=audit.APPROVALS_SET,
+        account=account.name,
+        reason=wanted.reason,
+        details=changed,
+    )
+    audit.append(connection, entry)
+    connection.execute(update(accounts).where(accounts.c.name == account.name).values(changed))
+    return replace(account, requester_approves=wanted.requester_approves)
 
 
 def register_keys(connection: Connection, wanted: Register) -> KeyList:

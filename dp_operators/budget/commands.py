@@ -147,6 +147,27 @@ def bind_outputs(
 
 
 @app.command()
+def approvals(
+    account: AnAccount,
+    by_requester: Annotated[
+        bool,
+        typer.Option(
+            "--by-requester/--not-by-requester", help="Whether a person may approve the cap that they asked for."
+        ),
+    ],
+    reason: Reason,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Say whether a person may approve the higher cap that they asked for themselves; by default they may not."""
+    changed = open_ledger(ledger).set_approvals(
+        account, requester_approves=by_requester, actor=actor_or_user(actor), reason=reason
+    )
+    may = "may" if changed.requester_approves else "may not"
+    typer.echo(f"whoever asks for a higher cap of account {changed.name} {may} approve it")
+
+
+@app.command()
 def export(
     form: Annotated[str, typer.Option("--format", help="csv (the audit log) or json (everything).")] = "json",
     output: Annotated[Path | None, typer.Option(help="The file to write; by default standard output.")] = None,
@@ -197,7 +218,7 @@ def move(
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Move the ledger to another database, such as from SQLite to PostgreSQL; the old one stays frozen."""
+    """Move the ledger to another database, such as from SQLite to PostgreSQL; the old one is never live again."""
     from dp_operators.budget.transfer import move as moved
 
     target = open_ledger(to)

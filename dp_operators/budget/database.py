@@ -20,7 +20,14 @@ from sqlalchemy import Connection, Engine, column, inspect, select, table
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dp_operators.budget.backends import PostgreSQL, SQLite, parse_ledger_url, public_name, without_secrets
+from dp_operators.budget.backends import (
+    PostgreSQL,
+    SQLite,
+    parse_ledger_url,
+    public_name,
+    without_places,
+    without_secrets,
+)
 from dp_operators.budget.errors import LedgerUnavailable, NotAllowed
 from dp_operators.budget.queries import run
 from dp_operators.budget.schema import REVISION, VERSION_TABLE
@@ -52,17 +59,19 @@ class Database:
     Args:
         url: a SQLAlchemy URL of PostgreSQL or of a SQLite file.
         patience: seconds to wait for other writers.
+        name: how errors call the ledger; without it by its URL. With it, they show no login, host or database.
 
     Raises:
         InvalidRequest: another kind of URL.
     """
 
-    def __init__(self, url: str, *, patience: float) -> None:
+    def __init__(self, url: str, *, patience: float, name: str | None = None) -> None:
         self._url = parse_ledger_url(url)
         self._backend = (SQLite if self._url.get_backend_name() == "sqlite" else PostgreSQL)(self._url, patience)
         self._engine_of_process: tuple[int, Engine] | None = None
         self._ready = False
-        self.name = public_name(self._url)
+        self._named = name is not None
+        self.name = public_name(self._url) if name is None else name
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run ``work``, which only reads; on PostgreSQL each of its statements sees a state of its own."""
@@ -156,7 +165,8 @@ class Database:
 
     def _message(self, error: SQLAlchemyError) -> str:
         message = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
-        return without_secrets(message.splitlines()[0], self._url)
+        shown = without_secrets(message.splitlines()[0], self._url)
+        return without_places(shown) if self._named else shown
 
 
 def revision_in(connection: Connection) -> str | None:

@@ -80,13 +80,15 @@ class BudgetExceeded(InvalidRequest):
 
 
 class LedgerFrozen(InvalidRequest):
-    """The ledger is frozen: it was restored from a backup, and some spends may be missing from it."""
+    """The ledger is frozen: it was restored from a backup, so that spends may be missing from it, or it was moved."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
             "ledger",
             requirement=f"is frozen ({why}) and can only be read",
-            remedy="run `dp-budget reconcile` for every folder of releases, and then `dp-budget thaw`",
+            remedy="use the ledger there"
+            if why.startswith("moved to ")
+            else "run `dp-budget reconcile` for every folder of releases, and then `dp-budget thaw`",
         )
         self.why = why
 

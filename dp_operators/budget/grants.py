@@ -40,9 +40,12 @@ _ADMINISTERS = (
     "GRANT INSERT ON accounts, account_tables, key_lists, allotments, block_totals TO {role};",
     "GRANT UPDATE (binding) ON account_tables TO {role};",
     "GRANT UPDATE (epsilon, delta, rho, slack) ON accounts, allotments TO {role};",
-    "GRANT UPDATE (outputs) ON accounts TO {role};",
+    "GRANT UPDATE (outputs, requester_approves) ON accounts TO {role};",
 )
-_ADMINISTERING = ("opened", "raised", "allotted", "table bound", "outputs bound", "keys registered")
+_ADMINISTERING = (
+    *("opened", "raised", "allotted", "table bound", "outputs bound", "keys registered"),
+    *("approvals set", "domains changed"),
+)
 # with USING alone, an update would silently skip the rows that the role sees and may not change
 _CLAUSES = {"SELECT": "USING", "INSERT": "WITH CHECK", "UPDATE": "USING (true) WITH CHECK"}
 

@@ -58,6 +58,7 @@ class PrivacyLedger(ChargingLedger):
         outputs: Iterable[str] = (),
         blocks: Any = None,
         unit_stays: bool | None = None,
+        requester_approves: bool = False,
         actor: str = "",
     ) -> Account:
         """Open an account; one that is open with the same settings is returned.
@@ -81,6 +82,7 @@ class PrivacyLedger(ChargingLedger):
             blocks: the block expression, such as ``day(visited_at)``; by default ``all`` is the only block.
             unit_stays: whether each privacy unit stays in one block, so that each block has the whole cap. True by
                 default if a unit is a row. If False, charges add up across blocks.
+            requester_approves: whether a person may approve the higher cap that they asked for themselves.
             actor: who opens it.
 
         Raises:
@@ -106,6 +108,7 @@ class PrivacyLedger(ChargingLedger):
             outputs=validation.output_uris(outputs),
             blocks=expression,
             unit_stays=validation.stays_in_block(unit_stays, expression, privacy_unit, relation),
+            requester_approves=bool(requester_approves),
             opened_at=audit.now(),
             opened_by=validation.optional_name("actor", actor),
         )
@@ -277,6 +280,26 @@ class PrivacyLedger(ChargingLedger):
         )
         return self._database.alone(lambda connection: bindings.bind_outputs(connection, wanted))
 
+    def set_approvals(self, account: str, *, requester_approves: bool, actor: str, reason: str) -> Account:
+        """Say whether a person may approve the higher cap that they asked for themselves.
+
+        Args:
+            account: the account's name.
+            requester_approves: whether they may.
+            actor: who is responsible for it.
+            reason: why; actor and reason are written into the audit log.
+
+        Raises:
+            InvalidRequest: the actor or the reason is missing, or no such account.
+        """
+        wanted = bindings.SetApprovals(
+            account=validation.name_of("account", account),
+            requester_approves=bool(requester_approves),
+            actor=validation.name_of("actor", actor, limit=500),
+            reason=validation.name_of("reason", reason, limit=500),
+        )
+        return self._database.alone(lambda connection: bindings.set_approvals(connection, wanted))
+
     def register_keys(self, account: str, name: str, keys: Iterable[Any], *, actor: str) -> KeyList:
         """Register a public list of keys for an account's requests; one that is registered already is returned.
 
@@ -336,7 +359,7 @@ class PrivacyLedger(ChargingLedger):
         """Allow changes again after a freeze.
 
         Raises:
-            InvalidRequest: the actor or the reason is missing.
+            InvalidRequest: the actor or the reason is missing, or the ledger was moved.
         """
         who, why = (
             validation.name_of(what, given, limit=500) for what, given in (("actor", actor), ("reason", reason))

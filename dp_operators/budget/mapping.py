@@ -42,6 +42,7 @@ def account_row(account: Account) -> dict[str, Any]:
         "slack": plain(account.slack),
         "public_sizes": int(account.public_sizes),
         "outputs": canonical(account.outputs),
+        "requester_approves": int(account.requester_approves),
     }
 
 
@@ -155,6 +156,7 @@ def account_of(row: Any) -> Account:
         unit_stays=bool(row.accounts_unit_stays),
         public_sizes=bool(row.accounts_public_sizes),
         outputs=tuple(json.loads(row.accounts_outputs)),
+        requester_approves=bool(row.accounts_requester_approves),
         opened_at=row.accounts_opened_at,
         opened_by=row.accounts_opened_by,
     )

@@ -38,17 +38,18 @@ class LedgerReader:
     Args:
         url: the ledger's URL.
         patience: seconds that a call waits before the ledger counts as unavailable.
+        name: how errors call the ledger, such as by its connection, if they must not show its login and host.
     """
 
-    def __init__(self, url: str, *, patience: float = 20.0) -> None:
-        self._database = Database(url, patience=patience)
+    def __init__(self, url: str, *, patience: float = 20.0, name: str | None = None) -> None:
+        self._database = Database(url, patience=patience, name=name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
     @property
     def name(self) -> str:
-        """The ledger's URL without its password."""
+        """The ledger's URL without its password, or the name that it was given."""
         return self._database.name
 
     def close(self) -> None:

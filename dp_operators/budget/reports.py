@@ -51,6 +51,7 @@ def account_json(
         "unit": {"column": account.unit.column, "max_rows": account.unit.max_rows},
         "tables": list(account.tables),
         "outputs": list(account.outputs),
+        "requester_approves": account.requester_approves,
         "block_expression": None if account.blocks is None else str(account.blocks),
         "unit_stays": account.unit_stays,
         "bindings": dict(account.bindings),

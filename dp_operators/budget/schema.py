@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0006"
+REVISION = "0008"
 """The alembic revision that this version of the program uses."""
 
 VERSION_TABLE = "ledger_version"
@@ -46,6 +46,8 @@ accounts = Table(
     Column("public_sizes", Integer, nullable=False, server_default="0"),
     # canonical JSON of the folders that its releases may be written to
     Column("outputs", Text, nullable=False, server_default="[]"),
+    # whether a person may approve the higher cap that they asked for
+    Column("requester_approves", Integer, nullable=False, server_default="0"),
 )
 
 account_tables = Table(
@@ -197,5 +199,7 @@ audit_head = Table(
     Column("hash", Text, nullable=False),
     # why the ledger is frozen; empty if it is not
     Column("frozen", Text, nullable=False, server_default=""),
+    # where the ledger was moved to, or which copy this is of a ledger that is being moved; empty for neither
+    Column("moved", Text, nullable=False, server_default=""),
     CheckConstraint("id = 1", name="audit_head_is_one_row"),
 )

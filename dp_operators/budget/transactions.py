@@ -30,7 +30,7 @@ _RENEW = (
 
 
 _TERMS = ("composition", "cap", "slack", "neighbours", "unit", "tables", "blocks", "unit_stays")
-_LATER_TERMS = ("bindings", "outputs")
+_LATER_TERMS = ("bindings", "outputs", "requester_approves")
 _SECRET_BYTES = 32
 _MAKE_KEY = insert(run_keys)
 

@@ -63,6 +63,7 @@ class Account:
         unit_stays: whether each privacy unit stays in one block, so that blocks pay one by one; otherwise every charge
             is added to ``all``, whatever blocks it reads.
         public_sizes: a declaration from before tables had public columns; it has no effect any more.
+        requester_approves: whether a person may approve the higher cap that they asked for themselves.
         opened_at: UTC, ISO 8601.
         opened_by: who opened it.
     """
@@ -79,6 +80,7 @@ class Account:
     public_sizes: bool = False
     bindings: Mapping[str, Any] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
+    requester_approves: bool = False
     opened_at: str
     opened_by: str
 
@@ -282,8 +284,8 @@ class AuditEntry:
         at: the time of the change; UTC, ISO 8601.
         actor: who made it.
         action: ``opened``, ``raised``, ``allotted``, ``table bound``, ``domains changed``, ``outputs bound``,
-            ``keys registered``, ``reserved``, ``run started``, ``run ended``, ``draw recorded``, ``steps recorded``,
-            ``committed``, ``burnt``, ``void``, ``frozen`` or ``thawed``.
+            ``keys registered``, ``approvals set``, ``reserved``, ``run started``, ``run ended``, ``draw recorded``,
+            ``steps recorded``, ``committed``, ``burnt``, ``void``, ``frozen``, ``thawed``, ``moved`` or ``arrived``.
         account: the account that was changed; empty for a change of the whole ledger.
         charge: the charge that was changed; empty for a change of the account itself.
         reason: why, if a reason was given.

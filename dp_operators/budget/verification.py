@@ -12,11 +12,14 @@ from sqlalchemy import Connection, Table, select
 
 from dp_operators.budget.audit import (
     ALLOTTED,
+    APPROVALS_SET,
+    ARRIVED,
     DOMAINS_CHANGED,
     DRAW_RECORDED,
     FROZEN,
     GENESIS,
     KEYS_REGISTERED,
+    MOVED,
     OPENED,
     OUTPUTS_BOUND,
     RAISED,
@@ -27,6 +30,8 @@ from dp_operators.budget.audit import (
     THAWED,
     broken_links,
     canonical,
+    copy_of,
+    moved_to,
     read_entries,
     read_head,
 )
@@ -67,7 +72,7 @@ class Replay:
         self.key_lists: _Rows = {}
         self.stream_steps: _Rows = {}
         self._stream_heads: dict[str, tuple[int, str]] = {}
-        self.frozen = ""
+        self.frozen = self.moved = ""
         # entries of earlier schemas do not have runs
         self._charges_with_runs: set[str] = set()
         self._steps: dict[str, Callable[[AuditEntry, dict[str, Any]], Iterator[str]]] = {
@@ -78,8 +83,11 @@ class Replay:
             DOMAINS_CHANGED: self._domains_changed,
             OUTPUTS_BOUND: self._outputs_bound,
             KEYS_REGISTERED: self._keys_registered,
+            APPROVALS_SET: self._approvals_set,
             FROZEN: self._frozen,
             THAWED: self._frozen,
+            MOVED: self._moved,
+            ARRIVED: self._arrived,
             ChargeState.RESERVED: self._reserved,
             RUN_STARTED: self._run_started,
             RUN_ENDED: self._run_ended,
@@ -94,6 +102,8 @@ class Replay:
         """Apply one entry, and describe what is wrong with it."""
         details = json.loads(entry.details)
         step = self._steps.get(entry.action)
+        if self.moved and entry.action != ARRIVED:
+            yield f"entry {entry.seq}: follows the move to {self.moved}"
         if step is None:
             yield f"entry {entry.seq}: {entry.action} is not an action of this ledger"
         else:
@@ -110,6 +120,7 @@ class Replay:
             "unit_stays": 1,
             "slack": "0",
             "public_sizes": 0,
+            "requester_approves": 0,
             **details,
             "outputs": canonical(details.get("outputs", [])),
             "opened_at": entry.at,
@@ -163,6 +174,11 @@ class Replay:
         self.accounts[entry.account,]["outputs"] = canonical(details["outputs"])
         yield from ()
 
+    def _approvals_set(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        self.accounts[entry.account,]["requester_approves"] = details["requester_approves"]
+        if not (entry.actor and entry.reason):
+            yield f"entry {entry.seq}: says who approves without an author and a reason"
+
     def _keys_registered(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         key = (entry.account, details["name"])
         if key in self.key_lists:
@@ -173,6 +189,15 @@ class Replay:
     def _frozen(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         self.frozen = entry.reason if entry.action == FROZEN else ""
         yield from ()
+
+    def _moved(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        self.frozen, self.moved = entry.reason, details["to"]
+        yield from ()
+
+    def _arrived(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
+        if not self.moved:
+            yield f"entry {entry.seq}: arrives without having moved"
+        self.frozen, self.moved = details["frozen"], ""
 
     def _reserved(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         cost, allotment = _amount(details), details.get("allotment", "")
@@ -313,7 +338,11 @@ def verify(connection: Connection) -> Verification:
     ):
         findings.extend(_differences(connection, what, table, replayed_rows))
     findings.extend(_other_keys(connection))
-    if frozen(connection) != replay.frozen:
+    moved = moved_to(connection)
+    if replay.moved and moved != replay.moved:
+        findings.append(f"the ledger goes on, and the log says that it was moved to {replay.moved}")
+    # a copy that is not the ledger yet is frozen, which no entry says
+    if frozen(connection) != replay.frozen and not moved.startswith(copy_of("")):
         findings.append(f"the ledger is frozen: {frozen(connection) or 'no'}, the log says {replay.frozen or 'no'}")
     return Verification(head=head, findings=tuple(findings))
 

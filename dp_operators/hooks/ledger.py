@@ -54,7 +54,8 @@ class PrivacyLedgerHook(BaseHook):
         """
         from dp_operators.budget import PrivacyLedger
 
-        return PrivacyLedger(ledger_url(self._connection()))
+        # logs of tasks are read by more people than may see the connection
+        return PrivacyLedger(ledger_url(self._connection()), name=f"connection:{self.privacy_ledger_conn_id}")
 
     def get_conn(self) -> PrivacyLedger:
         """The same as ``get_ledger``, under the name that all Airflow hooks have."""

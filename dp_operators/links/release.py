@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from airflow.sdk import BaseOperatorLink
 
@@ -72,7 +73,12 @@ def report_address(event: ReleaseEvent | StreamEvent) -> str:
     if template is None:
         return page_address(event.connection, "release", account=event.account, key=event.published.key)
     try:
-        return template.format(folder=uri.rpartition("/")[2], uri=uri, account=event.account)
+        # an account's name may hold what ends a path, or begins a query
+        return template.format(
+            folder=quote(uri.rpartition("/")[2], safe=""),
+            uri=quote(uri, safe=":/"),
+            account=quote(event.account, safe=""),
+        )
     except (KeyError, IndexError, ValueError, AttributeError):
         raise InvalidRequest(
             f"[{configuration.SECTION}] report_url",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import secrets
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -12,17 +14,21 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.errors import as_airflow_errors
+from dp_operators.plugins.addresses import page_address
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from dp_operators.budget.cap_decision import CapDecision
 
 try:
     from airflow.sdk.exceptions import TaskAwaitingInput  # noqa: TID251
 except ImportError:  # Airflow 3.1 and 3.2 defer a task that waits for a person
     from airflow.providers.common.compat.sdk import TaskDeferred as TaskAwaitingInput  # type: ignore[assignment]
 
-QUESTION = ("account", "epsilon", "delta", "rho", "reason", "allotment", "privacy_ledger_conn_id")
+AMOUNTS = ("epsilon", "delta", "rho")
+QUESTION = ("account", *AMOUNTS, "reason", "allotment", "privacy_ledger_conn_id")
 """The attributes that say what is asked."""
 REFUSED = {
     "defaults": "a timeout may not approve a higher cap",
@@ -32,18 +38,28 @@ REFUSED = {
 """Airflow's own arguments that would answer the question, or describe it otherwise than it is."""
 ANONYMOUS = "anonymous"
 """The name of Airflow's user who may be anybody, in lower case."""
+CHANGED = "ask again: clear the task"
+"""What to do where an answer does not count."""
 
 
 class RequestMoreBudgetOperator(ApprovalOperator):
     """Asks a person to approve a higher cap, and raises it; the person's name and the reason go into the audit log.
 
-    The question shows the cap now and the one asked for, what is spent and left, what both caps promise in plain words,
-    who asks, and which tasks wait. A cap that cannot be raised to this value fails before anybody is asked. Whoever is
-    signed in as nobody in particular, as in Airflow's all-admins mode, cannot approve.
+    An approval counts for what the approver saw. The option that approves names the amounts and a hash of the question:
+    its account, its cap as it was and as it would be, its reason and who asks. Each asking has a hash of its own, so
+    that an answer to an earlier question is refused by Airflow's API, even where the run was deleted and triggered
+    again, the task was cleared or a template has another value. What is raised is what the answered question named;
+    if the cap has changed since, nothing is raised.
+
+    The question says what is asked, who asks and which tasks wait, and links to the page on which whoever may see the
+    ledger finds what is spent and left, and what both caps promise. A cap that cannot be raised to this value, and a
+    reason that the audit log cannot hold, fail before anybody is asked. Whoever is signed in as nobody in particular,
+    as in Airflow's all-admins mode, cannot approve. Nor can whoever triggered the run, unless the account says so
+    (``dp-budget approvals``); a run that no user triggered may be approved by everybody who may respond.
 
     If the person rejects it, nothing is raised and the downstream tasks are skipped. A default answer is not accepted,
-    so that a timeout never approves. Approving a second time changes nothing, and a later rejection does not lower the
-    cap.
+    so that a timeout never approves. A cap that has the amounts already stays as it is, and a later rejection does not
+    lower it.
 
     Airflow keeps an answer only for the try in which it was given, so every retry asks again; this includes a retry
     after an approval for which the ledger could not be reached. Airflow 3.3.2 may also fail or retry a task that is
@@ -51,13 +67,10 @@ class RequestMoreBudgetOperator(ApprovalOperator):
     success, but the task instance's state attribute is queued"). The ledger shows whether the cap was raised. With
     ``retries``, the person is then asked a second time; without, clear the task.
 
-    What was asked is kept with the waiting task and raised as it was asked, so that a template whose value changes
-    between the question and the answer changes nothing.
-
     Args:
         account: the ledger account.
         epsilon, delta, rho: the new cap of each block; a part that is not given stays as it is.
-        reason: why more is needed; shown to the person, and written to the audit log.
+        reason: why more is needed; shown to the person, and written to the audit log: one line of at most 500 bytes.
         allotment: a sub-budget of the account, whose cap is raised instead of the account's.
         privacy_ledger_conn_id: the connection of the ledger; its login needs the grant ``administer``.
         assigned_users: Airflow's own argument: ``{"id", "name"}`` of the users who may approve; by default everybody
@@ -65,7 +78,8 @@ class RequestMoreBudgetOperator(ApprovalOperator):
 
     Raises:
         InvalidRequest: on construction, if ``defaults``, ``subject`` or ``body`` are given or the reason is missing.
-        AirflowFailException: the cap cannot be raised to this value, or Airflow does not name the approver.
+        AirflowFailException: the cap cannot be raised to this value, the reason is not one short line, the cap has
+            changed since the question was asked, Airflow does not name the approver, or the approver asked for it.
         AirflowException: the ledger cannot be reached; a retry asks again.
     """
 
@@ -106,78 +120,131 @@ class RequestMoreBudgetOperator(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         """Ask the person, with all that the decision needs."""
+        from dp_operators.budget.validation import name_of
+
         with as_airflow_errors(), closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
-            decision = ledger.cap_decision(
-                self.account, epsilon=self.epsilon, delta=self.delta, rho=self.rho, allotment=self.allotment or None
-            )
-        self.subject = self._headline()
-        facts = {"reason": str(self.reason), **self._askers(context)}
-        rows = [
-            ("", "**now**", "**if approved**"),
-            ("---",) * 3,
-            *(tuple(map(_verbatim, row)) for row in decision.rows()),
-        ]
+            name_of("reason", self.reason, limit=500)
+            decision = self._decision(ledger)
+        question = {"nonce": secrets.token_hex(16), **self._question()}
+        self._offer(_digest(question, decision, _requester(context)))
+        self.subject = f"Raise the privacy budget of {self._whose()} to {self._amounts()}?"
+        query = {name: text for name in (*AMOUNTS, "allotment") if (text := question[name])}
+        page = page_address(self.privacy_ledger_conn_id, "account", name=self.account, **query)
+        facts = {"reason": self.reason, **self._askers(context)}
         self.body = "\n".join([
             *(f"- {name}: {_verbatim(text)}" for name, text in facts.items()),
             "",
-            *(f"| {' | '.join(row)} |" for row in rows),
+            f"[What is spent and left, and what both caps promise]({page}), for those who may see the ledger.",
             "",
             _verbatim(decision.observer()),
         ])  # fmt: skip
         try:
             return super().execute(context)
         except TaskAwaitingInput as waiting:
-            waiting.kwargs = {**(waiting.kwargs or {}), "question": self._question()}
+            waiting.kwargs = {**(waiting.kwargs or {}), "question": question}
             raise
 
-    def _headline(self) -> str:
-        """What is asked, by the parameters as they were rendered: a second rendering may give other values."""
-        parts = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-        new_cap = ", ".join(f"{name} {value}" for name, value in parts.items() if value)
-        whose = (
-            f"sub-budget {self.allotment} of account {self.account}" if self.allotment else f"account {self.account}"
+    def _decision(self, ledger: Any) -> CapDecision:
+        decision: CapDecision = ledger.cap_decision(
+            self.account, epsilon=self.epsilon, delta=self.delta, rho=self.rho, allotment=self.allotment or None
         )
-        return f"Raise the privacy budget of {whose} to {new_cap}?"
+        return decision
+
+    def _offer(self, digest: str) -> None:
+        """Make the option that approves the one that names the amounts and the question's hash."""
+        self.APPROVE = f"Approve {self._amounts()} ({digest})"
+        self.options = [self.APPROVE, self.REJECT]
+
+    def _amounts(self) -> str:
+        """The parameters as they were rendered: a second rendering may give other values."""
+        return ", ".join(f"{name} {value}" for name in AMOUNTS if (value := getattr(self, name)))
+
+    def _whose(self) -> str:
+        account = f"account {self.account}"
+        return f"sub-budget {self.allotment} of {account}" if self.allotment else account
 
     def _question(self) -> dict[str, str | None]:
         values = {name: getattr(self, name) for name in QUESTION}
         return {name: None if value is None else str(value) for name, value in values.items()}
 
     def _askers(self, context: Context) -> dict[str, str]:
-        run = context["dag_run"]
-        who = getattr(run, "triggering_user_name", None) or "nobody: the run was not triggered by a user"
         waiting = sorted(self.get_flat_relative_ids(upstream=False)) if self.has_dag() else []
         return {
-            "asked by": who,
-            "in": f"task {self.task_id} of run {run.run_id}",
+            "asked by": _requester(context) or "nobody: the run was not triggered by a user",
+            "in": f"task {self.task_id} of run {context['dag_run'].run_id}",
             "waiting for it": ", ".join(waiting) or "no task of this DAG",
         }
 
     def execute_complete(
         self, context: Context, event: dict[str, Any], question: Mapping[str, str | None] | None = None
     ) -> Any:
-        """Raise the cap if the person has approved it, to what the question said."""
-        for field, value in (question or {}).items():
-            setattr(self, field, value)
-        answer = super().execute_complete(context, event)
-        if answer["chosen_options"] != [self.APPROVE]:
-            return answer
-        person = answer["responded_by_user"] or {}
-        name = person.get("name") or person.get("id")
-        if not name or name.strip().lower() == ANONYMOUS or str(person.get("id") or "").strip().lower() == ANONYMOUS:
-            raise AirflowFailException("the cap is not raised: Airflow does not say who approved")
+        """Raise the cap if the person has approved this question, to what it said."""
+        options = event.get("chosen_options") or []
+        for field in QUESTION:
+            setattr(self, field, (question or {}).get(field))
+        if "error" in event or options == [self.REJECT]:
+            return super().execute_complete(context, event)
+        if question is None or not question.get("nonce"):
+            raise _not_counted("it is not known which question was answered")
         with as_airflow_errors(), closing(PrivacyLedgerHook(self.privacy_ledger_conn_id).get_ledger()) as ledger:
+            decision = self._decision(ledger)
+            self._offer(_digest(question, decision, _requester(context)))
+            if decision.before != decision.after and options != self.options[:1]:
+                raise _not_counted("the cap has changed since, or another question was answered")
+            self.APPROVE, self.options = str(options[0]), [*options, self.REJECT]
+            name, identity = _person(event)
+            if decision.before != decision.after and not decision.account.requester_approves:
+                _require_another(_requester(context), name, identity)
+            answer = super().execute_complete(context, event)
             ledger.raise_cap(
                 self.account,
                 epsilon=self.epsilon,
                 delta=self.delta,
                 rho=self.rho,
                 allotment=self.allotment or None,
-                actor=f"airflow user {name} ({person.get('id') or '-'})",
+                actor=f"airflow user {name} ({identity or '-'})",
                 reason=self.reason,
             )
-        self.log.info("%s raised the cap of account %s", name, self.account)
+        self.log.info("%s raised the cap of %s to %s", name, self._whose(), self._amounts())
         return answer
+
+
+def _requester(context: Context) -> str:
+    """The user who triggered the run; empty if no user did."""
+    return str(getattr(context["dag_run"], "triggering_user_name", None) or "")
+
+
+def _digest(question: Mapping[str, str | None], decision: CapDecision, requester: str) -> str:
+    """A hash of all that is asked; its nonce keeps the caps, which few may see, from being guessed."""
+    caps = [repr(vars(holder.cap)) for holder in (decision.before, decision.after)]
+    parts = (*(f"{name}={question.get(name)}" for name in ("nonce", *QUESTION)), *caps, requester)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _person(event: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the id of the person who answered.
+
+    Raises:
+        AirflowFailException: nobody in particular did.
+    """
+    person = event["responded_by_user"] or {}
+    identity = str(person.get("id") or "")
+    name = str(person.get("name") or identity)
+    if not name or ANONYMOUS in (name.strip().lower(), identity.strip().lower()):
+        raise AirflowFailException("the cap is not raised: Airflow does not say who approved")
+    return name, identity
+
+
+def _require_another(requester: str, *approver: str) -> None:
+    if requester and requester.strip().lower() in {name.strip().lower() for name in approver}:
+        raise AirflowFailException(
+            f"the cap is not raised: {requester} asked for it, and this account wants another person's approval; have "
+            "somebody else answer, or let it say otherwise with `dp-budget approvals`"
+        )
+
+
+def _not_counted(why: str) -> AirflowFailException:
+    return AirflowFailException(f"the cap is not raised: {why}; {CHANGED}")
 
 
 def _verbatim(text: str) -> str:

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 
 from dp_operators.plugins import api, costs, pages, releases, verification
 from dp_operators.plugins.access import API, HEADERS, Ledger, Readable, answer_errors, page, readable_ledgers
-from dp_operators.plugins.filters import Wanted
+from dp_operators.plugins.filters import NewCap, Wanted
 from dp_operators.plugins.runs import run_address
 
 
@@ -31,9 +31,10 @@ def make_app() -> FastAPI:
         return page(lambda nonce: pages.accounts(connection_id, ledger, nonce=nonce))
 
     @app.get("/{connection_id}/account", response_class=HTMLResponse)
-    def account(connection_id: Readable, ledger: Ledger, name: str, wanted: Wanted) -> HTMLResponse:
-        """One account with its blocks and its charges."""
-        return page(lambda nonce: pages.account(connection_id, ledger, name, wanted, nonce=nonce))
+    def account(connection_id: Readable, ledger: Ledger, name: str, wanted: Wanted, cap: NewCap) -> HTMLResponse:
+        """One account with its blocks and its charges, and what a higher cap would change if one is asked for."""
+        decision = ledger.cap_decision(name, **cap) if cap else None
+        return page(lambda nonce: pages.account(connection_id, ledger, name, wanted, decision, nonce=nonce))
 
     @app.get("/{connection_id}/charges.csv")
     def charges_csv(ledger: Ledger, name: str, wanted: Wanted) -> Response:

@@ -1,4 +1,4 @@
-"""Which charges an address asks for."""
+"""Which charges, and which higher cap, an address asks about."""
 
 from __future__ import annotations
 
@@ -29,3 +29,17 @@ def charge_filter(
 
 
 Wanted = Annotated[ChargeFilter, Depends(charge_filter)]
+
+
+def new_cap(
+    epsilon: Annotated[str, Query(max_length=100)] = "",
+    delta: Annotated[str, Query(max_length=100)] = "",
+    rho: Annotated[str, Query(max_length=100)] = "",
+    allotment: Annotated[str, Query(max_length=200)] = "",
+) -> dict[str, str | None]:
+    """The higher cap that somebody is asked to approve, as ``cap_decision`` takes it; empty if there is none."""
+    amounts = {"epsilon": epsilon or None, "delta": delta or None, "rho": rho or None}
+    return {**amounts, "allotment": allotment or None} if any(amounts.values()) else {}
+
+
+NewCap = Annotated[dict[str, str | None], Depends(new_cap)]

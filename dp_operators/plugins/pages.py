@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dp_operators.budget import Account, Charge, ChargeState, LedgerReader, LedgerUnavailable, NotAllowed
 from dp_operators.budget.burn_down import RATE_DAYS
+from dp_operators.budget.cap_decision import CapDecision
 from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, limits_of, room
 from dp_operators.budget.overview import AccountOverview, ChargeFilter
 from dp_operators.budget.plain_words import meaning
@@ -47,8 +48,16 @@ def accounts(connection: str, ledger: LedgerReader, *, nonce: str) -> str:
     )
 
 
-def account(connection: str, ledger: LedgerReader, name: str, wanted: ChargeFilter, *, nonce: str) -> str:
-    """The page of one account: how its budget is used up, its blocks, and the charges that are wanted.
+def account(
+    connection: str,
+    ledger: LedgerReader,
+    name: str,
+    wanted: ChargeFilter,
+    decision: CapDecision | None = None,
+    *,
+    nonce: str,
+) -> str:
+    """The page of one account: how its budget is used up, a cap to be decided, its blocks, and the charges wanted.
 
     Raises:
         InvalidRequest: there is no such account.
@@ -61,6 +70,7 @@ def account(connection: str, ledger: LedgerReader, name: str, wanted: ChargeFilt
         connection=connection,
         account=_account(paying),
         summary=_summary(overview),
+        decision=decision,
         meaning=meaning(paying.cap, paying.neighbours, paying.unit),
         blocks=_blocks(paying, newest),
         all_blocks=len(overview.spent),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from dp_operators.budget import LedgerUnavailable, PrivacyLedger
 from spark_jobs.contract import InvalidRequest
@@ -106,6 +107,29 @@ def test_unreachable_server_is_found_out_quickly() -> None:
         assert "refused" in str(away.value)
         assert "\n" not in str(away.value)
     assert time.monotonic() - began < 3
+
+
+def test_named_ledger_shows_neither_login_nor_host(tmp_path: Path) -> None:
+    """Logs of tasks are read by more people than may see the connection."""
+    url = f"postgresql://dp_login:{SECRET}@127.0.0.1:1/ledger_database"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        timed_out = url.replace(":1/", f":{silent.getsockname()[1]}/") + "?connect_timeout=2"
+        for place in (url, timed_out, url.replace("127.0.0.1", "nowhere.invalid"), f"sqlite:///{tmp_path}/none.db"):
+            with pytest.raises((LedgerUnavailable, InvalidRequest)) as away:
+                PrivacyLedger(place, name="connection:books").accounts()
+            line = str(away.value)
+            assert "connection:books" in line
+            for private in ("dp_login", "ledger_database", "127.0.0.1", "nowhere", str(tmp_path), SECRET):
+                assert private not in line
+
+
+def test_login_that_the_server_refuses_is_not_named(ledger_url: str) -> None:
+    if not ledger_url.startswith("postgresql"):
+        pytest.skip("a SQLite file has no logins")
+    url = make_url(ledger_url).set(username="nobody_of_this_name", password="x")
+    with pytest.raises(LedgerUnavailable) as refused:
+        PrivacyLedger(url.render_as_string(hide_password=False), name="connection:books").accounts()
+    assert "nobody_of_this_name" not in str(refused.value)
 
 
 def test_server_that_never_answers_is_given_up() -> None:

@@ -66,6 +66,22 @@ def test_an_account_opened_earlier_is_bound_to_where_its_releases_go(dp_budget, 
     assert ledger.verification().findings == ()
 
 
+def test_account_says_whether_who_asks_may_approve(dp_budget, ledger: PrivacyLedger) -> None:
+    why = ("--reason", "a team of one", "--actor", "dpo")
+    assert dp_budget("approvals", "visits", "--by-requester")[0] == 2
+    assert dp_budget("approvals", "visits", *why)[0] == 2
+    assert not ledger.account("visits").requester_approves
+    line = "whoever asks for a higher cap of account visits may approve it\n"
+    for _ in range(2):
+        assert dp_budget("approvals", "visits", "--by-requester", *why) == (0, line, "")
+    assert json.loads(dp_budget("show", "visits", "--json")[1])["requester_approves"] is True
+    entry = ledger.log()[-1]
+    assert (entry.seq, entry.action, entry.actor, entry.reason) == (3, "approvals set", "dpo", "a team of one")
+    assert ledger.open_account("visits", epsilon="2", blocks="day(at)").requester_approves
+    assert dp_budget("approvals", "visits", "--not-by-requester", *why)[1].endswith("may not approve it\n")
+    assert ledger.verification().findings == ()
+
+
 def test_a_table_is_bound_when_it_was_confirmed(
     dp_budget, ledger: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

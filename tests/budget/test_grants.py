@@ -27,6 +27,9 @@ FREEZES: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "freeze": lambda ledger, charge: ledger.freeze(reason="it was restored"),
 }
 ADMINISTERS: dict[str, Callable[[PrivacyLedger, str], object]] = {
+    "approvals": lambda ledger, charge: ledger.set_approvals(
+        "visits", requester_approves=not ledger.account("visits").requester_approves, actor="a", reason="b"
+    ),
     "open": lambda ledger, charge: ledger.open_account("new", epsilon="1", tables=["/lake/new"]),
     "raise": lambda ledger, charge: ledger.raise_cap("visits", epsilon="2", actor="a", reason="b"),
     "allot": lambda ledger, charge: ledger.allot("visits", "another team", epsilon="1"),

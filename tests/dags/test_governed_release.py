@@ -34,7 +34,8 @@ from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.sensors.budget import PrivacyBudgetSensor
 
 with DAG("governed", schedule=None) as dag:
-    RequestMoreBudgetOperator(task_id="ask", account="visits", epsilon="2", reason="a second look")
+    cap = "{{ dag_run.conf['cap'] }}"
+    RequestMoreBudgetOperator(task_id="ask", account="visits", epsilon=cap, reason="a second look")
     budget = PrivacyBudgetSensor(
         task_id="budget", account="visits", epsilon="1", deferrable=True, poke_interval=1, release_task_id="release"
     )
@@ -89,10 +90,42 @@ def found(airflow: LiveAirflow, path: str) -> object:
         raise
 
 
+def ask(airflow: LiveAirflow, run: str, cap: str) -> str:
+    """Trigger a run that asks for a cap; the address of its question, once its task waits."""
+    airflow.call("POST", f"dags/{DAG_ID}/dagRuns", {"dag_run_id": run, "logical_date": None, "conf": {"cap": cap}})
+    question = f"dags/{DAG_ID}/dagRuns/{run}/taskInstances/ask/-1/hitlDetails"
+    airflow.wait("the question is asked", lambda: found(airflow, question))
+    return question
+
+
+def test_answer_to_a_swapped_question_raises_nothing(airflow: LiveAirflow, ledger: PrivacyLedger) -> None:
+    """A run is deleted and triggered again under the same id, while the approver reads the first question."""
+    question = ask(airflow, "yearly", "12")
+    shown = airflow.call("GET", question)
+    airflow.wait("nobody is kept waiting", lambda: airflow.has_left_its_worker("ask"))
+    airflow.call("PATCH", f"dags/{DAG_ID}/dagRuns/yearly", {"state": "failed"})
+    airflow.call("DELETE", f"dags/{DAG_ID}/dagRuns/yearly")
+    assert ask(airflow, "yearly", "5000") == question
+    other = airflow.as_other()
+    for stale in (shown["options"][0], "Approve"):
+        with pytest.raises(HTTPError) as refused:
+            other.call("PATCH", question, {"chosen_options": [stale], "params_input": {}})
+        assert refused.value.code == 400
+    # and whoever asked does not approve
+    airflow.wait("nobody is kept waiting", lambda: airflow.has_left_its_worker("ask", 2))
+    asked = airflow.call("GET", question)
+    assert asked["options"][0].startswith("Approve epsilon 5000 (")
+    airflow.call("PATCH", question, {"chosen_options": asked["options"][:1], "params_input": {}})
+    airflow.wait("the answer is judged", lambda: airflow.states(DAG_ID, "yearly")["ask"] == "failed")
+    assert "dora asked for it" in airflow.task_log(DAG_ID, "yearly", "ask")
+    assert [entry.action for entry in ledger.log("visits")] == ["opened", "reserved"]
+
+
 def test_approved_budget_wakes_the_sensor_and_pays_for_the_release(
     airflow: LiveAirflow, ledger: PrivacyLedger, tmp_path: Path
 ) -> None:
-    run = airflow.call("POST", f"dags/{DAG_ID}/dagRuns", {"logical_date": None})["dag_run_id"]
+    run = "governed"
+    question = ask(airflow, run, "2")
 
     def states() -> dict[str, str]:
         return airflow.states(DAG_ID, run)
@@ -100,13 +133,13 @@ def test_approved_budget_wakes_the_sensor_and_pays_for_the_release(
     # one waits for a budget and one for a person: neither holds a worker
     airflow.wait("the sensor waits", lambda: states()["budget"] == "deferred")
     assert states()["release"] is None
-    question = f"dags/{DAG_ID}/dagRuns/{run}/taskInstances/ask/-1/hitlDetails"
-    asked = airflow.wait("the question is asked", lambda: found(airflow, question))
+    asked = airflow.call("GET", question)
     airflow.wait("nobody is kept waiting", lambda: all(map(airflow.has_left_its_worker, ("ask", "budget"))))
     assert asked["subject"] == "Raise the privacy budget of account visits to epsilon 2?"
-    for line in ("a second look", "| cap | epsilon 1 | epsilon 2 |", "| at most 89% sure |", "- asked by: dora"):
+    for line in ("a second look", "- asked by: dora", "/privacy-ledger/privacy_ledger_default/account?name=visits"):
         assert line in asked["body"]
-    airflow.call("PATCH", question, {"chosen_options": ["Approve"], "params_input": {}})
+    answer = {"chosen_options": asked["options"][:1], "params_input": {}}
+    airflow.as_other().call("PATCH", question, answer)
 
     airflow.wait("all is done", lambda: set(states().values()) <= {"success", "failed", "upstream_failed"})
     assert states() == {"ask": "success", "budget": "success", "release": "success"}, airflow.task_log(
@@ -114,7 +147,7 @@ def test_approved_budget_wakes_the_sensor_and_pays_for_the_release(
     )
     raised = [entry for entry in ledger.log("visits") if entry.action == "raised"]
     assert [entry.reason for entry in raised] == ["a second look"]
-    assert raised[0].actor == "airflow user dora (dora)"
+    assert raised[0].actor == "airflow user otto (otto)"
     [charge] = [each for each in ledger.history("visits") if each.release != "earlier"]
     assert charge.state is ChargeState.COMMITTED
     assert ledger.remaining("visits").epsilon == Decimal("0.1")

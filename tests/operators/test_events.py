@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -182,6 +183,11 @@ class TestEvent:
         monkeypatch.setenv(name, "https://reports.example.org/{folder}/report.html")
         folder = uri.rpartition("/")[2]
         assert ReportLink().get_link(operator, ti_key=KEY) == f"https://reports.example.org/{folder}/report.html"
+        monkeypatch.setenv(name, "https://reports.example.org/{account}?of={uri}")
+        operator.released = replace(event, account="a/../b?c=d&e #f")
+        address = urlsplit(ReportLink().get_link(operator, ti_key=KEY))
+        assert (address.path, address.fragment) == ("/a%2F..%2Fb%3Fc%3Dd%26e%20%23f", "")
+        assert list(parse_qs(address.query)) == ["of"]
         for wrong in ("https://x/{key}", "https://x/{uri.y}", "https://x/{"):
             monkeypatch.setenv(name, wrong)
             with pytest.raises(InvalidRequest, match="report_url: got"):

@@ -57,6 +57,17 @@ class TestAccounts:
             assert text in page
         assert SNEAKY not in pages.account("ledger", shown, "visits", ChargeFilter(), nonce="n")
 
+    def test_higher_cap_that_is_asked_for_is_shown_beside_the_one_that_is(self, shown: PrivacyLedger) -> None:
+        cap = shown.account("visits").cap.epsilon
+        decision = shown.cap_decision("visits", epsilon=cap + 5)
+        page = unescape(pages.account("ledger", shown, "visits", ChargeFilter(), decision, nonce="n"))
+        left = decision.rows()[2]
+        assert left[0] == "left"
+        assert f'data-label="now">{left[1]}<' in page
+        assert f'data-label="if approved">{left[2]}<' in page
+        assert f'data-label="if approved">epsilon {cap + 5}<' in page
+        assert "if approved" not in account(shown)
+
     def test_accounts_agree_with_the_ledger(self, shown: PrivacyLedger) -> None:
         for overview in shown.overviews():
             name = overview.account.name

@@ -87,7 +87,7 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         "SET lock_timeout = '10s'",
         "TRUNCATE audit_log, block_totals, run_keys, stream_steps, charges, allotments, key_lists, account_tables,"
         " accounts",
-        f"UPDATE audit_head SET seq = 0, previous = '{GENESIS}', hash = '{GENESIS}', frozen = ''",
+        f"UPDATE audit_head SET seq = 0, previous = '{GENESIS}', hash = '{GENESIS}', frozen = '', moved = ''",
     )
     return url
 

@@ -33,8 +33,8 @@ LAST = 6000
 
 AIRFLOW = (sys.executable, "-m", "airflow")
 
-USER, PASSWORD = "dora", "password of dora"
-"""Who may do everything; nobody may approve a budget anonymously."""
+USER, OTHER = "dora", "otto"
+"""Who may do everything; nobody may approve a budget anonymously, and not whoever asked for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +73,10 @@ class LiveAirflow:
         """End parts, with all that is in their process groups."""
         _end([self.processes[part] for part in parts])
 
+    def as_other(self) -> LiveAirflow:
+        """The same, as another user who may do everything."""
+        return replace(self, token=_token(self.url, self.home, OTHER))
+
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """An answer of the public API, version 2; a server whose database is locked for a moment is asked again."""
         end = time.monotonic() + PATIENCE
@@ -100,14 +104,15 @@ class LiveAirflow:
         found = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")
         return {each["task_id"]: each["state"] for each in found["task_instances"]}
 
-    def has_left_its_worker(self, task_id: str) -> bool:
-        """Whether the scheduler knows that the process of a task's first part has ended.
+    def has_left_its_worker(self, task_id: str, times: int = 1) -> bool:
+        """Whether the scheduler knows that the processes of a task, of this many tries or runs, have ended.
 
         Airflow fails a task that is resumed before (3.3.2: "finished with state success, but the task instance's state
         attribute is queued"). A person who answers a question needs longer than that; a test does not.
         """
         lines = (self.home / "scheduler.out").read_text().splitlines()
-        return any("Received executor event" in line and f"task_id='{task_id}'" in line for line in lines)
+        ended = ("Received executor event" in line and f"task_id='{task_id}'" in line for line in lines)
+        return sum(ended) >= times
 
     def task_log(self, dag_id: str, run_id: str, task_id: str) -> str:
         """All that a task logged."""
@@ -150,7 +155,7 @@ def _over(
     (home / "dags").mkdir(parents=True)
     for name, text in dags.items():
         (home / "dags" / name).write_text(text)
-    (home / "passwords.json").write_text(json.dumps({USER: PASSWORD}))
+    (home / "passwords.json").write_text(json.dumps({name: _password(name) for name in (USER, OTHER)}))
     url = f"http://127.0.0.1:{port}"
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
@@ -162,7 +167,7 @@ def _over(
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{OTHER}:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__API__HOST": "127.0.0.1",
@@ -184,14 +189,18 @@ def _over(
             running.start(part)
             if part == "api-server":
                 # a scheduler that starts a task before it can be asked fails that task
-                running = replace(running, token=_token(url, home))
+                running = replace(running, token=_token(url, home, USER))
         yield running
     finally:
         running.kill(*running.processes)
 
 
-def _token(url: str, home: Path) -> str:
-    signed_in = {"username": USER, "password": PASSWORD}
+def _password(name: str) -> str:
+    return f"password of {name}"
+
+
+def _token(url: str, home: Path, name: str) -> str:
+    signed_in = {"username": name, "password": _password(name)}
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         try:

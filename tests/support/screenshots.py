@@ -128,7 +128,7 @@ def of_approval(page: Page, root: Path, folder: Path) -> None:
         page.call("Network.setCookie", name="_token", value=airflow.token, url=airflow.url)
         page.show(size=(WIDTH, 800))
         page.open(f"{airflow.url}/dags/yearly_report/runs/{quote(run, safe='')}/tasks/more_budget/required_actions")
-        wait(page, "[...document.querySelectorAll('button')].some(button => button.textContent == 'Approve')")
+        wait(page, "[...document.querySelectorAll('button')].some(button => button.textContent.startsWith('Approve'))")
         take(page, "approval-page", 800, folder=folder)
 
 
