@@ -15,7 +15,7 @@ from dp_operators.budget import reports
 from dp_operators.budget.composition import APPROXIMATE
 from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.ledger import PrivacyLedger
-from dp_operators.budget.table_looks import found_in
+from dp_operators.budget.table_looks import looks_of
 from dp_operators.budget.table_schemas import binding_lines, binding_of
 from dp_operators.budget.values import Account
 from spark_jobs.contract.binding import TableBinding
@@ -270,7 +270,7 @@ def confirm(binding: TableBinding, *, yes: bool) -> None:
     Raises:
         InvalidRequest: the files cannot be read in this way; or the answer is no, or there is no answer.
     """
-    typer.echo("\n".join((binding_lines(binding), *found_in(binding))), err=True)
+    typer.echo("\n".join((binding_lines(binding), *looks_of(binding))), err=True)
     try:
         agreed = yes or typer.confirm("Bind the table in this way, permanently?", err=True)
     except typer.Abort:

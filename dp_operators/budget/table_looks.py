@@ -5,20 +5,22 @@ A first line may be a person's row where there is no header, so that nothing of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_checks import DAMAGED, FILES
 from spark_jobs.contract.file_form import FileForm
 from spark_jobs.contract.first_line import HeaderFault, counted, fault_of, header_names, text_of, unlike
+from spark_jobs.contract.footers import DamagedFile, footer_of, require_readable, require_types
 from spark_jobs.contract.places import Place
-from spark_jobs.contract.store.table_files import TableFiles, UnlistedStore, partition_columns
+from spark_jobs.contract.store.table_files import TableFiles, UnlistedStore, partition_columns, require_one_depth
 
-FILES = ("parquet", "orc", "csv", "json")
-"""The formats of tables that are folders of files, which nothing but their names puts together."""
 _LOOKED_AT = 100
 """The most files of a version whose first lines are read."""
 
 
-def found_in(binding: TableBinding) -> list[str]:
+def looks_of(binding: TableBinding) -> list[str]:
     """Lines on what the table's files show, and on what is assumed of them.
 
     The newest version is looked at, by the order of names.
@@ -35,12 +37,14 @@ def found_in(binding: TableBinding) -> list[str]:
     known = f"; assumed: {assumed(binding.file_form or FileForm())}" if binding.format == "csv" else ""
     if not files.names:
         return [f"there are no files yet, so that none was looked at{known}"]
-    files.require_one_depth(field="table", value=binding.table)
-    found = f"of {version} there {'is' if len(files.names) == 1 else 'are'} {counted(len(files.names), 'file')}"
+    require_one_depth(files.names, field="table", value=binding.table)
+    line = f"of {version} there {'is' if len(files.names) == 1 else 'are'} {counted(len(files.names), 'file')}"
+    if binding.format == "parquet":
+        line += f", and the footers of {_require_footers(binding, files)} were looked at: they have the bound types"
     if binding.format == "csv":
         looked = _require_headers(binding, files)
-        found += f", and the first line of {looked} was looked at: it names the bound columns"
-    return [found + known]
+        line += f", and the first line of {looked} was looked at: it names the bound columns"
+    return [line + known]
 
 
 def refused(fault: HeaderFault, field: str, value: object) -> InvalidRequest:
@@ -59,6 +63,17 @@ def _newest(binding: TableBinding) -> tuple[str, TableFiles]:
     return f"version {newest}", versions[newest]
 
 
+def _require_footers(binding: TableBinding, files: TableFiles) -> str:
+    names = files.names[:_LOOKED_AT]
+    try:
+        footers = [footer_of(tail or b"damaged") for tail in map(files.tail, names) if tail != b""]
+    except (DamagedFile, OSError):
+        raise InvalidRequest("table", value=binding.table, requirement=DAMAGED[0], remedy=DAMAGED[1]) from None
+    require_readable(footers, field="table", value=binding.table)
+    require_types(footers, binding.columns, folders=partition_columns(files.names[0]))
+    return _looked_at(names, files)
+
+
 def _require_headers(binding: TableBinding, files: TableFiles) -> str:
     form = binding.file_form or FileForm()
     names = files.texts[:_LOOKED_AT]
@@ -74,13 +89,17 @@ def _require_headers(binding: TableBinding, files: TableFiles) -> str:
             fault = unlike(header_names(text_of(line or b"", form.encoding) or "", form), bound)
         if fault is not None:
             raise refused(fault, "table", binding.table)
-    return f"{'each' if len(names) == len(files.names) else f'{len(names):,} of them'}"
+    return _looked_at(names, files)
+
+
+def _looked_at(names: Sequence[str], files: TableFiles) -> str:
+    return "each" if len(names) == len(files.names) else f"{len(names):,} of them"
 
 
 def assumed(form: FileForm) -> str:
     """What is assumed of a csv file beside what is declared, in words."""
     separator = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "pipe"}.get(form.separator, form.separator)
-    said = f"separator {separator}, {form.encoding}, numbers like 1{form.thousands}234{form.decimal}5"
-    said += f", dates like {form.date or 'yyyy-MM-dd'}"
+    form_words = f"separator {separator}, {form.encoding}, numbers like 1{form.thousands}234{form.decimal}5"
+    form_words += f", dates like {form.date or 'yyyy-MM-dd'}"
     declared = form.describe()
-    return f"{said} (declared: {declared})" if declared else f"{said} (--file-form declares another form)"
+    return f"{form_words} (declared: {declared})" if declared else f"{form_words} (--file-form declares another form)"

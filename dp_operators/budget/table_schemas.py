@@ -11,32 +11,15 @@ from urllib.parse import unquote
 from spark_jobs.contract.binding import NAMED_FORMATS, VERSIONED_FORMATS, TableBinding
 from spark_jobs.contract.bound_columns import columns_of_mapping
 from spark_jobs.contract.column_text import columns_in
-from spark_jobs.contract.column_types import normal_type
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_form import FileForm
 from spark_jobs.contract.first_line import fault_of, header_names, text_of, unlike
+from spark_jobs.contract.footers import common_types, footer_of
+from spark_jobs.contract.places import Place
 from spark_jobs.contract.store.table_files import TableFiles
 
-_UNSIGNED = {"uint8": "smallint", "uint16": "int", "uint32": "bigint", "uint64": "decimal(20,0)"}
-_ARROW = {
-    **_UNSIGNED,
-    "bool": "boolean",
-    "int8": "tinyint",
-    "int16": "smallint",
-    "int32": "int",
-    "int64": "bigint",
-    "halffloat": "float",
-    "float": "float",
-    "double": "double",
-    "binary": "binary",
-    "large_binary": "binary",
-    "string": "string",
-    "large_string": "string",
-    "string_view": "string",
-    "date32[day]": "date",
-}
-
-
+_LOOKED_AT = 1000
+"""The most files whose footers are read for the columns of a new binding."""
 _BY = {**dict.fromkeys(VERSIONED_FORMATS, "table_version"), "jdbc": "partition"}
 
 
@@ -203,46 +186,16 @@ def _header(path: Path, form: FileForm) -> list[str]:
 
 
 def _of_parquet(path: Path) -> list[dict[str, str]]:
-    """The columns of a Parquet file; of a folder, those of its first file and of the partition folders on its path."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    first = path if path.is_file() else min(path.rglob("*.parquet"), default=path)
-    folders = first.parent.relative_to(path).parts if path.is_dir() and first != path else ()
-    try:
-        schema = pq.read_schema(first)
-    except pa.ArrowException:
-        raise ValueError from None
-    columns = {field.name: _spark_type(field.type) for field in schema} | _types_from_spark(schema.metadata or {})
-    for folder in folders:
+    """The columns of a Parquet file; of a folder, those of its files and of the folders on the way to them."""
+    files = TableFiles.of(Place.of_folder(str(path.absolute()))) if path.is_dir() else None
+    files = files or TableFiles(folder=str(path.absolute().parent), names=(path.name,))
+    names = [name for name in files.names if name.endswith(".parquet") or path.is_file()]
+    columns = common_types(footer_of(files.tail(name) or b"") for name in names[:_LOOKED_AT])
+    for folder in names[0].split("/")[:-1] if names else ():
         name, equals, _ = folder.partition("=")
         if equals:
             columns.pop(unquote(name), None)
             columns[unquote(name)] = "string"
+    if not columns:
+        raise ValueError("no column in any file")
     return [{"name": name, "type": of} for name, of in columns.items()]
-
-
-def _types_from_spark(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
-    """The simple types that Spark stored in the file's metadata and reads the file by."""
-    fields = json.loads(metadata.get(b"org.apache.spark.sql.parquet.row.metadata", b'{"fields": []}'))["fields"]
-    return {field["name"]: normal_type(field["type"]) for field in fields if isinstance(field["type"], str)}
-
-
-def _spark_type(of: Any) -> str:
-    """Spark's name of the type that it reads a Parquet column as; Arrow's name if Spark cannot read it."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(of):
-        return _spark_type(of.value_type)
-    if pa.types.is_timestamp(of):
-        return "timestamp" if of.tz is not None else "timestamp_ntz"
-    if pa.types.is_decimal(of):
-        return f"decimal({of.precision},{of.scale})"
-    if pa.types.is_list(of) or pa.types.is_large_list(of):
-        return f"array<{_spark_type(of.value_type)}>"
-    if pa.types.is_struct(of):
-        inner = ",".join(f"{of.field(i).name}:{_spark_type(of.field(i).type)}" for i in range(of.num_fields))
-        return f"struct<{inner}>"
-    if pa.types.is_map(of):
-        return f"map<{_spark_type(of.key_type)},{_spark_type(of.item_type)}>"
-    return _ARROW.get(str(of), str(of))

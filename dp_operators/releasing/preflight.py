@@ -11,6 +11,7 @@ from dp_operators.releasing.errors import ReleaseClosed, as_release_errors
 from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import UNFINISHED, first_key, pays_for
 from dp_operators.releasing.requests import check_budget, check_request, complete, require_charged
+from spark_jobs.contract.file_checks import check_files
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.store.objects import check_store, check_writable
@@ -72,6 +73,7 @@ def check_before_charge(
     _, output = require_charged(request)
     (check_store if writing else check_writable)(output)
     runner.check(request)
+    check_files(request.table)
     return left
 
 

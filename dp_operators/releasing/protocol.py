@@ -340,5 +340,5 @@ class _Attempt(ChargedAttempt):
 _REFUSED = "the request was refused before a row was read"
 _NO_DRAFT = (
     "the application ended without a draft; its output is in its private file. "
-    "The reservation stays, and a retry goes on with it"
+    "The reservation stays. A retry helps if a machine or a store had failed; if it ends so again, find the cause there"
 )

@@ -43,7 +43,7 @@ MAX_CELLS = 1 << 24
 """The most counts of one run of the application; more are counted by several runs."""
 _NO_STEPS = (
     "the application ended without the steps that are due; its output is in its private file. "
-    "A retry goes on where it stopped"
+    "A retry helps if a machine or a store had failed; if it ends so again, find the cause there"
 )
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.contract.bound_columns import BoundColumn
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_checks import HEADER
 from spark_jobs.contract.file_form import FileForm, upper_half
 from spark_jobs.contract.first_line import header_names
 from spark_jobs.tables.expressions import quoted
@@ -53,11 +54,7 @@ def read_csv(
     places = {name: _place(name, names) for name in wanted}
     exact = names == wanted and set(folders) <= set(types)
     if header is None or None in places.values() or (bound and not exact):
-        raise InvalidRequest(
-            "table.path",
-            requirement="must contain csv files that all begin with the same header line of the table's column names",
-            remedy="write the column names into the first line of each file, in the order of the account's binding",
-        )
+        raise InvalidRequest("table.path", requirement=HEADER[0], remedy=HEADER[1])
     rows = lines.select(decoded.alias("value"), *(quoted(name) for name in folders))
     rows = rows.where((sf.col("value") != header) & (sf.trim("value") != ""))
     few = sf.length("value") - sf.length(sf.replace("value", sf.lit(form.separator), sf.lit(""))) < MAX_VALUES

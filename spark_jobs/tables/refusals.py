@@ -11,10 +11,11 @@ from pyspark.errors import PySparkException
 
 from spark_jobs.contract.errors import InvalidRequest
 
+EMPTY = "must be a table with files in it", "check the path and its version"
 _DAMAGED = "must contain only intact files of its format", "find the damaged file, or one that may not be read"
 _REFUSALS = {
     "PATH_NOT_FOUND": ("must be a table that exists", "check the path and its version"),
-    "UNABLE_TO_INFER_SCHEMA": ("must be a table with files in it", "check the path and its version"),
+    "UNABLE_TO_INFER_SCHEMA": EMPTY,
     "TABLE_OR_VIEW_NOT_FOUND": ("must be a table that exists", "check its name in the catalog"),
     "CATALOG_NOT_FOUND": (
         "must be a table of a catalog that Spark knows by the first part of the name",

@@ -14,6 +14,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,13 +27,18 @@ from spark_jobs.contract.column_types import Kind, normal_type
 from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
+from spark_jobs.contract.file_checks import check_footers, footers_of, pinned_names
+from spark_jobs.contract.footers import is_readable, readable_part
 from spark_jobs.contract.snapshots import Literalish
+from spark_jobs.contract.store.table_files import UnlistedStore, partition_columns, require_one_depth
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.tables.catalogs import catalog_table, require_types
 from spark_jobs.tables.csv_files import read_csv
 from spark_jobs.tables.databases import read_database
 from spark_jobs.tables.expressions import condition_column, field_of, kind_of, quoted
+from spark_jobs.tables.hadoop_files import listed
 from spark_jobs.tables.json_files import read_json
+from spark_jobs.tables.parquet_files import read_parquet
 from spark_jobs.tables.refusals import UNREADABLE, UNREADABLE_VERSION, refusing
 from spark_jobs.tables.texts import ASSUMED
 
@@ -106,10 +112,12 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
     fields: dict[str, list[StructField]] = {}
     for field in frame.schema.fields:
         fields.setdefault(field.name.lower(), []).append(field)
-    matches = [fields.get(column.name.lower(), []) for column in source.columns]
+    # of Parquet files, columns that no engine reads are left out
+    columns = [column for column in source.columns if source.form != "parquet" or is_readable(column.type)]
+    matches = [fields.get(column.name.lower(), []) for column in columns]
     if any(
-        len(alike) != 1 or normal_type(alike[0].dataType.simpleString()) != column.type
-        for alike, column in zip(matches, source.columns, strict=True)
+        len(alike) != 1 or normal_type(alike[0].dataType.simpleString()) != readable_part(column.type)
+        for alike, column in zip(matches, columns, strict=True)
     ):
         raise InvalidRequest(
             "table",
@@ -117,7 +125,7 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
             requirement="must have the columns that its account binds, of the same types",
             remedy="compare them with `dp-budget show`; a state with other columns cannot be read",
         )
-    names = zip(matches, source.columns, strict=True)
+    names = zip(matches, columns, strict=True)
     return frame.select(*(sf.col(quoted(alike[0].name)).alias(column.name) for alike, column in names))
 
 
@@ -168,20 +176,47 @@ def _database(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tupl
     return read_database(spark, source), tuple(source.snapshot.partition or ())
 
 
-def _csv(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
+def _files_folder(spark: SparkSession, source: TableSource) -> str:
+    """The folder of a table of files, which all lie at one depth as far as this process can list them."""
     path = _folder(spark, source)
+    with suppress(UnlistedStore):
+        require_one_depth(listed(spark, path, source.pinned.local).names, field="table.path", value=source.path)
+    return path
+
+
+def _csv(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
+    path = _files_folder(spark, source)
     frame = read_csv(spark, path, source.columns or (), bound=source.is_bound, form=source.file_form or ASSUMED)
     return frame, _partition_columns(frame, path)
 
 
 def _json(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
-    path = _folder(spark, source)
+    path = _files_folder(spark, source)
     frame = read_json(spark, path, source.columns or (), form=source.file_form or ASSUMED)
     return frame, _partition_columns(frame, path)
 
 
-def _columnar(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
+def _parquet(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
+    """Parquet files by their footers, where this process can list them; else as Spark merges their schemas."""
     path = _folder(spark, source)
+    try:
+        files = listed(spark, path, source.pinned.local)
+    except UnlistedStore:
+        return _columnar(spark, source)
+    require_one_depth(files.names, field="table.path", value=source.path)
+    if not files.names:
+        return _columnar(spark, source)  # Spark says whether there is a folder
+    folders = partition_columns(files.names[0])
+    pinned = pinned_names(source, files.names)
+    footers = footers_of(source, files, pinned if pinned or source.columns is not None else files.names)
+    check_footers(source, footers)
+    if not footers and source.columns is None:
+        return _columnar(spark, source)
+    return read_parquet(spark, path, source.columns, footers, folders=folders), folders
+
+
+def _columnar(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
+    path = _files_folder(spark, source)
     frame = spark.read.option("mergeSchema", "true").format(source.form).load(path)
     return frame, _partition_columns(frame, path)
 
@@ -197,7 +232,7 @@ def _iceberg(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple
 
 
 _READERS: dict[Format, Callable[[SparkSession, TableSource], tuple[DataFrame, tuple[str, ...]]]] = {
-    "parquet": _columnar,
+    "parquet": _parquet,
     "orc": _columnar,
     "csv": _csv,
     "json": _json,

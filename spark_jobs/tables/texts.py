@@ -85,21 +85,21 @@ def _in_iso(text: Column, pattern: str, *, dated: bool) -> Column:
             shape += re.escape(part.strip("'") if part.startswith("'") else part)
     shape += r"\s*$"
 
-    def found(*tokens: str) -> Column | None:
+    def part_of(*tokens: str) -> Column | None:
         token = next((token for token in tokens if token in places), None)
         return None if token is None else sf.regexp_extract(text, shape, places[token])
 
-    year = found("yyyy") if "yyyy" in places else sf.concat(sf.lit("20"), found("yy"))  # type: ignore[arg-type]
-    name = found("MMM")
-    month = found("MM", "M") if name is None else _month(name)
-    iso = sf.concat_ws("-", year, month, found("dd", "d"))  # type: ignore[arg-type]
+    year = part_of("yyyy") if "yyyy" in places else sf.concat(sf.lit("20"), part_of("yy"))  # type: ignore[arg-type]
+    name = part_of("MMM")
+    month = part_of("MM", "M") if name is None else _month(name)
+    iso = sf.concat_ws("-", year, month, part_of("dd", "d"))  # type: ignore[arg-type]
     if not dated:
-        hour = found("HH", "H")
-        if hour is None and (half := found("hh", "h")) is not None:
-            hour = _hour_of_half(half, sf.upper(found("a")))  # type: ignore[arg-type]
-        parts = [part for part in (hour, found("mm"), found("ss")) if part is not None]
+        hour = part_of("HH", "H")
+        if hour is None and (half := part_of("hh", "h")) is not None:
+            hour = _hour_of_half(half, sf.upper(part_of("a")))  # type: ignore[arg-type]
+        parts = [part for part in (hour, part_of("mm"), part_of("ss")) if part is not None]
         clock = sf.concat_ws(":", *parts, *(sf.lit("00") for _ in range(len(parts), 2))) if parts else sf.lit("00:00")
-        fraction, zone = found("S"), found("XXX")
+        fraction, zone = part_of("S"), part_of("XXX")
         clock = clock if fraction is None else sf.concat(clock, sf.lit("."), sf.substring(fraction, 1, 6))
         iso = sf.concat(iso, sf.lit(" "), clock if zone is None else sf.concat(clock, zone))
     return sf.when(text.rlike(shape), iso)

@@ -59,12 +59,15 @@ def test_columns_are_read_from_a_file_and_from_the_folders_on_the_way(folder: Pa
     assert "region  string  public" in binding_lines(whole).replace("   ", " ").replace("  ", " ").replace(" ", "  ")
 
 
-def test_types_that_spark_wrote_into_a_file_are_those_that_it_reads(tmp_path: Path) -> None:
-    fields = [{"name": "at", "type": "timestamp"}, {"name": "n", "type": "long"}]
-    metadata = {"org.apache.spark.sql.parquet.row.metadata": json.dumps({"type": "struct", "fields": fields})}
-    table = pa.table({"at": pa.array([0], pa.timestamp("ns")), "n": [1]}).replace_schema_metadata(metadata)
-    pq.write_table(table, tmp_path / "a.parquet")
-    assert binding_of("/lake/t", schema=tmp_path).types == {"at": "timestamp", "n": "bigint"}
+def test_columns_of_several_files_have_a_type_that_all_can_be_read_as(tmp_path: Path) -> None:
+    at = pa.array([0], pa.timestamp("ns"))
+    pq.write_table(pa.table({"at": at, "n": [1], "s": pa.nulls(1)}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"n": [0.5], "s": ["x"], "h": pa.array([1], pa.float16())}), tmp_path / "b.parquet")
+    types = {"at": "timestamp_ntz", "n": "double", "s": "string", "h": "float16"}
+    assert binding_of("/lake/t", schema=tmp_path).types == types
+    # as Spark and Impala write what they read as instants
+    pq.write_table(pa.table({"at": at}), tmp_path / "c.parquet", use_deprecated_int96_timestamps=True)
+    assert binding_of("/lake/t", schema=tmp_path / "c.parquet").types == {"at": "timestamp"}
 
 
 def test_the_header_of_a_csv_file_is_bound_in_its_order(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.verify]
 ROWS = 400
 NO_DRAFT = (
     "the application ended without a draft; its output is in its private file. "
-    "The reservation stays, and a retry goes on with it"
+    "The reservation stays. A retry helps if a machine or a store had failed; if it ends so again, find the cause there"
 )
 
 

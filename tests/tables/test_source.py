@@ -156,16 +156,15 @@ def test_a_table_that_cannot_be_read_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
-    "columns",
+    ("columns", "told"),
     [
-        {"id": "int", "region": "string", "month": "string", "day": "date"},
-        {"id": "bigint", "region": "string", "month": "string", "day": "timestamp"},
-        {"id": "bigint", "region": "string", "month": "string", "day": "date", "sick": "boolean"},
-        {"id": "bigint", "zone": "string"},
+        ({"id": "string", "day": "date"}, "got 'column id of type bigint'; must be of type string in all files"),
+        ({"id": "bigint", "day": "timestamp"}, "got 'column day of type date'; must be of type timestamp in all files"),
+        ({"id": "bigint", "sick": "boolean"}, "got 'sick'; is a column that the account binds, and no file has it"),
     ],
 )
-def test_a_file_of_another_schema_than_the_bound_one_is_refused_alike_before_a_row_is_read(
-    spark: SparkSession, tmp_path: Path, columns: dict[str, str]
+def test_a_file_of_another_schema_than_the_bound_one_is_refused_before_a_row_is_read(
+    spark: SparkSession, tmp_path: Path, columns: dict[str, str], told: str
 ) -> None:
     folder = tmp_path / "t" / "v1"
     spark.range(1000).selectExpr(
@@ -179,7 +178,7 @@ def test_a_file_of_another_schema_than_the_bound_one_is_refused_alike_before_a_r
     (folder / f".{file.name}.crc").unlink()
     bound = {"format": "parquet", "columns": columns, "version": {"by": "path_version"}, "public_columns": []}
     table = source(tmp_path / "t", snapshot={"path_version": "v1"}, **bound)
-    assert str(refusal(spark, table)) == UNBOUND.format(name=tmp_path / "t")
+    assert told in str(refusal(spark, table))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +238,7 @@ def test_files_that_do_not_fit_together_are_refused_without_a_look_at_rows(spark
     spark.range(1).selectExpr("id as a").write.parquet(str(folder))
     spark.sql(f"select '{SECRET}' as a").write.mode("append").parquet(str(folder))
     told = refusal(spark, source(tmp_path / "t", snapshot={"path_version": "v1"}))
-    assert "one type for each column" in str(told)
+    assert "column a of type" in str(told)
 
 
 def test_a_column_that_some_files_lack_is_null_there(spark: SparkSession, tmp_path: Path) -> None:

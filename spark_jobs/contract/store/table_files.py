@@ -6,7 +6,7 @@ import bz2
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,8 @@ _MAX_LINE = 1 << 20
 """The most bytes of a first line that are read."""
 
 
+_LIKELY_FOOTER = 1 << 16
+"""How many bytes of a file's end are read at once; most footers are shorter."""
 _UNPACK: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {"gz": gzip.open, "bz2": bz2.open}  # type: ignore[dict-item]
 _PACKED = ("deflate", "lz4", "snappy", "zst")
 """Ways to compress text that an engine reads and this machine may not."""
@@ -96,6 +98,23 @@ class TableFiles:
             return None if len(line) == _MAX_LINE else line.split(b"\r")[0].rstrip(b"\n")
         return None
 
+    def tail(self, name: str) -> bytes | None:
+        """The footer of a Parquet file, between the four bytes before it and its length and name after it.
+
+        None for a file that has none; a file without a byte, which engines skip, has an empty one.
+
+        Raises:
+            OSError: the store failed.
+        """
+        with self.open(name) as file, as_os_error():
+            size = file.seek(0, os.SEEK_END)
+
+            def last(count: int) -> bytes:
+                file.seek(max(size - count, 0))
+                return file.read()
+
+            return footer_bytes(size, last)
+
     def below(self, folders: int) -> dict[str, TableFiles]:
         """The files of each folder that is ``folders`` deep, by the folder's path."""
         versions: dict[str, list[str]] = {}
@@ -108,21 +127,36 @@ class TableFiles:
             for version, names in versions.items()
         }
 
-    def require_one_depth(self, *, field: str, value: object) -> None:
-        """Reject files of which an engine would leave some out: at two depths, or in folders that name no column.
 
-        Raises:
-            InvalidRequest: there are such files.
-        """
-        if len({partition_columns(name) for name in self.names}) > 1 or any(
-            "=" not in folder for name in self.names for folder in name.split("/")[:-1]
-        ):
-            raise InvalidRequest(
-                field, value=value,
-                requirement="must have all its files at one depth, in folders named column=value, each level of them "
-                "of one column: others would be left out without a word",
-                remedy="move the files that lie elsewhere",
-            )  # fmt: skip
+def require_one_depth(names: Collection[str], *, field: str, value: object) -> None:
+    """Reject files of which an engine would leave some out: at two depths, or in folders that name no column.
+
+    Raises:
+        InvalidRequest: there are such files.
+    """
+    if len({partition_columns(name) for name in names}) > 1 or any(
+        "=" not in folder for name in names for folder in name.split("/")[:-1]
+    ):
+        raise InvalidRequest(
+            field, value=value,
+            requirement="must have all its files at one depth, in folders named column=value, each level of them "
+            "of one column: others would be left out without a word",
+            remedy="move the files that lie elsewhere",
+        )  # fmt: skip
+
+
+def footer_bytes(size: int, last: Callable[[int], bytes]) -> bytes | None:
+    """The footer of a Parquet file of this size, from a function that reads so many last bytes of it."""
+    if size == 0:
+        return b""
+    end = last(min(size, _LIKELY_FOOTER))
+    if size < 12 or end[-4:] not in (b"PAR1", b"PARE"):
+        return None
+    length = int.from_bytes(end[-8:-4], "little") + 8
+    if length > size - 4:
+        return None
+    end = end if len(end) >= length else last(length)
+    return b"PAR1" + end[-length:]
 
 
 def partition_columns(name: str) -> tuple[str, ...]:

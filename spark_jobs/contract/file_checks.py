@@ -1,0 +1,113 @@
+"""Checks of a table's files before a charge: by names, first lines and footers, never by a row.
+
+A worker and the application make the same checks, each as far as it can list and open the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Protocol
+from urllib.parse import unquote
+
+from spark_jobs.contract.binding import Format
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_form import FileForm
+from spark_jobs.contract.first_line import fault_of, header_names, text_of
+from spark_jobs.contract.footers import DamagedFile, Footer, common_types, footer_of, require_readable, require_types
+from spark_jobs.contract.store.table_files import TableFiles, partition_columns, require_one_depth
+from spark_jobs.contract.tables import TableSource
+
+FILES: tuple[Format, ...] = ("parquet", "orc", "csv", "json")
+"""The formats of tables that are folders of files, which nothing but their names puts together."""
+HEADER = (
+    "must contain csv files that all begin with the same header line of the table's column names",
+    "write the column names into the first line of each file, in the order of the account's binding",
+)
+"""What is said of every wrong header: which name is missing would answer a question about the first line."""
+DAMAGED = ("must contain only intact files of its format", "find the damaged file, or one that may not be read")
+_AT_ONCE = 16
+
+
+class FootedFiles(Protocol):
+    """Files whose footers can be read."""
+
+    def tail(self, name: str) -> bytes | None:
+        """A file's footer (``store.table_files.footer_bytes``)."""
+        ...
+
+
+def check_files(source: TableSource) -> None:
+    """Reject a table whose files can be listed from here and cannot be read, or would be read in part.
+
+    Raises:
+        InvalidRequest: files lie at two depths, a header is not the bound one, or a footer shows a file that no engine
+            reads, or types that no cast reconciles.
+    """
+    if source.form not in FILES or source.path is None:
+        return
+    try:
+        files = TableFiles.of(source.pinned)
+        require_one_depth(files.names, field="table.path", value=source.path)
+        names = pinned_names(source, files.names)
+        if source.form == "parquet":
+            check_footers(source, footers_of(source, files, names))
+        elif source.form == "csv":
+            _check_headers(source, replace(files, names=names))
+    except OSError:
+        return  # what cannot be listed or opened here, the application looks at
+
+
+def pinned_names(source: TableSource, names: Iterable[str]) -> tuple[str, ...]:
+    """The files of the pinned partition; all files of a version that is a folder."""
+    # in a draft, the number 1 pins a folder named 01 too
+    pinned = (source.snapshot.partition or {}).items()
+    pins = {name.lower(): value for name, value in pinned if isinstance(value, str)}
+
+    def is_pinned(path: str) -> bool:
+        parts = (folder.partition("=") for folder in path.split("/")[:-1])
+        values = {unquote(name).lower(): unquote(value) for name, _, value in parts}
+        return all(values.get(name, value) == value for name, value in pins.items())
+
+    return tuple(name for name in names if is_pinned(name))
+
+
+def footers_of(source: TableSource, files: FootedFiles, names: Sequence[str]) -> dict[str, Footer]:
+    """The footers of Parquet files, by the files' names, without files that have no byte.
+
+    Raises:
+        InvalidRequest: a file has none.
+        OSError: the store failed.
+    """
+    try:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            tails = dict(zip(names, pool.map(files.tail, names), strict=True))
+        return {name: footer_of(tail or b"") for name, tail in tails.items() if tail != b""}
+    except DamagedFile:
+        raise InvalidRequest("table.path", value=source.path, requirement=DAMAGED[0], remedy=DAMAGED[1]) from None
+
+
+def check_footers(source: TableSource, footers: Mapping[str, Footer]) -> None:
+    """Reject Parquet files that no engine reads, or whose types no cast reconciles with the bound ones.
+
+    Raises:
+        InvalidRequest: with the codec, or the column and its types.
+    """
+    require_readable(tuple(footers.values()), field="table.path", value=source.path)
+    if source.columns is None:
+        common_types(footers.values())
+    else:
+        folders = {folder for name in footers for folder in partition_columns(name)}
+        require_types(footers.values(), source.columns, folders=folders)
+
+
+def _check_headers(source: TableSource, files: TableFiles) -> None:
+    form = source.file_form or FileForm()
+    folders = {folder.lower() for folder in partition_columns(files.names[0])} if files.names else set()
+    wanted = [column.name for column in source.columns or () if column.name.lower() not in folders]
+    for name in files.texts:
+        line = files.first_line(name)
+        names = header_names(text_of(line or b"", form.encoding) or "", form)
+        if fault_of(line, form) is not None or (source.is_bound and names != wanted):
+            raise InvalidRequest("table.path", value=source.path, requirement=HEADER[0], remedy=HEADER[1])

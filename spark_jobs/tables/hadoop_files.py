@@ -1,0 +1,93 @@
+"""The files of a folder as Spark's own file systems list and open them; nothing but names and footers is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes with pyspark, without types
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from spark_jobs.contract.store.pipelines import hidden
+from spark_jobs.contract.store.table_files import TableFiles, UnlistedStore, footer_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class HadoopFiles:
+    """The files below a folder, without those that Spark does not read.
+
+    Attributes:
+        sizes: the size of each file, by its path below the folder.
+        open: opens the file at such a path.
+        java: the Java machine.
+    """
+
+    sizes: Mapping[str, int]
+    open: Callable[[str], Any]
+    java: Any
+
+    @classmethod
+    def of(cls, spark: SparkSession, folder: str) -> HadoopFiles:
+        """The files below ``folder``.
+
+        Raises:
+            UnlistedStore: the folder cannot be listed, or only a server knows its store.
+        """
+        if is_remote():
+            raise UnlistedStore("a store that only the server knows")
+        java: Any = spark._jvm
+        try:
+            root = java.org.apache.hadoop.fs.Path(folder)
+            system = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+            root = system.makeQualified(root)
+            listing, sizes = system.listFiles(root, True), {}
+            while listing.hasNext():
+                status = listing.next()
+                name = root.toUri().relativize(status.getPath().toUri()).getPath()
+                sizes[str(name)] = int(status.getLen())
+        except Py4JJavaError:
+            raise UnlistedStore("a folder that cannot be listed") from None
+        shown = {name: size for name, size in sorted(sizes.items()) if not hidden(name)}
+        return cls(sizes=shown, open=partial(_opened, java, system, root), java=java)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The paths of the files, in order."""
+        return tuple(self.sizes)
+
+    def tail(self, name: str) -> bytes | None:
+        """A file's footer (``footer_bytes``).
+
+        Raises:
+            OSError: the store failed.
+        """
+        try:
+            return footer_bytes(self.sizes[name], partial(self._last, name))
+        except Py4JJavaError:
+            raise OSError("the store failed") from None
+
+    def _last(self, name: str, count: int) -> bytes:
+        stream = self.open(name)
+        try:
+            stream.seek(max(self.sizes[name] - count, 0))
+            return bytes(self.java.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+
+def _opened(java: Any, system: Any, root: Any, name: str) -> Any:
+    return system.open(java.org.apache.hadoop.fs.Path(root, java.org.apache.hadoop.fs.Path(None, None, name)))
+
+
+def listed(spark: SparkSession, folder: str, local: str | None) -> TableFiles | HadoopFiles:
+    """The files below a folder, as this process sees them.
+
+    Raises:
+        UnlistedStore: it cannot list them.
+    """
+    from spark_jobs.contract.places import Place
+
+    return HadoopFiles.of(spark, folder) if local is None else TableFiles.of(Place.of_folder(local))

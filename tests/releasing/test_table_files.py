@@ -1,0 +1,83 @@
+"""A table whose files no run could read is refused before the charge, by a release as by a dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dp_operators.releasing import forecast, release
+from dp_operators.releasing.requests import complete
+from spark_jobs.contract import InvalidRequest
+from tests.support.release_lab import ForkRunner, accept, make_request
+
+COLUMNS = {"visit": "int", "score": "double"}
+ROWS = {"visit": pa.array([1, 0], pa.int32()), "score": pa.array([0.5, 0.25])}
+SECRET = "Zebedee-4711"
+
+
+def parquet(**options: Any) -> Callable[[Path], None]:
+    changed = {name: options.pop(name) for name in ("visit", "score", "noted") if name in options}
+    return lambda folder: pq.write_table(pa.table({**ROWS, **changed}), folder / f"{SECRET}.parquet", **options)
+
+
+def text(content: str) -> Callable[[Path], None]:
+    return lambda folder: folder.joinpath(f"{SECRET}.csv").write_text(content) and None
+
+
+def at_two_depths(folder: Path) -> None:
+    (folder / "day=1").mkdir()
+    for name in ("a.parquet", "day=1/b.parquet"):
+        pq.write_table(pa.table(ROWS), folder / name)
+
+
+REFUSED: Mapping[str, tuple[str, Callable[[Path], None], str]] = {
+    "brotli": ("parquet", parquet(compression="brotli"), "not by BROTLI; write them again with zstd"),
+    "text": ("parquet", parquet(score=pa.array(["a", "b"])), "column score of type string'; must be of type double"),
+    "half": ("parquet", parquet(score=pa.array([1, 2], pa.float16())), "column score of type float16'; must be of"),
+    "depths": ("parquet", at_two_depths, "must have all its files at one depth"),
+    "semicolons": ("csv", text("visit;score\n1;0,5\n"), "must contain csv files that all begin with the same header"),
+    "no header": ("csv", text(f"{SECRET},0.5\n1,2\n"), "must contain csv files that all begin with the same header"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_files_that_no_run_can_read_are_refused_for_nothing(lab: Any, tmp_path: Path, case: str) -> None:
+    form, write, told = REFUSED[case]
+    (tmp_path / "v1").mkdir()
+    write(tmp_path / "v1")
+    output = lab.open_account("files", str(tmp_path), columns=COLUMNS, form=form)
+    table = {"path": str(tmp_path), "snapshot": {"path_version": "v1"}}
+    request = make_request(output, account="files", table=table)
+    ledger, runner = lab.ledger(), ForkRunner()
+    head = ledger.head()
+    for ask in (
+        lambda: release(request, ledger=ledger, runner=runner, key="k", check=accept),
+        lambda: forecast(complete(request, ledger), ledger=ledger, runner=runner, key="k"),
+    ):
+        with pytest.raises(InvalidRequest) as refused:
+            ask()
+        assert told in str(refused.value)
+        assert SECRET not in str(refused.value)
+        assert "\n" not in str(refused.value)
+    assert (ledger.head(), runner.runs) == (head, 0)
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"visit": pa.array([1.0, None])}, {"score": pa.nulls(2)}, {"noted": pa.array([1, 2], pa.timestamp("ns"))}],
+)
+def test_files_that_a_run_can_read_are_charged(lab: Any, tmp_path: Path, changes: dict[str, pa.Array]) -> None:
+    (tmp_path / "v1").mkdir()
+    parquet(**changes)(tmp_path / "v1")
+    output = lab.open_account("files", str(tmp_path), columns=COLUMNS)
+    table = {"path": str(tmp_path), "snapshot": {"path_version": "v1"}}
+    request, ledger = make_request(output, account="files", table=table), lab.ledger()
+    assert forecast(complete(request, ledger), ledger=ledger, runner=ForkRunner(), key="k").left
+    assert release(request, ledger=ledger, runner=ForkRunner(), key="k", check=accept)
+    ledger.close()
