@@ -50,7 +50,7 @@ class CapDecision:
 
     def observer(self) -> str:
         """Whom the last row is about, in one sentence."""
-        knows = observer(self.account.neighbours, self.account.unit)
+        knows = observer(self.account)
         return f"An observer {knows}, and sees all that a block's cap pays for."
 
     def _left(self, holder: Account | SubBudget) -> Budget:

@@ -17,10 +17,11 @@ from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.ledger import PrivacyLedger
 from dp_operators.budget.table_looks import looks_of
 from dp_operators.budget.table_schemas import binding_lines, binding_of
+from dp_operators.budget.validation import block_expression
 from dp_operators.budget.values import Account
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import PrivacyUnit, plain
+from spark_jobs.contract.privacy import Neighbours, PrivacyUnit, plain, replaced_within
 
 URL_VARIABLE = "DP_LEDGER_URL"
 
@@ -96,7 +97,7 @@ FileFormOptions = Annotated[
         "encoding, trim; decimal, thousands, percent; null, true, false; date, timestamp.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Bind without asking for confirmation.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Go on without asking for confirmation.")]
 
 
 @app.command()
@@ -162,6 +163,10 @@ def open_account(
         "version_folders": version_folders, "public_columns": public_column, "append_only": append_only or None,
         "rows_per_unit": rows_per_unit, "file_form": file_form,
     }  # fmt: skip
+    if neighbours == Neighbours.REPLACE_ONE:
+        within = replaced_within(Neighbours.REPLACE_ONE, block_expression(blocks))
+        question = f"The account promises for a row that is replaced by another of {within}. Is that what is meant?"
+        ask(question, what="blocks", yes=yes or not within)
     opened = open_ledger(ledger).open_account(
         account,
         epsilon=epsilon,
@@ -245,7 +250,8 @@ def _opened(opened: Account) -> str:
     unbound = sorted(set(opened.tables) - set(opened.bindings))
     then = f"; before the first charge, bind the columns of {', '.join(unbound)}: `dp-budget bind`" if unbound else ""
     outputs = ", ".join(opened.outputs) or "no folder yet"
-    summary = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {scope}, for {names}; "
+    within = f", a replacement being by another of {opened.replaced_within}" if opened.replaced_within else ""
+    summary = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {scope}{within}, for {names}; "
     return f"{summary}its releases go to {outputs}{then}"
 
 
@@ -271,13 +277,22 @@ def confirm(binding: TableBinding, *, yes: bool) -> None:
         InvalidRequest: the files cannot be read in this way; or the answer is no, or there is no answer.
     """
     typer.echo("\n".join((binding_lines(binding), *looks_of(binding))), err=True)
+    ask("Bind the table in this way, permanently?", what="binding", yes=yes)
+
+
+def ask(question: str, *, what: str, yes: bool) -> None:
+    """Ask for confirmation.
+
+    Raises:
+        InvalidRequest: the answer is no, or there is no answer.
+    """
     try:
-        agreed = yes or typer.confirm("Bind the table in this way, permanently?", err=True)
+        agreed = yes or typer.confirm(question, err=True)
     except typer.Abort:
         agreed = False
     if not agreed:
         raise InvalidRequest(
-            "binding", requirement="was not confirmed, and nothing was written", remedy="answer y, or give --yes"
+            what, requirement="was not confirmed, and nothing was written", remedy="answer y, or give --yes"
         )
 
 

@@ -48,6 +48,7 @@ def account_json(
         "composition": account.composition,
         "cap": amounts_json(account.cap),
         "neighbours": account.neighbours.value,
+        "replaced_within": account.replaced_within or None,
         "unit": {"column": account.unit.column, "max_rows": account.unit.max_rows},
         "tables": list(account.tables),
         "outputs": list(account.outputs),
@@ -114,6 +115,8 @@ def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = Non
     for account in accounts:
         unit = account["unit"]
         protects = "a row" if unit["column"] is None else f"{unit['column']} (at most {unit['max_rows']} rows)"
+        if account["replaced_within"]:
+            protects = f"{protects}, replaced by another of {account['replaced_within']}"
         tables = ", ".join(account["tables"]) or "-"
         for name, block in account["blocks"].items():
             amounts = [_in_currency(block[state], account) for state in ("committed", "burnt", "reserved")]

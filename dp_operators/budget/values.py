@@ -11,7 +11,7 @@ from typing import Any
 from spark_jobs.contract.account import Composition
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL, BlockExpression
-from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
+from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, replaced_within
 
 __all__ = [
     "ALL",
@@ -83,6 +83,11 @@ class Account:
     requester_approves: bool = False
     opened_at: str
     opened_by: str
+
+    @property
+    def replaced_within(self) -> str:
+        """What a replacement keeps, in words; empty if it keeps nothing (``privacy.replaced_within``)."""
+        return replaced_within(self.neighbours, self.blocks)
 
     def require_blocks(self, blocks: tuple[str, ...]) -> None:
         """Reject names that are not blocks of this account.

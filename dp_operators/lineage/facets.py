@@ -32,7 +32,7 @@ def guarantee_of(event: ReleaseEvent) -> dict[str, Any]:
     return {
         "guarantee": "differentially private",
         "neighbours": request.neighbours.value,
-        "unit": request.unit.describe(),
+        "unit": ", replaced by another of ".join(filter(None, (request.unit.describe(), request.replaced_within))),
         "diagnostics": [options.kind for options in request.diagnostics],
         "blocks": request.written_blocks,
         "request_sha256": request.sha256,

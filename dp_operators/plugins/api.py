@@ -74,6 +74,7 @@ def _overview(overview: AccountOverview) -> dict[str, Any]:
         "cap": amounts_json(account.cap),
         "composition": account.composition,
         "neighbours": account.neighbours.value,
+        "replaced_within": account.replaced_within or None,
         "unit": {"column": account.unit.column, "max_rows": account.unit.max_rows},
         "tables": list(account.tables),
         "outputs": list(account.outputs),

@@ -120,7 +120,9 @@ def _release_draw(
         cost=cost,
         parts=(
             ReleasePart(
-                kinds=part.kinds, cost=cost, spendings=(part.spending(spending.label, epsilon, spending.delta),)
+                kinds=part.kinds,
+                cost=cost,
+                spendings=(part.spending(spending.label, replace(spending, epsilon=epsilon)),),
             ),
         ),
         events=(),

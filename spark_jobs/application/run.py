@@ -225,7 +225,7 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
         spent = [replace(event, epsilon=part.of_row(event.epsilon)) for event in measurement.spendings]
         events += [{"diagnostic": " + ".join(part.kinds), **event.to_dict()} for event in spent]
         cost = part.cost(exact_sum(*(event.epsilon for event in spent)), exact_sum(*(event.delta for event in spent)))
-        spendings = tuple(part.spending(event.label, event.epsilon, event.delta) for event in spent)
+        spendings = tuple(part.spending(event.label, event) for event in spent)
         parts.append(ReleasePart(kinds=part.kinds, cost=cost, spendings=spendings))
         largest.append(recording.take_largest(times=part.noise_factor))
     return ReleaseDraw(

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
+from spark_jobs.contract.odds import LossLaw, SpentAmounts
 from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import KEPT_DIGITS, MAX_DIGITS, MAX_GROUP_EPSILON, Budget, delta_of_rows
 from spark_jobs.contract.release import PartSpending
@@ -99,11 +100,21 @@ class BudgetPart:
             of_unit = epsilon * self.max_rows
         return Budget(epsilon=of_unit, delta=self.granted.delta if self.max_rows > 1 and delta > 0 else delta)
 
-    def spending(self, label: str, epsilon: Decimal, delta: Decimal) -> PartSpending:
-        """The entry for a mechanism that spends ``epsilon`` and ``delta`` for one row, at its cost to a whole unit."""
+    def spending(self, label: str, spent: SpentAmounts) -> PartSpending:
+        """The entry for a mechanism that spends this for one row, at its cost to a whole unit.
+
+        Of rho-zCDP, k rows lose ``k^2 rho`` (Bun and Steinke 2016, proposition 1.9), and one Gaussian vector loses as
+        one with k times the sensitivity. Of the other laws nothing is known for several rows.
+        """
+        rows, rho = self.max_rows, spent.rho
         with localcontext(prec=4 * MAX_DIGITS):
-            of_unit = epsilon * self.max_rows
-        return PartSpending(label=label, epsilon=of_unit, delta=delta_of_rows(epsilon, delta, self.max_rows))
+            of_unit = spent.epsilon * rows
+        # rounded up, as an exact product may have more digits than are kept
+        with localcontext(prec=KEPT_DIGITS, rounding=ROUND_CEILING):
+            of_rho = None if rho is None else +rho * rows**2
+        law = LossLaw.ANY if rho is None and rows > 1 else spent.law
+        delta = delta_of_rows(spent.epsilon, spent.delta, rows)
+        return PartSpending(label=label, epsilon=of_unit, delta=delta, law=law, rho=of_rho)
 
 
 def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:

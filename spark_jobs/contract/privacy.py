@@ -38,6 +38,22 @@ class Neighbours(StrEnum):
     REPLACE_ONE = "replace_one"
 
 
+def replaced_within(neighbours: Neighbours, blocks: object | None) -> str:
+    """What a replacement keeps, as ``the same day(visited_at), which is public``; empty if it keeps nothing.
+
+    Where blocks pay one by one, a unit that is replaced by one of another block leaves one block and enters another.
+    That is a removal and an addition, each of which one block pays for, and together they may cost up to twice the cap
+    of one. So the guarantee holds for replacements within a block; which unit is in which block is public.
+
+    Args:
+        neighbours: the relation.
+        blocks: the expression that assigns rows to blocks; None if there is only one.
+    """
+    if neighbours is Neighbours.ADD_REMOVE or blocks is None:
+        return ""
+    return f"the same {blocks}, which is public"
+
+
 def exact_decimal(value: Any, *, what: str = "number") -> Decimal:
     """``value`` as an exact finite decimal; floats are read as Python prints them, strings as written.
 

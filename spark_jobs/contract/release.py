@@ -7,12 +7,13 @@ import json
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import status_of
 from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.contract.json_pieces import json_bytes
+from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.privacy import Budget, ExactDecimal, Neighbours, PrivacyUnit
 from spark_jobs.contract.values import Frozen
 
@@ -56,11 +57,23 @@ class PartSpending(Frozen):
     Attributes:
         label: what it was spent on, in words.
         epsilon, delta: the exact cost.
+        law: what is known of the loss, if there is a delta.
+        rho: that of Gaussian noise, if the law needs it.
     """
 
     label: str
     epsilon: ExactDecimal
     delta: ExactDecimal = Decimal(0)
+    law: LossLaw = LossLaw.ANY
+    rho: ExactDecimal | None = None
+
+    @model_serializer(mode="wrap")
+    def _known(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The fields, without a law of which nothing is known: as manifests had them before they stated laws."""
+        fields: dict[str, Any] = dump(self)
+        if self.law is LossLaw.ANY:
+            del fields["law"], fields["rho"]
+        return fields
 
 
 class ReleasePart(Frozen):

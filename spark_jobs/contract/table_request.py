@@ -18,7 +18,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL, BlockExpression, expand_ranges
 from spark_jobs.contract.expressions.parser import check_filter
 from spark_jobs.contract.input_suites import InputSuite
-from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
+from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, replaced_within
 from spark_jobs.contract.public_groups import with_public_groups
 from spark_jobs.contract.request_documents import json_fields, load_fields, yaml_fields
 from spark_jobs.contract.tables import TableSource
@@ -121,6 +121,11 @@ class TableRequest(Frozen):
         """The blocks in words, with consecutive blocks by time as ranges."""
         expression = self.block_expression
         return ", ".join(self.blocks if expression is None else expression.compact(self.blocks))
+
+    @property
+    def replaced_within(self) -> str:
+        """What a replacement keeps, in words; empty if it keeps nothing (``privacy.replaced_within``)."""
+        return replaced_within(self.neighbours, self.block_expression)
 
     @cached_property
     def sha256(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.privacy import Budget, exact_decimal, exact_difference, plain, share_of
 from spark_jobs.mechanisms.noise import Cost
 
@@ -21,15 +22,20 @@ class Spending:
     Attributes:
         label: the purpose, in words.
         epsilon, delta: the exact cost.
+        law: what is known of the loss, if there is a delta.
+        rho: that of Gaussian noise, if the law needs it.
     """
 
     label: str
     epsilon: Decimal
     delta: Decimal = Decimal(0)
+    law: LossLaw = LossLaw.ANY
+    rho: Decimal | None = None
 
     def to_dict(self) -> dict[str, str]:
         """Plain JSON types; decimals as strings."""
-        return {"label": self.label, "epsilon": plain(self.epsilon), "delta": plain(self.delta)}
+        known = {} if self.rho is None else {"law": str(self.law), "rho": plain(self.rho)}
+        return {"label": self.label, "epsilon": plain(self.epsilon), "delta": plain(self.delta), **known}
 
 
 class BudgetMeter:
@@ -89,8 +95,17 @@ class BudgetMeter:
         """The remaining delta."""
         return self._left_delta
 
-    def spend(self, epsilon: Cost, *, delta: Cost = 0, label: str) -> Decimal:
+    def spend(
+        self, epsilon: Cost, *, delta: Cost = 0, label: str, law: LossLaw = LossLaw.ANY, rho: Decimal | None = None
+    ) -> Decimal:
         """Spend ``(epsilon, delta)``, before the noise that it pays for is drawn; returns the exact epsilon.
+
+        Args:
+            epsilon: the cost; above 0.
+            delta: of an approximate guarantee.
+            label: the purpose, in words.
+            law: what is known of the loss, for a statement about odds (``contract.odds``).
+            rho: that of Gaussian noise, if the law needs it.
 
         Raises:
             BudgetOverspent: the amount exceeds what remains; nothing is spent.
@@ -104,7 +119,7 @@ class BudgetMeter:
             )
         self._left = exact_difference(self._left, cost.epsilon)
         self._left_delta = exact_difference(self._left_delta, cost.delta)
-        self._spendings.append(Spending(label=label, epsilon=cost.epsilon, delta=cost.delta))
+        self._spendings.append(Spending(label=label, epsilon=cost.epsilon, delta=cost.delta, law=law, rho=rho))
         return cost.epsilon
 
     def spend_share(self, part: Cost, *, label: str) -> Decimal:

@@ -53,6 +53,7 @@ import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.odds import FINE_STEPS, LossLaw
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.k_norm import Body
 from spark_jobs.mechanisms.meter import BudgetMeter
@@ -244,7 +245,8 @@ def noisy_products(
         scale = laplace_scale(cost, sensitivity)
     else:
         rho, distance = rho_within(epsilon, delta), layout.l2_sensitivity(neighbours)
-        meter.spend(epsilon, delta=delta, label=f"{label}, by Gaussian noise")
+        law = LossLaw.GAUSSIAN if distance >= FINE_STEPS else LossLaw.CONCENTRATED
+        meter.spend(epsilon, delta=delta, label=f"{label}, by Gaussian noise", law=law, rho=rho)
         entries = noise.gaussian(exact, rho=rho, l2_sensitivity=distance)
         scale = gaussian_stddev(rho, distance)
     return NoisyProducts(layout=layout, entries=entries, method=resolved, scale=scale)

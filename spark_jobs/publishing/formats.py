@@ -89,13 +89,6 @@ def odds_factor(epsilon: Decimal) -> str:
     return f"{int((factor / step).to_integral_value(rounding=ROUND_CEILING) * step):,}"
 
 
-def surest(epsilon: Decimal) -> str:
-    """The largest posterior of a prior of 50 %: ``e^epsilon / (1 + e^epsilon)``, rounded up."""
-    factor = epsilon.exp(Context(prec=30))
-    share = (100 * factor / (1 + factor)).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
-    return f"{plain(share)}{SPACE}%"
-
-
 def share_of(part: Decimal, whole: Decimal) -> Decimal:
     """``part / whole`` in percent, within 0 and 100, to two places: the width of a segment of a bar."""
     if whole <= 0:

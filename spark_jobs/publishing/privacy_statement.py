@@ -3,7 +3,8 @@
 Every sentence follows from the definition of differential privacy and from the request; none depends on a result, so
 the statement is the same whatever was released. With cost ``epsilon`` and ``delta = 0``, for neighbouring tables ``D,
 D'`` and every set ``S`` of releases, ``P[M(D) in S] <= e^epsilon P[M(D') in S]``; by Bayes' rule, whatever an observer
-believed, the odds between ``D`` and ``D'`` move by at most ``e^epsilon`` (Dwork & Roth 2014, section 2.3).
+believed, the odds between ``D`` and ``D'`` move by at most ``e^epsilon`` (Dwork & Roth 2014, section 2.3). With a delta
+the factor and the probability that are quoted are those of ``contract.odds``.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from spark_jobs.contract.odds import Odds, Spent, odds
 from spark_jobs.contract.options import LinearRegressionOptions
-from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
+from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PartSpending, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.score_map import ScoreMap
+from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.publishing.facts import ReleaseFacts
-from spark_jobs.publishing.formats import amount, equals, exponent, listed, odds_factor, probability, surest
+from spark_jobs.publishing.formats import SPACE, equals, exponent, listed, odds_factor, probability
 
 FORMAL_ABOVE = Decimal(13)
 """Above this epsilon the odds may change by more than 400,000: the statement then says that nothing is limited."""
@@ -63,7 +66,7 @@ def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, .
         return (Paragraph(heading="", text=WITHOUT_GUARANTEE),)
     request = facts.request
     return (
-        Paragraph(heading="", text=promise(facts.cost, request.neighbours, request.unit)),
+        Paragraph(heading="", text=promise(request, facts.cost, quoted_odds(facts))),
         Paragraph(heading="Who is protected", text=_protected(facts.cost, request)),
         *_together(request),
         Paragraph(heading="What is taken for granted", text=_taken_for_granted(facts)),
@@ -89,11 +92,11 @@ def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
     """The guarantee as a mathematician would write it, in one line."""
     if guarantee == NOT_PRIVATE:
         return "no guarantee"
-    change = {
-        Neighbours.ADD_REMOVE: "added or removed",
-        Neighbours.REPLACE_ONE: "replaced",
-    }[facts.request.neighbours]
-    unit = facts.request.unit
+    kept, unit = facts.request.replaced_within, facts.request.unit
+    change = "added or removed"
+    if facts.request.neighbours is Neighbours.REPLACE_ONE:
+        others = "another" if unit.column is None else "those of another"
+        change = f"replaced by {others} of {kept}" if kept else "replaced"
     if unit.column is None:
         return f"{formal_cost(facts.cost)}; neighbouring tables: one row {change}"
     rows = "one" if unit.max_rows == 1 else str(unit.max_rows)
@@ -111,27 +114,44 @@ def formal_cost(cost: Budget) -> str:
     return f"{equals('ε', cost.epsilon)}{delta}"
 
 
-def promise(cost: Budget, neighbours: Neighbours, unit: PrivacyUnit) -> str:
-    """What a reader can learn at most, in words."""
+def quoted_odds(facts: ReleaseFacts) -> Odds:
+    """What may be said of odds after this release: by its mechanisms if they are known, else by its cost alone."""
+    spendings = [spending for part in facts.parts for spending in part.spendings]
+    if not all(part.spendings for part in facts.parts) or not spendings:
+        return odds(Spent.of(facts.cost))
+    return odds(*spendings)
+
+
+def promise(request: TableRequest, cost: Budget, quoted: Odds | None = None) -> str:
+    """What a reader can learn at most, in words.
+
+    Args:
+        request: names the relation, the unit and the blocks.
+        cost: the cost of what is read.
+        quoted: what may be said of odds; by default, what follows from the cost alone.
+    """
+    bound = odds(Spent.of(cost)) if quoted is None else quoted
+    unit = request.unit
     if unit.column is None:
         present, content = "whether any one row of the table was in it", "what any one row of the table said"
     else:
         rows = f"the rows of any one value of {unit.column}"
         present, content = f"whether {rows} were in the table", f"what {rows} said"
-    secret = {Neighbours.ADD_REMOVE: present, Neighbours.REPLACE_ONE: content}[neighbours]
-    reader = "Whoever reads this release, whatever else they know,"
-    if cost.rho is not None:
-        return f"{reader} {_zero_concentrated(cost.rho, secret)}"
-    slip = "" if cost.delta == 0 else f", except with a probability of at most {probability(cost.delta)}"
-    if cost.epsilon > FORMAL_ABOVE:
+    if request.replaced_within:
+        content += f", but for the {request.block_expression}, which is public"
+    secret = {Neighbours.ADD_REMOVE: present, Neighbours.REPLACE_ONE: content}[request.neighbours]
+    often = "" if bound.probability == 0 else f"except with a probability of at most {probability(bound.probability)}, "
+    if bound.exponent > FORMAL_ABOVE:
+        paid = equals("ε", cost.epsilon) if cost.rho is None else equals("ρ", cost.rho)
         return (
-            f"With {equals('ε', cost.epsilon)} the promise is a formality: seeing this release changes the "
-            f"odds on {secret} by at most a factor e^{exponent(cost.epsilon)}{slip}, which in practice limits nothing."
+            f"With {paid} the promise is a formality: {often}seeing this release changes the odds on {secret} by at "
+            f"most a factor e^{exponent(bound.exponent)}, which in practice limits nothing."
         )
     return (
-        f"{reader} {_strength(cost.epsilon)} {secret}: seeing it changes the odds by at most a factor "
-        f"e^{exponent(cost.epsilon)} = {odds_factor(cost.epsilon)}{slip}. Somebody who thought both equally likely "
-        f"before can end up at most {surest(cost.epsilon)} sure."
+        f"Whoever reads this release, whatever else they know, {_strength(bound.exponent)} {secret}: {often}seeing it "
+        f"changes the odds by at most a factor e^{exponent(bound.exponent)} = {odds_factor(bound.exponent)}. Somebody "
+        f"who thought both equally likely before can {'then ' if often else ''}end up at most "
+        f"{bound.surest:f}{SPACE}% sure{', with the same exception' if often else ''}."
     )
 
 
@@ -139,20 +159,6 @@ def _strength(epsilon: Decimal) -> str:
     if epsilon <= 1:
         return "can hardly tell"
     return "can tell only with limited certainty" if epsilon <= 4 else "is only weakly prevented from telling"
-
-
-def _zero_concentrated(rho: Decimal, secret: str) -> str:
-    # rho-zCDP gives (rho + 2 sqrt(rho ln(1/delta)), delta)-DP: Bun & Steinke 2016, proposition 1.3; here delta = 10^-6
-    epsilon = rho + 2 * (rho * Decimal(10**6).ln()).sqrt()
-    factor = (
-        f"e^{exponent(epsilon)}, which in practice limits nothing"
-        if epsilon > FORMAL_ABOVE
-        else f"e^{exponent(epsilon)} = {odds_factor(epsilon)}"
-    )
-    return (
-        f"{_strength(epsilon)} {secret}: except with a probability of at most 10^-6, seeing it changes the odds by at "
-        f"most a factor {factor}. (This is what the zCDP bound ρ = {amount(rho)} gives at that probability.)"
-    )
 
 
 def _protected(cost: Budget, request: ReleaseRequest) -> str:
@@ -209,6 +215,9 @@ def _grouped(request: ReleaseRequest) -> bool:
 def _taken_for_granted(facts: ReleaseFacts) -> str:
     request = facts.request
     size = "; so is the number of rows" if request.neighbours is Neighbours.REPLACE_ONE else ""
+    if request.replaced_within:
+        one = "row" if request.unit.column is None else f"value of {request.unit.column}"
+        size += f" of each {request.block_expression}: a {one} is replaced by another of {request.replaced_within}"
     public = f"The request is public, including its table's name, columns, filter and options{size}."
     charged = facts.status != "UNCHARGED"
     return " ".join(part for part in (_model_taken(request, charged=charged), public, _groups_taken(request)) if part)

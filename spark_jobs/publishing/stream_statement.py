@@ -22,7 +22,7 @@ def stream_statement(request: StreamRequest, guarantee: str) -> str:
     """
     if guarantee == NOT_PRIVATE:
         return WITHOUT_GUARANTEE
-    promised = promise(request.budget, request.neighbours, request.unit).replace("this release", "this stream")
+    promised = promise(request, request.budget).replace("this release", "this stream")
     return "\n\n".join(
         (
             f"{promised} {_PAID}",
@@ -98,13 +98,17 @@ def _within(request: StreamRequest) -> str:
 
 
 def _protected(request: StreamRequest) -> str:
-    unit = request.unit
+    unit, kept = request.unit, request.replaced_within
+    within = f" It is replaced by another of {kept}." if kept else ""
     if unit.column is None:
-        return "one row, and a row is not a person: someone with several rows is protected for each row separately."
+        return (
+            "one row, and a row is not a person: someone with several rows is protected for each row separately."
+            f"{within}"
+        )
     twice = " (twice the noise, because a row may be replaced)" if request.neighbours is Neighbours.REPLACE_ONE else ""
     declared = request.declared_rows is not None
     used = "are in the table, as its administrator declares" if declared else "are used in the stream"
     return (
         f"all rows with the same value of {unit.column}, of which at most {unit.max_rows} {used}: each is released at "
-        f"epsilon {plain(request.epsilon_per_row)}, a part of {unit.max_rows}{twice}."
+        f"epsilon {plain(request.epsilon_per_row)}, a part of {unit.max_rows}{twice}.{within}"
     )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from dp_operators.budget.burn_down import RATE_DAYS, BurnDown
 from dp_operators.budget.composition import Limits
 from dp_operators.budget.plain_words import meaning, surest
-from dp_operators.budget.values import exact_budget
+from dp_operators.budget.values import Account, exact_budget
 from dp_operators.plugins.charts import Chart
-from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
+from spark_jobs.contract.expressions.blocks import BlockExpression
+from spark_jobs.contract.odds import Spent, odds
+from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
 
 TODAY = date(2026, 11, 22)
 LIMITS = Limits(epsilon=Decimal(10), delta=Decimal(0), rho=None)
@@ -58,11 +61,32 @@ def test_chart_of_many_days_stays_small() -> None:
 
 
 def test_promise_is_the_posterior_of_even_odds() -> None:
-    assert [surest(Decimal(text)) for text in ("0", "1", "2", "5", "7", "1000")] == [
-        "at most 50%", "at most 74%", "at most 89%", "at most 99.4%", "more than 99.9%", "more than 99.9%",
+    bounds = [odds(Spent(epsilon=Decimal(text))) for text in ("0", "1", "2", "5", "7", "1000")]
+    assert [surest(bound) for bound in bounds] == [
+        "at most 50%", "at most 73.2%", "at most 88.1%", "at most 99.4%", "more than 99.9%", "more than 99.9%",
     ]  # fmt: skip
-    unit = PrivacyUnit(column="person", max_rows=3)
-    said = meaning(exact_budget(Decimal(1), Decimal("1e-6")), Neighbours.REPLACE_ONE, unit)
-    assert "one particular person has one value or another" in said
-    assert "at most 74% sure" in said
-    assert said.endswith("except with a probability of about 0.000001.")
+
+
+def account(cap: Budget, *, composition: str, **terms: Any) -> Account:
+    facts = {"unit": PrivacyUnit(column="person", max_rows=3), "neighbours": Neighbours.REPLACE_ONE, **terms}
+    return Account(name="a", cap=cap, composition=composition, tables=(), opened_at="", opened_by="", **facts)
+
+
+def test_promise_of_a_cap_names_the_observer_and_how_often_they_become_surer() -> None:
+    general = exact_budget(Decimal(1), Decimal("1e-6"))
+    said = meaning(account(general, composition="approximate"))
+    assert "one particular person has one value or another, and holds" in said
+    assert "at most 84.5% sure" in said, "2 e, as of any mechanism"
+    assert said.endswith("except with a probability of at most 0.000003.")
+    concentrated = meaning(account(exact_budget(Decimal(1), Decimal("1e-6"), Decimal("0.017")), composition="zcdp"))
+    assert "at most 73.1% sure" in concentrated
+    assert concentrated.endswith("except with a probability of at most 0.000001.")
+
+
+def test_promise_where_blocks_pay_one_by_one_is_about_replacements_within_a_block() -> None:
+    blocks = BlockExpression.parse("day(at)")
+    terms = {"composition": "pure", "blocks": blocks, "unit": PrivacyUnit()}
+    said = meaning(account(exact_budget(Decimal(1)), **terms))
+    assert "one particular row has one value or another, with the same day(at), which is public, and holds" in said
+    added = meaning(account(exact_budget(Decimal(1)), **{**terms, "neighbours": Neighbours.ADD_REMOVE}))
+    assert "whether one particular row is in the table, and holds" in added

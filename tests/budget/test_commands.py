@@ -145,6 +145,27 @@ def test_account_with_blocks_is_opened_and_shown(dp_budget, ledger: PrivacyLedge
     assert dp_budget("show", "z")[1].splitlines()[1].split()[:3] == ["z", "rho", "0.5"]
 
 
+def test_what_a_replacement_keeps_is_confirmed_and_shown(
+    dp_budget, ledger: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("open", "rows", "--epsilon", "1", "--neighbours", "replace_one", "--blocks", "day(at)")
+    head = ledger.head()
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    status, _, err = dp_budget(*asked)
+    assert status == 2
+    assert "replaced by another of the same day(at), which is public. Is that what is meant?" in err
+    assert "blocks: was not confirmed, and nothing was written" in err
+    assert ledger.head() == head
+    status, out, _ = dp_budget(*asked, "--yes")
+    assert status == 0
+    assert "in each block of day(at), a replacement being by another of the same day(at), which is public" in out
+    kept = "the same day(at), which is public"
+    assert json.loads(dp_budget("show", "rows", "--json")[1])["replaced_within"] == kept
+    assert f"a row, replaced by another of {kept}" in dp_budget("show", "rows")[1]
+    assert json.loads(dp_budget("show", "visits", "--json")[1])["replaced_within"] is None
+    assert dp_budget("open", "one", "--epsilon", "1", "--neighbours", "replace_one")[0] == 0, "nothing to confirm"
+
+
 def test_exported_log_reads_back_as_it_was_hashed(dp_budget, ledger: PrivacyLedger, tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(dp_budget("export", "--format", "csv")[1])))
     entries = [asdict(entry) for entry in ledger.log()]

@@ -4,10 +4,13 @@ from itertools import product
 
 import pytest
 
+from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE, PartSpending, ReleasePart
 from spark_jobs.publishing.privacy_statement import formal_guarantee, plain_text, privacy_statement
+from spark_jobs.publishing.stream_statement import stream_statement
 from tests.support import publications as made
+from tests.support.streams import a_stream
 
 UNITS = ({}, {"column": "person_id", "max_rows": 1}, {"column": "person_id", "max_rows": 3})
 BUDGETS = ({"epsilon": "1"}, {"epsilon": "0.1", "delta": "1e-6"}, {"epsilon": "1", "rho": "0.05"}, {"epsilon": "40"})
@@ -65,12 +68,55 @@ def test_a_large_epsilon_is_called_what_it_is():
     assert "limits nothing" in statement_for(budget={"epsilon": "1000000000000"})
 
 
-def test_zero_concentrated_cost_is_converted_as_bun_and_steinke_do():
-    from math import log, sqrt
+def test_zero_concentrated_cost_is_converted_by_its_moments_in_both_directions():
+    from math import exp, log, sqrt
 
     text = statement_for(budget={"epsilon": "1", "rho": "0.05"})
     exponent = float(re.search(r"e\^([0-9.]+) =", text).group(1))
-    assert exponent == pytest.approx(0.05 + 2 * sqrt(0.05 * log(1e6)), rel=1e-3)
+    both = log((1 + exp(-exponent)) / 1e-6)
+    assert exponent == pytest.approx(0.05 + 2 * sqrt(0.05 * both), rel=1e-3)
+    assert "10^-6" in text
+
+
+def spending(law, *, epsilon="1", delta="1e-6", rho="0.024356"):
+    rho = None if law in (LossLaw.ANY, LossLaw.SMOOTH_LAPLACE) else Decimal(rho)
+    return PartSpending(label="a", epsilon=Decimal(epsilon), delta=Decimal(delta), law=law, rho=rho)
+
+
+@pytest.mark.parametrize(
+    ("law", "factor", "often", "sure"),
+    [
+        (LossLaw.GAUSSIAN, "e^1.086 = 2.97", "10^-6", "74.8"),
+        (LossLaw.CONCENTRATED, "e^1.196 = 3.31", "10^-6", "76.8"),
+        (LossLaw.SMOOTH_LAPLACE, "e^1.001 = 2.72", "10^-6", "73.2"),
+        (LossLaw.ANY, "e^1.694 = 5.44", "3 × 10^-6", "84.5"),
+    ],
+)
+def test_a_release_that_spends_delta_quotes_what_its_mechanism_keeps(law, factor, often, sure):
+    budget = {"epsilon": "1", "delta": "1e-6"}
+    part = ReleasePart(kinds=("linear_fit",), cost=Budget(**budget), spendings=(spending(law),))
+    facts = made.facts(request=made.request(budget=budget), parts=(part,))
+    first = plain_text(privacy_statement(facts, PRIVATE)).split("\n\n")[0]
+    assert (
+        f": except with a probability of at most {often}, seeing it changes the odds by at most a factor {factor}."
+        in first
+    )
+    assert first.endswith(f"can then end up at most {sure}\N{NO-BREAK SPACE}% sure, with the same exception.")
+    assert formal_guarantee(facts, PRIVATE).startswith("ε = 1, δ = 10^-6;")
+
+
+def test_parts_of_a_release_add_up_in_what_it_quotes():
+    budget = {"epsilon": "1.5", "delta": "1e-6"}
+    parts = (
+        ReleasePart(kinds=("linear_fit",), cost=Budget("1", "1e-6"), spendings=(spending(LossLaw.GAUSSIAN),)),
+        ReleasePart(
+            kinds=("auc",),
+            cost=Budget("0.5"),
+            spendings=(PartSpending(label="area under the curve", epsilon=Decimal("0.5")),),
+        ),
+    )
+    text = plain_text(privacy_statement(made.facts(request=made.request(budget=budget), parts=parts), PRIVATE))
+    assert "a factor e^1.586 = 4.89" in text
 
 
 def test_model_basis_is_stated():
@@ -200,3 +246,30 @@ def test_what_the_request_calls_a_row_is_its_own_word():
     assert "One row, and a row is not a person" in said
     assert "The request calls a row a “person-year”; nothing checks this." in said
     assert "stands for" not in said
+
+
+@pytest.mark.parametrize("unit", UNITS[:2])
+def test_replacements_within_a_block_are_what_is_promised_where_blocks_pay_one_by_one(unit):
+    days = {"blocks": ["2026-01-01"], "block_expression": "day(visited_at)", "unit": unit}
+    request = made.request(neighbours="replace_one", **days)
+    formal = formal_guarantee(made.facts(request=request), PRIVATE)
+    assert "replaced by " in formal
+    assert "another of the same day(visited_at), which is public" in formal
+    text = statement_for(neighbours="replace_one", **days)
+    assert " said, but for the day(visited_at), which is public: seeing it" in text
+    assert "so is the number of rows of each day(visited_at)" in text
+    for others in ({**days, "neighbours": "add_remove"}, {"neighbours": "replace_one", "unit": unit}):
+        assert "visited_at), which is public" not in statement_for(**others)
+
+
+@pytest.mark.parametrize("column", [None, "person"])
+def test_a_stream_over_blocks_promises_the_same(column):
+    asked = a_stream(
+        neighbours="replace_one",
+        unit={"column": column},
+        blocks=["2026-01-01"],
+        block_expression="day(visited_at)",
+    )
+    text = stream_statement(asked, PRIVATE)
+    assert "replaced by another of the same day(visited_at), which is public" in text
+    assert " said, but for the day(visited_at), which is public: seeing it" in text

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options import AucSettings, AveragePrecisionSettings, RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours, exact_difference
 from spark_jobs.diagnostics._score_figures.weighted import FINER, measure_precision
@@ -163,7 +164,8 @@ def _direct(statistic: ScoreCounts, figure: Figure, method: str, *, meter: Budge
     neighbours, noise = terms.neighbours, terms.noise
     cost, delta = min(meter.remaining, MAX_EPSILON), meter.remaining_delta if method == "laplace" else Decimal(0)
     shape = noise_shape(method, cost, delta)
-    meter.spend(cost, delta=delta, label="area under the curve" if figure == "auc" else "average precision")
+    law = LossLaw.SMOOTH_LAPLACE if method == "laplace" else LossLaw.ANY
+    meter.spend(cost, delta=delta, label="area under the curve" if figure == "auc" else "average precision", law=law)
     if method == "laplace":
         release = release_auc if figure == "auc" else release_average_precision
         return release(statistic.negatives, statistic.positives, shape=shape, neighbours=neighbours, noise=noise)

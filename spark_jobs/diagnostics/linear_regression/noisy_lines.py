@@ -11,6 +11,7 @@ import numpy as np
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options import LinearRegressionSettings
 from spark_jobs.contract.options.linear import GRADIENTS
 from spark_jobs.contract.privacy import Neighbours, share
@@ -111,7 +112,9 @@ class _NoisyGroups:
         if options.spends_delta:
             granted = meter.granted
             rho = rho_within(granted.epsilon, granted.delta)
-            self.epsilon = meter.spend(granted.epsilon, delta=granted.delta, label=label)
+            self.epsilon = meter.spend(
+                granted.epsilon, delta=granted.delta, label=label, law=LossLaw.CONCENTRATED, rho=rho
+            )
             self.rho = share(rho, 4) if halved else rho
         else:
             spent = meter.spend_rest(label=label)

@@ -15,6 +15,7 @@ from decimal import Decimal
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options.fits import ROUNDING, FitMethod, LogisticFitSettings
 from spark_jobs.contract.privacy import Neighbours, exact_difference, share_of
 from spark_jobs.diagnostics._fits.intervals import as_line
@@ -66,8 +67,11 @@ def take_passes(rows: LabelledRows, layout: Layout, options: LogisticFitSettings
     meter.spend(sizes_cost, label="class sizes")
     sizes = terms.noise.laplace(_class_sizes(sums, layout), epsilon=sizes_cost, l1_sensitivity=changed)
     scale = laplace_scale(sizes_cost, changed)
-    delta = meter.remaining_delta if method == GAUSSIAN else Decimal(0)
-    meter.spend(meter.remaining, delta=delta, label=f"Newton passes, at most {MAX_PASSES}, of one gradient and Hessian")
+    label = f"Newton passes, at most {MAX_PASSES}, of one gradient and Hessian"
+    if method == GAUSSIAN:
+        meter.spend(meter.remaining, delta=meter.remaining_delta, label=label, law=LossLaw.CONCENTRATED, rho=total)
+    else:
+        meter.spend_rest(label=label)
     smaller_class = float(sizes.min()) - 3.0 * math.sqrt(2.0) * scale
 
     def drawn(sums: NewtonSums, position: Int64Array, cost: Decimal, ratio: float) -> NewtonPass:
