@@ -21,10 +21,9 @@ import pyarrow.parquet as pq
 from benchmarks.harness import Report, Target, alternate, arguments, publish, scratch_folder
 from benchmarks.score_counts import jvm_clock, open_session
 from spark_jobs.application.progress import Announcer
-from spark_jobs.application.streams.chain import ObjectChain
-from spark_jobs.application.streams.counting import count_steps, prepare_steps
+from spark_jobs.application.streams.chain import ObjectChain, Position
+from spark_jobs.application.streams.counting import Counted, count_steps, prepare_steps
 from spark_jobs.application.streams.run import run_stream
-from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.stream_request import StreamRequest
 from tests.support.stream_lab import StreamLab, StreamRunner
 
@@ -78,8 +77,9 @@ class SparkRunner(StreamRunner):
     def release(self, chain: ObjectChain, announcer: Announcer) -> None:
         """What the application does, between the opening and the closing of its session."""
 
-        def count(request: StreamRequest, first: int, until: int, announcer: Announcer) -> Int64Array:
-            return count_steps(self.rows(request), request, first=first, steps=until - first).counts
+        def count(chain: ObjectChain, position: Position, until: int, announcer: Announcer) -> Counted:
+            request, first = chain.request, position.next
+            return count_steps(self.rows(request), request, first=first, steps=until - first)
 
         run_stream(chain, count=count, announcer=announcer)
 

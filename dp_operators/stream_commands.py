@@ -15,6 +15,7 @@ from dp_operators.command_tools import (
     absolute_place,
     ended_by_signals,
     give_back_reservation,
+    known_actor,
     opened_ledger,
     request_of,
     settings_of,
@@ -202,6 +203,35 @@ def give_back_command(
         give_back_reservation(stream, opened, key=key, reason=reason, actor=actor)
 
 
+@app.command("end")
+def end_command(
+    request: StreamFile,
+    reason: PublicReason,
+    output: StreamOutput = None,
+    key: StreamKey = None,
+    remove_state: Annotated[
+        bool, typer.Option("--remove-state", help="Remove the stream's encrypted state from its store.")
+    ] = False,
+    actor: Actor = None,
+    ledger: LedgerUrl = None,
+) -> None:
+    """End a stream for good: no further step is released, what is published stays, and the charge stays spent.
+
+    Its encrypted state is needed no more, and has a keyed hash of each unit whose rows were used: --remove-state
+    removes it from the store, now or by a repetition of the command.
+    """
+    from dp_operators.releasing.stream_records import end_stream
+
+    stream = request_of(StreamRequest, request, output=output, ledger=ledger)
+    with opened_ledger(ledger) as opened:
+        key = key or default_stream_key(stream)
+        head = end_stream(
+            stream, ledger=opened, key=key, reason=reason, actor=known_actor(actor), remove_state=remove_state
+        )
+    state = "is removed" if remove_state else "stays in the store"
+    typer.echo(f"stream {key} is ended with {head.released} of {stream.steps} steps; its encrypted state {state}")
+
+
 def default_stream_key(request: StreamRequest) -> str:
     """The key of a stream without --key: the same for every snapshot of the table."""
     return f"stream/{request.charged_sha256}"
@@ -245,7 +275,7 @@ def _forecast(
     price = forecast(complete(request, ledger), ledger=ledger, runner=runner, key=key, allotment=allotment)
     cost, steps = plain(price.cost.epsilon), 0
     if price.charge is not None:
-        steps = ledger.stream_head(price.charge.id).steps
+        steps = ledger.stream_head(price.charge.id).released
         typer.echo(f"would charge nothing to {price.account}: the stream is paid for, with epsilon {cost}")
     for block, budget in price.left.items():
         where = price.account if block == "all" else f"block {block} of {price.account}"

@@ -54,6 +54,21 @@ Rho = Annotated[str | None, typer.Option(help="The cap's rho in a zcdp account, 
 Actor = Annotated[
     str | None, typer.Option(help="Who is responsible, for the audit log; by default the user of this machine.")
 ]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A table that it pays for: absolute path, URI, catalog:db.name or jdbc:connection.schema.table; may be "
+        "repeated."
+    ),
+]
+Slack = Annotated[
+    str | None,
+    typer.Option(help="The part of an approximate cap's delta that pays for the sum of squares; half by default."),
+]
+Blocks = Annotated[
+    str | None,
+    typer.Option(help="The expression that assigns rows to blocks, e.g. 'day(visited_at)' or 'value(region)'."),
+]
 Schema = Annotated[
     Path | None,
     typer.Option(help="Where the columns are read from: a Parquet file or folder, a csv file, or a JSON file."),
@@ -97,6 +112,17 @@ FileFormOptions = Annotated[
         "encoding, trim; decimal, thousands, percent; null, true, false; date, timestamp.",
     ),
 ]
+Units = Annotated[
+    int | None,
+    typer.Option(help="The most units that the table will ever have: a fact that you answer for.", min=1),
+]
+VersionOrder = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Which version is the later one: natural (by name, digits as numbers), number, or all names, the earliest "
+        "first; may be repeated."
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Go on without asking for confirmation.")]
 
 
@@ -112,13 +138,7 @@ def migrate(ledger: LedgerUrl = None) -> None:
 def open_account(
     account: AnAccount,
     epsilon: Annotated[str | None, typer.Option(help="The cap on the sum of a block's charges.")] = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A table that it pays for: absolute path, URI, catalog:db.name or jdbc:connection.schema.table; may "
-            "be repeated."
-        ),
-    ] = None,
+    table: Tables = None,
     output: Annotated[
         list[str] | None, typer.Option(help="A folder or URI for the releases of this account alone; may be repeated.")
     ] = None,
@@ -130,14 +150,8 @@ def open_account(
         str, typer.Option(help="The cap's delta; for zcdp, the delta at which epsilon is reported; 0 for pure.")
     ] = "0",
     rho: Rho = None,
-    slack: Annotated[
-        str | None,
-        typer.Option(help="The part of an approximate cap's delta that pays for the sum of squares; half by default."),
-    ] = None,
-    blocks: Annotated[
-        str | None,
-        typer.Option(help="The expression that assigns rows to blocks, e.g. 'day(visited_at)' or 'value(region)'."),
-    ] = None,
+    slack: Slack = None,
+    blocks: Blocks = None,
     unit_stays: Annotated[
         bool | None, typer.Option(help="Whether a unit stays in one block; if not, charges add up across blocks.")
     ] = None,
@@ -150,18 +164,20 @@ def open_account(
     append_only: AppendOnly = False,
     rows_per_unit: RowsPerUnit = None,
     file_form: FileFormOptions = None,
+    units: Units = None,
+    version_order: VersionOrder = None,
     yes: Yes = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
     """Open an account for a dataset; repeating the command changes nothing.
 
-    The options from --schema to --file-form describe the one table of --table; `dp-budget bind` describes others.
+    The options from --schema to --version-order describe the one table of --table; `dp-budget bind` describes others.
     """
     described = {
         "schema": schema, "columns": columns, "form": form, "version_columns": version_column,
         "version_folders": version_folders, "public_columns": public_column, "append_only": append_only or None,
-        "rows_per_unit": rows_per_unit, "file_form": file_form,
+        "rows_per_unit": rows_per_unit, "units": units, "version_order": version_order, "file_form": file_form,
     }  # fmt: skip
     if neighbours == Neighbours.REPLACE_ONE:
         within = replaced_within(Neighbours.REPLACE_ONE, block_expression(blocks))

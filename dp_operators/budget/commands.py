@@ -22,8 +22,10 @@ from dp_operators.budget.cli import (
     RowsPerUnit,
     Schema,
     Tight,
+    Units,
     VersionColumns,
     VersionFolders,
+    VersionOrder,
     Yes,
     account_json,
     actor_or_user,
@@ -82,6 +84,8 @@ def bind(
     append_only: AppendOnly = False,
     rows_per_unit: RowsPerUnit = None,
     file_form: FileFormOptions = None,
+    units: Units = None,
+    version_order: VersionOrder = None,
     yes: Yes = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
@@ -104,6 +108,8 @@ def bind(
         append_only=append_only,
         rows_per_unit=rows_per_unit,
         file_form=file_form or (),
+        units=units,
+        version_order=version_order or (),
         before=known.bindings.get(identity),
     )
     confirm(binding, yes=yes)

@@ -17,6 +17,7 @@ from spark_jobs.contract.first_line import fault_of, header_names, text_of, unli
 from spark_jobs.contract.footers import common_types, footer_of
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.store.table_files import TableFiles
+from spark_jobs.contract.version_order import longer_order, order_of
 
 _LOOKED_AT = 1000
 """The most files whose footers are read for the columns of a new binding."""
@@ -35,6 +36,8 @@ def binding_of(
     append_only: bool = False,
     rows_per_unit: int | None = None,
     file_form: Iterable[str] = (),
+    units: int | None = None,
+    version_order: Iterable[str] = (),
     before: Mapping[str, Any] | None = None,
 ) -> TableBinding:
     """The binding of a table from what is given here and, for the rest, from its earlier binding.
@@ -53,6 +56,8 @@ def binding_of(
         append_only: whether versions of the table only gain rows, if the administrator knows it.
         rows_per_unit: the most rows of one privacy unit in the table, if the administrator knows it.
         file_form: how values are written in csv and JSON files, such as ``separator=;``.
+        units: the most privacy units that the table will ever have, if the administrator knows it.
+        version_order: ``natural``, ``number`` or names of versions, the earliest first, after those that are listed.
         before: the fields of the earlier binding.
 
     Raises:
@@ -80,10 +85,12 @@ def binding_of(
         fields["version"] = version or {"by": _BY.get(fields["format"], "path_version")}
     fields["columns"] = _with_domains(fields["columns"], before)
     fields["public_columns"] = sorted({*fields.get("public_columns", ()), *public})
-    declared = {} if rows_per_unit is None else {"rows_per_unit": rows_per_unit}
-    if append_only:
-        fields["append_only"] = True
-    return TableBinding.parse({**fields, **declared, "table": table})
+    order = longer_order(fields.get("version_order"), order_of(tuple(version_order)))
+    declared = {
+        "append_only": append_only or None, "rows_per_unit": rows_per_unit, "units": units, "version_order": order,
+    }  # fmt: skip
+    given = {name: value for name, value in declared.items() if value is not None}
+    return TableBinding.parse({**fields, **given, "table": table})
 
 
 def _set_columns(fields: dict[str, Any], columns: str, schema: Path | None) -> list[str]:
@@ -115,6 +122,12 @@ def binding_lines(binding: TableBinding) -> str:
         lines.append("  only gains rows, which nothing checks")
     if binding.rows_per_unit is not None:
         lines.append(f"  at most {binding.rows_per_unit:,} rows of a unit, which nothing checks")
+    if binding.units is not None:
+        lines.append(f"  at most {binding.units:,} units ever, which nothing checks")
+    if isinstance(binding.version_order, tuple):
+        lines.append(f"  {len(binding.version_order):,} versions, the last of which is {binding.version_order[-1]}")
+    elif binding.version_order is not None:
+        lines.append(f"  versions are ordered by {binding.version_order} order")
     return "\n".join(lines)
 
 

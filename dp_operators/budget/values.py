@@ -212,9 +212,13 @@ class Run:
     key: bytes = field(repr=False)
 
 
+STREAM_END = "f" * 64
+"""What is recorded in place of an object's hash to end a stream: no object has this hash, so nothing follows it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordedSteps:
-    """The object of some consecutive steps of a stream.
+    """The object of some consecutive steps of a stream, or its end (``STREAM_END``) in place of the next step.
 
     Attributes:
         charge: the id of the charge that pays for the stream.
@@ -249,6 +253,16 @@ class StreamHead:
     def after(cls, last: RecordedSteps) -> StreamHead:
         """The head where this is the last object."""
         return cls(steps=last.first + last.steps, sha256=last.object_sha256, first=last.first)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the stream was ended."""
+        return self.sha256 == STREAM_END
+
+    @property
+    def released(self) -> int:
+        """The number of recorded steps, without the one in whose place the end is recorded."""
+        return self.first if self.ended else self.steps
 
 
 @dataclass(frozen=True, kw_only=True)

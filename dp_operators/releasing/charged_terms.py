@@ -47,6 +47,8 @@ def on_charged_terms(request: AnyRequest, ledger: PrivacyLedger, key: str) -> An
         stored = type(request).from_json(content or b"{}")
     except InvalidRequest:
         return request
-    table = stored.table.model_copy(update={"snapshot": request.table.snapshot})
+    table = stored.table.model_copy(
+        update={"snapshot": request.table.snapshot, "version_order": request.table.version_order}
+    )
     as_charged = request.model_copy(update={"table": table})
     return as_charged if as_charged.charged_sha256 == charge.request_sha256 else request

@@ -21,6 +21,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.objects import require_store
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.table_request import TableRequest
+from spark_jobs.contract.version_order import no_order
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -68,14 +69,27 @@ def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
         )
     if isinstance(request, ReleaseRequest):
         require_as_released(request, ledger)
-    elif not TableBinding.parse(account.bindings[request.table.identity]).append_only:
+    elif isinstance(request, StreamRequest):
+        _require_stream(request, account)
+    return account
+
+
+def _require_stream(request: StreamRequest, account: Account) -> None:
+    """Refuse a stream whose table may change although nothing keeps what was used of it, or has versions without order.
+
+    Raises:
+        InvalidRequest: it is one.
+    """
+    binding = TableBinding.parse(account.bindings[request.table.identity])
+    if request.places is None and not binding.append_only:
         raise InvalidRequest(
             "table", value=request.table.identity,
             requirement="must only gain rows, as a fact that the account's administrator declares, for a stream: a row "
             "that moves from one step to another would be counted in both",
             remedy=f"have it declared: `dp-budget bind {account.name} --append-only`",
         )  # fmt: skip
-    return account
+    if request.follow is None and binding.order is None:
+        raise no_order(request.table.snapshot.name)
 
 
 def complete(request: AnyRequest, ledger: PrivacyLedger) -> AnyRequest:
@@ -113,7 +127,10 @@ def complete(request: AnyRequest, ledger: PrivacyLedger) -> AnyRequest:
     if isinstance(request, StreamRequest) and blocks == (INTERVAL,):
         blocks = interval_blocks(account, request.first_instant, request.last_instant)
     account.require_blocks(tuple(sorted(set(blocks))))
-    table = request.table.completed(TableBinding.parse(binding))
+    terms = TableBinding.parse(binding)
+    table = request.table.model_copy(update={"version_order": None}).completed(terms)
+    if isinstance(request, StreamRequest) and request.follow is None:
+        table = table.model_copy(update={"version_order": terms.order})
     expression = None if blocks == (ALL,) else account.blocks
     return request.changed(table=table, blocks=blocks, block_expression=expression)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +23,7 @@ from dp_operators.releasing.reservations import end_stated_runs, seal_of
 from dp_operators.releasing.sealed_drafts import closed_elsewhere
 from dp_operators.releasing.submissions import StreamRun, Submission
 from spark_jobs.contract.privacy import Budget, plain
+from spark_jobs.contract.snapshots import Snapshot
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.store.run_statement import NothingRead
@@ -129,6 +130,8 @@ class StreamAttempt(ChargedAttempt):
         layout = StreamLayout.of(self.output, self.key, charge.id)
         seal = seal_of(charge, self.ledger)
         began = self._require_not_behind(layout, charge)
+        if began.ended:
+            raise ReleaseClosed(f"stream {self.key} was ended at step {began.released}; what it has published stays")
         self._require_published(charge, layout, seal, began)
         head = self._adopt(charge, layout, seal, began)
         while head.steps < due:
@@ -138,7 +141,8 @@ class StreamAttempt(ChargedAttempt):
             if head == before:
                 self._ended_without_steps(charge, layout, seal, run)
         if head == began:
-            self.progress(f"no step is due: {head.steps} of {self.request.steps} are released")
+            last = self._last_version(layout, charge, seal, head)
+            self.progress(f"no step is due: {head.steps} of {self.request.steps} are released{last}")
         return AdvancedStream(
             uri=layout.root,
             key=self.key,
@@ -190,8 +194,18 @@ class StreamAttempt(ChargedAttempt):
             head = self._record(segment, charge, draw, files)
             self._publish(layout, files)
             self.published(layout.root)
-            self.progress(f"released steps {place.first} to {segment.ends - 1} of {self.request.steps}")
+            read = _version_of(draw.fields)
+            self.progress(f"released steps {place.first} to {segment.ends - 1} of {self.request.steps}{read}")
         return head
+
+    def _last_version(self, layout: StreamLayout, charge: Charge, seal: Seal, head: StreamHead) -> str:
+        """What the last recorded object says of the version that it was counted from, after a comma; or nothing."""
+        content = self.store.read(layout.segment(head.first)) if head.steps else None
+        if content is None:
+            return ""
+        draw, _ = self._opened(StreamSegment.parse(content, key=self.key), charge, seal)
+        read = _version_of(draw.fields)
+        return read and f", the last{read}"
 
     def _opened(self, segment: StreamSegment, charge: Charge, seal: Seal) -> tuple[OpenedDraw, dict[str, bytes]]:
         """The release of an object, after checking whose it is and that the charge pays for its noise."""
@@ -316,6 +330,15 @@ class StreamAttempt(ChargedAttempt):
             f"{why}, so stream {self.key} cannot go on, and what it has published stays; restore that object from a "
             f"backup, or begin a new stream under another key, which costs epsilon {plain(charge.cost.epsilon)} again"
         )
+
+
+def _version_of(facts: Mapping[str, Any]) -> str:
+    """Which version of the table some steps were counted from, in words; earlier versions of this package say nothing.
+
+    It may be another one than the request of this attempt names: what is recorded counts.
+    """
+    snapshot = facts.get("snapshot")
+    return "" if snapshot is None else f" from {Snapshot.parse(snapshot).describe()}"
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dp_operators.budget.values import RecordedSteps, StreamHead
+from dp_operators.budget.values import STREAM_END, RecordedSteps, StreamHead
 from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.requests import require_charged
 from spark_jobs.contract.errors import InvalidRequest
@@ -15,11 +15,11 @@ from spark_jobs.contract.release import ReleaseFile
 from spark_jobs.contract.store.layout import DRAFT_FOLDER, ReleaseLayout
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.sealing import SealBroken, sha256
-from spark_jobs.contract.store.stream_objects import StreamLayout, StreamSegment, segment_file
+from spark_jobs.contract.store.stream_objects import STEPS_FOLDER, StreamLayout, StreamSegment, segment_file
 from spark_jobs.contract.stream_request import StreamRequest
 
 if TYPE_CHECKING:
-    from dp_operators.budget import PrivacyLedger
+    from dp_operators.budget import Charge, PrivacyLedger
 
 
 def record_published_steps(
@@ -71,7 +71,7 @@ class StreamStatus:
 
     Attributes:
         uri: URI of the stream's folder.
-        state: the state of its charge.
+        state: the state of its charge, and whether the stream was ended.
         steps: the number of recorded steps.
         findings: a line for each difference between the published steps, their objects and the ledger.
     """
@@ -90,6 +90,67 @@ def stream_status(request: StreamRequest, *, ledger: PrivacyLedger, key: str) ->
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """
+    charge, layout, store = _begun(request, ledger, key)
+    head = ledger.stream_head(charge.id)
+    recorded = [one for one in ledger.recorded_steps(charge.id) if one.object_sha256 != STREAM_END]
+    with as_release_errors():
+        findings = tuple(line for one in recorded for line in _compared(store, layout, one, ended=head.ended))
+    state = f"{charge.state.value}, ended" if head.ended else charge.state.value
+    return StreamStatus(uri=layout.root, state=state, steps=head.released, findings=findings)
+
+
+def end_stream(
+    request: StreamRequest,
+    *,
+    ledger: PrivacyLedger,
+    key: str,
+    reason: str,
+    actor: str = "",
+    remove_state: bool = False,
+) -> StreamHead:
+    """End the stream of ``key`` for good: no further step is released, and its charge stays. Safe to repeat.
+
+    Args:
+        request: the stream.
+        ledger: holds its charge.
+        key: the stream's key.
+        reason: written to the audit log; public.
+        actor: who requests it, for the audit log.
+        remove_state: whether to remove its encrypted objects from the store, once the ledger has the end.
+
+    Raises:
+        InvalidRequest: the ledger has no charge of this key, or the stream has released no step: its reservation is
+            given back instead.
+        ChargeConflict: another step was recorded at the same time; run it again.
+        ReleaseError: the store failed.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    charge, layout, store = _begun(request, ledger, key)
+    head = ledger.stream_head(charge.id)
+    if head.steps == 0:
+        raise InvalidRequest(
+            "key", value=key, requirement="must be the key of a stream that has released a step",
+            remedy="free its reservation: `dp-budget stream give-back`",
+        )  # fmt: skip
+    if not head.ended:
+        head = ledger.record_steps(
+            charge.id,
+            first=head.steps,
+            steps=1,
+            object_sha256=STREAM_END,
+            previous_sha256=head.sha256,
+            actor=actor,
+            reason=reason,
+        )
+    if remove_state:
+        with as_release_errors():
+            folder = f"{layout.release.draft}/{STEPS_FOLDER}"
+            for name in tuple(store.names(folder)):
+                store.remove(f"{folder}/{name}")
+    return head
+
+
+def _begun(request: StreamRequest, ledger: PrivacyLedger, key: str) -> tuple[Charge, StreamLayout, ObjectStore]:
     account, output = require_charged(request)
     charge = ledger.find_charge(account, key)
     if charge is None or not charge.counts:
@@ -97,19 +158,14 @@ def stream_status(request: StreamRequest, *, ledger: PrivacyLedger, key: str) ->
             "key", value=key, requirement="must be the key of a stream that was charged",
             remedy="give its --key, or begin it: `dp-budget stream advance`",
         )  # fmt: skip
-    layout, store = StreamLayout.of(output, key, charge.id), open_store(output)
-    with as_release_errors():
-        findings = tuple(
-            line for recorded in ledger.recorded_steps(charge.id) for line in _compared(store, layout, recorded)
-        )
-    steps = ledger.stream_head(charge.id).steps
-    return StreamStatus(uri=layout.root, state=charge.state.value, steps=steps, findings=findings)
+    return charge, StreamLayout.of(output, key, charge.id), open_store(output)
 
 
-def _compared(store: ObjectStore, layout: StreamLayout, recorded: RecordedSteps) -> Iterator[str]:
+def _compared(store: ObjectStore, layout: StreamLayout, recorded: RecordedSteps, *, ended: bool) -> Iterator[str]:
     which = f"steps {recorded.first} to {recorded.first + recorded.steps - 1}"
     content = store.read(layout.segment(recorded.first))
-    if content is None or sha256(content) != recorded.object_sha256:
+    # the state of a stream that was ended may be gone
+    if (content is None and not ended) or (content is not None and sha256(content) != recorded.object_sha256):
         yield f"{which}: their object {'is missing' if content is None else 'is not the one that was recorded'}"
     manifest = store.read(layout.published(segment_file(recorded.first, "json")))
     if manifest is None:

@@ -106,7 +106,7 @@ def prepare_arrivals(version: str) -> None:
     if keys and not Path(keys).exists():
         Path(keys).touch(mode=0o600)
         Path(keys).write_text(f"demo:{secrets.token_hex(32)}\n")
-    _open(ARRIVALS_ACCOUNT, ARRIVALS_CAP, ARRIVALS_TABLE_FOLDER, ARRIVALS_OUTPUT, version=version, append_only=True)
+    _open(ARRIVALS_ACCOUNT, ARRIVALS_CAP, ARRIVALS_TABLE_FOLDER, ARRIVALS_OUTPUT, version=version, growing=True)
 
 
 def _open(
@@ -117,12 +117,13 @@ def _open(
     *,
     version: str = VERSION,
     blocks: str | None = None,
-    append_only: bool = False,
+    growing: bool = False,
 ) -> None:
     from dp_operators.budget.table_schemas import binding_of
     from dp_operators.hooks.ledger import PrivacyLedgerHook
 
     ledger = PrivacyLedgerHook().get_ledger()
     ledger.migrate()
-    binding = binding_of(str(table), schema=table / version, append_only=append_only)
+    order = ("natural",) if growing else ()
+    binding = binding_of(str(table), schema=table / version, append_only=growing, version_order=order)
     ledger.open_account(account, epsilon=cap, tables=[binding], outputs=[output], blocks=blocks, actor="demo")

@@ -192,8 +192,9 @@ def _advance(arguments: argparse.Namespace, charged: Charged, announcer: Announc
         run_stream(chain, count=count_with_spark(arguments.master), announcer=announcer)
         return
     open_batches = partial(
-        spark_micro_batches, chain.request, checkpoint=task.checkpoint, master=arguments.master, announcer=announcer
-    )
+        spark_micro_batches, chain.request, checkpoint=task.checkpoint, unit_salt=chain.unit_salt,
+        master=arguments.master, announcer=announcer,
+    )  # fmt: skip
     follow_stream(chain, open_batches=open_batches, clock=WallClock(), announcer=announcer)
 
 

@@ -24,6 +24,7 @@ from spark_jobs.contract.nested_fields import with_nested_fields
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.contract.values import Frozen, did_you_mean
+from spark_jobs.contract.version_order import VersionOrder, extends_order
 
 Format = Literal["parquet", "orc", "csv", "json", "delta", "iceberg", "catalog", "jdbc"]
 NAMED_FORMATS = ("catalog", "jdbc")
@@ -76,9 +77,19 @@ class TableVersion(Frozen):
         return "a folder below the path" if self.folders == 1 else f"a path of {self.folders} folders below the path"
 
 
+MAX_UNITS = 1 << 22
+"""The most units whose use a stream keeps; its state is written anew with every run."""
+
+
+def _undeclared(value: object) -> bool:
+    return value is None
+
+
 # left out while it is not declared: what was written before there was such a field is the same, byte for byte
-RowsPerUnit = Annotated[int | None, Field(default=None, ge=1, le=1_000_000, exclude_if=lambda value: value is None)]
-OneForm = Annotated[FileForm | None, Field(default=None, exclude_if=lambda value: value is None)]
+RowsPerUnit = Annotated[int | None, Field(default=None, ge=1, le=1_000_000, exclude_if=_undeclared)]
+Units = Annotated[int | None, Field(default=None, ge=1, le=MAX_UNITS, exclude_if=_undeclared)]
+DeclaredOrder = Annotated[VersionOrder | None, Field(default=None, exclude_if=_undeclared)]
+OneForm = Annotated[FileForm | None, Field(default=None, exclude_if=_undeclared)]
 
 
 class TableBinding(Frozen):
@@ -95,8 +106,11 @@ class TableBinding(Frozen):
             public, filters, groups and blocks may read only these.
         rows_per_unit: the most rows of one privacy unit in the table, as a fact that its administrator declares and
             nothing checks; None if it is not known.
-        append_only: whether versions only gain rows: none is changed or removed. A fact of the same kind; a stream,
-            whose steps are counted in many versions, needs it.
+        units: the most privacy units that the table will ever have, in all its versions together. A fact of the same
+            kind; a stream keeps how many rows of each it has used.
+        append_only: whether versions only gain rows: none is changed or removed. A fact of the same kind; a stream
+            whose unit is a row, or has at most ``rows_per_unit``, needs it.
+        version_order: which of two versions is the later one; a stream never goes back.
     """
 
     table: Annotated[str, Field(min_length=1, max_length=2000)]
@@ -106,7 +120,9 @@ class TableBinding(Frozen):
     version: TableVersion
     public_columns: tuple[ColumnName, ...] = ()
     rows_per_unit: RowsPerUnit = None
+    units: Units = None
     append_only: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    version_order: DeclaredOrder = None
 
     @field_validator("table")
     @classmethod
@@ -165,8 +181,19 @@ class TableBinding(Frozen):
         for name in self.public_columns:
             if name not in readable:
                 raise self._no_column("public_columns", name)
+        if self.version_order == "number" and self.version.by != "table_version":
+            raise InvalidRequest(
+                "version_order", value="number", requirement="needs versions that are numbers, named by table_version",
+                remedy="use natural, which takes digits within a name as numbers, or list the names",
+            )  # fmt: skip
         self._require_exact_versions()
         return self
+
+    @property
+    def order(self) -> VersionOrder | None:
+        """Which of two versions is the later one; by default by its number, unless Iceberg numbers it at random."""
+        numbered = self.version.by == "table_version" and self.format != "iceberg"
+        return self.version_order or ("number" if numbered else None)
 
     def _require_exact_versions(self) -> None:
         """Reject version columns in which one pinned value could match two folders, such as ``v=1`` and ``v=01``."""
@@ -266,13 +293,14 @@ class TableBinding(Frozen):
         same = (self.table, self.format, self.version) == (older.table, older.format, older.version)
         same &= blocks is None or self.file_form == older.file_form
         same &= older.rows_per_unit in (None, self.rows_per_unit) and self.append_only >= older.append_only
+        same &= older.units in (None, self.units) and extends_order(self.version_order, older.version_order)
         # a new column may be named like the path of a field that was bound
         same &= all(_bare(self.column(path)) == _bare(older.column(path)) for path in with_nested_fields(older.types))
         if not same or kept != before or not set(older.public_columns) <= set(self.public_columns):
             raise InvalidRequest(
                 "binding", value=self.table,
-                requirement="may only gain columns, public columns and facts that were not declared, or change "
-                "domains, and must keep the order of its columns",
+                requirement="may only gain columns, public columns, facts that were not declared and later versions, "
+                "or change domains, and must keep the order of its columns",
                 remedy="leave this binding as it is, and open an account for the new table",
             )  # fmt: skip
 

@@ -69,8 +69,24 @@ def check_columns(request: TableRequest, types: Mapping[str, str]) -> None:
             table.require_condition(text)
     if isinstance(request, ReleaseRequest):
         _check_release(request, table)
-    if isinstance(request, StreamRequest) and request.states is not None:
+    if isinstance(request, StreamRequest):
+        _check_stream(request, table)
+
+
+def _check_stream(request: StreamRequest, table: _Table) -> None:
+    if request.states is not None:
         _check_keys(state_need(request.states.column), request.states.keys, table, field="states.keys")
+    if request.places is None:
+        return
+    need = ColumnNeed(name=str(request.unit.column), field="unit.column")
+    kind = normal_type(table.types[need.spelling_in(table.types) or need.name])
+    if kind in ("float", "double"):
+        raise InvalidRequest(
+            need.field, value=need.name,
+            requirement=f"must not be of type {kind} in a stream that keeps what it has used of each unit: how such a "
+            "number is written as text depends on the version of Java",
+            remedy="bind the column as another type",
+        )  # fmt: skip
 
 
 def _check_release(request: ReleaseRequest, table: _Table) -> None:

@@ -130,6 +130,14 @@ def require_stream(request: StreamRequest) -> None:
         )  # fmt: skip
     if request.follow is not None:
         _require_followable(request)
+    elif request.unit.column is not None and request.places is None and request.declared_rows is None:
+        raise InvalidRequest(
+            "capacity",
+            requirement=f"is required for a stream whose unit is {request.unit.column}, unless the account's "
+            "administrator declares how many units there will ever be: the stream keeps how many rows of each it has "
+            "used",
+            remedy="have it declared: `dp-budget bind --units`, or give a capacity, which costs twice under add_remove",
+        )  # fmt: skip
     expression = request.block_expression
     if expression is not None and expression.by is not BlockBy.VALUE and expression.column == request.time:
         expression.require_covered(request.blocks, request.first_instant, request.last_instant)

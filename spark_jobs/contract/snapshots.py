@@ -49,6 +49,15 @@ class Snapshot(Frozen):
         """Which of the three forms it has."""
         return next(name for name in type(self).model_fields if getattr(self, name) not in (None, {}))
 
+    @property
+    def name(self) -> str:
+        """The name of the state, by which the administrator of the table orders it."""
+        if self.path_version is not None:
+            return self.path_version
+        if self.partition is not None:
+            return "/".join(str(self.partition[name]) for name in sorted(self.partition))
+        return str(self.table_version)
+
     def describe(self) -> str:
         """The snapshot in words, for reports."""
         if self.path_version is not None:

@@ -1,8 +1,14 @@
 """The request of a stream: a count of rows for every step of time, and for every state, paid for once.
 
-Everything in the request is fixed by the charge except the table's snapshot: every run reads the newest state of a
-table to which rows are only added. A stream that is followed reads each row once, when it arrives, and its snapshot is
-fixed as well.
+Everything in the request is fixed by the charge except the table's snapshot: every run reads the newest version of the
+table, and none goes back (``version_order``). A stream that is followed reads each row once, when it arrives, and its
+snapshot is fixed as well.
+
+*What a unit pays for.* Where a column identifies units, a stream keeps exactly how many rows of each it has used, in
+its encrypted state, and uses at most ``unit.max_rows`` of each in all, whatever rows the table loses, regains or gets
+late (``statistics.unit_use`` has the proof). The state has room for a public number of units (``places``): a number
+that the administrator of the table declares as a fact, or the request's ``capacity``, beyond which a new unit has no
+place. Under ADD_REMOVE a capacity is paid for twice, as the absence of one unit gives its place to another.
 """
 
 from __future__ import annotations
@@ -17,15 +23,18 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from spark_jobs.contract.binding import MAX_UNITS
 from spark_jobs.contract.bound_columns import ColumnName
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.streams import MAX_MONITORS, LocalLevelMethod, StreamMethodOptions, StreamMonitor
-from spark_jobs.contract.privacy import KEPT_DIGITS, share
+from spark_jobs.contract.privacy import KEPT_DIGITS, Neighbours, share
 from spark_jobs.contract.stream_states import EVERYTHING, StreamStates
 from spark_jobs.contract.table_request import TableRequest, canonical, canonical_sha256
 from spark_jobs.contract.values import Frozen
 
 MAX_STEPS = 1_000_000
+MAX_ROWS_KEPT = 65_535
+"""The most rows of a unit whose use a stream can keep: its state has two bytes for each unit."""
 _STEP = re.compile(r"(?P<number>[1-9][0-9]{0,8}) (?P<unit>second|minute|hour|day|week)s?", re.ASCII)
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _YEARS = (1900, 9999)
@@ -67,6 +76,8 @@ class StreamRequest(TableRequest):
         states: the states that are counted apart; None counts all rows together.
         method: how counts become estimates, with its options.
         max_per_step: the most rows of a unit that are used in one step; None for as many as ``unit.max_rows``.
+        capacity: for how many units the stream keeps what it has used of them; None for the number of units that the
+            administrator of the table declares. Of more units, those that come later are not counted.
         monitors: conditions that the report watches, free.
         follow: how rows are treated that arrive while the stream is followed; None for a stream whose runs read a
             table that is complete up to the steps that they release.
@@ -80,6 +91,7 @@ class StreamRequest(TableRequest):
     states: StreamStates | None = None
     method: StreamMethodOptions = LocalLevelMethod()
     max_per_step: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    capacity: Annotated[int | None, Field(ge=1, le=MAX_UNITS, exclude_if=lambda value: value is None)] = None
     monitors: Annotated[tuple[StreamMonitor, ...], Field(max_length=MAX_MONITORS, exclude_if=operator.not_)] = ()
     # a stream that is not followed has the hash that it had before the field existed
     follow: Annotated[Follow | None, Field(exclude_if=lambda value: value is None)] = None
@@ -141,6 +153,19 @@ class StreamRequest(TableRequest):
                 "max_per_step", value=self.max_per_step,
                 requirement=f"must be at most unit.max_rows, which is {self.unit.max_rows}",
                 remedy="leave it out, or allow more rows in all",
+            )  # fmt: skip
+        if self.capacity is not None and (self.unit.column is None or self.follow is not None):
+            raise InvalidRequest(
+                "capacity", value=self.capacity,
+                requirement="needs a unit with a column, and a stream that is not followed: no other keeps what it has "
+                "used of each unit",
+                remedy="leave it out",
+            )  # fmt: skip
+        if self.places is not None and self.unit.max_rows > MAX_ROWS_KEPT:
+            raise InvalidRequest(
+                "unit.max_rows", value=self.unit.max_rows,
+                requirement=f"must be at most {MAX_ROWS_KEPT:,} in a stream that keeps what it has used of each unit",
+                remedy="bound a unit's rows further",
             )  # fmt: skip
         if self.follow is not None and self.max_per_step is not None:
             raise InvalidRequest(
@@ -216,9 +241,24 @@ class StreamRequest(TableRequest):
     @property
     def epsilon_per_row(self) -> Decimal:
         """The epsilon at which the mechanism runs, for one row of a unit."""
-        if self.unit.max_rows == 1:
-            return self.budget.epsilon
-        return share(self.budget.epsilon, self.unit.max_rows, digits=KEPT_DIGITS)
+        rows = self.rows_paid
+        return self.budget.epsilon if rows == 1 else share(self.budget.epsilon, rows, digits=KEPT_DIGITS)
+
+    @property
+    def rows_paid(self) -> int:
+        """By how many rows, added, removed or replaced, what is counted differs at most if one unit does.
+
+        The absence of a unit gives its place in a capacity to exactly one other, whose rows count instead.
+        """
+        displaced = self.capacity is not None and self.neighbours is Neighbours.ADD_REMOVE
+        return self.unit.max_rows * (2 if displaced else 1)
+
+    @property
+    def places(self) -> int | None:
+        """For how many units the state keeps what was used of each; None if it keeps nothing of the kind."""
+        if self.unit.column is None or self.follow is not None:
+            return None
+        return self.table.units if self.capacity is None else self.capacity
 
     @property
     def rows_per_step(self) -> int:
@@ -229,20 +269,22 @@ class StreamRequest(TableRequest):
     def declared_rows(self) -> int | None:
         """The most rows of a unit in the table, as its administrator declares, if this bounds what a unit loses.
 
-        Otherwise each run reads all rows from the first step on: only then is it known which of a unit are the first.
+        It is what bounds it where nothing keeps what was used of a unit.
         """
-        declared = None if self.unit.column is None else self.table.rows_per_unit
+        declared = None if self.unit.column is None or self.places is not None else self.table.rows_per_unit
         return None if declared is None or declared > self.unit.max_rows else declared
 
     @cached_property
     def charged_sha256(self) -> str:
         """The hash that the charge is tied to: of everything but the snapshot, which differs between runs.
 
-        A stream that is followed reads one folder for ever, so that its snapshot is fixed too.
+        It does not have the order of snapshots either, to which the administrator of the table adds the later ones. A
+        stream that is followed reads one folder for ever, so that its snapshot is fixed too.
         """
         if self.follow is not None:
             return self.sha256
         table = {**self.table.model_dump(mode="json"), "snapshot": None}
+        table.pop("version_order", None)
         return canonical_sha256({**self.canonical_fields, "table": canonical(table)})
 
 

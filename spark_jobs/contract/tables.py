@@ -11,11 +11,13 @@ from spark_jobs.contract.binding import (
     NAMED_FORMATS,
     TEXT_FORMATS,
     VERSIONED_FORMATS,
+    DeclaredOrder,
     Format,
     OneForm,
     RowsPerUnit,
     TableBinding,
     TableVersion,
+    Units,
     require_text_columns,
 )
 from spark_jobs.contract.bound_columns import BoundColumn, ColumnName, columns_of_mapping
@@ -46,6 +48,9 @@ class TableSource(Frozen):
         version: how the table's states are named.
         public_columns: the columns that filters, groups and blocks may read where sizes are public.
         rows_per_unit: the most rows of one privacy unit in the table, as its administrator declares.
+        units: the most privacy units that the table will ever have, as its administrator declares.
+        version_order: which of two versions is the later one, by the administrator's rule; of a stream alone, and no
+            part of what is charged, as the administrator may list later versions.
         partitioning: how the reading of a database's table is divided; required there, and nowhere else.
         snapshot: the fixed state that is read.
     """
@@ -58,6 +63,8 @@ class TableSource(Frozen):
     version: TableVersion | None = None
     public_columns: tuple[ColumnName, ...] | None = None
     rows_per_unit: RowsPerUnit = None
+    units: Units = None
+    version_order: DeclaredOrder = None
     partitioning: Annotated[Partitioning | None, Field(exclude_if=lambda value: value is None)] = None
     snapshot: Snapshot
 
@@ -193,9 +200,10 @@ class TableSource(Frozen):
             "version": binding.version,
             "public_columns": binding.public_columns,
             **({} if binding.rows_per_unit is None else {"rows_per_unit": binding.rows_per_unit}),
+            **({} if binding.units is None else {"units": binding.units}),
             **({} if binding.file_form is None else {"file_form": binding.file_form}),
         }
-        given = {name: getattr(self, name) for name in (*terms, "rows_per_unit", "file_form")}
+        given = {name: getattr(self, name) for name in (*terms, "rows_per_unit", "units", "file_form")}
         stated = {name: value for name, value in given.items() if value is not None}
         if stated not in ({}, terms):
             first = next(iter(stated))

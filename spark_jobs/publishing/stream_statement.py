@@ -62,6 +62,16 @@ def stream_rules(request: StreamRequest) -> tuple[str, ...]:
             f"{request.unit.max_rows} {_within(request)} are used: the first by time, and within a step by a secret "
             "order; a row without a value there is left out."
         )
+    if request.places is not None:
+        lines.append(
+            f"How many rows of each value of '{request.unit.column}' were used is kept, exact and encrypted, under a "
+            "keyed hash of the value: rows that arrive late, vanish or return make no more of them count."
+        )
+    if request.capacity is not None:
+        lines.append(
+            f"The stream has room for {request.capacity:,} values of '{request.unit.column}', in the order of the "
+            "steps of their first rows, and within a step of their hashes; rows of values beyond are left out."
+        )
     if request.follow is not None:
         lines.append(
             f"A step is closed {request.follow.delay} after its end by the clock, or later if the stream stood still. "
@@ -73,28 +83,41 @@ def stream_rules(request: StreamRequest) -> tuple[str, ...]:
 
 def stream_assumptions(request: StreamRequest) -> tuple[str, ...]:
     """What the guarantee takes for granted, one sentence each."""
-    table = (
-        "The table only gains rows, as the administrator of the account declares and nothing checks: a row keeps its "
-        "time, its state and its unit, and none is removed while the stream runs. A row that moves to another step can "
-        "be counted in both."
-        if request.follow is None
-        else "The folder only gains files, as the administrator of the account declares and nothing checks: each row "
-        "is in one of them, and no file changes. When a row arrives does not depend on the rows of others."
-    )
-    sentences = [table, "The request is public, including its states."]
+    sentences = [*_of_table(request), "The request is public, including its states."]
     if request.declared_rows is not None:
         sentences.append(
-            f"No value of {request.unit.column} has more than {request.declared_rows:,} rows in the table: the "
-            "administrator of the account declares it and nothing checks it, because earlier rows are not read again. "
-            "A value with twice as many can lose twice the epsilon."
+            f"No value of {request.unit.column} has more than {request.declared_rows:,} rows in the table, in all its "
+            "versions together: the administrator of the account declares it and nothing checks it, because earlier "
+            "rows are not read again. A value with twice as many can lose twice the epsilon."
         )
     if request.record is not None:
         sentences.append(f"The request calls a row of the table a “{request.record}”; nothing checks this.")
     return tuple(sentences)
 
 
+def _of_table(request: StreamRequest) -> tuple[str, ...]:
+    if request.follow is not None:
+        return (
+            "The folder only gains files, as the administrator of the account declares and nothing checks: each row "
+            "is in one of them, and no file changes. When a row arrives does not depend on the rows of others.",
+        )
+    if request.places is None:
+        return (
+            "The table only gains rows, as the administrator of the account declares and nothing checks: a row keeps "
+            "its time, its state and its unit, and none is removed while the stream runs. A row that moves to another "
+            "step can be counted in both.",
+        )
+    if request.capacity is not None:
+        return ()
+    return (
+        f"The table never has more than {request.places:,} values of {request.unit.column}, in all its versions "
+        "together: the administrator of the account declares it and nothing checks it. If there are more, the absence "
+        "of one value lets the rows of another count, and it can lose twice the epsilon.",
+    )
+
+
 def _within(request: StreamRequest) -> str:
-    return "in all" if request.declared_rows is None else "in the steps that one run releases"
+    return "in the whole stream" if request.declared_rows is None else "in the steps that one run releases"
 
 
 def _protected(request: StreamRequest) -> str:
@@ -108,7 +131,9 @@ def _protected(request: StreamRequest) -> str:
     twice = " (twice the noise, because a row may be replaced)" if request.neighbours is Neighbours.REPLACE_ONE else ""
     declared = request.declared_rows is not None
     used = "are in the table, as its administrator declares" if declared else "are used in the stream"
+    parts = request.rows_paid
+    displaced = "" if parts == unit.max_rows else " (twice as many as its rows, because its place may be another's)"
     return (
         f"all rows with the same value of {unit.column}, of which at most {unit.max_rows} {used}: each is released at "
-        f"epsilon {plain(request.epsilon_per_row)}, a part of {unit.max_rows}{twice}.{within}"
+        f"epsilon {plain(request.epsilon_per_row)}, a part of {parts}{displaced}{twice}.{within}"
     )

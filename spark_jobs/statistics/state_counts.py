@@ -30,8 +30,8 @@ class StateCounts(DisjointCounts):
 
     Sensitivity: an event is counted in at most one cell, so that under ``Neighbours.ADD_REMOVE`` one event changes one
     count by 1 (L1 distance at most 1) and under ``Neighbours.REPLACE_ONE`` at most two counts by 1 each (L1 at most 2).
-    All events of a person together: ``max_rows`` times as much (``EventBound``, which has the proof and says what it
-    assumes of the table). Counts of disjoint sets of events can be added, unless persons are bounded.
+    All events of a person together: ``max_rows`` times as much (``EventBound``). For a stream whose steps are counted
+    at different times, see ``UsedRows``. Counts of disjoint sets of events can be added, unless persons are bounded.
 
     Args:
         counts: the number of events, at least 0, shape (steps, states); kept as a read-only int64 copy.
@@ -68,7 +68,6 @@ class StateCounts(DisjointCounts):
         units: ArrayLike | None = None,
         max_rows: int | None = None,
         max_per_step: int | None = None,
-        since: dt.datetime | None = None,
         salt: bytes = b"",
     ) -> StateCounts:
         """The counts of events that are given as arrays.
@@ -81,9 +80,8 @@ class StateCounts(DisjointCounts):
             steps: the number of steps.
             states: the public list of states; required with ``in_states``, and never derived from them.
             units: the person of each event, a text or whole number; None if every event is protected by itself.
-            max_rows: with ``units``: how many events of a person are counted in the whole stream.
+            max_rows: with ``units``: how many events of a person are counted in these steps together.
             max_per_step: likewise in each step; None for ``max_rows``.
-            since: the beginning of the stream, a whole number of steps before ``first``; None for ``first``.
             salt: secret bytes that order a person's events of one time.
 
         Example:
@@ -103,24 +101,11 @@ class StateCounts(DisjointCounts):
             InvalidRequest: the grid or the bound is invalid, or the arrays are not columns of equal length.
         """
         grid = _grid(first=first, step=step, steps=steps, states=states, divided=in_states is not None)
-        bound = _bound(grid, since=since, max_rows=max_rows, max_per_step=max_per_step, salt=salt, by=units is not None)
-        time = as_microseconds(times)
-        place = np.zeros(time.size, dtype=np.int64)
-        if in_states is not None:
-            place = row_places(in_states, grid.places, field="state")
-        owners = None if units is None else np.asarray(units, dtype=object)
-        if not time.size == place.size == (time.size if owners is None else owners.size):
-            raise InvalidRequest(
-                "time", requirement="must have as many values as states and units", remedy="give one of each per event"
-            )
-        at = grid.step_of(time)
-        past = 0 if bound is None else bound.past
-        known = (place >= 0) & (at >= -past) & (at < grid.steps)
-        if owners is not None:
-            known &= np.fromiter(map(is_key, owners), np.bool_, count=owners.size)
-        time, place, at = time[known], place[known], at[known]
-        if bound is not None and owners is not None:
-            counted = bound.kept(owners[known].tolist(), time, place, at) & (at >= 0)
+        bound = _bound(max_rows=max_rows, max_per_step=max_per_step, salt=salt, by=units is not None)
+        events = KnownEvents.of(times, in_states, units, grid)
+        place, at = events.places, events.steps
+        if bound is not None and events.units is not None:
+            counted = bound.kept(events.units, events.times, place, at)
             place, at = place[counted], at[counted]
         keys, counts = np.unique(at * grid.width + place, return_counts=True)
         return cls.from_keys(keys, counts, grid=grid)
@@ -139,17 +124,15 @@ class StateCounts(DisjointCounts):
         unit: str | Column | None = None,
         max_rows: int | None = None,
         max_per_step: int | None = None,
-        since: dt.datetime | None = None,
         salt: bytes = b"",
     ) -> StateCounts:
         """The counts of a DataFrame's events, equal to those of ``from_arrays``, by one query of Spark.
 
         No more than one row for each cell that occurs is collected. Without ``unit`` it is one pass that sorts nothing.
-        With it, events before ``first`` are first added up by person and step, and only these sums and the events of
-        the counted steps are sorted, within partitions.
+        With it, the events of these steps are sorted once, within partitions.
 
         Args:
-            df: the table; with ``unit``, it has all events since the beginning of the stream.
+            df: the table.
             time: a column, or its name: a timestamp with or without a zone (then in UTC), or a date.
             state: a column of texts, whole numbers or booleans, or its name; None for a stream that is not divided.
             first: the beginning of the first step.
@@ -157,9 +140,8 @@ class StateCounts(DisjointCounts):
             steps: the number of steps.
             states: the public list of states.
             unit: a column that identifies the person, or its name; None if every event is protected by itself.
-            max_rows: with ``unit``: how many events of a person are counted in the whole stream.
+            max_rows: with ``unit``: how many events of a person are counted in these steps together.
             max_per_step: likewise in each step; None for ``max_rows``.
-            since: the beginning of the stream, a whole number of steps before ``first``; None for ``first``.
             salt: secret bytes that order a person's events of one time.
 
         Raises:
@@ -168,7 +150,7 @@ class StateCounts(DisjointCounts):
         from spark_jobs.statistics.spark.states import count_states
 
         grid = _grid(first=first, step=step, steps=steps, states=states, divided=state is not None)
-        bound = _bound(grid, since=since, max_rows=max_rows, max_per_step=max_per_step, salt=salt, by=unit is not None)
+        bound = _bound(max_rows=max_rows, max_per_step=max_per_step, salt=salt, by=unit is not None)
         return cls.from_keys(*count_states(df, time=time, state=state, unit=unit, grid=grid, bound=bound), grid=grid)
 
     @classmethod
@@ -228,26 +210,55 @@ def _grid(
     return StateGrid(first=first, step=step, steps=steps, states=listed)
 
 
-def _bound(
-    grid: StateGrid,
-    *,
-    since: dt.datetime | None,
-    max_rows: int | None,
-    max_per_step: int | None,
-    salt: bytes,
-    by: bool,
-) -> EventBound | None:
+def _bound(*, max_rows: int | None, max_per_step: int | None, salt: bytes, by: bool) -> EventBound | None:
     """The bound of a person's events; None if every event is protected by itself."""
-    if by != (max_rows is not None) or (not by and (max_per_step, since) != (None, None)):
+    if by != (max_rows is not None) or (not by and max_per_step is not None):
         raise InvalidRequest(
             "max_rows",
             value=max_rows,
-            requirement="must be given if, and only if, a column identifies persons; so must since and max_per_step",
+            requirement="must be given if, and only if, a column identifies persons; so must max_per_step",
             remedy="name the column, and how many events of a person are counted",
         )
     if max_rows is None:
         return None
-    past = 0 if since is None else grid.steps_since(since)
-    return EventBound(
-        max_rows=max_rows, max_per_step=max_rows if max_per_step is None else max_per_step, past=past, salt=salt
-    )
+    return EventBound(max_rows=max_rows, max_per_step=max_rows if max_per_step is None else max_per_step, salt=salt)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class KnownEvents:
+    """The events that have a time in the steps, a listed state and, where persons are named, a person; private.
+
+    Attributes:
+        times: in microseconds since 1970.
+        places: of the states in the list.
+        steps: the step of each.
+        units: the person of each; None if every event is protected by itself.
+    """
+
+    times: Int64Array
+    places: Int64Array
+    steps: Int64Array
+    units: list[object] | None
+
+    @classmethod
+    def of(cls, times: ArrayLike, in_states: ArrayLike | None, units: ArrayLike | None, grid: StateGrid) -> KnownEvents:
+        """The known ones among events that are given as arrays.
+
+        Raises:
+            InvalidRequest: the arrays are not columns of equal length.
+        """
+        time = as_microseconds(times)
+        place = np.zeros(time.size, dtype=np.int64)
+        if in_states is not None:
+            place = row_places(in_states, grid.places, field="state")
+        owners = None if units is None else np.asarray(units, dtype=object)
+        if not time.size == place.size == (time.size if owners is None else owners.size):
+            raise InvalidRequest(
+                "time", requirement="must have as many values as states and units", remedy="give one of each per event"
+            )
+        at = grid.step_of(time)
+        known = (place >= 0) & (at >= 0) & (at < grid.steps)
+        if owners is not None:
+            known &= np.fromiter(map(is_key, owners), np.bool_, count=owners.size)
+        kept = None if owners is None else owners[known].tolist()
+        return cls(times=time[known], places=place[known], steps=at[known], units=kept)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import hmac
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -100,23 +101,6 @@ class StateGrid:
         """The index of each state in the list, by its text; empty for a stream that is not divided."""
         return key_places(self.states or ())
 
-    def steps_since(self, beginning: dt.datetime) -> int:
-        """The number of steps from the beginning of the stream to the first step.
-
-        Raises:
-            InvalidRequest: it is not a whole number of steps before the first one.
-        """
-        zoned = beginning if beginning.tzinfo is not None else beginning.replace(tzinfo=dt.UTC)
-        steps, rest = divmod(self.first - zoned, self.step)
-        if rest or steps < 0:
-            raise InvalidRequest(
-                "since",
-                value=zoned.isoformat(),
-                requirement="must be a whole number of steps before the first counted one",
-                remedy="give the beginning of the stream",
-            )
-        return steps
-
     def step_of(self, times: Int64Array) -> Int64Array:
         """The step of each time, negative before the first and from ``steps`` on after the last one."""
         return np.floor_divide(np.clip(times, -_FAR, _FAR) - self.start, self.length)
@@ -127,22 +111,16 @@ class EventBound:
     """How many events of a person are counted; secret, because the salt is.
 
     A person's events in a step are ordered by time, ties by a hash of the salt. The first ``max_per_step`` of each step
-    are candidates; of these, in the order of steps, the first ``max_rows`` of the whole stream are counted.
+    are candidates; of these, in the order of steps, as many as the person has room for are counted: ``max_rows`` in the
+    steps that are counted together, or less where some were counted before (``UnitUse``).
 
-    Neighbours and stability. Let two histories differ by all events of one person. Which events are counted depends on
-    a person's own events alone, so the counts differ by at most ``max_rows`` in 1-norm, and by at most
-    ``2 max_rows`` if the events are replaced. This holds for all steps together although each is counted when it is
-    due, from a history that has grown since the one before, **if nothing is ever removed from the history**: let E be
-    the last counted event of a person, counted from the history H. The events that were counted in an earlier step s
-    are at most as many as the candidates of s in H, because there were not more events in s at that time; E was
-    counted, so the candidates before it in H are fewer than ``max_rows``. Events that arrive late are not counted in a
-    past step, and can only reduce what is counted later. Ties occur only within a step, so a new salt moves no past
-    count.
+    Neighbours and stability. Let two tables differ by all events of one person. Which events are counted depends on a
+    person's own events alone, so the counts differ by at most ``max_rows`` in 1-norm, and by at most ``2 max_rows`` if
+    the events are replaced.
 
     Attributes:
-        max_rows: the largest number of counted events of a person in the whole stream.
+        max_rows: the largest number of counted events of a person.
         max_per_step: the same for each step.
-        past: the number of steps of the stream before the first step of the grid.
         salt: secret bytes.
 
     Raises:
@@ -151,7 +129,6 @@ class EventBound:
 
     max_rows: int
     max_per_step: int
-    past: int
     salt: bytes
 
     def __post_init__(self) -> None:
@@ -179,8 +156,20 @@ class EventBound:
         """What orders the events of a person at one time, in Spark and in numpy."""
         return hashlib.sha256("\n".join((self.secret, str(unit), str(time), str(place))).encode()).hexdigest()
 
-    def kept(self, units: list[object], times: Int64Array, places: Int64Array, steps: Int64Array) -> BoolArray:
-        """Whether each event is counted; ``steps`` are counted from the beginning of the stream."""
+    @cached_property
+    def unit_key(self) -> bytes:
+        """The key under which persons are hashed for what is kept of them."""
+        return hmac.digest(self.salt, b"dp-diagnostics units", "sha256")
+
+    def kept(
+        self,
+        units: list[object],
+        times: Int64Array,
+        places: Int64Array,
+        steps: Int64Array,
+        used: Int64Array | None = None,
+    ) -> BoolArray:
+        """Whether each event is counted; ``used`` is how many of its person's were counted before, by default none."""
         _, unit = np.unique(np.array([str(one) for one in units]), return_inverse=True)
         ties = np.array([self.tie(*event) for event in zip(units, times.tolist(), places.tolist(), strict=True)])
         order = np.lexsort((places, ties, times, unit)) if unit.size else np.zeros(0, dtype=np.intp)
@@ -189,8 +178,9 @@ class EventBound:
         among: Int64Array = np.cumsum(candidate) - candidate
         new = np.append(True, unit[1:] != unit[:-1])[: unit.size]
         before = among - np.maximum.accumulate(np.where(new, among, 0)) if unit.size else among
+        room: Int64Array | int = self.max_rows if used is None else self.max_rows - used[order]
         kept = np.zeros(unit.size, dtype=np.bool_)
-        kept[order] = candidate & (before < self.max_rows)
+        kept[order] = candidate & (before < room)
         return kept
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 from decimal import Decimal
 from typing import Any
 
@@ -121,7 +122,21 @@ def test_a_state_of_another_stream_or_version_is_refused_in_one_line() -> None:
     with pytest.raises(InvalidRequest, match="state: is that of a stream with another request"):
         CountStreamState.from_bytes(kept, a_stream(steps=25).charged_sha256)
     with pytest.raises(InvalidRequest, match="state: was written by another version"):
-        CountStreamState.from_bytes(kept.replace(b"state 4", b"state 3"), a_stream().charged_sha256)
+        CountStreamState.from_bytes(kept.replace(b"state 5", b"state 3"), a_stream().charged_sha256)
+
+
+def test_a_state_of_the_form_without_versions_is_still_read() -> None:
+    request = of_states()
+    state, _ = advance(request, start_state(request), some_counts(request)[:3], noise=SeededNoise(5))
+    content = state.to_bytes(request.charged_sha256)
+    with np.load(io.BytesIO(content.partition(b"\n")[2])) as kept:
+        fields = {name: kept[name] for name in kept if name not in ("version", "salt")}
+    written = io.BytesIO()
+    np.savez(written, **fields)
+    older = b"dp-diagnostics stream state 4\n" + written.getvalue()
+    again = CountStreamState.from_bytes(older, request.charged_sha256)
+    assert (again.version, again.salt_check, again.use) == ("", "", None)
+    assert as_bytes(again) == as_bytes(state)
 
 
 @pytest.mark.parametrize("request_", REQUESTS)

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_jobs.contract.stream_keys import STREAM_KEYS_VARIABLE
-from tests.support.accounts import open_bound
+from tests.support.accounts import GROWING, open_bound
 from tests.support.live_airflow import LiveAirflow, live_airflow
 from tests.support.s3_server import AWS, S3, s3_server
 from tests.support.stream_lab import StreamLab, judge_stream, lab_request
@@ -85,7 +85,7 @@ class LiveLab(StreamLab):
         (lake / "v1").mkdir(parents=True)
         pd.DataFrame({"at": at}).to_parquet(lake / "v1" / "part.parquet", index=False, coerce_timestamps="us")
         with self.opened() as ledger:
-            open_bound(ledger, "people", epsilon="3", table=lake, output=self.output, append_only=True)
+            open_bound(ledger, "people", epsilon="3", table=lake, output=self.output, facts=GROWING)
 
     @contextmanager
     def opened(self) -> Iterator[Any]:

@@ -18,7 +18,7 @@ import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from spark_jobs.contract.stream_keys import STREAM_KEYS_FILE_VARIABLE
-from tests.support.accounts import open_bound
+from tests.support.accounts import GROWING, open_bound
 from tests.support.ledgers import new_ledger
 from tests.support.live_airflow import LiveAirflow, live_airflow
 
@@ -69,7 +69,7 @@ def ledger(tmp_path: Path) -> Iterator[PrivacyLedger]:
     (lake / "v1").mkdir(parents=True)
     at = pd.date_range(START.replace(tzinfo=None), periods=24 * DAYS * 10, freq="6min").astype("datetime64[us]")
     pd.DataFrame({"at": at}).to_parquet(lake / "v1" / "part.parquet", index=False)
-    open_bound(ledger, "people", epsilon="3", table=lake, output=tmp_path / "out", append_only=True)
+    open_bound(ledger, "people", epsilon="3", table=lake, output=tmp_path / "out", facts=GROWING)
     yield ledger
     ledger.close()
 

@@ -15,7 +15,7 @@ from dp_operators.releasing import ReleaseDamaged, ReleaseError, ReleaseFailed, 
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.stream_objects import StreamSegment
 from spark_jobs.contract.stream_keys import StreamKeys
-from tests.support.accounts import COLUMNS, bound
+from tests.support.accounts import COLUMNS, GROWING, bound
 from tests.support.stream_lab import KEY, KEYS, TABLE, StreamLab, StreamRunner, judge_stream
 
 OTHER_KEYS = StreamKeys(keys={"k1": b"2" * 32})
@@ -73,7 +73,7 @@ def test_each_run_may_read_another_snapshot(lab: StreamLab) -> None:
 
 def test_a_stream_goes_on_when_its_account_has_bound_another_column(lab: StreamLab) -> None:
     lab.advance(2)
-    grown = bound(TABLE, {**COLUMNS, "added": "int"}, append_only=True)
+    grown = bound(TABLE, {**COLUMNS, "added": "int"}, **GROWING)
     lab.ledger().bind_table("people", grown, actor="dpo", reason="the table has grown")
     assert lab.advance(4).released == 2
     with pytest.raises(ChargeConflict, match="is committed for another request"):
@@ -83,11 +83,11 @@ def test_a_stream_goes_on_when_its_account_has_bound_another_column(lab: StreamL
 
 def test_a_table_whose_rows_may_change_has_no_stream(tmp_path: Path) -> None:
     """A request chooses the time's column and the versions: a row with another time in each would count in each."""
-    lab = StreamLab(tmp_path, append_only=False)
+    lab = StreamLab(tmp_path, facts={"version_order": "natural"})
     with pytest.raises(InvalidRequest, match="table: got 'file:///lake/visits'; must only gain rows, as a fact that"):
         lab.advance(2)
     assert lab.ledger().history("people") == ()
-    lab.ledger().bind_table("people", bound(TABLE, append_only=True), actor="dpo", reason="rows are only added")
+    lab.ledger().bind_table("people", bound(TABLE, **GROWING), actor="dpo", reason="rows are only added")
     assert lab.advance(2).released == 2
 
 
@@ -107,7 +107,7 @@ def test_states_hierarchies_and_units_go_the_same_way(tmp_path: Path, method: st
     parents = {"a": "x", "b": "x", "c": "y", "d": "y", "x": "all wards", "y": "all wards"}
     states = {"column": "region", "keys": ["a", "b", "c", "d"], "parents": parents}
     unit = {"column": "person", "max_rows": 3}
-    lab = StreamLab(tmp_path, {"states": states, "method": method, "unit": unit})
+    lab = StreamLab(tmp_path, {"states": states, "method": method, "unit": unit, "capacity": 100})
     for hours in (1, 5, 48):
         lab.advance(hours)
     judge_stream(lab, steps=48)

@@ -17,6 +17,8 @@ COLUMNS = {
     **dict.fromkeys(("at", "day"), "timestamp"),
 }
 """Columns of tables that are never read: what the tests' requests name."""
+GROWING = {"append_only": True, "version_order": "natural"}
+"""What is declared of tables that have streams."""
 
 
 def bound(
@@ -27,6 +29,7 @@ def bound(
     public: Iterable[str] = (),
     form: str | None = None,
     append_only: bool = False,
+    **facts: Any,
 ) -> TableBinding:
     """A table with its columns: those given, those of its Parquet files where there are some, or ``COLUMNS``."""
     name = str(table)
@@ -34,7 +37,7 @@ def bound(
         folder = Path(name.removeprefix("file://"))
         parts = min(folder.rglob("*.parquet"), default=None) if folder.is_dir() else None
         columns = COLUMNS if parts is None or not _is_parquet(parts) else binding_of(name, schema=parts).types
-    fields = {"table": name, "columns": columns, "public_columns": list(public), "append_only": append_only}
+    fields = {"table": name, "columns": columns, "public_columns": list(public), "append_only": append_only, **facts}
     by_default = "catalog" if name.startswith("catalog:") else "parquet"
     states = {"by": "table_version" if by_default == "catalog" else "path_version"}
     return TableBinding.parse({**fields, "format": form or by_default, "version": version or states})
@@ -54,9 +57,9 @@ def open_bound(
     version: Mapping[str, Any] | None = None,
     public: Iterable[str] = (),
     form: str | None = None,
-    append_only: bool = False,
+    facts: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Account:
     """Open an account for one table, bound with its columns, whose releases may go to ``output``."""
-    binding = bound(table, columns, version=version, public=public, form=form, append_only=append_only)
+    binding = bound(table, columns, version=version, public=public, form=form, **(facts or {}))
     return ledger.open_account(name, tables=[binding], outputs=[str(output)], **settings)

@@ -20,7 +20,8 @@ from dp_operators.releasing import Submission
 from dp_operators.releasing.stream_attempts import AdvancedStream
 from dp_operators.releasing.streams import advance_stream
 from spark_jobs.application.progress import Announcer
-from spark_jobs.application.streams.chain import ObjectChain, StreamTask
+from spark_jobs.application.streams.chain import ObjectChain, Position, StreamTask
+from spark_jobs.application.streams.counting import Counted
 from spark_jobs.application.streams.run import run_stream
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
@@ -33,7 +34,7 @@ from spark_jobs.contract.store.stream_objects import StreamLayout
 from spark_jobs.contract.stream_keys import StreamKeys
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.mechanisms.noise import Noise, SecureNoise
-from tests.support.accounts import bound
+from tests.support.accounts import GROWING, bound
 from tests.support.backends import EndedBackend
 from tests.support.ledgers import new_ledger
 from tests.support.release_lab import Attempt, _end_with
@@ -74,6 +75,7 @@ class StreamRunner(EndedBackend):
     noise: Noise = field(default_factory=SecureNoise)
     failpoint: str = ""
     before: Callable[[], None] = lambda: None
+    salt: bytes = b"a salt of many bytes"
     runs: list[tuple[int, int]] = field(default_factory=list)
 
     def run(self, submission: Submission, progress: Callable[[str], None]) -> None:
@@ -100,8 +102,9 @@ class StreamRunner(EndedBackend):
         try:
             with redirect_stderr(io.StringIO()):
                 chain = ObjectChain.open(
-                    request, task, output=submission.output, store=store, keys=self.keys, noise=self.noise
-                )
+                    request, task, output=submission.output, store=store, keys=self.keys, noise=self.noise,
+                    salt=lambda: self.salt,
+                )  # fmt: skip
                 self.release(chain, announcer)
         except Exception as error:
             refused = error if isinstance(error, InvalidRequest) else None
@@ -113,7 +116,11 @@ class StreamRunner(EndedBackend):
 
     def release(self, chain: ObjectChain, announcer: Announcer) -> None:
         """What the application does with the chain of objects."""
-        run_stream(chain, count=lambda request, first, until, announcer: self.counts[first:until], announcer=announcer)
+        run_stream(chain, count=self.count, announcer=announcer)
+
+    def count(self, chain: ObjectChain, position: Position, until: int, announcer: Announcer) -> Counted:
+        """The exact counts of the steps from the chain's end to ``until``."""
+        return Counted(cells=self.counts[position.next : until], use=position.state.use)
 
 
 @dataclass
@@ -124,7 +131,7 @@ class StreamLab:
     changes: dict[str, Any] = field(default_factory=dict)
     url: str = ""
     output: str = ""
-    append_only: bool = True
+    facts: dict[str, Any] = field(default_factory=lambda: dict(GROWING))
 
     def __post_init__(self) -> None:
         self.url = self.url or f"sqlite:///{self.folder}/ledger.db"
@@ -138,7 +145,7 @@ class StreamLab:
         ledger.open_account(
             "people",
             epsilon="3",
-            tables=[bound(TABLE, append_only=self.append_only)],
+            tables=[bound(TABLE, **self.facts)],
             outputs=[self.output],
             unit=self.request.unit,
             neighbours=self.request.neighbours,

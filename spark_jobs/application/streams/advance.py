@@ -2,7 +2,8 @@
 
 Neighbours: one row of a unit is added or removed, or replaced under REPLACE_ONE; it changes one count of one state at
 one step by one (two counts). Cost: ``request.epsilon_per_row`` for that row and any number of steps, because steps and
-states are disjoint (``mechanisms.streams``); a unit of ``max_rows`` rows therefore loses at most ``budget.epsilon``.
+states are disjoint (``mechanisms.streams``); a unit, which changes at most ``rows_paid`` rows, therefore loses at most
+``budget.epsilon``.
 
 Every call draws fresh noise. A step must be released once: whoever calls this stores the state and the release together
 before either is used (``contract.store.stream_objects``).
@@ -30,6 +31,7 @@ from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, filter_hi
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
 from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, release_steps
 from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.statistics.unit_use import UnitUse
 
 Shape = LocalLevelShape | PegasusShape | HierarchyShape
 """The public facts of the mechanism, for one row of a unit."""
@@ -64,7 +66,8 @@ def start_state(request: StreamRequest) -> CountStreamState:
         counts = LocalLevelState.start(streams)
     else:
         counts = PegasusState.begin(streams)
-    return CountStreamState(step=0, guarantee="", counts=counts)
+    use = None if request.places is None else UnitUse.none(request.places)
+    return CountStreamState(step=0, guarantee="", counts=counts, use=use)
 
 
 def advance(
@@ -101,7 +104,7 @@ def advance(
         case _:
             raise ValueError("a state of another method")
     stamp = NOT_PRIVATE if NOT_PRIVATE in (state.guarantee, noise.guarantee) else noise.guarantee
-    after = CountStreamState(step=state.step + len(exact), guarantee=stamp, counts=following)
+    after = replace(state, step=state.step + len(exact), guarantee=stamp, counts=following)
     return after, replace(releases, first=state.step)
 
 

@@ -37,12 +37,14 @@ class SparkMicroBatches:
         rows: the streaming plan of the rows that count.
         request: the stream's request.
         checkpoint: where Spark's checkpoint is, as Hadoop names it.
+        unit_salt: orders the rows of a unit; unused if every row is a unit.
     """
 
-    def __init__(self, rows: DataFrame, request: StreamRequest, checkpoint: str) -> None:
+    def __init__(self, rows: DataFrame, request: StreamRequest, checkpoint: str, unit_salt: bytes = b"") -> None:
         self._rows = rows
         self._request = request
         self._checkpoint = checkpoint
+        self._unit_salt = unit_salt
 
     def read(self, take: Take) -> str:
         """Run the query until ``take`` has enough, or nothing new is left; return the query's identity.
@@ -81,14 +83,14 @@ class SparkMicroBatches:
         from spark_jobs.application.streams.counting import count_steps
 
         failpoint("before_count")
-        counts = count_steps(rows, self._request, first=first, steps=steps).counts
+        counts = count_steps(rows, self._request, first=first, steps=steps, unit_salt=self._unit_salt).cells
         failpoint("after_count")
         return counts
 
 
 @contextmanager
 def spark_micro_batches(
-    request: StreamRequest, *, checkpoint: str, master: str | None, announcer: Announcer
+    request: StreamRequest, *, checkpoint: str, unit_salt: bytes, master: str | None, announcer: Announcer
 ) -> Iterator[SparkMicroBatches]:
     """Micro-batches of the request's table, by a Spark session that is closed at the end.
 
@@ -108,4 +110,4 @@ def spark_micro_batches(
         return prepare_steps(spark, request, read_arrivals(spark, request.table))
 
     with reading(prepare, master=master, announcer=announcer) as rows:
-        yield SparkMicroBatches(rows, request, place.path)
+        yield SparkMicroBatches(rows, request, place.path, unit_salt)

@@ -9,7 +9,11 @@ already is adopted, whoever wrote it, and never drawn again.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, replace
+import hmac
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Self
 
 from spark_jobs.application.charged import require_charged
@@ -22,13 +26,17 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import exact_sum, plain
+from spark_jobs.contract.salt import read_salt
 from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.contract.store.layout import SALT_VARIABLE
 from spark_jobs.contract.store.objects import ObjectStore
 from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
 from spark_jobs.contract.store.stream_objects import SegmentPlace, StreamLayout, StreamSegment, pack_files
 from spark_jobs.contract.stream_keys import StreamKeys
 from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.contract.version_order import require_not_back
 from spark_jobs.mechanisms.noise import Noise
+from spark_jobs.statistics.unit_use import UnitUse
 
 SEGMENT_CELLS = 1 << 17
 """The most released counts of one object; it bounds its size, however many steps are due."""
@@ -76,6 +84,7 @@ class ObjectChain:
         store, layout: where the objects are.
         keys: of the state.
         noise: samples the mechanism's noise.
+        unit_salt: orders and hashes the rows of a unit, the stream's own; empty if every row is a unit.
     """
 
     request: StreamRequest
@@ -84,6 +93,7 @@ class ObjectChain:
     layout: StreamLayout
     keys: StreamKeys
     noise: RecordingNoise
+    unit_salt: bytes = field(default=b"", repr=False)
 
     @classmethod
     def open(
@@ -95,16 +105,21 @@ class ObjectChain:
         store: ObjectStore,
         keys: StreamKeys,
         noise: Noise,
+        salt: Callable[[], bytes] = lambda: read_salt(os.environ),
     ) -> Self:
         """The chain of the stream that ``task`` names.
 
         Raises:
-            InvalidRequest: the request is not the one that was charged, or cannot be released.
+            InvalidRequest: the request is not the one that was charged, or cannot be released; or it needs a salt, and
+                there is none.
         """
         require_charged(request, task.seal, document_sha256=task.document_sha256, command="dp-budget stream")
         preflight(request)
         layout = StreamLayout.of(output, task.key, task.seal.charge_id)
-        return cls(request=request, task=task, store=store, layout=layout, keys=keys, noise=RecordingNoise(noise))
+        bound = f"dp-diagnostics stream {task.seal.request_sha256}".encode()
+        own = b"" if request.unit.column is None else hmac.digest(salt(), bound, "sha256")
+        noise = RecordingNoise(noise)
+        return cls(request=request, task=task, store=store, layout=layout, keys=keys, noise=noise, unit_salt=own)
 
     @property
     def segment_steps(self) -> int:
@@ -133,7 +148,23 @@ class ObjectChain:
             position = self._opened(segment)
         return position
 
-    def append(self, position: Position, counts: Int64Array, *, left_open: OpenCounts | None = None) -> Position:
+    def require_not_back(self, position: Position) -> None:
+        """Refuse a version of the table that is earlier than the one that was read last.
+
+        Raises:
+            InvalidRequest: it is.
+        """
+        table = self.request.table
+        require_not_back(table.version_order, before=position.state.version, now=table.snapshot.name)
+
+    def append(
+        self,
+        position: Position,
+        counts: Int64Array,
+        *,
+        left_open: OpenCounts | None = None,
+        use: UnitUse | None = None,
+    ) -> Position:
         """Draw the steps with these counts, store them as the next object, and return the new end of the chain.
 
         Only the stored object counts: if another run was first, what was drawn here is forgotten.
@@ -142,13 +173,15 @@ class ObjectChain:
             position: the end of the chain.
             counts: exact counts of the next steps, shape (steps, states).
             left_open: counts of the steps after them, which the object keeps for later steps.
+            use: what was used of each unit after these steps, if the stream keeps it.
 
         Raises:
             RefusedTooLateError: something was refused after noise had been drawn.
         """
+        kept = replace(position.state, open=left_open, use=use)
         failpoint("before_draw")
         with forbid_refusal():
-            drawn, content = self._draw(position, counts, left_open)
+            drawn, content = self._draw(replace(position, state=kept), counts)
         failpoint("after_draw")
         failpoint("before_store_steps")
         created = self.store.create(self.layout.segment(position.next), content)
@@ -158,7 +191,8 @@ class ObjectChain:
     def _recorded(self) -> Position:
         """The position that the ledger has recorded, with the state of the object that has its hash."""
         if self.task.first == 0:
-            return Position(next=0, previous=self.task.previous, state=start_state(self.request))
+            state = replace(start_state(self.request), salt_check=self._salt_check)
+            return Position(next=0, previous=self.task.previous, state=state)
         content = self.store.read(self.layout.segment(self.task.segment))
         if content is None or sha256(content) != self.task.previous:
             raise InvalidRequest(
@@ -172,18 +206,30 @@ class ObjectChain:
         content = segment.open_state(self.keys, self.task.seal)
         # the hash of the request, as ``open`` has checked
         state = CountStreamState.from_bytes(content, self.task.seal.request_sha256)
+        if state.salt_check not in ("", self._salt_check):
+            raise InvalidRequest(
+                SALT_VARIABLE,
+                requirement="must be the salt with which the stream began: with another one, no unit would be known",
+                remedy="mount that salt again, or begin a new stream under another key",
+            )
         return Position(next=segment.ends, previous=segment.sha256, state=state)
 
-    def _draw(self, position: Position, counts: Int64Array, left_open: OpenCounts | None) -> tuple[Position, bytes]:
+    @property
+    def _salt_check(self) -> str:
+        return hmac.digest(self.unit_salt, b"dp-diagnostics salt", "sha256").hex() if self.unit_salt else ""
+
+    def _draw(self, position: Position, counts: Int64Array) -> tuple[Position, bytes]:
         """The encrypted object of the next steps: fresh noise, the state after them, and what is published of them.
 
         Returns:
             The position after the object, if it is the one that the store keeps; and the object.
         """
         request, task = self.request, self.task
+        # the ledger counts in rows of a unit, of which each may change the counts by more than one
+        loss = Decimal(request.rows_paid // request.unit.max_rows)
         state, releases = advance(request, position.state, counts, noise=self.noise)
         place = SegmentPlace(key=task.key, first=position.next, steps=len(counts), previous=position.previous)
-        spent = spendings(request)
+        spent = [replace(spending, epsilon=spending.epsilon * loss) for spending in spendings(request)]
         cost = exact_sum(*(spending.epsilon for spending in spent)) * request.unit.max_rows
         facts: dict[str, Any] = {
             "charge_id": task.seal.charge_id,
@@ -191,12 +237,13 @@ class ObjectChain:
             "guarantee": state.guarantee,
             "cost": {"epsilon": plain(cost), "delta": "0"},
             "events": [{"diagnostic": request.kind, **spending.to_dict()} for spending in spent],
-            "noise": [self.noise.take_largest()],
+            "noise": [self.noise.take_largest(times=loss)],
+            "snapshot": request.table.snapshot.model_dump(mode="json", exclude_none=True),
             "drawn_at": dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z"),
             "versions": versions(),
         }
         files = segment_files(request, place, releases, facts=facts)
-        state = replace(state, open=left_open)
+        state = replace(state, version=request.table.snapshot.name)
         segment = StreamSegment.close(
             place,
             state=state.to_bytes(task.seal.request_sha256),

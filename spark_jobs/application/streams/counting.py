@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.statistics import StateCounts
+from spark_jobs.statistics.state_grid import EventBound, StateGrid
+from spark_jobs.statistics.unit_use import UnitUse
+from spark_jobs.statistics.used_rows import UsedRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,35 +34,61 @@ def prepare_steps(spark: SparkSession, request: StreamRequest, table: DataFrame)
     return table
 
 
-def count_steps(rows: DataFrame, request: StreamRequest, *, first: int, steps: int) -> StateCounts:
-    """The counts of ``steps`` steps from the step ``first`` on; ``rows`` is the plan that ``prepare_steps`` returned.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Counted:
+    """Exact counts of some steps, and what the stream has used of each unit after them; private.
 
-    Raises:
-        InvalidRequest: the salt that the request needs is missing.
+    Attributes:
+        cells: shape (steps, states).
+        use: None for a stream that keeps nothing of the kind.
+    """
+
+    cells: Int64Array
+    use: UnitUse | None = None
+
+
+def count_steps(
+    rows: DataFrame,
+    request: StreamRequest,
+    *,
+    first: int,
+    steps: int,
+    use: UnitUse | None = None,
+    unit_salt: bytes = b"",
+) -> Counted:
+    """The counts of ``steps`` steps from the step ``first`` on.
+
+    Args:
+        rows: the plan that ``prepare_steps`` returned.
+        request: the stream's request.
+        first: the number of the first step.
+        steps: how many steps.
+        use: what was used of each unit before them; None for a stream that keeps nothing of the kind.
+        unit_salt: orders and hashes the rows of a unit; unused if every row is a unit.
     """
     from spark_jobs.contract.columns import ColumnNeed, state_need, time_need
-    from spark_jobs.contract.salt import read_salt
     from spark_jobs.tables.expressions import field_of, quoted
 
     def named(need: ColumnNeed) -> str:
         return quoted(field_of(need, rows.schema).name)
 
-    unit = request.unit.column
-    bounded: dict[str, Any] = {} if unit is None else {
-        "unit": named(ColumnNeed(name=unit, field="unit.column")),
-        "max_rows": request.unit.max_rows,
-        "max_per_step": request.max_per_step,
-        "since": request.first_instant if request.declared_rows is None else None,
-        "salt": read_salt(os.environ),
+    unit, states = request.unit.column, request.states
+    time = named(time_need(request.time))
+    state = None if states is None else named(state_need(states.column))
+    owner = None if unit is None else named(ColumnNeed(name=unit, field="unit.column"))
+    grid: dict[str, Any] = {
+        "first": request.step_begins(first),
+        "step": request.step_length,
+        "steps": steps,
+        "states": None if states is None else request.leaf_names,
+    }
+    if owner is not None and use is not None:
+        bound = EventBound(max_rows=request.unit.max_rows, max_per_step=request.rows_per_step, salt=unit_salt)
+        counted = UsedRows.from_dataframe(
+            rows, time=time, state=state, unit=owner, grid=StateGrid(**grid), bound=bound, use=use
+        )
+        return Counted(cells=counted.counts.counts, use=counted.use)
+    bounded: dict[str, Any] = {} if owner is None else {
+        "unit": owner, "max_rows": request.unit.max_rows, "max_per_step": request.max_per_step, "salt": unit_salt,
     }  # fmt: skip
-    states = request.states
-    return StateCounts.from_dataframe(
-        rows,
-        time=named(time_need(request.time)),
-        state=None if states is None else named(state_need(states.column)),
-        first=request.step_begins(first),
-        step=request.step_length,
-        steps=steps,
-        states=None if states is None else request.leaf_names,
-        **bounded,
-    )
+    return Counted(cells=StateCounts.from_dataframe(rows, time=time, state=state, **grid, **bounded).counts)

@@ -49,6 +49,7 @@ def segment_files(
         "ends": _text(request, place.first + place.steps),
         "previous_sha256": place.previous,
         "drawn_at": facts["drawn_at"],
+        "snapshot": facts["snapshot"],
         "versions": facts["versions"],
         "files": [ReleaseFile.of(name, *one).model_dump(mode="json") for name, one in data.items()],
     }
@@ -79,7 +80,7 @@ def steps_columns(request: StreamRequest, releases: StepReleases) -> dict[str, C
 
 def stream_description(request: StreamRequest, place: SegmentPlace, facts: Mapping[str, Any]) -> bytes:
     """``stream.json``: what the stream is, what it costs and whom it protects; the same for every step."""
-    rows = request.unit.max_rows
+    rows = request.rows_paid
     return _document(
         {
             "format": FORMAT,

@@ -1,5 +1,9 @@
-"""One run of a stream: the due steps are counted at once, drawn in segments, and stored one encrypted object after
-another, each with the hash of the one before.
+"""One run of a stream: the due steps are counted, drawn in segments, and stored one encrypted object after another.
+
+Each object has the hash of the one before.
+
+Steps are counted at once, unless the stream keeps what it has used of each unit: then each segment is counted when the
+one before is stored, so that every object has the use after its own last step.
 """
 
 from __future__ import annotations
@@ -7,27 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from spark_jobs.application.progress import Announcer
-from spark_jobs.application.streams.chain import ObjectChain
-from spark_jobs.arrays import Int64Array
+from spark_jobs.application.streams.chain import ObjectChain, Position
+from spark_jobs.application.streams.counting import Counted
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ApplicationStage
-from spark_jobs.contract.stream_request import StreamRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Counter = Callable[[StreamRequest, int, int, Announcer], Int64Array]
-"""Counts the steps from a first one to one that is excluded; an array of shape (steps, states)."""
+Counter = Callable[[ObjectChain, Position, int, Announcer], Counted]
+"""Counts the steps from the end of a chain to one that is excluded."""
 
 
 def run_stream(chain: ObjectChain, *, count: Counter, announcer: Announcer) -> None:
     """Store the objects of all steps before the task's last one, whatever earlier runs have stored.
 
     Raises:
-        InvalidRequest: the request, its table, a key or the stored state does not fit; no row was read.
+        InvalidRequest: the request, its table, a key, the salt, the version or the stored state does not fit; no row
+            was read.
         RefusedTooLateError: something was refused after noise had been drawn.
         SealBroken: an object in the store is damaged.
     """
@@ -35,21 +37,27 @@ def run_stream(chain: ObjectChain, *, count: Counter, announcer: Announcer) -> N
     position = chain.end()
     if position.next >= until:
         return
-    base = position.next
-    counts = count(chain.request, base, until, announcer)
-    announcer.stage(ApplicationStage.DRAWING)
+    chain.require_not_back(position)
+    at_once = until if chain.request.places is None else position.next + chain.segment_steps
     while position.next < until:
-        end = min(position.next + chain.segment_steps, until)
-        position = chain.append(position, counts[position.next - base : end - base])
+        base, end = position.next, min(at_once, until)
+        counted = count(chain, position, end, announcer)
+        announcer.stage(ApplicationStage.DRAWING)
+        while position.next < end:
+            last = min(position.next + chain.segment_steps, end)
+            position = chain.append(position, counted.cells[position.next - base : last - base], use=counted.use)
+        at_once = position.next + chain.segment_steps
 
 
 def count_with_spark(master: str | None) -> Counter:
     """A counter that opens a Spark session, counts in one job, and closes it."""
 
-    def count(request: StreamRequest, first: int, until: int, announcer: Announcer) -> Int64Array:
+    def count(chain: ObjectChain, position: Position, until: int, announcer: Announcer) -> Counted:
         from spark_jobs.application.session import reading
         from spark_jobs.application.streams.counting import count_steps, prepare_steps
         from spark_jobs.tables.source import read_table
+
+        request, first = chain.request, position.next
 
         def prepare(spark: SparkSession) -> DataFrame:
             return prepare_steps(spark, request, read_table(spark, request.table))
@@ -57,8 +65,10 @@ def count_with_spark(master: str | None) -> Counter:
         with reading(prepare, master=master, announcer=announcer) as rows:
             announcer.stage(ApplicationStage.COUNTING)
             failpoint("before_count")
-            counts = count_steps(rows, request, first=first, steps=until - first).counts
+            counted = count_steps(
+                rows, request, first=first, steps=until - first, use=position.state.use, unit_salt=chain.unit_salt
+            )
             failpoint("after_count")
-        return np.asarray(counts, dtype=np.int64)
+        return counted
 
     return count

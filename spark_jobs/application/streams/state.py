@@ -1,4 +1,5 @@
-"""The state of a stream between two steps, and its form as bytes; private, because open groups hold exact counts.
+"""The state of a stream between two steps, and its form as bytes; private, because open groups hold exact counts, and
+what was used of each unit is exact.
 
 The form is a line with its version and an uncompressed ``npz`` file: one array for each field of all states together.
 Numbers have 64 bits each, so that the length of an encrypted object does not depend on the digits of an exact count.
@@ -16,8 +17,11 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
+from spark_jobs.statistics.unit_use import UnitUse
 
-_FORM = b"dp-diagnostics stream state 4\n"
+_FORM = b"dp-diagnostics stream state 5\n"
+_FORMS = (_FORM, b"dp-diagnostics stream state 4\n")
+"""The forms that are read; the older one has no version, nothing of units, and nothing of what was read."""
 _KINDS: tuple[type[LocalLevelState | PegasusState], ...] = (LocalLevelState, PegasusState)
 _COLUMN = "counts."
 
@@ -59,12 +63,18 @@ class CountStreamState:
         counts: the state of each count, in the order of ``StreamRequest.names``: what the method keeps of released
             counts, or groups that hold exact counts.
         open: the open steps of a stream that is followed; None for any other.
+        use: what was used of each unit so far; None for a stream that keeps nothing of the kind.
+        salt_check: what only the stream's salt gives; empty if it uses none, or an earlier version wrote the state.
+        version: the name of the version of the table that was read last; empty if it is not known.
     """
 
     step: int
     guarantee: str
     counts: LocalLevelState | PegasusState
     open: OpenCounts | None = None
+    use: UnitUse | None = None
+    salt_check: str = ""
+    version: str = ""
 
     def to_bytes(self, request_sha256: str) -> bytes:
         """The state of the stream whose charge is tied to this hash, as bytes, to be encrypted."""
@@ -73,6 +83,9 @@ class CountStreamState:
             "kind": type(self.counts).__name__,
             "step": self.step,
             "guarantee": self.guarantee,
+            "version": self.version,
+            "salt": self.salt_check,
+            **({} if self.use is None else {"units": self.use.to_records()}),
             **{f"{_COLUMN}{name}": column for name, column in vars(self.counts).items()},
         }
         if self.open is not None:
@@ -89,12 +102,13 @@ class CountStreamState:
         Raises:
             InvalidRequest: another version wrote it, or it is the state of another stream; the error quotes nothing.
         """
-        if not content.startswith(_FORM):
+        form = next((form for form in _FORMS if content.startswith(form)), None)
+        if form is None:
             raise InvalidRequest(
                 "state", requirement="was written by another version of this package, and cannot be read",
                 remedy="use that version, or begin a new stream under another key",
             )  # fmt: skip
-        with np.load(io.BytesIO(content.removeprefix(_FORM)), allow_pickle=False) as kept:
+        with np.load(io.BytesIO(content.removeprefix(form)), allow_pickle=False) as kept:
             fields = {name: array if array.ndim else array.item() for name, array in kept.items()}
         if fields["request"] != request_sha256:
             raise InvalidRequest(
@@ -106,4 +120,12 @@ class CountStreamState:
         left_open = None
         if "cells" in fields:
             left_open = OpenCounts(source=fields["source"], batch=fields["batch"], cells=fields["cells"].tobytes())
-        return cls(step=fields["step"], guarantee=fields["guarantee"], counts=kind(**columns), open=left_open)
+        return cls(
+            step=fields["step"],
+            guarantee=fields["guarantee"],
+            counts=kind(**columns),
+            open=left_open,
+            use=UnitUse.from_records(fields["units"]) if "units" in fields else None,
+            salt_check=fields.get("salt", ""),
+            version=fields.get("version", ""),
+        )

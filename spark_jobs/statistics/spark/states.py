@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType, DateType, TimestampNTZType
 
@@ -10,8 +10,8 @@ from spark_jobs.statistics.spark.cells import KeyCounts, count_keys
 from spark_jobs.statistics.spark.columns import key_column, listed_place, time_column, unit_column
 from spark_jobs.statistics.state_grid import EventBound, StateGrid
 
-_TIME, _STATE, _UNIT, _STEP, _KEY = "time", "state", "unit", "step", "key"
-_EVENTS, _TIE, _SALT = "events", "tie", "salt"
+TIME, STATE, UNIT, STEP, EVENTS = "time", "state", "unit", "step", "events"
+_KEY, _TIE, _SALT = "key", "tie", "salt"
 _DAY = 86_400_000_000
 
 
@@ -29,11 +29,11 @@ def microseconds(time: Column, dtype: DataType) -> Column:
     return sf.unix_micros(time)
 
 
-def step_of(time: Column, grid: StateGrid, *, past: int = 0) -> Column:
-    """The step of a time in microseconds, a bigint from ``-past`` to ``steps - 1``; null beyond these. Total."""
-    elapsed = sf.try_subtract(time, sf.lit(grid.start - past * grid.length).cast("bigint"))
-    inside = (elapsed >= 0) & (elapsed < (past + grid.steps) * grid.length)
-    return sf.when(inside, sf.call_function("div", elapsed, sf.lit(grid.length).cast("bigint")) - past)
+def step_of(time: Column, grid: StateGrid) -> Column:
+    """The step of a time in microseconds, a bigint; null before the first step and after the last. Total."""
+    elapsed = sf.try_subtract(time, sf.lit(grid.start).cast("bigint"))
+    inside = (elapsed >= 0) & (elapsed < grid.steps * grid.length)
+    return sf.when(inside, sf.call_function("div", elapsed, sf.lit(grid.length).cast("bigint")))
 
 
 def count_states(
@@ -46,72 +46,92 @@ def count_states(
     bound: EventBound | None,
 ) -> KeyCounts:
     """The packed keys ``step * states + state`` that occur among the counted events, and the number of each."""
-    when = time_column(df, time, _TIME)
-    dtype, past = df.select(when).schema[0].dataType, 0 if bound is None else bound.past
+    rows = known_rows(df, time=time, state=state, unit=unit, grid=grid)
+    key = cell_key(grid).alias(_KEY)
+    if bound is None:
+        return count_keys(rows.select(key), _KEY, distinct=grid.size)
+    tied = with_ties(summed(rows, UNIT).repartition(UNIT), bound, UNIT)
+    counted = first_events(tied, bound, UNIT, sf.lit(bound.max_rows).cast("bigint"))
+    return count_keys(counted.select(key, EVENTS), _KEY, distinct=grid.size, weight=EVENTS)
+
+
+def known_rows(
+    df: DataFrame, *, time: str | Column, state: str | Column | None, unit: str | Column | None, grid: StateGrid
+) -> DataFrame:
+    """The time, state, step and, if there is one, unit of each event of the grid."""
+    when = time_column(df, time, TIME)
+    dtype = df.select(when).schema[0].dataType
     columns = {
-        _TIME: microseconds(when, dtype),
-        _STATE: sf.lit(0).cast("bigint") if state is None else listed_place(key_column(df, state, _STATE), grid.places),
+        TIME: microseconds(when, dtype),
+        STATE: sf.lit(0).cast("bigint") if state is None else listed_place(key_column(df, state, STATE), grid.places),
     }
     if unit is not None:
-        columns[_UNIT] = unit_column(df, unit, _UNIT)
-    near = df.where(_near(when, dtype, grid, past))
+        columns[UNIT] = unit_column(df, unit, UNIT)
+    near = df.where(_near(when, dtype, grid))
     rows = near.select(*(column.alias(name) for name, column in columns.items()))
-    key = sf.col(_STEP) * grid.width + sf.col(_STATE)
-    rows = rows.withColumn(_STEP, step_of(sf.col(_TIME), grid, past=past))
-    if bound is None:
-        return count_keys(rows.select(key.alias(_KEY)), _KEY, distinct=grid.size)
-    known = rows.where(sf.col(_STEP).isNotNull() & sf.col(_STATE).isNotNull() & sf.col(_UNIT).isNotNull())
-    counted = _counted(known, bound).where((sf.col(_STEP) >= 0) & (sf.col(_EVENTS) > 0))
-    return count_keys(counted.select(key.alias(_KEY), _EVENTS), _KEY, distinct=grid.size, weight=_EVENTS)
+    rows = rows.withColumn(STEP, step_of(sf.col(TIME), grid))
+    if unit is None:
+        return rows
+    return rows.where(sf.col(STEP).isNotNull() & sf.col(STATE).isNotNull() & sf.col(UNIT).isNotNull())
 
 
-def _near(time: Column, dtype: DataType, grid: StateGrid, past: int) -> Column:
-    """A condition that every time of the steps from ``-past`` on meets, by which Spark leaves out files and row groups.
+def cell_key(grid: StateGrid) -> Column:
+    """The cell of an event, null outside the grid."""
+    return sf.col(STEP) * grid.width + sf.col(STATE)
+
+
+def _near(time: Column, dtype: DataType, grid: StateGrid) -> Column:
+    """A condition that every time of the steps meets, by which Spark leaves out files and row groups.
 
     It only saves work: ``step_of`` decides which times count.
     """
-    begins, ends = grid.first - past * grid.step, grid.first + grid.steps * grid.step
+    begins, ends = grid.first, grid.first + grid.steps * grid.step
     if isinstance(dtype, DateType):
         return (time >= sf.lit(begins.date())) & (time <= sf.lit(ends.date()))
     if isinstance(dtype, TimestampNTZType):
         low, high = (sf.lit(end.replace(tzinfo=None).isoformat(sep=" ")).cast(dtype) for end in (begins, ends))
     else:
-        start = grid.start - past * grid.length
-        stop = grid.start + grid.steps * grid.length
-        low, high = (sf.timestamp_micros(sf.lit(end).cast("bigint")) for end in (start, stop))
+        low, high = (
+            sf.timestamp_micros(sf.lit(end).cast("bigint"))
+            for end in (grid.start, grid.start + grid.steps * grid.length)
+        )
     return (time >= low) & (time < high)
 
 
-def _counted(rows: DataFrame, bound: EventBound) -> DataFrame:
-    """The number of counted events for each person, step, time and state; without time and state before step 0.
+def summed(rows: DataFrame, unit: str) -> DataFrame:
+    """The number of events of each unit, step, time and state: those that are equal in all of these are added up."""
+    return rows.groupBy(unit, STEP, TIME, STATE).agg(sf.count(sf.lit(1)).alias(EVENTS))
 
-    Events that are equal in all of these, and all earlier ones of a person and step, are first added up. One sort of
-    the sums serves both limits, because they are ordered by person, step and time.
-    """
-    now = sf.col(_STEP) >= 0
-    step = sf.col(_STEP)
-    if bound.max_per_step == bound.max_rows:  # then past steps need not be distinguished
-        step = sf.greatest(step, sf.lit(-1).cast("bigint"))
-    summed = rows.groupBy(
-        _UNIT, step.alias(_STEP), sf.when(now, sf.col(_TIME)).alias(_TIME), sf.when(now, sf.col(_STATE)).alias(_STATE)
-    ).agg(sf.count(sf.lit(1)).alias(_EVENTS))
+
+def with_ties(rows: DataFrame, bound: EventBound, unit: str) -> DataFrame:
+    """The same rows, with what orders events of one unit and time."""
     # the salt is a row of a table, because a constant would be visible in the plan
-    salted = summed.repartition(_UNIT).crossJoin(sf.broadcast(_salt_table(rows.sparkSession, bound)))
-    tie = sf.sha2(sf.concat_ws("\n", *(sf.col(name).cast("string") for name in (_SALT, _UNIT, _TIME, _STATE))), 256)
-    order = [_TIME, _TIE, _STATE]
-    tied = salted.withColumn(_TIE, sf.when(sf.col(_TIME).isNotNull(), tie)).drop(_SALT)
-    in_step = Window.partitionBy(_UNIT, _STEP).orderBy(*order)
-    candidates = tied.withColumn(_EVENTS, _first(bound.max_per_step, in_step))
-    return candidates.withColumn(_EVENTS, _first(bound.max_rows, Window.partitionBy(_UNIT).orderBy(_STEP, *order)))
+    salted = rows.crossJoin(sf.broadcast(rows.sparkSession.createDataFrame([(bound.secret,)], f"{_SALT} string")))
+    tie = sf.sha2(sf.concat_ws("\n", *(sf.col(name).cast("string") for name in (_SALT, unit, TIME, STATE))), 256)
+    return salted.withColumn(_TIE, tie).drop(_SALT)
 
 
-def _first(limit: int, window: WindowSpec) -> Column:
+def first_events(tied: DataFrame, bound: EventBound, by: str, room: Column) -> DataFrame:
+    """The rows of which an event is counted, with the number of counted ones.
+
+    One sort serves both limits, because rows are ordered by unit, step and time.
+
+    Args:
+        tied: the result of ``with_ties``.
+        bound: the limits.
+        by: the column that identifies the unit.
+        room: how many events of the unit are counted in all.
+    """
+    order = [TIME, _TIE, STATE]
+    limit = sf.lit(bound.max_per_step).cast("bigint")
+    candidates = tied.withColumn(EVENTS, _first(limit, Window.partitionBy(by, STEP).orderBy(*order)))
+    counted = candidates.withColumn(EVENTS, _first(room, Window.partitionBy(by).orderBy(STEP, *order)))
+    return counted.where(sf.col(EVENTS) > 0)
+
+
+def _first(limit: Column, window: WindowSpec) -> Column:
     """How many events of each row are among the first ``limit`` in its window."""
-    events = sf.col(_EVENTS)
+    events = sf.col(EVENTS)
     so_far = sf.sum(events).over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    room = sf.lit(limit).cast("bigint") - (so_far - events)
+    room = limit - (so_far - events)
     return sf.least(events, sf.greatest(room, sf.lit(0).cast("bigint")))
-
-
-def _salt_table(spark: SparkSession, bound: EventBound) -> DataFrame:
-    return spark.createDataFrame([(bound.secret,)], f"{_SALT} string")

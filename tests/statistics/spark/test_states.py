@@ -68,7 +68,7 @@ def test_the_first_events_of_persons_are_the_same(spark, bound):
     rows = made_events(600)
     table = spark.createDataFrame(rows, "time timestamp, state string, person string").repartition(5)
     times, states, persons = zip(*rows, strict=True)
-    asked = {**fields(GRID), **bound, "since": FIRST - 2 * HOUR, "salt": SALT}
+    asked = {**fields(GRID), **bound, "salt": SALT}
     counts = StateCounts.from_dataframe(table, state="state", unit="person", **asked)
     assert counts == StateCounts.from_arrays(list(times), list(states), units=list(persons), **asked)
     assert 0 < counts.total < 300

@@ -1,0 +1,118 @@
+"""The rows of units that a stream counts in some of its steps, and what it has used of each unit after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.statistics.state_counts import KnownEvents, StateCounts
+from spark_jobs.statistics.state_grid import EventBound, StateGrid
+from spark_jobs.statistics.unit_use import UnitUse, unit_hashes
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class UsedRows:
+    """Exact counts of some steps of a stream, and the use of units after these steps; private.
+
+    Sensitivity: ``UnitUse`` has it, for all steps of a stream together.
+
+    Attributes:
+        counts: of the steps.
+        use: of the units, after the last of these steps.
+    """
+
+    counts: StateCounts
+    use: UnitUse
+
+    @classmethod
+    def from_arrays(
+        cls,
+        times: ArrayLike,
+        in_states: ArrayLike | None,
+        units: ArrayLike,
+        *,
+        grid: StateGrid,
+        bound: EventBound,
+        use: UnitUse,
+    ) -> Self:
+        """That of events which are given as arrays, as ``StateCounts.from_arrays`` takes them.
+
+        Args:
+            times: the time of each event.
+            in_states: the state of each; None for a stream that is not divided.
+            units: the unit of each, a text or whole number.
+            grid: the steps and states.
+            bound: how many events of a unit are counted in the whole stream, and in each step.
+            use: the use of units before these steps.
+
+        Raises:
+            InvalidRequest: the arrays are not columns of equal length.
+        """
+        events = KnownEvents.of(times, in_states, units, grid)
+        owners = events.units or []
+        distinct, which = np.unique(np.array([str(one) for one in owners], dtype=object), return_inverse=True)
+        hashes = unit_hashes(distinct, bound.unit_key)[which] if owners else unit_hashes((), bound.unit_key)
+        counted = bound.kept(owners, events.times, events.places, events.steps, use.of(hashes))
+        keys = (events.steps * grid.width + events.places)[counted]
+        return cls.from_rows(hashes[counted], keys, np.ones(len(keys), dtype=np.int64), grid=grid, use=use)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: DataFrame,
+        *,
+        time: str | Column,
+        state: str | Column | None,
+        unit: str | Column,
+        grid: StateGrid,
+        bound: EventBound,
+        use: UnitUse,
+    ) -> Self:
+        """That of a DataFrame's events, equal to that of ``from_arrays``; only the events of these steps are read.
+
+        What is collected is bounded by public numbers: the places for units, ``bound`` and the grid.
+
+        Args:
+            df: the table.
+            time: a column, or its name, as for ``StateCounts.from_dataframe``; so are ``state`` and ``unit``.
+            state: None for a stream that is not divided.
+            unit: identifies the unit.
+            grid: the steps and states.
+            bound: how many events of a unit are counted in the whole stream, and in each step.
+            use: the use of units before these steps.
+
+        Raises:
+            InvalidRequest: a column is missing or of another type.
+        """
+        from spark_jobs.statistics.spark.used_rows import used_rows
+
+        rows = used_rows(df, time=time, state=state, unit=unit, grid=grid, bound=bound, use=use)
+        return cls.from_rows(*rows, grid=grid, use=use)
+
+    @classmethod
+    def from_rows(
+        cls, hashes: NDArray[Any], keys: Int64Array, events: Int64Array, *, grid: StateGrid, use: UnitUse
+    ) -> Self:
+        """That of the counted events of units, of which some may find no place.
+
+        Args:
+            hashes: the hash of the unit of each row.
+            keys: its cell, ``step * states + state``.
+            events: how many events it stands for.
+            grid: the steps and states.
+            use: the use of units before these steps.
+        """
+        _, which = np.unique(hashes, return_inverse=True)
+        begins = np.full(which.max(initial=-1) + 1, grid.steps, dtype=np.int64)
+        np.minimum.at(begins, which, keys // grid.width)
+        kept = use.admits(hashes, begins[which])
+        return cls(
+            counts=StateCounts.from_keys(keys[kept], events[kept], grid=grid), use=use.after(hashes[kept], events[kept])
+        )
