@@ -8,7 +8,7 @@ is the one that was asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, Valu
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 CELLS = (1_024, 32_768)
 """Of a grid of values: in the documentation's examples, and by default."""
+NEAR = 1e-12
+"""Of a value: what decimals lose in doubles."""
 CLIP = 1e-3
 """Of scores, for the log loss."""
 WIDE: dict[str, Any] = {
@@ -68,8 +70,10 @@ def of_raw_values(forms: tuple[str, ...], kind: str) -> Kind:
         points = cdf_points.release(statistic, thresholds=[at], quantiles=[level], noise=noise_of(random), **terms)
         shown |= dict.fromkeys(("cdf_points: a fraction, raw", "cdf_points: a quantile, raw"))
         if points.status == "ok":
-            below = exact.share_below(values, [at])
-            shown["cdf_points: a fraction, raw"] = shown_at(0, (points.cdf, points.lower, points.upper), below)
+            # the threshold in force, which is stated; without a step it is the end that a cell's values stay below
+            share = exact.share_below if statistic.grid.step is None else exact.share_up_to
+            ends = (points.cdf, points.lower, points.upper)
+            shown["cdf_points: a fraction, raw"] = shown_at(0, ends, share(values, points.thresholds))
             [sought] = points.quantiles
             shown["cdf_points: a quantile, raw"] = in_raw_cells(
                 statistic.grid, sought.value, (sought.lower, sought.upper), place
@@ -109,25 +113,26 @@ WITHOUT_BOUNDS = ("heaped ages", "prices", "zeros and a tail", "times", "identif
 def counted(column: Values, *, cells: int) -> ValueCounts:
     """The counts of a column within its bounds."""
     lower, upper = column.bounds
-    return ValueCounts.from_arrays(column.values, lower=lower, upper=upper, cells=cells)
+    return ValueCounts.from_arrays(column.values, lower=lower, upper=upper, cells=cells, step=column.step)
 
 
 def in_raw_cells(grid: Any, value: float | None, ends: Sequence[float | None] | None, place: float) -> Shown | None:
     """A figure of a grid of values, whose interval holds or misses a raw value."""
     if value is None or ends is None or ends[0] is None or ends[1] is None:
         return None
-    return _in_cells(grid.edges, value, (ends[0], ends[1]), place)
+    return _in_cells(grid.edges, value, (ends[0], ends[1]), place, ends_inside=grid.step is not None)
 
 
-def _in_cells(edges: FloatArray, value: float, ends: tuple[float, ...], place: float) -> Shown:
+def _in_cells(
+    edges: FloatArray, value: float, ends: tuple[float, ...], place: float, *, ends_inside: bool = False
+) -> Shown:
     """In numbers of cells; the exact figure is outside if the raw value is outside, however near."""
     starts, (low, high) = edges[:-1], ends
-    first, own, last, true = (
-        float(np.searchsorted(starts, one, side=side) - 1)
-        for one, side in ((low, "right"), (value, "right"), (high, "left" if high > low else "right"), (place, "right"))
-    )
+    of_last: Literal["left", "right"] = "right" if ends_inside or high == low else "left"
+    first, own, true = (float(np.searchsorted(starts, one, side="right") - 1) for one in (low, value, place))
+    last = float(np.searchsorted(starts, high, side=of_last) - 1)
     first, last = min(first, own), max(last, own)
-    inside = low <= place <= high
+    inside = low - NEAR * abs(low) <= place <= high + NEAR * abs(high)
     true = float(np.clip(true, first, last)) if inside else first - 1 if place < low else last + 1
     return Shown(value=own, low=first, high=last, exact=true, cell=1.0)
 

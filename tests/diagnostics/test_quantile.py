@@ -39,7 +39,7 @@ def test_without_noise_it_is_the_quantile_of_the_grid(level, neighbours):
     result = quantile.release(COUNTED, level=level, epsilon=1e9, neighbours=neighbours, noise=SeededNoise(1))
     assert result.value == np.floor(np.sort(AMOUNTS)[int(np.ceil(level * AMOUNTS.size)) - 1])
     assert result.value == ecdf.release(COUNTED, epsilon=1e9, noise=SeededNoise(1)).quantile(level)
-    assert result.interval == (result.value, result.value)
+    assert result.interval == (result.value, result.value + 1)
 
 
 class TestForm(DiagnosticSuite):

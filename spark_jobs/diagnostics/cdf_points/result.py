@@ -15,6 +15,7 @@ from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.cdf_points.measurement import CdfPointsDraw
+from spark_jobs.diagnostics.ecdf.measurement import ends_of
 from spark_jobs.diagnostics.ecdf.result import Quantile
 from spark_jobs.diagnostics.undefined import plain_fields, publishable
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
@@ -28,9 +29,9 @@ RARE = 0.05
 class CdfPoints:
     """A released distribution function at thresholds, with quantiles.
 
-    Values are rounded down to the start of their cell, and values beyond the bounds are moved to the nearer bound.
-    Intervals cover what the exact counts of the same rows would give: they account for the noise, not for the sampling
-    of the rows.
+    Values beyond the bounds count as the nearer bound. Intervals are for the same rows without noise: that of a share
+    for the threshold in force, that of a quantile for the cells in which it may lie. They do not account for the
+    sampling of the rows.
 
     Attributes:
         thresholds: the requested thresholds as they are in force on the grid, shape (m,): the ends of their cells.
@@ -118,7 +119,8 @@ def _quantiles(draw: CdfPointsDraw, seed: int) -> tuple[Quantile, ...]:
 
     The exact quantile of level ``p`` lies below an edge if and only if ``D = G - p n`` is not below 0 there. But for a
     share ``RARE`` of the interval's error, no noise in any ``D`` exceeds a bound, so that a ``D`` beyond it has the
-    right sign. The interval ends at the edges nearest to the places between the others that these do not refute.
+    right sign. The interval has the cells between the edges nearest to the places between the others that these do not
+    refute, and ends where the last of them ends.
     """
     order = np.argsort(draw.edges[1:]) + 1  # the first is the end of the grid, below which all rows lie
     edges, points, rows = draw.grid.edges, [0, *draw.edges[order].tolist(), draw.grid.size], draw.counts[0]
@@ -133,8 +135,8 @@ def _quantiles(draw: CdfPointsDraw, seed: int) -> tuple[Quantile, ...]:
         unsure = slice(below, until)
         first, last = (below + number for number in _not_refuted(excess[unsure], off[:, unsure], (1 - RARE) * error))
         ends = (min(points[first], cell), max(points[last + 1] - 1, cell))
-        lower, value, upper = (float(edges[at]) for at in (ends[0], cell, ends[1]))
-        quantiles.append(Quantile(level=level, value=value, lower=lower, upper=upper))
+        lower, upper = (float(end) for end in ends_of(draw.grid, *ends, draw.rounding))
+        quantiles.append(Quantile(level=level, value=float(edges[cell]), lower=lower, upper=upper))
     return tuple(quantiles)
 
 

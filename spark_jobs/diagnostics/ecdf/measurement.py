@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from spark_jobs.arrays import Int64Array
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.contract.options import EarlierFunction, EcdfOptions, EcdfSettings, ReferenceDistribution
 from spark_jobs.contract.options.values import GridScale
 from spark_jobs.contract.privacy import Neighbours
@@ -131,6 +133,13 @@ def line_of(statistic: ValueCounts | ScoreCounts) -> tuple[Int64Array, ValueGrid
     if isinstance(statistic, ScoreCounts):
         return statistic.negatives + statistic.positives, ValueGrid(lower=0.0, upper=1.0, cells=statistic.cells)
     return statistic.counts, statistic.grid
+
+
+def ends_of(grid: ValueGrid, first: ArrayLike, last: ArrayLike, rounding: str) -> tuple[FloatArray, FloatArray]:
+    """The interval of a value that lies in the cells from ``first`` to ``last``, by the rounding of its draw."""
+    if rounding == EARLIEST_ROUNDING:
+        return grid.edges[np.asarray(first)], grid.edges[np.asarray(last)]
+    return grid.ends(first, last)
 
 
 def _located(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figures import UNDEFINED
+from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel
 from spark_jobs.diagnostics.undefined import listed
@@ -127,13 +128,14 @@ class EcdfComparison:
 class Ecdf:
     """A released empirical distribution function on its whole grid.
 
-    Arrays have one entry per cell; their length is fixed by the request. Values are rounded down to the start of their
-    cell, and values beyond the bounds are moved to the nearer bound. Bands and intervals cover what the exact counts of
-    the same rows would give: they account for the noise, not for the sampling of the rows.
+    Arrays have one entry per cell; their length is fixed by the request. Values beyond the bounds count as the nearer
+    bound. Bands and intervals are for the same rows without noise; they do not account for the sampling of the rows.
+    The band of a cell holds the fraction up to any value in it: where a cell may hold several values, its lower end is
+    that of the cell before.
 
     Attributes:
         values: start of each cell, ascending.
-        cdf: fraction of the rows whose value is at most this one; non-decreasing, and 1 at the last cell.
+        cdf: fraction of the rows whose value is in this cell or one before; non-decreasing, and 1 at the last cell.
         lower, upper: pointwise confidence band of ``cdf`` at level ``confidence``.
         lower_everywhere, upper_everywhere: simultaneous confidence band of the whole function at that level.
         bounds: lower and upper bound of the values.
@@ -149,6 +151,7 @@ class Ecdf:
         grid: the public grid.
         cuts: indices of the grid's edges at which the cells begin and end, shape (cells + 1,).
         noise: the public distribution of the noise.
+        rounding: the rule of the draw (``contract.grids.ROUNDING``).
         epsilon: privacy cost of the release.
         neighbours: neighbouring relation of the guarantee.
         guarantee: ``differentially private`` or ``NOT PRIVATE``.
@@ -174,6 +177,7 @@ class Ecdf:
     grid: ValueGrid
     cuts: Int64Array
     noise: NoiseModel
+    rounding: str
     epsilon: Decimal
     neighbours: Neighbours
     guarantee: str
@@ -192,8 +196,8 @@ class Ecdf:
         low, high = self._read(x, lower), self._read(x, upper)
         if not self.bounds_found:
             return low, high
-        at = np.asarray(x, dtype=np.float64)
-        low, high = np.where(at >= self.values[-1], lower[-2], low), np.where(at < self.bounds[0], upper[0], high)
+        at, under = np.asarray(x, dtype=np.float64), lower[-1] if self.in_cells else lower[-2]
+        low, high = np.where(at >= self.values[-1], under, low), np.where(at < self.bounds[0], upper[0], high)
         return low[()], high[()]
 
     def quantile(self, p: ArrayLike) -> FloatArray:
@@ -234,9 +238,9 @@ class Ecdf:
         """A confidence interval, at level ``confidence``, of the quantile without noise: the inverted band.
 
         The cell i of the exact quantile has ``F_i >= p`` and ``F_(i-1) < p``. If the band contains both fractions, then
-        ``upper_i >= p`` and ``lower_(i-1) < p``; the cells with both properties are those from the first end to the
-        second. If bounds were found privately, the cells at the ends hold all rows beyond: an interval that reaches
-        such a cell ends at the public grid's end.
+        ``upper_i >= p`` and ``lower_(i-1) < p``. The interval has the cells with both properties, and ends where the
+        last of them ends. If bounds were found privately, the cells at the ends hold all rows beyond: an interval that
+        reaches such a cell ends at the public grid's end.
 
         Raises:
             ValueError: ``p`` is outside [0, 1].
@@ -245,13 +249,27 @@ class Ecdf:
         if self.status == UNDEFINED:
             nothing = np.full(levels.shape, np.nan)
             return nothing, nothing
-        first, last = (_first_reaching(band, levels) for band in (self.upper, self.lower))
+        first, last = _first_reaching(self.upper, levels), self._last_below(levels)
         last = np.maximum(first, last)
-        low, high = self.values[first], self.values[last]
+        if self.rounding == EARLIEST_ROUNDING:
+            low, high = self.values[first], self.values[last]
+        else:
+            low, high = self.grid.ends(self.cuts[first], self.cuts[last + 1] - 1)
         if self.bounds_found:
             low = np.where(first == 0, self.grid.edges[0], low)
             high = np.where(last == self.values.size - 1, self.grid.edges[-1], high)
         return low, high
+
+    def _last_below(self, levels: FloatArray) -> Int64Array:
+        """The last cell before which the band's lower end does not reach each level."""
+        if not self.in_cells:
+            return _first_reaching(self.lower, levels)
+        return np.maximum(np.searchsorted(self.lower, _wanted(levels)) - 1, 0).astype(np.int64)
+
+    @property
+    def in_cells(self) -> bool:
+        """Whether a value may lie anywhere in a cell, so that bands allow for it (``in_any_place``)."""
+        return self.rounding != EARLIEST_ROUNDING and may_hold_several(self.grid, self.cuts)
 
     @cached_property
     def summary(self) -> Int64Array:
@@ -287,6 +305,7 @@ class Ecdf:
                 "root": self.noise.tree.root,
             },
             "noise_scale": self.noise.scale,
+            "rounding": self.rounding,
             "epsilon": plain(self.epsilon),
             "neighbours": str(self.neighbours),
             "guarantee": self.guarantee,
@@ -330,6 +349,7 @@ class Ecdf:
             grid=grid,
             cuts=np.append(grid.cell(column["value"]), last),
             noise=NoiseModel(tree=Tree(**fields["tree"]), scale=fields["noise_scale"], rows=max(1.0, fields["rows"])),
+            rounding=fields.get("rounding", EARLIEST_ROUNDING),
             epsilon=Decimal(fields["epsilon"]),
             neighbours=Neighbours(fields["neighbours"]),
             guarantee=fields["guarantee"],
@@ -344,7 +364,8 @@ class Ecdf:
     def _read(self, x: ArrayLike, fractions: FloatArray) -> FloatArray:
         place = np.asarray(x, dtype=np.float64)
         known = np.where(np.isnan(place), self.bounds[0], place)
-        cell = np.searchsorted(self.cuts, self.grid.cell(known), side="right") - 1
+        of_grid = self.grid.cell if self.rounding == EARLIEST_ROUNDING else self.grid.at_most
+        cell = np.searchsorted(self.cuts, of_grid(known), side="right") - 1
         read = np.where(known < self.bounds[0], 0.0, fractions[np.clip(cell, 0, self.cdf.size - 1)])
         read = np.where(known >= self.bounds[1], 1.0, read)
         return np.where(np.isnan(place), np.nan, read)[()]  # a number for a number
@@ -359,5 +380,21 @@ def _levels(p: ArrayLike) -> FloatArray:
 
 def _first_reaching(fractions: FloatArray, levels: FloatArray) -> Int64Array:
     """The first cell whose fraction reaches each level; for level 0, the first cell with a fraction above 0."""
-    wanted = np.maximum(levels - TOLERANCE, TOLERANCE / 2)
-    return np.minimum(np.searchsorted(fractions, wanted), fractions.size - 1).astype(np.int64)
+    return np.minimum(np.searchsorted(fractions, _wanted(levels)), fractions.size - 1).astype(np.int64)
+
+
+def _wanted(levels: FloatArray) -> FloatArray:
+    """What a fraction has to be to reach each level; for level 0, above 0."""
+    wanted: FloatArray = np.maximum(levels - TOLERANCE, TOLERANCE / 2)
+    return wanted
+
+
+def may_hold_several(grid: ValueGrid, cuts: Int64Array) -> bool:
+    """Whether a cell between cuts of a grid may hold several values: all do but those of a grid of values."""
+    return grid.step is None or grid.values_in_cell > 1 or bool((np.diff(cuts) > 1).any())
+
+
+def in_any_place(band: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """A band for the fraction up to any value in each cell: between that before the cell, and that at its end."""
+    lower, upper = band
+    return np.concatenate([[0.0], lower[:-1]]), upper

@@ -13,7 +13,7 @@ from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, TEST_COPIES, distanc
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.measurement import EcdfDraw
 from spark_jobs.diagnostics.ecdf.noise_model import COPIES, NoiseModel, band_widths
-from spark_jobs.diagnostics.ecdf.result import Ecdf, EcdfComparison, Quantile
+from spark_jobs.diagnostics.ecdf.result import Ecdf, EcdfComparison, Quantile, in_any_place
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 
@@ -40,9 +40,10 @@ def summarise(measurement: EcdfDraw, *, seed: int) -> Ecdf:
         function.noise, cdf, smoother=smoother, confidence=measurement.confidence,
         copies=min(COPIES, TEST_COPIES[measurement.smoothing]), noise=SeededNoise(seed),
     )  # fmt: skip
-    function = _with_bands(
-        function, _around(cdf, widths.single), _around(cdf, np.maximum(widths.single, widths.largest))
-    )
+    bands = [_around(cdf, width) for width in (widths.single, np.maximum(widths.single, widths.largest))]
+    if function.in_cells:
+        bands = [in_any_place(band) for band in bands]
+    function = _with_bands(function, *bands)
     low, high = function.quantile_interval(measurement.quantiles)
     quantiles = tuple(
         Quantile(level=level, value=float(value), lower=float(lower), upper=float(upper))
@@ -105,6 +106,7 @@ def _without_bands(measurement: EcdfDraw, cdf: FloatArray, size: float) -> Ecdf:
         grid=measurement.grid,
         cuts=measurement.cuts,
         noise=noise,
+        rounding=measurement.rounding,
         epsilon=measurement.epsilon,
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,

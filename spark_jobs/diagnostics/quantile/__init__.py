@@ -12,7 +12,7 @@ Example:
     >>> amounts = ValueCounts.from_arrays([1.0, 2.0, 3.0, 4.0, 5.0] * 2000, lower=0, upper=8, cells=64)
     >>> released = release(amounts, epsilon=1, level=0.5, noise=SeededNoise(1))
     >>> released.value, released.interval, released.guarantee
-    (3.0, (3.0, 3.0), 'NOT PRIVATE')
+    (3.0, (3.0, 3.125), 'NOT PRIVATE')
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
 from spark_jobs.contract.options import QuantileOptions, QuantileSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw, Measurement, Terms
-from spark_jobs.diagnostics.ecdf.measurement import line_of
+from spark_jobs.diagnostics.ecdf.measurement import ends_of, line_of
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel
 from spark_jobs.diagnostics.undefined import plain_fields, publishable
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -80,10 +80,10 @@ class SingleQuantile:
     """A released quantile: near the least value of the grid that a fraction ``level`` of the rows do not exceed.
 
     Attributes:
-        value: the quantile, with noise; None if undefined.
-        interval: at level ``confidence``, for the quantile of the exact counts of the same rows: it accounts for the
-            noise, not for the sampling of the rows. It ends at a bound if the noise hides the rows beyond. None if
-            undefined or not paid for.
+        value: the quantile, with noise: the first value of a cell of the grid; None if undefined.
+        interval: at level ``confidence``, for the quantile of the same rows: it accounts for the noise and for the
+            grid, not for the sampling of the rows. It ends where its last cell ends, and at a bound if the noise hides
+            the rows beyond. None if undefined or not paid for.
         level: the fraction of the rows.
         rows: noisy number of rows; None if the interval was not paid for.
         bounds: bounds of the values; values beyond a bound count as the bound.
@@ -187,10 +187,11 @@ def summarise(draw: QuantileDraw, *, seed: int) -> SingleQuantile:
         return result
     noisy = draw.around.prefix_counts()
     model = NoiseModel(tree=draw.around.tree, scale=draw.around.scale, rows=1.0)
-    low, high = _ends(draw, noisy, model, seed)
+    first, last = _ends(draw, noisy, model, seed)
+    low, high = ends_of(draw.grid, min(first, draw.cell), max(last, draw.cell), draw.rounding)
     result = replace(
         result,
-        interval=(float(edges[min(low, draw.cell)]), float(edges[max(high, draw.cell)])),
+        interval=(float(low), float(high)),
         rows=round(max(float(noisy[-1]), 0.0), 9),
         status=OK if noisy[-1] >= max(1.0, DEFINED_ABOVE * model.total_stddev) else UNDEFINED,
     )
