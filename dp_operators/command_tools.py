@@ -121,7 +121,9 @@ def ended_by_signals() -> Iterator[None]:
         yield
     except _Interrupted:
         # not in the handler, which may interrupt the printing of another line
-        typer.echo("dp-budget: interrupted; the reservation stays, and the same command continues with it", err=True)
+        typer.echo(
+            "dp-budget: interrupted; what is reserved stays reserved, and the same command continues with it", err=True
+        )
         raise
     finally:
         for number, handler in before.items():

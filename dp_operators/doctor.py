@@ -186,6 +186,8 @@ def _output(machine: Machine) -> Check:
         check_store(machine.output)
     except InvalidRequest as error:
         return _failed_by("output", error)
+    except OSError as error:
+        return _bad("output", f"{machine.output} does not answer ({type(error).__name__})", "try again")
     return _good("output", f"{machine.output} is writable, and rejects creating an object twice")
 
 

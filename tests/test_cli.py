@@ -327,7 +327,7 @@ def test_signal_ends_the_application_too_and_the_same_command_goes_on(lab, dp_bu
     said = iter(process.stderr.readline, "")
     assert any(line == "counting\n" for line in said)
     process.send_signal(number)
-    assert "interrupted; the reservation stays" in "".join(said).splitlines()[-1]
+    assert "interrupted; what is reserved stays reserved" in "".join(said).splitlines()[-1]
     assert process.wait(timeout=60) == 128 + number
     process.stderr.close()
     wait_until_nobody_mentions(str(lab.output))

@@ -17,7 +17,7 @@ class ReleaseError(Exception):
 
 
 class ReleaseFailed(ReleaseError):
-    """Something outside the request failed; the reservation stays, and a retry goes on where this attempt stopped."""
+    """Something outside the request failed; what was charged stays, and a retry goes on where this attempt stopped."""
 
     retryable = True
 
@@ -34,9 +34,17 @@ class ReleaseDamaged(ReleaseError):
     """The store does not hold what the ledger committed; it is neither drawn again nor overwritten."""
 
 
+UNCHARGED = "this attempt has charged nothing, and a retry is safe"
+RESERVED = "the reservation stays, and a retry goes on with it"
+PAID = "the release stays paid for, and a retry goes on with it"
+
+
 @contextmanager
-def as_release_errors() -> Iterator[None]:
+def as_release_errors(then: str = "try again") -> Iterator[None]:
     """Turn a store's ``OSError`` into ``ReleaseFailed``: a retry is safe, as every step first reads what is there.
+
+    Args:
+        then: what the error says of the charge and of a retry.
 
     Raises:
         ReleaseFailed: the store failed.
@@ -44,6 +52,4 @@ def as_release_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ReleaseFailed(
-            f"the output store failed ({type(error).__name__}); the reservation stays, and a retry goes on with it"
-        ) from error
+        raise ReleaseFailed(f"the output store failed ({type(error).__name__}); {then}") from error

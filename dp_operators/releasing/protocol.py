@@ -46,6 +46,9 @@ from dp_operators.releasing.charged_terms import on_charged_terms
 from dp_operators.releasing.drafts import Draft, document, missing_files, publish
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
+    PAID,
+    RESERVED,
+    UNCHARGED,
     ReleaseClosed,
     ReleaseDamaged,
     ReleaseFailed,
@@ -162,8 +165,9 @@ def release(
         progress=progress,
         waiting=waiting,
     )
-    with as_release_errors():
+    with as_release_errors(UNCHARGED):
         charge = attempt.reserve(MANIFEST_NAME)
+    with as_release_errors(PAID if charge.state is ChargeState.COMMITTED else RESERVED):
         layout = ReleaseLayout.of(output, attempt.key, charge.id)
         if charge.state is ChargeState.COMMITTED:
             return attempt.finish(charge, layout)
@@ -173,6 +177,7 @@ def release(
             raise attempt.end_unfinished(charge, layout)
         draw, draft = attempt.ensure_draft(charge, layout)
         attempt.commit(charge, draw, draft)
+    with as_release_errors(PAID):
         return attempt.publish(charge, layout, draft)
 
 

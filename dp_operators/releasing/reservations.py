@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeConflict, ChargeState
@@ -13,7 +15,7 @@ from dp_operators.releasing.backends import Handle, RunState
 from dp_operators.releasing.charged_terms import on_charged_terms
 from dp_operators.releasing.drafts import document, require_releases
 from dp_operators.releasing.draws import OpenedDraw
-from dp_operators.releasing.errors import as_release_errors
+from dp_operators.releasing.errors import ReleaseDamaged, as_release_errors
 from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.keys import ReleaseKey
@@ -24,7 +26,7 @@ from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout, claim_uri
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.run_statement import NothingRead
-from spark_jobs.contract.store.sealing import Seal, SealBroken
+from spark_jobs.contract.store.sealing import Seal, SealBroken, open_whole
 from spark_jobs.contract.store.stream_objects import StreamLayout
 from spark_jobs.contract.table_request import TableRequest
 
@@ -166,13 +168,14 @@ def claim(store: ObjectStore, output: str, key: str, account: str) -> None:
 
     Raises:
         InvalidRequest: another account has a release of this key in this store.
+        ReleaseDamaged: the claim is not whole.
         OSError: the store failed.
     """
     uri, content = claim_uri(output, key), _claim(key, account)
     failpoint("before_claim")
     store.create(uri, content)
     failpoint("after_claim")
-    if store.read(uri) != content:
+    if _claimed(store, uri) != content:
         raise InvalidRequest(
             "key",
             value=key,
@@ -186,9 +189,10 @@ def require_claim(store: ObjectStore, output: str, key: str, account: str) -> No
 
     Raises:
         InvalidRequest: the claim is missing, or it is another release's.
+        ReleaseDamaged: the claim is not whole.
         OSError: the store failed.
     """
-    if store.read(claim_uri(output, key)) != _claim(key, account):
+    if _claimed(store, claim_uri(output, key)) != _claim(key, account):
         raise InvalidRequest(
             "output",
             value=output,
@@ -199,6 +203,24 @@ def require_claim(store: ObjectStore, output: str, key: str, account: str) -> No
 
 def _claim(key: str, account: str) -> bytes:
     return document({"format": 1, "key": key, "account": account})
+
+
+def _claimed(store: ObjectStore, uri: str) -> bytes | None:
+    """The claim there; None if there is none."""
+
+    def opener(content: bytes) -> bytes:
+        try:
+            json.loads(content)
+        except ValueError:
+            raise SealBroken("a claim is JSON") from None
+        return content
+
+    try:
+        return open_whole(partial(store.read, uri), opener)
+    except SealBroken:
+        raise ReleaseDamaged(
+            f"{uri} is not whole, so that nobody can tell whose key it is; remove it, or give the release another key"
+        ) from None
 
 
 def end_stated_runs(
@@ -215,16 +237,20 @@ def end_stated_runs(
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
     seal = seal_of(charge, ledger)
-    stated = []
+    stated: list[NothingRead] = []
     for run in charge.open_runs:
-        sealed = store.read(layout.statement(run))
         with suppress(SealBroken):  # an object that the charge's secret does not open is no statement
-            stated.append(NothingRead.from_json(seal.open(f"run-{run}.json", sealed or b""), run=run))
+            opened = open_whole(partial(store.read, layout.statement(run)), partial(_statement, seal=seal, run=run))
+            stated.extend(() if opened is None else (opened,))
     for statement in stated:
         failpoint("before_end_run")
         charge = ledger.end_run(charge.id, statement.run, actor=actor)
         failpoint("after_end_run")
     return charge, tuple(stated)
+
+
+def _statement(sealed: bytes, *, seal: Seal, run: int) -> NothingRead:
+    return NothingRead.from_json(seal.open(f"run-{run}.json", sealed), run=run)
 
 
 def seal_of(charge: Charge, ledger: PrivacyLedger) -> Seal:

@@ -15,7 +15,7 @@ from spark_jobs.contract.store.draft_folder import DraftFolder
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout
 from spark_jobs.contract.store.objects import ObjectStore
-from spark_jobs.contract.store.sealing import Seal, SealBroken
+from spark_jobs.contract.store.sealing import Seal, SealBroken, open_whole
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
@@ -48,15 +48,17 @@ class SealedDrafts:
             OSError: the store failed.
             LedgerUnavailable: the ledger cannot be reached; try again.
         """
-        content = self.store.read(self.layout.draw)
-        if content is None and self.charge.draw_sha256 is None:
-            return None
-        failpoint("before_record_draw")
+        known = self.charge.draw_sha256 is not None
         try:
-            draw = OpenedDraw.of(content or b"", self.seal)
+            draw = self._draw(must=known)
+            if draw is None:
+                if known:
+                    raise self._lost(gone=True)
+                return None
+            failpoint("before_record_draw")
             self.ledger.record_draw(self.charge.id, draw.sha256, actor=self.actor)
         except (SealBroken, ChargeConflict):
-            raise self._lost(gone=content is None) from None
+            raise self._lost(gone=False) from None
         failpoint("after_record_draw")
         return draw
 
@@ -67,16 +69,20 @@ class SealedDrafts:
             ReleaseDamaged: the draw is missing or was replaced.
             OSError: the store failed.
         """
-        content = self.store.read(self.layout.draw)
-        if content is None:
-            raise ReleaseDamaged(f"{self.layout.draw} is gone; without it, the committed release cannot be made again")
         try:
-            draw = OpenedDraw.of(content, self.seal)
+            draw = self._draw(must=True)
         except SealBroken:
-            draw = None
-        if draw is None or draw.sha256 != self.charge.draw_sha256:
+            raise ReleaseDamaged(f"{self.layout.draw} is not the draw that the ledger recorded") from None
+        if draw is None:
+            raise ReleaseDamaged(f"{self.layout.draw} is gone; without it, the committed release cannot be made again")
+        if draw.sha256 != self.charge.draw_sha256:
             raise ReleaseDamaged(f"{self.layout.draw} is not the draw that the ledger recorded")
         return draw
+
+    def _draw(self, *, must: bool) -> OpenedDraw | None:
+        return open_whole(
+            lambda: self.store.read(self.layout.draw), lambda sealed: OpenedDraw.of(sealed, self.seal), must=must
+        )
 
     def draft_of(self, draw: OpenedDraw) -> Draft | None:
         """The draft that was made from ``draw``; None as long as its manifest or a file is missing.

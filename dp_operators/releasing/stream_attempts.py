@@ -27,7 +27,7 @@ from spark_jobs.contract.snapshots import Snapshot
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.store.run_statement import NothingRead
-from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
+from spark_jobs.contract.store.sealing import Seal, SealBroken, open_whole, sha256
 from spark_jobs.contract.store.stream_objects import (
     STREAM_NAME,
     StreamLayout,
@@ -172,21 +172,30 @@ class StreamAttempt(ChargedAttempt):
         """Check the last recorded object, from which the stream continues, and publish its steps if they are not."""
         if head.steps == 0:
             return
-        content = self.store.read(layout.segment(head.first))
-        if content is None or sha256(content) != head.sha256:
-            why = "is gone from the store" if content is None else "is not the one that the ledger recorded"
-            raise self._lost(f"the state before step {head.steps} {why}", charge)
+        state = f"the state before step {head.steps}"
+        try:
+            content = open_whole(
+                partial(self.store.read, layout.segment(head.first)), partial(_recorded, digest=head.sha256), must=True
+            )
+        except SealBroken as broken:
+            raise self._lost(f"{state} {broken}", charge) from None
+        if content is None:
+            raise self._lost(f"{state} is gone from the store", charge)
         if self.store.read(layout.published(segment_file(head.first, "json"))) is None:
             _, files = self._opened(StreamSegment.parse(content, key=self.key), charge, seal)
             self._publish(layout, files)
 
     def _adopt(self, charge: Charge, layout: StreamLayout, seal: Seal, head: StreamHead) -> StreamHead:
         """Record and publish the objects that follow the head in the store; return the new head."""
-        while (content := self.store.read(layout.segment(head.steps))) is not None:
+        while True:
             try:
-                segment = StreamSegment.parse(content, key=self.key)
+                segment = open_whole(
+                    partial(self.store.read, layout.segment(head.steps)), partial(StreamSegment.parse, key=self.key)
+                )
             except SealBroken as broken:
                 raise self._lost(str(broken), charge) from None
+            if segment is None:
+                return head
             place = segment.place
             if (place.first, place.previous) != (head.steps, head.sha256) or segment.ends > self.request.steps:
                 raise self._lost(f"the object of step {head.steps} does not follow the one before", charge)
@@ -196,7 +205,6 @@ class StreamAttempt(ChargedAttempt):
             self.published(layout.root)
             read = _version_of(draw.fields)
             self.progress(f"released steps {place.first} to {segment.ends - 1} of {self.request.steps}{read}")
-        return head
 
     def _last_version(self, layout: StreamLayout, charge: Charge, seal: Seal, head: StreamHead) -> str:
         """What the last recorded object says of the version that it was counted from, after a comma; or nothing."""
@@ -369,3 +377,14 @@ class _Watch:
         """The head, after everything that is in the store now."""
         self.head = self.adopt(self.head)
         return self.head
+
+
+def _recorded(content: bytes, *, digest: str) -> bytes:
+    """The object that the ledger recorded.
+
+    Raises:
+        SealBroken: it is another one.
+    """
+    if sha256(content) != digest:
+        raise SealBroken("is not the one that the ledger recorded")
+    return content

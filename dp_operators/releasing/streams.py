@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 
 from dp_operators.releasing.applications import HERE, Waiting
 from dp_operators.releasing.backends import Backend
-from dp_operators.releasing.errors import as_release_errors
+from dp_operators.releasing.errors import RESERVED, UNCHARGED, as_release_errors
 from dp_operators.releasing.following import Progress
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.requests import require_charged
@@ -85,8 +85,10 @@ def advance_stream(
         request, ledger=ledger, runner=runner, key=key, allotment=allotment, actor=actor, progress=progress,
         waiting=waiting,
     )  # fmt: skip
-    with as_release_errors():
-        return attempt.advance(attempt.charged(), request.steps_before(until))
+    with as_release_errors(UNCHARGED):
+        charge = attempt.charged()
+    with as_release_errors(RESERVED):
+        return attempt.advance(charge, request.steps_before(until))
 
 
 def follow_stream(
@@ -130,8 +132,10 @@ def follow_stream(
         request, ledger=ledger, runner=runner, key=key, allotment=allotment, actor=actor, progress=progress,
         checkpoint=checkpoint.rstrip("/"), published=published,
     )  # fmt: skip
-    with as_release_errors():
-        return attempt.advance(attempt.charged(), request.steps if until is None else request.steps_closed(until))
+    with as_release_errors(UNCHARGED):
+        charge = attempt.charged()
+    with as_release_errors(RESERVED):
+        return attempt.advance(charge, request.steps if until is None else request.steps_closed(until))
 
 
 def require_mode(request: StreamRequest, *, followed: bool) -> None:

@@ -96,6 +96,22 @@ def test_store_that_fails_is_an_oserror_and_leaves_no_object(root: str, place: C
     assert list(store.names(root)) == []
 
 
+def test_store_that_is_away_during_the_checks_is_no_bad_request(root: str, place: Cloud, monkeypatch) -> None:
+    monkeypatch.setattr("asyncio.sleep", _at_once)
+    place.proxy.before = lambda _: False
+    with pytest.raises(OSError):  # noqa: PT011 - whatever the client says, it is no InvalidRequest
+        check_store(root)
+    place.proxy.before = lambda _: True
+    check_store(root)
+
+
+def test_checks_delete_nothing(root: str, place: Cloud) -> None:
+    for _ in range(3):
+        check_store(root)
+    assert [request["method"] for request in place.proxy.requests if request["method"] == "DELETE"] == []
+    assert list(open_store(root).names(root)) == [".probe"]
+
+
 async def _at_once(*_: object) -> None:
     return None
 

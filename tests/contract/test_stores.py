@@ -192,8 +192,8 @@ def test_check_store_refuses_what_cannot_be_written(tmp_path):
         check_store(f"{tmp_path}/file/releases")
 
 
-@pytest.mark.parametrize("errno", ["EROFS", "EACCES", "ENOSPC"])
-def test_check_store_refuses_read_only_and_full_stores(errno, tmp_path, monkeypatch):
+@pytest.mark.parametrize("errno", ["EROFS", "EACCES", "EPERM"])
+def test_check_store_refuses_what_may_not_be_written(errno, tmp_path, monkeypatch):
     import errno as codes
 
     def fails(*_, **__):
@@ -201,6 +201,19 @@ def test_check_store_refuses_read_only_and_full_stores(errno, tmp_path, monkeypa
 
     monkeypatch.setattr(os, "link", fails)
     with pytest.raises(InvalidRequest, match="must be a folder that can be written"):
+        check_store(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("errno", ["ENOSPC", "EIO", "ETIMEDOUT"])
+def test_check_store_says_nothing_of_a_request_when_the_store_fails(errno, tmp_path, monkeypatch):
+    import errno as codes
+
+    def fails(*_, **__):
+        raise OSError(getattr(codes, errno), os.strerror(getattr(codes, errno)))
+
+    monkeypatch.setattr(os, "link", fails)
+    with pytest.raises(OSError, match=os.strerror(getattr(codes, errno))):
         check_store(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 

@@ -130,7 +130,7 @@ def test_sigterm_ends_the_application_too(place: Path) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 128 + signal.SIGTERM
     said_last = (place / "said").read_bytes()
-    assert b"interrupted; the reservation stays, and the same command continues with it" in said_last
+    assert b"interrupted; what is reserved stays reserved, and the same command continues with it" in said_last
     assert children, "the application ran"
     assert not any(_running(int(child)) for child in children)
 

@@ -222,13 +222,25 @@ async def _first_blob(filesystem: Any, container: str, prefix: str) -> str | Non
 
 @contextlib.contextmanager
 def as_os_error() -> Iterator[None]:
-    """Convert every error of an object store's client into ``OSError``, the only one that callers expect."""
+    """Convert every error of an object store's client into ``OSError``, the only one that callers expect.
+
+    A login that the store refuses is a ``PermissionError``: s3fs says so itself, gcsfs and adlfs only in their own way.
+    """
     try:
         yield
-    except OSError:
+    except OSError as error:
+        if _refuses_login(error):
+            raise PermissionError("the object store refuses this login") from error
         raise
     except Exception as error:
+        if _refuses_login(error):
+            raise PermissionError("the object store refuses this login") from error
         raise OSError(f"the object store failed: {type(error).__name__}") from error
+
+
+def _refuses_login(error: Exception) -> bool:
+    codes = (getattr(each, name, None) for each in (error, error.__cause__) for name in ("status_code", "code"))
+    return any(str(code) in ("401", "403") for code in codes) or str(error).startswith("Forbidden: ")
 
 
 def _s3_code(error: OSError) -> str:

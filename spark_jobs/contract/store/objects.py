@@ -10,6 +10,7 @@ noisy answer for one charge. So bytes are never where others can read them befor
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ _OWNER_ONLY = 0o600
 _READABLE = 0o644
 _OWNERS_FOLDER = 0o700
 _OTHERS = 0o077
+_NOT_THERE = (PermissionError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
+_NEVER = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 
 
 class ObjectStore(Protocol):
@@ -174,20 +177,28 @@ def require_store(uri: str, *, what: str = "output") -> None:
 def check_store(uri: str, *, what: str = "output") -> ObjectStore:
     """The store of ``uri``, after testing that it can be written and that it rejects a second create.
 
+    A folder of this machine is left as it was. In an object store, one object ``.probe`` stays: nobody need be allowed
+    to delete there, and every later test finds it.
+
     Raises:
-        InvalidRequest: it cannot be written, or lets an object be created twice.
+        InvalidRequest: it may not be written, or lets an object be created twice.
+        OSError: the store failed, which says nothing about the request.
     """
     store = open_store(uri, what=what)
     # in no folder of its own: one attempt would remove it while another puts its probe there
-    probe = f"{uri.rstrip('/')}/.probe-{secrets.token_hex(16)}"
+    probe, local = f"{uri.rstrip('/')}/.probe", isinstance(store, LocalStore)
+    if local:
+        probe = f"{probe}-{secrets.token_hex(16)}"
     try:
-        first, second = store.create(probe, b""), store.create(probe, b"2")
-    except OSError as error:  # any failure of a store means one thing here: it cannot be written
-        raise _unwritable(uri, what, error) from None
+        # what is refused is proof enough: a store that creates twice creates the first as well
+        twice = store.create(probe, secrets.token_bytes(16)) and store.create(probe, b"")
+    except OSError as error:
+        raise _unwritable(uri, what, error) or error from None
     finally:
-        with contextlib.suppress(Exception):
-            store.remove(probe)
-    if not first or second:
+        if local:
+            with contextlib.suppress(OSError):
+                store.remove(probe)
+    if twice:
         raise InvalidRequest(
             what,
             value=uri,
@@ -204,7 +215,8 @@ def check_writable(uri: str, *, what: str = "output") -> None:
     object store, which has no such files, is tested as by ``check_store``.
 
     Raises:
-        InvalidRequest: it cannot be written.
+        InvalidRequest: it may not be written.
+        OSError: the store failed.
     """
     if not isinstance(open_store(uri, what=what), LocalStore):
         check_store(uri, what=what)
@@ -219,10 +231,13 @@ def check_writable(uri: str, *, what: str = "output") -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        raise _unwritable(uri, what, error) from None
+        raise _unwritable(uri, what, error) or error from None
 
 
-def _unwritable(uri: str, what: str, error: OSError) -> InvalidRequest:
+def _unwritable(uri: str, what: str, error: OSError) -> InvalidRequest | None:
+    """The refusal of a place that may not be written; None if the store failed, so that a retry may find it well."""
+    if not (isinstance(error, _NOT_THERE) or error.errno in _NEVER):
+        return None
     return InvalidRequest(
         what,
         value=uri,

@@ -14,10 +14,11 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, MutableMapping
+import time
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Self
+from typing import Self, TypeVar
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -37,9 +38,44 @@ _LENGTH_BYTES = 8
 _MIN_SIZE = 1024
 _PIECE = 2**20
 
+T = TypeVar("T")
+
 
 class SealBroken(Exception):
     """The object is not what the holder of the secret sealed under this name for this charge."""
+
+
+_AGAIN = (0.05, 0.25)
+"""Seconds before an object that could not be opened is read again."""
+
+
+def open_whole(read: Callable[[], bytes | None], opener: Callable[[bytes], T], *, must: bool = False) -> T | None:
+    """Open an object on whose content a charge depends; one that comes incomplete is read again before it is given up.
+
+    Args:
+        read: reads the object; None if it does not exist.
+        opener: opens its bytes.
+        must: whether the object is known to have been there, so that its absence is read again too.
+
+    Returns:
+        What was opened; None if there is no object.
+
+    Raises:
+        SealBroken: it never came as it was sealed.
+        OSError: the store failed.
+    """
+    for pause in (*_AGAIN, None):
+        content = read()
+        try:
+            if content is not None:
+                return opener(content)
+        except SealBroken:
+            if pause is None:
+                raise
+        if content is None and (pause is None or not must):
+            return None
+        time.sleep(pause or 0.0)
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
