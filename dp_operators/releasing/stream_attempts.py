@@ -22,11 +22,12 @@ from dp_operators.releasing.requests import complete, require_charged, require_o
 from dp_operators.releasing.reservations import end_stated_runs, seal_of
 from dp_operators.releasing.sealed_drafts import closed_elsewhere
 from dp_operators.releasing.submissions import StreamRun, Submission
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.snapshots import Snapshot
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.objects import open_store
-from spark_jobs.contract.store.run_statement import NothingRead
+from spark_jobs.contract.store.run_statement import NothingRead, Overtaken
 from spark_jobs.contract.store.sealing import Seal, SealBroken, open_whole, sha256
 from spark_jobs.contract.store.stream_objects import (
     STREAM_NAME,
@@ -138,6 +139,7 @@ class StreamAttempt(ChargedAttempt):
             watch = _Watch(adopt=partial(self._adopt, charge, layout, seal), head=head)
             run = self._run(charge, layout, seal, head, due, watch=watch)
             before, head = head, watch()
+            self._require_alone(layout, seal, run)
             if head == before:
                 self._ended_without_steps(charge, layout, seal, run)
         if head == began:
@@ -306,6 +308,22 @@ class StreamAttempt(ChargedAttempt):
         while applications.handle(number) is not None and not applications.unfinished(number):
             number += 1
         return number
+
+    def _require_alone(self, layout: StreamLayout, seal: Seal, run: int) -> None:
+        """Refuse to go on where another process follows the same stream, with a checkpoint of its own.
+
+        Raises:
+            InvalidRequest: the run has stated that another one was first.
+        """
+        with suppress(SealBroken):
+            sealed = self.store.read(layout.release.statement(run))
+            if sealed is not None and Overtaken.is_stated(seal.open(f"run-{run}.json", sealed), run=run):
+                raise InvalidRequest(
+                    "checkpoint", value=self.checkpoint,
+                    requirement="must be the only one with which this stream is followed: another process was first to "
+                    "store a step, and this one has ended",
+                    remedy="leave it ended, or stop the other one first",
+                )  # fmt: skip
 
     def _ended_without_steps(self, charge: Charge, layout: StreamLayout, seal: Seal, run: int) -> NoReturn:
         """Raise the reason why a run left no object."""

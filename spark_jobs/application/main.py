@@ -16,7 +16,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import json_fields
 from spark_jobs.contract.store.layout import ApplicationStage, ExitCode, ReleaseLayout
 from spark_jobs.contract.store.objects import check_store, open_store
-from spark_jobs.contract.store.run_statement import NothingRead
+from spark_jobs.contract.store.run_statement import NothingRead, Overtaken, OvertakenError
 from spark_jobs.contract.store.sealing import Seal
 
 if TYPE_CHECKING:
@@ -114,10 +114,14 @@ def _run_charged(arguments: argparse.Namespace, announcer: Announcer, private_lo
     try:
         (_draft if arguments.steps is None else _advance)(arguments, charged, announcer)
     except BaseException as error:
+        if isinstance(error, OvertakenError):
+            _state(arguments, charged, Overtaken(run=charged.run).to_json())
+            announcer.line("another run follows this stream, and was first to store a step")
+            return ExitCode.FAILED
         if announcer.may_have_read_rows:
             return _failed(announcer, private_log)
         refusal = error if isinstance(error, InvalidRequest) else None
-        _state_nothing_read(arguments, charged, refusal)
+        _state(arguments, charged, NothingRead.of(charged.run, refusal).to_json())
         if refusal is None:
             return _failed(announcer, private_log)
         announcer.line(str(refusal))
@@ -198,11 +202,11 @@ def _advance(arguments: argparse.Namespace, charged: Charged, announcer: Announc
     follow_stream(chain, open_batches=open_batches, clock=WallClock(), announcer=announcer)
 
 
-def _state_nothing_read(arguments: argparse.Namespace, charged: Charged, refused: InvalidRequest | None) -> None:
+def _state(arguments: argparse.Namespace, charged: Charged, statement: bytes) -> None:
+    """Store what a run states of its own end."""
     layout = ReleaseLayout.of(arguments.output, charged.key, charged.seal.charge_id)
-    place, statement = layout.statement(charged.run), NothingRead.of(charged.run, refused)
-    sealed = charged.seal.close(f"run-{charged.run}.json", statement.to_json())
-    open_store(arguments.output).create(place, sealed)
+    sealed = charged.seal.close(f"run-{charged.run}.json", statement)
+    open_store(arguments.output).create(layout.statement(charged.run), sealed)
 
 
 def _content(uri: str) -> bytes:

@@ -110,8 +110,8 @@ def forget_batches(monkeypatch):
     """An object does not say which micro-batch it contains, so that a repeated one is counted again."""
     remember = OpenCounts.of
 
-    def forget(counts, *, source, batch):
-        return remember(counts, source=source, batch=batch - 1)
+    def forget(counts, *, source, batch, read):
+        return remember(counts, source=source, batch=batch - 1, read="")
 
     monkeypatch.setattr(OpenCounts, "of", forget)
 

@@ -15,13 +15,14 @@ from dp_operators.budget import LedgerUnavailable
 from dp_operators.budget.values import StreamHead
 from dp_operators.releasing import ReleaseError, ReleaseFailed
 from dp_operators.releasing.stream_attempts import _Watch
+from spark_jobs.application.streams.source_log import SourceLog
 from spark_jobs.application.streams.state import OpenCounts
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.release import PRIVATE
 from spark_jobs.contract.store.stream_objects import StreamSegment
 from spark_jobs.contract.stream_request import StreamRequest
-from tests.support.arrivals import FollowLab, Row
+from tests.support.arrivals import FollowLab, LoggedBatches, Row
 from tests.support.noises import Still
 from tests.support.stream_lab import judge_stream
 
@@ -148,8 +149,8 @@ def test_rows_that_are_counted_again_are_found(lab: FollowLab, monkeypatch: pyte
     """The planted fault: an object forgets which micro-batch it contains, so that the next tick counts it again."""
     remember = OpenCounts.of
 
-    def forget(counts: Int64Array, *, source: str, batch: int) -> OpenCounts:
-        return remember(counts, source=source, batch=batch - 1)
+    def forget(counts: Int64Array, *, source: str, batch: int, read: str) -> OpenCounts:
+        return remember(counts, source=source, batch=batch - 1, read="")
 
     monkeypatch.setattr(OpenCounts, "of", forget)
     lab.rows = [Row(1, 0, 0.5), *lab.rows]
@@ -195,6 +196,116 @@ def test_batches_that_do_not_follow_the_counted_ones_end_the_run(
     with pytest.raises(ReleaseFailed):
         lab.follow()
     assert sizes(lab) == before
+
+
+def _died(lab: FollowLab, checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with this checkpoint that dies when it has planned and counted a micro-batch."""
+
+    def die(name: str) -> None:
+        if name == "before_draw":
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("spark_jobs.application.streams.chain.failpoint", die)
+        with pytest.raises(Killed):
+            lab.follow(checkpoint=str(checkpoint))
+
+
+def test_a_copy_that_planned_other_files_for_the_same_micro_batch_is_refused(
+    lab: FollowLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a row of the copy's later micro-batch, which the other has counted, would count a second time."""
+    runner = lab.follow_runner(noise=Trusted())
+    lab.follow(until=2.5, runner=runner)
+    copy = lab.folder / "copy"
+    shutil.copytree(lab.checkpoints, copy)
+    _died(lab, copy, monkeypatch)  # plans what had arrived by then
+    lab.clock.time += lab.request.step_length / 4
+    lab.follow(until=4.5, runner=runner)
+    before = sizes(lab)
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match="must be the one with which this stream is followed"):
+            lab.follow(runner=lab.follow_runner(noise=Trusted()), checkpoint=str(copy))
+    assert sizes(lab) == before
+    lab.follow(runner=runner)
+    counted = released(lab)
+    assert sum(counted) <= len(ROWS)
+    judge_stream(lab, steps=6)
+
+
+@pytest.mark.verify
+def test_a_copy_whose_history_is_not_compared_counts_a_row_twice(
+    lab: FollowLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted fault: a copy goes on by the number of the micro-batch alone."""
+    monkeypatch.setattr(SourceLog, "history", lambda log, batch: "")
+    lab.rows = [*(Row(step, 0, step + 0.5) for step in range(6)), Row(4, 0, 3.6)]
+    lab.follow(until=2.5, runner=lab.follow_runner(noise=Trusted()))
+    copy = lab.folder / "copy"
+    shutil.copytree(lab.checkpoints, copy)
+    _died(lab, copy, monkeypatch)  # its next micro-batch lacks the row that is early
+    lab.clock.time += lab.request.step_length / 4
+    lab.follow(until=3.5, runner=lab.follow_runner(noise=Trusted()))
+    lab.follow(runner=lab.follow_runner(noise=Trusted()), checkpoint=str(copy))
+    assert released(lab)[4] == 3, "two rows were there"
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_of_two_live_copies_one_ends_with_one_line(
+    lab: FollowLab, monkeypatch: pytest.MonkeyPatch, alike: bool
+) -> None:
+    lab.follow(until=2.5, runner=lab.follow_runner(noise=Trusted()))
+    copy, raced = lab.folder / "copy", []
+    shutil.copytree(lab.checkpoints, copy)
+
+    def race(name: str) -> None:
+        if name == "before_store_steps" and not raced:
+            raced.append(name)
+            lab.clock.time += (not alike) * lab.request.step_length / 4
+            lab.follow(until=3.5, runner=lab.follow_runner(noise=Trusted()), checkpoint=str(copy))
+
+    monkeypatch.setattr("spark_jobs.application.streams.chain.failpoint", race)
+    with pytest.raises(
+        InvalidRequest, match="must be the only one with which this stream is followed: another"
+    ) as ended:
+        lab.follow(runner=lab.follow_runner(noise=Trusted()))
+    assert "\n" not in str(ended.value)
+    lab.follow(runner=lab.follow_runner(noise=Trusted()), checkpoint=str(copy))
+    late = not alike  # the clock closed a step a little later, with one row more
+    assert sum(released(lab)) == sum(lab.expected()[:, 0]) + late
+    judge_stream(lab, steps=6)
+
+
+def test_files_that_change_while_they_are_counted_make_no_object(lab: FollowLab) -> None:
+    states = iter(["as planned", "longer"])
+
+    class Changing(LoggedBatches):
+        @property
+        def present(self) -> str:  # type: ignore[override]
+            return next(states)
+
+        @present.setter
+        def present(self, value: str) -> None:
+            del value
+
+    runner = lab.follow_runner(noise=Trusted())
+    runner.batches = Changing
+    with pytest.raises(ReleaseFailed):
+        lab.follow(until=1.5, runner=runner)
+    assert not list(lab.root.glob("_draft/*/steps/*"))
+    lab.follow(runner=lab.follow_runner(noise=Trusted()))
+    assert released(lab) == lab.expected()[:, 0].tolist()
+
+
+def test_an_object_of_an_earlier_version_goes_on_without_a_history(
+    lab: FollowLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember = OpenCounts.of
+    with monkeypatch.context() as patched:
+        patched.setattr(OpenCounts, "of", lambda counts, **kept: remember(counts, **{**kept, "read": ""}))
+        lab.follow(until=2.5, runner=lab.follow_runner(noise=Trusted()))
+    lab.follow(runner=lab.follow_runner(noise=Trusted()))
+    assert released(lab) == lab.expected()[:, 0].tolist()
 
 
 def test_the_other_way_to_release_is_refused_in_one_line(lab: FollowLab) -> None:

@@ -59,6 +59,7 @@ class LoggedBatches:
     clock: LabClock
     began: dt.datetime
     states: int
+    present: str = "files and sizes"
 
     def read(self, take: Take) -> str:
         for name in ("offsets", "commits", "sources/0"):
@@ -72,20 +73,22 @@ class LoggedBatches:
         if last >= 0 and not (self.folder / "commits" / str(last)).exists() and not self._give(take, identity, last):
             return identity
         hours = (self.clock.now() - self.began) / HOUR
-        seen = set() if last < 0 else set(self._plan(last)["seen"])
+        seen = {place for batch in range(last + 1) for place in self._plan(batch)}
         new = [place for place, row in enumerate(self.rows) if row.arrives <= hours and place not in seen]
         if new:
-            plan = {"rows": new, "seen": sorted({*seen, *new})}
-            (self.folder / "sources" / "0" / str(last + 1)).write_text(json.dumps(plan))
+            entries = [{"path": f"row-{place}", "timestamp": 0, "batchId": last + 1} for place in new]
+            (self.folder / "sources" / "0" / str(last + 1)).write_text("\n".join(["v1", *map(json.dumps, entries)]))
             (self.folder / "offsets" / str(last + 1)).write_text(f'v1\n{{}}\n{{"logOffset":{last + 1}}}')
             self._give(take, identity, last + 1)
         return identity
 
-    def _plan(self, batch: int) -> Any:
-        return json.loads((self.folder / "sources" / "0" / str(batch)).read_text())
+    def _plan(self, batch: int) -> list[int]:
+        """The places of the rows of a micro-batch, in the form of Spark's log of files."""
+        lines = (self.folder / "sources" / "0" / str(batch)).read_text().splitlines()[1:]
+        return [int(json.loads(line)["path"].removeprefix("row-")) for line in lines]
 
     def _give(self, take: Take, identity: str, batch: int) -> bool:
-        places = self._plan(batch)["rows"]
+        places = self._plan(batch)
 
         def count(first: int, steps: int) -> Int64Array:
             counts = np.zeros((steps, self.states), dtype=np.int64)
@@ -94,7 +97,7 @@ class LoggedBatches:
                     counts[row.step - first, row.state] += 1
             return counts
 
-        if not take(identity, batch, count):
+        if not take(identity, batch, lambda: self.present, count):
             return False
         (self.folder / "commits" / str(batch)).touch()
         return True
@@ -106,9 +109,10 @@ class FollowRunner(StreamRunner):
 
     rows: list[Row] = field(default_factory=list)
     clock: LabClock = field(default_factory=lambda: LabClock(dt.datetime.now(dt.UTC)))
+    batches: type[LoggedBatches] = LoggedBatches
 
     def release(self, chain: ObjectChain, announcer: Announcer) -> None:
-        batches = LoggedBatches(
+        batches = self.batches(
             self.rows, Path(chain.task.checkpoint), self.clock, chain.request.first_instant, self.counts.shape[1]
         )
         follow_stream(chain, open_batches=partial(nullcontext, batches), clock=self.clock, announcer=announcer)
@@ -141,7 +145,7 @@ class FollowLab(StreamLab):
                 ledger=ledger,
                 runner=runner or self.follow_runner(),
                 key=KEY,
-                checkpoint=str(self.checkpoints),
+                checkpoint=changes.pop("checkpoint", str(self.checkpoints)),
                 until=None if until is None else self.request.first_instant + until * HOUR,
                 actor="tester",
                 **changes,

@@ -7,11 +7,14 @@ a micro-batch reads (``streams.follow`` says why).
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.streams.follow import Take
@@ -59,7 +62,7 @@ class SparkMicroBatches:
         def on_batch(rows: DataFrame, number: int) -> None:
             known.wait()
             try:
-                if take(identity, number, lambda first, steps: self._count(rows, first, steps)):
+                if take(identity, number, partial(_files, rows), partial(self._count, rows)):
                     return
                 raise _EnoughError
             except BaseException as error:
@@ -86,6 +89,18 @@ class SparkMicroBatches:
         counts = count_steps(rows, self._request, first=first, steps=steps, unit_salt=self._unit_salt).cells
         failpoint("after_count")
         return counts
+
+
+def _files(rows: DataFrame) -> str:
+    """A digest of the files of a micro-batch, with their sizes and times of change; a file that is gone has none."""
+    spark: Any = rows.sparkSession
+    paths, configuration = spark._jvm.org.apache.hadoop.fs.Path, spark._jsc.hadoopConfiguration()
+    states = []
+    for name in sorted(rows.inputFiles()):
+        path = paths(spark._jvm.java.net.URI(name))
+        found = path.getFileSystem(configuration).globStatus(path)
+        states.append([name, *((one.getLen(), one.getModificationTime()) for one in found or ())])
+    return hashlib.sha256(json.dumps(states).encode()).hexdigest()
 
 
 @contextmanager

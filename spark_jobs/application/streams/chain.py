@@ -67,11 +67,12 @@ class StreamTask:
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """How far the stream's objects reach, with the state there."""
+    """How far the stream's objects reach, with the state there, and whether this run stored the last of them."""
 
     next: int
     previous: str
     state: CountStreamState
+    own: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,4 +252,4 @@ class ObjectChain:
             keys=self.keys,
             seal=task.seal,
         )
-        return Position(next=segment.ends, previous=segment.sha256, state=state), segment.content
+        return Position(next=segment.ends, previous=segment.sha256, state=state, own=True), segment.content

@@ -11,9 +11,14 @@ closed before, or is out of reach (``StreamRequest.steps_within_reach``). Both a
 other rows; so is which rows share a micro-batch, as nothing limits how much one reads.
 
 *Exactly once.* A micro-batch is planned in the checkpoint before it is read, and comes again until ``take`` has let it
-be committed. What says that it was counted is the object: its state names the last micro-batch that it contains, and
-that one is never counted again. After a tick the last micro-batch stays uncommitted on purpose, so that no other is
-planned before the next tick, and a killed tick leaves nothing that the next one does not find after every tick.
+be committed. What says that it was counted is the object: its state names the last micro-batch that it contains, with
+the hash of all that was planned up to it (``SourceLog.history``), and no micro-batch up to that one is counted again. A
+copy of the checkpoint that has planned other files for any of them is refused before a row is counted. That nothing
+changed meanwhile, nor the sizes of files, is checked again before an object is stored. After a tick the last
+micro-batch stays uncommitted on purpose, so that no other is planned before the next tick, and a killed tick leaves
+nothing that the next one does not find after every tick.
+
+*One follower.* Of several processes that follow one stream one is the first to store a step, and the others end.
 
 *What the store shows.* Each tick stores one object for its first step, and objects for the others that are closed, if
 it is late; whether rows arrived, how many, and in how many micro-batches changes neither their number nor their length.
@@ -22,7 +27,6 @@ it is late; whether rows arrived, how many, and in how many micro-batches change
 from __future__ import annotations
 
 import datetime as dt
-import json
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -31,17 +35,21 @@ from typing import Protocol
 
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.streams.chain import ObjectChain, Position
+from spark_jobs.application.streams.source_log import LogMissingError, SourceLog
 from spark_jobs.application.streams.state import OpenCounts
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.preflight import MAX_STATE
 from spark_jobs.contract.store.layout import ApplicationStage
 from spark_jobs.contract.store.objects import open_store
+from spark_jobs.contract.store.run_statement import OvertakenError
 
 Count = Callable[[int, int], Int64Array]
 """Counts the rows of a micro-batch in so many steps from a first one on; an array of shape (steps, states)."""
-Take = Callable[[str, int, Count], bool]
-"""Takes a micro-batch: the identity of its query, its number, and its rows; False if it is the last one for now."""
+Files = Callable[[], str]
+"""A digest of the files of a micro-batch as they are now, with their sizes and times of change."""
+Take = Callable[[str, int, Files, Count], bool]
+"""Takes a micro-batch: the identity of its query, its number, its files and rows; False if it is the last for now."""
 
 _LONGEST_SLEEP = 60.0
 
@@ -83,8 +91,8 @@ class WallClock:
             time.sleep(min(left, _LONGEST_SLEEP))
 
 
-class OvertakenError(Exception):
-    """Another run of the stream, or another checkpoint, was first; this run ends, and the next one goes on."""
+class ChangedError(Exception):
+    """What a tick reads changed meanwhile, so that it is not known what was counted: nothing is stored."""
 
 
 def follow_stream(
@@ -106,12 +114,14 @@ def follow_stream(
         InvalidRequest: the request, its table, a key, the stored state or the checkpoint does not fit; no row was read.
         RefusedTooLateError: something was refused after noise had been drawn.
         SealBroken: an object in the store is damaged.
-        OvertakenError: see there.
+        ChangedError: see there.
+        OvertakenError: another run of the stream was first.
     """
     position = chain.end()
     if position.next >= chain.task.until:
         return
-    _require_checkpoint(chain.task.checkpoint, _open_counts(position))
+    log = SourceLog(store=open_store(chain.task.checkpoint, what="checkpoint"), folder=chain.task.checkpoint)
+    _require_checkpoint(log, _open_counts(position))
     with open_batches() as batches:
         while position.next < chain.task.until:
             closes = chain.request.closes(position.next)
@@ -119,7 +129,7 @@ def follow_stream(
                 announcer.stage(ApplicationStage.WAITING)
                 clock.wait(closes)
             announcer.stage(ApplicationStage.COUNTING)
-            tick = _Tick(chain=chain, position=position, began=clock.now())
+            tick = _Tick(chain=chain, log=log, position=position, began=clock.now())
             tick.run(batches)
             position = tick.position
             announcer.stage(ApplicationStage.WRITING)
@@ -133,11 +143,13 @@ class _Tick:
 
     Attributes:
         chain: the stream's objects.
+        log: what was planned.
         position: the end of the chain.
         began: the time at which the tick began.
     """
 
     chain: ObjectChain
+    log: SourceLog
     position: Position
     began: dt.datetime
 
@@ -154,30 +166,48 @@ class _Tick:
         source = batches.read(self._take)
         while self.position.next < self._due:
             kept = self._kept
-            self._close(kept.counts(self._open_steps, self._states), source, kept.batch)
+            read = kept.read or self._planned(kept.batch)
+            self._close(kept.counts(self._open_steps, self._states), source, kept.batch, read)
 
-    def _take(self, source: str, batch: int, count: Count) -> bool:
+    def _take(self, source: str, batch: int, files: Files, count: Count) -> bool:
         kept = self._kept
         if batch not in (kept.batch, kept.batch + 1) or (kept.batch >= 0 and source != kept.source):
-            raise OvertakenError("the micro-batches are not those that follow the counted ones")
+            raise ChangedError("the micro-batches are not those that follow the counted ones")
         if batch == kept.batch:
             return True
         if self.position.next >= self._due:
             return False
+        read, present = self._planned(batch), files()
         counts = kept.counts(self._open_steps, self._states) + count(self.position.next, self._open_steps)
-        self._close(counts, source, batch)
+        if (self._planned(batch), files()) != (read, present):
+            raise ChangedError("the files of a micro-batch changed while it was counted")
+        self._close(counts, source, batch, read)
         return self.position.next < self._due
 
-    def _close(self, counts: Int64Array, source: str, batch: int) -> None:
+    def _planned(self, batch: int) -> str:
+        """The hash of what is planned up to a micro-batch, after checking that what was counted is as it was.
+
+        Raises:
+            ChangedError: it is not: another run uses this checkpoint.
+        """
+        kept = self._kept
+        try:
+            if kept.read not in ("", self.log.history(kept.batch)):
+                raise ChangedError("the checkpoint is no longer that of the counted micro-batches")
+            return self.log.history(batch)
+        except LogMissingError:
+            raise ChangedError("the checkpoint no longer has the counted micro-batches") from None
+
+    def _close(self, counts: Int64Array, source: str, batch: int, read: str) -> None:
         """Close the tick's first step, or all others that are due."""
         alone = self.position.next == self._first
         end = self._first + 1 if alone else self._due
         while self.position.next < end:
             steps = min(end - self.position.next, self.chain.segment_steps)
-            left_open = OpenCounts.of(counts[steps:], source=source, batch=batch)
+            left_open = OpenCounts.of(counts[steps:], source=source, batch=batch, read=read)
             self.position = self.chain.append(self.position, counts[:steps], left_open=left_open)
-            if self.position.state.open != left_open:
-                raise OvertakenError("another run of the stream was first")
+            if not self.position.own:
+                raise OvertakenError
             counts = counts[steps:]
 
     @property
@@ -193,25 +223,23 @@ def _open_counts(position: Position) -> OpenCounts:
     return position.state.open or OpenCounts()
 
 
-def _require_checkpoint(checkpoint: str, kept: OpenCounts) -> None:
+def _require_checkpoint(log: SourceLog, kept: OpenCounts) -> None:
     """Refuse a checkpoint that does not go on from the micro-batches that were counted.
 
     Raises:
-        InvalidRequest: it is that of another query, or lacks the last micro-batch or the list of its files, because it
-            was lost or rolled back: its rows would be read and counted twice.
+        InvalidRequest: it is that of another query, has planned other files than were counted, or lacks them, because
+            it was lost, rolled back, or went on as a copy: rows would be read and counted twice.
     """
     if kept.batch < 0:
         return
-    store, identity, last = open_store(checkpoint, what="checkpoint"), None, None
-    with suppress(ValueError, KeyError, TypeError, IndexError):
-        identity = json.loads(store.read(f"{checkpoint}/metadata") or b"")["id"]
-        last = json.loads((store.read(f"{checkpoint}/offsets/{kept.batch}") or b"").splitlines()[-1])["logOffset"]
-    # a copy that was made while the query ran may lack the list of files of the last micro-batch
-    listed = any(store.read(f"{checkpoint}/sources/0/{last}{form}") is not None for form in ("", ".compact"))
-    if identity != kept.source or not listed:
+    history = None
+    with suppress(LogMissingError):
+        # a copy that was made while the query ran may lack the list of files of the last micro-batch
+        history = log.history(kept.batch) if log.identity == kept.source else None
+    if history is None or kept.read not in ("", history):
         raise InvalidRequest(
-            "checkpoint", value=checkpoint,
-            requirement="must be the one with which this stream is followed, and no older copy of it: rows would be "
-            "counted twice",
+            "checkpoint", value=log.folder,
+            requirement="must be the one with which this stream is followed, and no copy of it: rows would be counted "
+            "twice",
             remedy="name or restore that checkpoint, or begin a new stream under another key",
         )  # fmt: skip

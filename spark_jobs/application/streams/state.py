@@ -33,17 +33,20 @@ class OpenCounts:
     Attributes:
         source: the identity of the query whose micro-batches were counted; empty before the first.
         batch: the number of the last one; -1 before the first.
+        read: the hash of all that was planned up to it (``SourceLog.history``); empty before the first, or if an
+            earlier version wrote it.
         cells: the counts of the steps from the next one on, as 64-bit numbers.
     """
 
     source: str = ""
     batch: int = -1
+    read: str = ""
     cells: bytes = b""
 
     @classmethod
-    def of(cls, counts: Int64Array, *, source: str, batch: int) -> Self:
+    def of(cls, counts: Int64Array, *, source: str, batch: int, read: str) -> Self:
         """The open counts in an array of shape (steps, states)."""
-        return cls(source=source, batch=batch, cells=counts.astype("<i8").tobytes())
+        return cls(source=source, batch=batch, read=read, cells=counts.astype("<i8").tobytes())
 
     def counts(self, steps: int, states: int) -> Int64Array:
         """The counts of the first ``steps`` open steps, shape (steps, states); those that it does not have are 0."""
@@ -90,7 +93,7 @@ class CountStreamState:
         }
         if self.open is not None:
             cells = np.frombuffer(self.open.cells, dtype="<i8")
-            fields |= {"source": self.open.source, "batch": self.open.batch, "cells": cells}
+            fields |= {"source": self.open.source, "batch": self.open.batch, "read": self.open.read, "cells": cells}
         written = io.BytesIO()
         np.savez(written, **fields)
         return _FORM + written.getvalue()
@@ -119,7 +122,8 @@ class CountStreamState:
         columns = {name.removeprefix(_COLUMN): one for name, one in fields.items() if name.startswith(_COLUMN)}
         left_open = None
         if "cells" in fields:
-            left_open = OpenCounts(source=fields["source"], batch=fields["batch"], cells=fields["cells"].tobytes())
+            named = {name: fields[name] for name in ("source", "batch", "read") if name in fields}
+            left_open = OpenCounts(**named, cells=fields["cells"].tobytes())
         return cls(
             step=fields["step"],
             guarantee=fields["guarantee"],

@@ -1,4 +1,4 @@
-"""The statement of an application's run that it ended before it read a row of the table."""
+"""What an application's run states of its own end: that it read no row of the table, or that another was first."""
 
 from __future__ import annotations
 
@@ -51,3 +51,31 @@ class NothingRead(Frozen):
     def refused(self) -> InvalidRequest | None:
         """The error for which the request was rejected, if it was."""
         return None if self.refusal is None else InvalidRequest.from_dict(self.refusal)
+
+
+class OvertakenError(Exception):
+    """Another run follows the same stream, and was first to store a step: this run ends."""
+
+
+class Overtaken(Frozen):
+    """States that a run ended because another run follows its stream; rows may have been read.
+
+    Attributes:
+        run: the run's number.
+    """
+
+    format: Literal[1] = 1
+    kind: Literal["overtaken"] = "overtaken"
+    run: int
+
+    def to_json(self) -> bytes:
+        """The statement's bytes."""
+        return json.dumps(self.model_dump(mode="json")).encode()
+
+    @classmethod
+    def is_stated(cls, content: bytes, *, run: int) -> bool:
+        """Whether the opened content of a seal is this statement of run ``run``."""
+        try:
+            return cls.parse(json.loads(content)).run == run
+        except ValueError:
+            return False
