@@ -20,7 +20,8 @@ class FederationServerOperator(BaseOperator):
 
     Everything but the name is the administrator's: ``python -m spark_jobs.federation join --receipts`` registers the
     agreement, this server's keys and its folder of receipts in the folder that ``DP_DIAGNOSTICS_FEDERATIONS`` names. A
-    task that is killed or cleared goes on where it was. It waits as long as the agreement says.
+    task that is killed or cleared goes on where it was; after the last evaluation that is paid for the keys are
+    destroyed, and it succeeds without doing anything. It waits as long as the agreement says.
 
     Args:
         federation: the name under which the release is registered; templated.
@@ -47,11 +48,17 @@ class FederationServerOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Serve, and return the hash of the agreement and how many sums were published."""
+        from spark_jobs.contract.federation import Registration
         from spark_jobs.federation.exchange import FederationFailed
+        from spark_jobs.federation.own_keys import AgreementClosed
         from spark_jobs.federation.serving import Summing
 
         with as_airflow_errors():
-            server = Summing.registered(os.environ, self.federation, poll_seconds=self.poll_seconds)
+            try:
+                server = Summing.registered(os.environ, self.federation, poll_seconds=self.poll_seconds)
+            except AgreementClosed as closed:  # an earlier attempt of this task has served it to its end
+                self.log.info("%s", closed)
+                return {"agreement": Registration.read(os.environ, self.federation).agreement.sha256, "sums": None}
         try:
             sums = server.serve(answer_seconds=float(self.answer_seconds))
         except FederationFailed as failed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from spark_jobs.application.java import java_home
 from spark_jobs.contract.errors import InvalidRequest
@@ -14,7 +15,8 @@ from spark_jobs.contract.salt import read_salt
 from spark_jobs.contract.stream_keys import StreamKeys
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.table_request import TableRequest
-from spark_jobs.federation.agreement import registered_keys, silo_of
+from spark_jobs.federation.agreement import silo_of
+from spark_jobs.federation.own_keys import AgreementClosed, registered_keys
 
 
 def check_salt(request: TableRequest, environment: Mapping[str, str]) -> None:
@@ -40,12 +42,16 @@ def check_stream_keys(request: TableRequest, environment: Mapping[str, str]) -> 
 def check_federation(request: TableRequest, environment: Mapping[str, str]) -> None:
     """Refuse a request with a federation if the application will not have this silo's keys.
 
+    Keys that were destroyed are no reason: a draft that a store has lost is made again from the stored draw, and
+    without one the application refuses before it reads a row.
+
     Raises:
         InvalidRequest: they are missing, cannot be read, or are no silo's.
     """
     federation = request.federation if isinstance(request, ReleaseRequest) else None
     if federation is not None and federation.agreement is not None:
-        silo_of(federation.agreement, registered_keys(environment, federation.name))
+        with suppress(AgreementClosed):
+            silo_of(federation.agreement, registered_keys(environment, federation.name))
 
 
 DRIVER = ("matplotlib", "numpy", "opendp", "scipy")

@@ -10,7 +10,7 @@ from functools import partial
 
 from spark_jobs.application.draft import draft, versions
 from spark_jobs.application.draw import ReleaseDraw
-from spark_jobs.application.federated import open_silo
+from spark_jobs.application.federated import finish, open_silo
 from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.documents import parse_json
 from spark_jobs.contract.errors import InvalidRequest
@@ -86,6 +86,7 @@ def ask(
     for name, content in files.items():
         store.create(f"{output.rstrip('/')}/{name}", content)
     store.create(manifest, document.to_json().encode())
+    finish(request.federation, environ)
     return manifest
 
 

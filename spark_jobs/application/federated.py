@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.federation import Federation, Registration
+from spark_jobs.contract.federation import Federation, Registration, registered_file
 from spark_jobs.contract.release import PRIVATE
-from spark_jobs.federation.agreement import registered_keys, silo_of
+from spark_jobs.federation.agreement import silo_of
 from spark_jobs.federation.exchange import FederationFailed, Silo, draw_hash
 from spark_jobs.federation.measuring import SiloNoise
+from spark_jobs.federation.own_keys import destroy, is_closed, registered_keys
 
 
 def open_silo(federation: Federation, environ: Mapping[str, str] = os.environ) -> Silo:
@@ -47,6 +49,18 @@ def open_silo(federation: Federation, environ: Mapping[str, str] = os.environ) -
             remedy="agree on a new session with the other silos",
         ) from None
     return silo
+
+
+def finish(federation: Federation, environ: Mapping[str, str] = os.environ) -> None:
+    """Destroy this silo's keys if they are for this agreement alone and nothing is left that was paid for.
+
+    Everything that follows is made from what is stored. A folder that is mounted for reading alone keeps its keys: its
+    administrator destroys them (``python -m spark_jobs.federation close``).
+    """
+    path = registered_file(environ, federation.name, "keys")
+    with suppress(InvalidRequest, FederationFailed, OSError):
+        if is_closed(path) or open_silo(federation, environ).left() == 0:
+            destroy(path)
 
 
 def noise_of(silo: Silo) -> SiloNoise:

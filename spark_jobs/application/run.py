@@ -12,7 +12,7 @@ from spark_jobs.application.charged import require_charged
 from spark_jobs.application.count_statistics import Counts
 from spark_jobs.application.draft import draft, versions
 from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
-from spark_jobs.application.federated import agreed, noise_of, open_silo
+from spark_jobs.application.federated import agreed, finish, noise_of, open_silo
 from spark_jobs.application.memory import trim
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.refusal_guard import RecordingNoise, forbid_refusal
@@ -100,6 +100,8 @@ def run_charged(
     failpoint("before_draft_manifest")
     draft_folder.create_manifest(manifest)
     failpoint("after_draft_manifest")
+    if request.federation is not None:
+        finish(request.federation)
 
 
 def _as_stored(release: Release, files: Mapping[str, bytes], folder: DraftFolder) -> Release:

@@ -22,7 +22,8 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import load_fields
 from spark_jobs.contract.tables import SparkMLModel
 from spark_jobs.federation.agreement import Keys, server_of, silo_of
-from spark_jobs.federation.exchange import FederationFailed
+from spark_jobs.federation.exchange import FederationFailed, Meeting
+from spark_jobs.federation.own_keys import AgreementClosed, destroy, erase, is_closed, read_keys, registered_keys
 from spark_jobs.federation.serving import Summing
 
 
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _keys(given: argparse.Namespace) -> None:
-    keys = Keys.generate()
+    keys = Keys.generate(lasting=given.lasting)
     public = keys.public(given.name)
     _write_new(Path(given.out), keys.to_text(), mode=0o600)
     sys.stdout.write(f"{public.model_dump_json()}\n")
@@ -73,14 +74,16 @@ def _agree(given: argparse.Namespace) -> None:
 
 def _join(given: argparse.Namespace) -> None:
     agreement = Agreement.parse(_document(given.agreement, "agreement"))
-    text = Path(given.keys).read_text(encoding="ascii")
-    owner = (silo_of if given.receipts is None else server_of)(agreement, Keys.from_text(text))
+    name = Federation(name=given.name).name
+    own = read_keys(Path(given.keys), name=given.keys, field="keys")
+    text, owner = own.to_text(), (silo_of if given.receipts is None else server_of)(agreement, own)
     registration = Registration(agreement=agreement, account=given.account, receipts=given.receipts)
     folder = {FEDERATIONS_VARIABLE: given.folder or os.environ.get(FEDERATIONS_VARIABLE, "")}
-    name = Federation(name=given.name).name
     _require_unregistered(folder, agreement, text)
     _write_new(registered_file(folder, name, "keys"), text, mode=0o600)
     _write_new(registered_file(folder, name, "json"), registration.model_dump_json(indent=2), mode=0o644)
+    if not own.lasting:
+        erase(Path(given.keys))  # from here on, the registered ones alone are to be destroyed
     role = f"server {owner}" if given.account is None else f"silo {owner}, account {given.account},"
     sys.stdout.write(
         f"{role} takes part in {name} once, for epsilon {plain(agreement.epsilon)} in each silo; "
@@ -92,10 +95,17 @@ def _join(given: argparse.Namespace) -> None:
 def _require_unregistered(folder: Mapping[str, str], agreement: Agreement, keys: str) -> None:
     """Reject an agreement that these keys have: whether two accounts' counts are equal would be an exact answer."""
     for path in sorted(registered_file(folder, "*", "keys").parent.glob("*.keys")):
-        if path.read_text() == keys and Registration.read(folder, path.stem).agreement == agreement:
+        if path.read_text() != keys:
+            continue
+        if Registration.read(folder, path.stem).agreement == agreement:
             raise InvalidRequest(
                 "agreement", requirement=f"must be registered once, and is as {path.stem}",
                 remedy="use that name, or agree on a new session",
+            )  # fmt: skip
+        if not Keys.from_text(keys).lasting:
+            raise InvalidRequest(
+                "keys", requirement=f"must be for this agreement alone, and are registered as {path.stem}",
+                remedy="make new keys and agree with them, or make keys with --lasting",
             )  # fmt: skip
 
 
@@ -109,7 +119,11 @@ def _document(path: str, what: str) -> Any:
 
 
 def _serve(given: argparse.Namespace) -> None:
-    keys = Keys.from_text(Path(given.keys).read_text())
+    try:
+        keys = read_keys(Path(given.keys), name=given.keys, field="keys")
+    except AgreementClosed as closed:  # an earlier attempt has served it to its end
+        sys.stdout.write(f"{closed}\n")
+        return
     agreement = Agreement.parse(_document(given.agreement, "agreement"))
     server = Summing(
         agreement=agreement,
@@ -117,9 +131,33 @@ def _serve(given: argparse.Namespace) -> None:
         server=given.server,
         receipts=given.receipts,
         poll_seconds=given.poll_seconds,
+        keys_file=Path(given.keys),
     )
     sums = server.serve(answer_seconds=given.answer_seconds)
     sys.stdout.write(f"{sums} sums published; all silos have the same draw\n")
+
+
+def _close(given: argparse.Namespace) -> None:
+    folder = {FEDERATIONS_VARIABLE: given.folder or os.environ.get(FEDERATIONS_VARIABLE, "")}
+    name, path = Federation(name=given.name).name, registered_file(folder, given.name, "keys")
+    agreement = Registration.read(folder, name).agreement
+    if not is_closed(path):
+        keys = registered_keys(folder, name)
+        if keys.lasting:
+            raise InvalidRequest(
+                "keys", value=name, requirement="must be for one agreement, and are for several",
+                remedy="remove them yourself when none of these is in use",
+            )  # fmt: skip
+        # whoever has the registration can read what any server has answered
+        left = Meeting(agreement=agreement, keys=keys).left()
+        if left != 0 and not given.give_up:
+            raise InvalidRequest(
+                "federation", value=name,
+                requirement="has not ended" if left is None else f"has {left} evaluations left that were paid for",
+                remedy="wait, or give up what is left with --give-up",
+            )  # fmt: skip
+    destroy(path)
+    sys.stdout.write(f"{name} is closed, and its keys are destroyed\n")
 
 
 def _ask(given: argparse.Namespace) -> None:
@@ -141,6 +179,7 @@ def _parser() -> argparse.ArgumentParser:
     keys = commands.add_parser("keys", help="write a participant's private keys, and print what the others need")
     keys.add_argument("--name", required=True, help="of lower-case letters, digits and hyphens")
     keys.add_argument("--out", required=True, metavar="FILE", help="a new file, which its owner alone can read")
+    keys.add_argument("--lasting", action="store_true", help="for several agreements: they are then never destroyed")
     keys.set_defaults(run=_keys)
     agree = commands.add_parser("agree", help="print the agreement of silos and servers on a request")
     agree.add_argument("request", metavar="REQUEST", help="one silo's request; table, account and output may differ")
@@ -168,7 +207,9 @@ def _parser() -> argparse.ArgumentParser:
     role = join.add_mutually_exclusive_group(required=True)
     role.add_argument("--account", help="of a silo: the account whose requests may take part")
     role.add_argument("--receipts", metavar="FOLDER", help="of a server: kept by it alone, what it has summed")
-    join.add_argument("--keys", required=True, metavar="FILE", help="own private keys, which are copied")
+    join.add_argument(
+        "--keys", required=True, metavar="FILE", help="own private keys, which are moved, or copied if lasting"
+    )
     join.add_argument("--folder", help=f"of registered federations (default: that of {FEDERATIONS_VARIABLE})")
     join.set_defaults(run=_join)
     serve = commands.add_parser("serve", help="sum shares and add noise until all silos have ended")
@@ -186,6 +227,11 @@ def _parser() -> argparse.ArgumentParser:
         help="wait so long for each further question after the end, while evaluations are left (default: 0)",
     )  # fmt: skip
     serve.set_defaults(run=_serve)
+    close = commands.add_parser("close", help="destroy the keys of an agreement of which nothing is left")
+    close.add_argument("name", metavar="NAME", help="under which it is registered")
+    close.add_argument("--give-up", action="store_true", help="although it has not ended, or evaluations are left")
+    close.add_argument("--folder", help=f"of registered federations (default: that of {FEDERATIONS_VARIABLE})")
+    close.set_defaults(run=_close)
     ask = commands.add_parser("ask", help="release further points, which a release of this silo has paid for")
     ask.add_argument("release", metavar="release.json", help="what this silo has released, with cdf_points")
     ask.add_argument("--threshold", type=float, action="append", default=[], help="a value; once for each")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -12,7 +12,8 @@ from spark_jobs.contract.agreement import Agreement as Agreement
 from spark_jobs.contract.agreement import Participant as Participant
 from spark_jobs.contract.agreement import Server as Server
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.federation import registered_file
+
+_LASTING = "lasting"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,15 +23,17 @@ class Keys:
     Attributes:
         signing: signs its messages.
         encryption: opens messages to it, and is the secret from which a silo derives the masks of its shares.
+        lasting: whether they are for several agreements; otherwise they are destroyed after their only one.
     """
 
     signing: Ed25519PrivateKey = field(repr=False)
     encryption: X25519PrivateKey = field(repr=False)
+    lasting: bool = False
 
     @classmethod
-    def generate(cls) -> Keys:
+    def generate(cls, *, lasting: bool = False) -> Keys:
         """Fresh keys."""
-        return cls(signing=Ed25519PrivateKey.generate(), encryption=X25519PrivateKey.generate())
+        return cls(signing=Ed25519PrivateKey.generate(), encryption=X25519PrivateKey.generate(), lasting=lasting)
 
     @classmethod
     def from_text(cls, text: str) -> Keys:
@@ -40,8 +43,11 @@ class Keys:
             InvalidRequest: the text is none of its.
         """
         try:
-            signing, encryption = (bytes.fromhex(word) for word in text.split())
+            *words, last = text.split()
+            lasting = last == _LASTING
+            signing, encryption = (bytes.fromhex(word) for word in (words if lasting else [*words, last]))
             return cls(
+                lasting=lasting,
                 signing=Ed25519PrivateKey.from_private_bytes(signing),
                 encryption=X25519PrivateKey.from_private_bytes(encryption),
             )
@@ -53,8 +59,9 @@ class Keys:
             ) from None
 
     def to_text(self) -> str:
-        """Both keys in hexadecimal; a secret."""
-        return f"{self.signing.private_bytes_raw().hex()} {self.encryption.private_bytes_raw().hex()}\n"
+        """Both keys in hexadecimal, and whether they are for several agreements; a secret."""
+        words = [key.private_bytes_raw().hex() for key in (self.signing, self.encryption)]
+        return f"{' '.join([*words, *[_LASTING] * self.lasting])}\n"
 
     def public(self, name: str) -> Participant:
         """What the others need to know."""
@@ -63,24 +70,6 @@ class Keys:
             signing_key=self.signing.public_key().public_bytes_raw().hex(),
             encryption_key=self.encryption.public_key().public_bytes_raw().hex(),
         )
-
-
-def registered_keys(environ: Mapping[str, str], name: str) -> Keys:
-    """The private keys of this silo or server, which lie beside the registered federation of this name.
-
-    Raises:
-        InvalidRequest: there are none.
-    """
-    path = registered_file(environ, name, "keys")
-    try:
-        return Keys.from_text(path.read_text(encoding="ascii"))
-    except (OSError, UnicodeDecodeError):
-        raise InvalidRequest(
-            "federation",
-            value=name,
-            requirement="must be registered with private keys, in a file that can be read",
-            remedy=f"mount {path.name} beside the registration",
-        ) from None
 
 
 def silo_of(agreement: Agreement, keys: Keys) -> str:

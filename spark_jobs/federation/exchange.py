@@ -70,6 +70,59 @@ class Meeting:
             time.sleep(self.poll_seconds)
         return content
 
+    def left(self) -> int | None:
+        """How many evaluations are left that were paid for; None if the release has not ended."""
+        _, deposit, ended, points = self._history()
+        if not ended:
+            return None
+        return 0 if deposit is None else deposit.l1_sensitivity - len(points)
+
+    def _history(self) -> tuple[int, Header | None, bool, tuple[int, ...]]:
+        """Of what a server has answered: the next round, the header of keys, whether there was an end, and points."""
+        server, deposit, ended = self.agreement.servers[0], None, False
+        store, points, turn = open_store(server.folder), dict[int, None](), 0
+        while (content := store.read(sum_uri(server, turn))) is not None:
+            try:
+                header, _ = self._opened(content, server, turn, kinds=("sum", "kept", "end"))
+                deposit, ended = header if header.kind == "kept" else deposit, ended or header.kind == "end"
+                points |= dict.fromkeys(self._points(server, header))
+            except MessageRejected:
+                pass  # a question that was refused
+            turn += 1
+        return turn, deposit, ended, tuple(points)
+
+    def _points(self, server: Server, answered: Header) -> Iterator[int]:
+        """The points of the question that a server has answered; none if it was no question."""
+        for silo in self.agreement.silos:
+            content = open_store(server.folder).read(share_uri(server, answered.turn, silo.name))
+            if content is None or answered.kind != "sum":
+                continue
+            kinds = ("share", "keys", "question", "end")
+            header, payload = read(
+                content,
+                agreement=self.agreement,
+                sender=silo,
+                kinds=kinds,
+                turn=answered.turn,
+                recipient=server.name,
+            )
+            if header.kind == "question" and tag_of(payload) == answered.tag:
+                yield from vector(payload, shape=answered.shape, sender=silo.name).tolist()
+                return
+
+    def _opened(self, content: bytes, server: Server, turn: int, *, kinds: tuple[str, ...]) -> tuple[Header, bytes]:
+        header, payload = read(
+            content,
+            agreement=self.agreement,
+            sender=server,
+            kinds=(*kinds, "refusal"),
+            turn=turn,
+            recipient=EVERYBODY,
+        )
+        if header.kind == "refusal":
+            raise MessageRejected(f"server {server.name} refused round {turn}: {payload.decode()}")
+        return header, payload
+
 
 @dataclass(frozen=True, kw_only=True)
 class Silo(Meeting):
@@ -168,38 +221,10 @@ class Silo(Meeting):
         Raises:
             FederationFailed: the release has not ended, or its silos have sent no keys.
         """
-        server, deposit, ended = self.agreement.servers[0], None, False
-        store, points, turn = open_store(server.folder), dict[int, None](), 0
-        while (content := store.read(sum_uri(server, turn))) is not None:
-            try:
-                header, _ = self._opened(content, server, turn, kinds=("sum", "kept", "end"))
-                deposit, ended = header if header.kind == "kept" else deposit, ended or header.kind == "end"
-                points |= dict.fromkeys(self._points(server, header))
-            except MessageRejected:
-                pass  # a question that was refused
-            turn += 1
+        turn, deposit, ended, points = self._history()
         if deposit is None or not ended:
             raise FederationFailed("the release must have ended, with keys of comparisons, before more is asked for")
-        return replace(self, _turns=itertools.count(turn)), deposit, tuple(points)
-
-    def _points(self, server: Server, answered: Header) -> Iterator[int]:
-        """The points of the question that a server has answered; none if it was no question."""
-        for silo in self.agreement.silos:
-            content = open_store(server.folder).read(share_uri(server, answered.turn, silo.name))
-            if content is None or answered.kind != "sum":
-                continue
-            kinds = ("share", "keys", "question", "end")
-            header, payload = read(
-                content,
-                agreement=self.agreement,
-                sender=silo,
-                kinds=kinds,
-                turn=answered.turn,
-                recipient=server.name,
-            )
-            if header.kind == "question" and tag_of(payload) == answered.tag:
-                yield from vector(payload, shape=answered.shape, sender=silo.name).tolist()
-                return
+        return replace(self, _turns=itertools.count(turn)), deposit, points
 
     def end(self, draw_sha256: str) -> None:
         """Say which draw this silo has made, and wait until every server has seen the same one of all silos.
@@ -237,27 +262,22 @@ class Silo(Meeting):
         tag, masks = (
             derived_key(self.keys, purpose, header=header, vectors=[residues(values)]) for purpose in ("tag", "masks")
         )
-        header = replace(header, tag=tag.hex())
         for server, part in zip(self.agreement.servers, parts(DerivedWords(masks)), strict=True):
             sealed = replace(header, recipient=server.name)
-            payload = encrypt(part, recipient=server, context=context(sealed))
+            payload = encrypt(part, tag=tag, recipient=server, context=context(sealed))
             self._write(server, header.turn, sign(sealed, payload, keys=self.keys))
-        for server in self.agreement.servers:
-            self._require_same(server, header)
-        return [self._sum_of(server, header, kinds=("sum", "kept")) for server in self.agreement.servers]
-
-    def _require_same(self, server: Server, header: Header) -> None:
-        """Reject an earlier attempt's share of another vector: the shares of two vectors do not fit together."""
-        own = next(silo for silo in self.agreement.silos if silo.name == self.silo)
-        content = open_store(server.folder).read(share_uri(server, header.turn, self.silo)) or b""
-        earlier, _ = read(
-            content, agreement=self.agreement, sender=own, kinds=(header.kind,), turn=header.turn, recipient=server.name
-        )
-        if earlier.tag != header.tag:
-            raise MessageRejected(
-                f"an earlier attempt of silo {self.silo} has shared another vector in round {header.turn}; "
-                "begin a new session"
-            )
+        answers = [self._sum_of(server, header, kinds=("sum", "kept")) for server in self.agreement.servers]
+        codes = {
+            answered.sender: dict(item.partition("=")[::2] for item in answered.tag.split(","))
+            for answered, _ in answers
+        }
+        for one, other in itertools.combinations(codes, 2):
+            if codes[one].get(other) != codes[other].get(one):
+                raise MessageRejected(
+                    f"servers {one} and {other} have shares of different vectors in round {header.turn}, of a silo "
+                    "whose table has changed between two attempts; begin a new session"
+                )
+        return answers
 
     def _write(self, server: Server, turn: int, content: bytes) -> None:
         failpoint("before_share")
@@ -274,19 +294,6 @@ class Silo(Meeting):
         store = open_store(server.folder)
         content = self._wait(lambda: store.read(sum_uri(server, turn)), for_whom=f"server {server.name}")
         return self._opened(content, server, turn, kinds=kinds)
-
-    def _opened(self, content: bytes, server: Server, turn: int, *, kinds: tuple[str, ...]) -> tuple[Header, bytes]:
-        header, payload = read(
-            content,
-            agreement=self.agreement,
-            sender=server,
-            kinds=(*kinds, "refusal"),
-            turn=turn,
-            recipient=EVERYBODY,
-        )
-        if header.kind == "refusal":
-            raise MessageRejected(f"server {server.name} refused round {turn}: {payload.decode()}")
-        return header, payload
 
 
 def draw_hash(draw: object) -> str:

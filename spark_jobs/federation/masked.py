@@ -94,6 +94,7 @@ class Party:
     _mask_key: X25519PrivateKey = field(repr=False)
     _message_key: X25519PrivateKey = field(repr=False)
     _own: bytes = field(repr=False)
+    _answered: set[tuple[frozenset[int], frozenset[Introduction]]] = field(default_factory=set, repr=False)
 
     @classmethod
     def join(cls, session: Session, number: int) -> Party:
@@ -149,7 +150,10 @@ class Party:
     def disclose(
         self, envelopes: Mapping[int, bytes], introductions: Sequence[Introduction], *, arrived: Collection[int]
     ) -> Disclosure:
-        """The message of the last round; a party sends it once.
+        """The message of the last round; a party answers one list of absent parties, and no other.
+
+        With the answers to two lists, a server would have both secrets of a party that is on one of them alone, and so
+        its vector.
 
         Args:
             envelopes: by sender, those that were addressed to this party.
@@ -157,10 +161,12 @@ class Party:
             arrived: the parties whose masked vectors are in the sum.
 
         Raises:
-            InvalidRequest: fewer vectors than the threshold have arrived, or an envelope is missing or damaged.
+            InvalidRequest: fewer vectors than the threshold have arrived, an envelope is missing or damaged, or another
+                list was answered.
         """
         peers = _by_party(self.session, introductions)
         _require_enough(self.session, set(arrived) & set(peers), "arrived")
+        self._answer_once(frozenset(arrived) & frozenset(peers), frozenset(introductions))
         own, pairwise = {}, {}
         for number, peer in peers.items():
             cipher, bound = self._channel(peer, sender=number, recipient=self.number)
@@ -178,6 +184,15 @@ class Party:
             else:
                 pairwise[number] = int.from_bytes(message[_FIELD_BYTES:], "big")
         return Disclosure(party=self.number, own=own, pairwise=pairwise)
+
+    def _answer_once(self, arrived: frozenset[int], introductions: frozenset[Introduction]) -> None:
+        self._answered.add((arrived, introductions))
+        if len(self._answered) > 1:
+            raise InvalidRequest(
+                "arrived",
+                requirement="must be the list that this party has answered: two answers could unmask a vector",
+                remedy="begin a new session",
+            )
 
     def _channel(self, peer: Introduction, *, sender: int, recipient: int) -> tuple[AESGCM, bytes]:
         key = _pair_key(self._message_key, peer.message_key, self.session)

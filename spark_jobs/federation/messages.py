@@ -3,13 +3,17 @@
 A message is a header, a payload and an Ed25519 signature of both. The header binds it to one agreement, round, sender
 and recipient, so that it can be neither replayed nor passed off as another. A share is encrypted to its server (an
 ephemeral X25519 key, HKDF-SHA256 and AES-256-GCM), for whoever could read the shares of all servers would have the
-counts. Published sums are in the clear.
+counts. So is its tag, which tells one vector of its silo from another: it is derived from the silo's key and the
+vector, so that whoever had it, and later the key, could confirm a guess of the counts. Two servers compare their tags
+by a code under a key that they alone share (``tags_code``). Published sums are in the clear.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -24,10 +28,11 @@ from pydantic import NonNegativeInt, TypeAdapter
 from spark_jobs.federation.additive import Share
 from spark_jobs.federation.agreement import Agreement, Keys, Participant
 
-VERSION = 2
+VERSION = 3
 """Of messages, of what is derived from keys, and of the modulus 2^64: participants with another one are refused."""
 _SIGNATURE_BYTES = 64
 _KEY_BYTES = 32
+TAG_BYTES = 32
 
 
 class MessageRejected(Exception):
@@ -45,7 +50,7 @@ class Header:
         sender, recipient: names; the recipient of a sum or a refusal is "all".
         shape: of the vector.
         epsilon, l1_sensitivity: of the noise, as the measurement asks for it.
-        tag: of a share, what tells one vector of its silo from another, and nothing about either to anybody else.
+        tag: of a question, the hash of its points; of a sum, for each other server the code of the silos' tags.
         version: of the protocol.
     """
 
@@ -100,17 +105,18 @@ def read(
     return header, signed[4 + length :]
 
 
-def encrypt(share: Share, *, recipient: Participant, context: str) -> bytes:
-    """A share that its server alone can read."""
+def encrypt(share: Share, *, tag: bytes, recipient: Participant, context: str) -> bytes:
+    """A share and its tag, of 32 bytes, that its server alone can read."""
     ephemeral = X25519PrivateKey.generate()
     shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(recipient.encryption_key)))
     public = ephemeral.public_key().public_bytes_raw()
     # the key is used once, so its nonce may be fixed
-    return public + AESGCM(_derived(shared, public)).encrypt(bytes(12), share.astype("<u8").tobytes(), context.encode())
+    content = tag + share.astype("<u8").tobytes()
+    return public + AESGCM(_derived(shared, public)).encrypt(bytes(12), content, context.encode())
 
 
-def decrypt(payload: bytes, *, keys: Keys, context: str, shape: tuple[int, ...], sender: str) -> Share:
-    """The share that ``encrypt`` made.
+def decrypt(payload: bytes, *, keys: Keys, context: str, shape: tuple[int, ...], sender: str) -> tuple[bytes, Share]:
+    """The tag and the share that ``encrypt`` made one message of.
 
     Raises:
         MessageRejected: it was encrypted for another server or place, or is not a vector of this shape.
@@ -121,7 +127,24 @@ def decrypt(payload: bytes, *, keys: Keys, context: str, shape: tuple[int, ...],
         content = AESGCM(_derived(shared, public)).decrypt(bytes(12), text, context.encode())
     except (InvalidTag, ValueError):
         raise MessageRejected(f"a share of {sender} was not encrypted for this server and round") from None
-    return vector(content, shape=shape, sender=sender)
+    return content[:TAG_BYTES], vector(content[TAG_BYTES:], shape=shape, sender=sender)
+
+
+def tags_code(tags: Sequence[bytes], header: Header, *, keys: Keys, other: Participant) -> str:
+    """What tells whether another server has received shares of the same vectors, and nothing else to anybody else.
+
+    Both servers compute the same code if and only if their tags are the same; its key is that of the two.
+
+    Args:
+        tags: of all silos' shares in a round, in the agreement's order.
+        header: of a message of the round; its agreement and round count.
+        keys: this server's.
+        other: the other server.
+    """
+    shared = keys.encryption.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(other.encryption_key)))
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=f"tags of {header.agreement}".encode()).derive(shared)
+    text = json.dumps([header.turn, [tag.hex() for tag in tags]]).encode()
+    return hmac.digest(key, text, "sha256").hex()
 
 
 def vector(content: bytes, *, shape: tuple[int, ...], sender: str) -> Share:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.federation import Federation, Registration
+from spark_jobs.contract.federation import Federation, Registration, registered_file
 from spark_jobs.contract.privacy import exact_decimal
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.federation.additive import Share, add, residues
-from spark_jobs.federation.agreement import Participant, Server, registered_keys, server_of
+from spark_jobs.federation.agreement import Participant, Server, server_of
 from spark_jobs.federation.answering import Answering, key_words, opened_keys, tag_of
 from spark_jobs.federation.derived import DerivedWords, derived_key
 from spark_jobs.federation.exchange import EVERYBODY, FederationFailed, Meeting, require_own, share_uri, sum_uri
-from spark_jobs.federation.messages import Header, MessageRejected, context, decrypt, read, sign, vector
+from spark_jobs.federation.messages import Header, MessageRejected, context, decrypt, read, sign, tags_code, vector
 from spark_jobs.federation.noise_shares import NoiseShare
+from spark_jobs.federation.own_keys import destroy, registered_keys
 
 _MAX_ROUNDS = 20_000
 
@@ -31,10 +33,12 @@ class Summing(Meeting):
     Attributes:
         server: the server's name.
         receipts: a folder or URI that this server alone can write to; it outlives every attempt.
+        keys_file: of its keys, which are destroyed when nothing can be asked any more; None to keep them.
     """
 
     server: str
     receipts: str
+    keys_file: Path | None = None
 
     def __post_init__(self) -> None:
         require_own(self.agreement.servers, self.server, self.keys)
@@ -59,6 +63,7 @@ class Summing(Meeting):
             server=server_of(agreement, keys),
             receipts=registration.receipts,
             poll_seconds=poll_seconds,
+            keys_file=registered_file(environ, name, "keys"),
         )
 
     def serve(self, *, answer_seconds: float = 0.0) -> int:
@@ -75,6 +80,8 @@ class Summing(Meeting):
             answer = self._store.read(sum_uri(self._own, turn))
             if answer is None:
                 if ended is not None and not self._has_question(turn, answering, answer_seconds):
+                    if self.keys_file is not None and (answering is None or answering.left == 0):
+                        destroy(self.keys_file)
                     return ended
                 answered = self._answered(turn, answering)
                 failpoint("before_answer")
@@ -92,7 +99,7 @@ class Summing(Meeting):
             if header.kind == "refusal" and ended is None:
                 raise FederationFailed(f"round {turn} was refused: {payload.decode()}")
             if header.kind == "kept":
-                answering = self._answering_with([self._received(silo, turn) for silo in self.agreement.silos])
+                answering, _ = self._answering_with([self._received(silo, turn) for silo in self.agreement.silos])
             if header.kind == "end":
                 ended = turn
         raise FederationFailed(f"the silos have asked for more than {_MAX_ROUNDS} rounds")
@@ -135,14 +142,19 @@ class Summing(Meeting):
             header = received[0][0]
             if exact_decimal(header.epsilon) > self.agreement.epsilon:
                 raise MessageRejected("the silos ask for less noise than was agreed")
+            answer = replace(header, sender=self.server, recipient=EVERYBODY, kind="sum")
             if kinds == {"keys"}:
-                self._answering_with(received)
-                return sign(replace(header, kind="kept", sender=self.server, recipient=EVERYBODY), b"", keys=self.keys)
-            total = self._noisy_sum(received)
+                tags = self._answering_with(received)[1]
+                return sign(replace(answer, kind="kept", tag=self._codes(tags, header)), b"", keys=self.keys)
+            tags, total = self._noisy_sum(received)
         except (MessageRejected, InvalidRequest) as problem:
             return sign(blank, str(problem).encode(), keys=self.keys)
-        summed = replace(header, kind="sum", sender=self.server, recipient=EVERYBODY)
-        return sign(summed, total.astype("<u8").tobytes(), keys=self.keys)
+        return sign(replace(answer, tag=self._codes(tags, header)), total.astype("<u8").tobytes(), keys=self.keys)
+
+    def _codes(self, tags: Sequence[bytes], header: Header) -> str:
+        """By other server, what tells whether it has shares of the same vectors."""
+        others = [server for server in self.agreement.servers if server.name != self.server]
+        return ",".join(f"{other.name}={tags_code(tags, header, keys=self.keys, other=other)}" for other in others)
 
     def _received(self, silo: Participant, turn: int) -> tuple[Header, bytes]:
         uri = share_uri(self._own, turn, silo.name)
@@ -167,20 +179,16 @@ class Summing(Meeting):
             seconds=seconds,
         )
 
-    def _answering_with(self, received: Sequence[tuple[Header, bytes]]) -> Answering:
-        """This server's keys of all silos' rows.
+    def _answering_with(self, received: Sequence[tuple[Header, bytes]]) -> tuple[Answering, list[bytes]]:
+        """This server's keys of all silos' rows, and their tags.
 
         Raises:
             MessageRejected: there are not two servers, a silo's keys are not right, or this server has kept others.
         """
         if len(self.agreement.servers) != 2:
             raise MessageRejected("comparisons need two servers")
-        header = replace(received[0][0], tag="")
-        shape = key_words(header.shape)
-        vectors = [
-            decrypt(payload, keys=self.keys, context=context(sent), shape=shape, sender=sent.sender)
-            for sent, payload in received
-        ]
+        header = received[0][0]
+        tags, vectors = self._decrypted(received, key_words(header.shape))
         number = self.agreement.servers.index(self._own)
         silo_keys = [
             opened_keys(words, header.shape, server=number, sender=sent.sender)
@@ -188,7 +196,7 @@ class Summing(Meeting):
         ]
         receipt = derived_key(self.keys, "receipt", header=header, vectors=vectors)
         self._require_unsummed(header, receipt)
-        return Answering(
+        answering = Answering(
             silo_keys=silo_keys,
             header=header,
             keys=self.keys,
@@ -196,6 +204,17 @@ class Summing(Meeting):
             places=f"{self.receipts.rstrip('/')}/{header.agreement}/evaluations-{header.turn}",
             silos_per_person=self.agreement.silos_per_person,
         )
+        return answering, tags
+
+    def _decrypted(
+        self, received: Sequence[tuple[Header, bytes]], shape: tuple[int, ...]
+    ) -> tuple[list[bytes], list[Share]]:
+        """The tags and the vectors of what all silos have sent."""
+        opened = [
+            decrypt(payload, keys=self.keys, context=context(sent), shape=shape, sender=sent.sender)
+            for sent, payload in received
+        ]
+        return [tag for tag, _ in opened], [words for _, words in opened]
 
     def _evaluated(self, question: Header, points: bytes, answering: Answering) -> bytes:
         """The signed shares of the numbers of rows below the points of a question."""
@@ -206,12 +225,9 @@ class Summing(Meeting):
         summed = replace(question, kind="sum", sender=self.server, recipient=EVERYBODY, tag=tag_of(points))
         return sign(summed, total.astype("<u8").tobytes(), keys=self.keys)
 
-    def _noisy_sum(self, received: Sequence[tuple[Header, bytes]]) -> Share:
-        shares = [
-            decrypt(payload, keys=self.keys, context=context(header), shape=header.shape, sender=header.sender)
-            for header, payload in received
-        ]
+    def _noisy_sum(self, received: Sequence[tuple[Header, bytes]]) -> tuple[list[bytes], Share]:
         header = received[0][0]
+        tags, shares = self._decrypted(received, header.shape)
         law = NoiseShare(
             epsilon=header.epsilon,
             l1_sensitivity=self.agreement.silos_per_person * header.l1_sensitivity,
@@ -222,7 +238,7 @@ class Summing(Meeting):
             derived_key(self.keys, purpose, header=header, vectors=shares) for purpose in ("receipt", "noise")
         )
         self._require_unsummed(header, receipt)
-        return add([*shares, residues(law.draw(header.shape, noise=DerivedWords(key)))])
+        return tags, add([*shares, residues(law.draw(header.shape, noise=DerivedWords(key)))])
 
     def _require_unsummed(self, header: Header, receipt: bytes) -> None:
         """Reject the shares if this server has summed others in this round, or on other terms."""

@@ -43,6 +43,13 @@ WITHOUT_GUARANTEE = (
 )
 
 
+_COMPUTATIONAL = (
+    "The promise is computational: it holds against whoever cannot break X25519, AES-256 and SHA-256, and it rests on "
+    "the secrecy of the participants' private keys, of which those for one agreement are destroyed after the last "
+    "evaluation that is paid for."
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Paragraph:
     """One paragraph of the statement; the first has no heading.
@@ -97,12 +104,14 @@ def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
     if facts.request.neighbours is Neighbours.REPLACE_ONE:
         others = "another" if unit.column is None else "those of another"
         change = f"replaced by {others} of {kept}" if kept else "replaced"
+    federation = facts.request.federation
+    computational = "" if federation is None else "; computational, by the secrecy of keys"
     if unit.column is None:
-        return f"{formal_cost(facts.cost)}; neighbouring tables: one row {change}"
+        return f"{formal_cost(facts.cost)}; neighbouring tables: one row {change}{computational}"
     rows = "one" if unit.max_rows == 1 else str(unit.max_rows)
     return (
         f"{formal_cost(facts.cost)}; neighbouring tables: all rows of one value of {unit.column} {change}, "
-        f"at most {rows} of them used"
+        f"at most {rows} of them used{computational}"
     )
 
 
@@ -202,8 +211,8 @@ def _together(request: ReleaseRequest) -> tuple[Paragraph, ...]:
         f"The rows of {len(silos)} silos ({listed(silos)}) were counted where they are, and only noisy sums over all "
         f"silos were published, by {len(servers)} servers ({listed(servers)}). Nobody sees the counts of one silo, and "
         f"the promise holds, as long as one of the servers keeps to itself what it received and the noise that it "
-        f"added: up to {agreement.colluding} may collude. {appears} The figures are wrong if a silo or a server has "
-        "sent wrong numbers, which nothing checks."
+        f"added: up to {agreement.colluding} may collude. {_COMPUTATIONAL} {appears} The figures are wrong if a silo "
+        "or a server has sent wrong numbers, which nothing checks."
     )
     return (Paragraph(heading="Who released this together", text=text),)
 

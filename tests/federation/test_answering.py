@@ -170,7 +170,9 @@ def sends(agreement, keys, **changed):
         for server in agreement.servers:
             header = Header(agreement=agreement.sha256, turn=0, sender=name, recipient=server.name, **fields)
             share = np.zeros(changed.get("words", packed_size(*fields["shape"])), np.uint64)
-            content = sign(header, encrypt(share, recipient=server, context=context(header)), keys=keys[name])
+            content = sign(
+                header, encrypt(share, tag=bytes(32), recipient=server, context=context(header)), keys=keys[name]
+            )
             open_store(server.folder).create(share_uri(server, 0, name), content)
         raise FederationFailed("cheated")
 
@@ -220,12 +222,12 @@ def test_questions_that_are_not_right_are_refused(tmp_path, terms, message):
     assert all(message in str(outcome) for outcome in outcomes.values()), outcomes
 
 
-def test_a_silo_whose_rows_have_changed_is_refused(tmp_path, monkeypatch):
+def test_what_a_silo_has_shared_stands_though_its_rows_have_changed(tmp_path, monkeypatch):
     agreement, keys = prepare(tmp_path, wait_seconds=3)
-    together(agreement, keys, tmp_path)
+    first, _ = together(agreement, keys, tmp_path)
     monkeypatch.setitem(AMOUNTS, "south", AMOUNTS["south"] + 1)
-    outcomes, _ = together(agreement, keys, tmp_path)
-    assert "an earlier attempt of silo south has shared another vector in round 0" in str(outcomes["south"])
+    again, _ = together(agreement, keys, tmp_path)
+    assert {name: codec.encode(again[name]) for name in SILOS} == {name: codec.encode(first[name]) for name in SILOS}
 
 
 def test_comparisons_need_two_servers(tmp_path):
@@ -250,7 +252,7 @@ def test_a_servers_keys_and_shares_look_uniform_whatever_the_silos_hold(tmp_path
     monkeypatch.setattr(Summing, "_answering_with", lambda own, sent: seen.setdefault(own.server, original(own, sent)))
     together(*prepare(tmp_path), tmp_path)
     assert set(seen) == set(SERVERS)
-    for server in seen.values():
+    for server, _ in seen.values():
         sums = np.sum([evaluate(own, np.arange(CELLS)) for own in server.silo_keys], axis=0, dtype=np.uint64)
         assert (np.minimum(sums, -sums) > 2**40).all()  # of 256 residues modulo 2^64
         words = np.concatenate([packed(own) for own in server.silo_keys])

@@ -32,7 +32,7 @@ class Meeting:
         return unmasked_sum(self.session, vectors, self.introductions, disclosures)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def meeting():
     return Meeting()
 
@@ -94,6 +94,18 @@ def test_disclosures_for_other_vectors_are_not_counted(meeting):
     for answers in (disclosures, [*disclosures[:2], disclosures[0]]):
         with pytest.raises(InvalidRequest, match="disclosures: got '2 parties'"):
             unmasked_sum(SESSION, meeting.masked, meeting.introductions, answers)
+
+
+def test_a_party_answers_one_list_of_absent_parties(meeting):
+    """The answers to two lists together open what each of them hides: here, the vector of a party that was there."""
+    first = [meeting.disclosed(number, {0, 1, 2, 3}) for number in (0, 1, 2)]
+    assert meeting.disclosed(0, {0, 1, 2, 3}) == first[0], "the same list again, as after a lost message"
+    for number, arrived in ((0, {0, 1, 2, 4}), (1, {0, 1, 2}), (2, set(range(5)))):
+        with pytest.raises(InvalidRequest, match="arrived: must be the list that this party has answered"):
+            meeting.disclosed(number, arrived)
+    others = [*meeting.introductions[:4], Party.join(SESSION, 4).introduction()]
+    with pytest.raises(InvalidRequest, match="arrived: must be the list that this party has answered"):
+        meeting.parties[0].disclose(meeting.received[0], others, arrived={0, 1, 2, 3})
 
 
 def test_a_party_that_introduces_itself_twice_is_refused(meeting):

@@ -10,6 +10,7 @@ from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE, PartSpending, Rele
 from spark_jobs.publishing.privacy_statement import formal_guarantee, plain_text, privacy_statement
 from spark_jobs.publishing.stream_statement import stream_statement
 from tests.support import publications as made
+from tests.support.federated import prepare
 from tests.support.streams import a_stream
 
 UNITS = ({}, {"column": "person_id", "max_rows": 1}, {"column": "person_id", "max_rows": 3})
@@ -273,3 +274,13 @@ def test_a_stream_over_blocks_promises_the_same(column):
     text = stream_statement(asked, PRIVATE)
     assert "replaced by another of the same day(visited_at), which is public" in text
     assert " said, but for the day(visited_at), which is public: seeing it" in text
+
+
+def test_a_release_of_several_owners_says_that_its_guarantee_is_computational(tmp_path):
+    agreement, _ = prepare(tmp_path)
+    facts = made.facts(request=made.request(federation={"name": "hospitals", "agreement": agreement}))
+    text = plain_text(privacy_statement(facts, PRIVATE))
+    assert "The promise is computational" in text
+    assert "rests on the secrecy of the participants' private keys" in text
+    assert formal_guarantee(facts, PRIVATE).endswith("; computational, by the secrecy of keys")
+    assert "computational" not in statement_for() + formal_guarantee(made.facts(), PRIVATE)

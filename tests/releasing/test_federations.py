@@ -128,7 +128,7 @@ def test_this_machine_must_have_the_folder_and_the_keys_of_a_silo(lab: Lab, fede
     completed = complete(asked(lab), ledger)
     runner = LocalRunner(private_dir=lab.folder / "private")
     (federation / "hospitals.keys").rename(federation / "north.keys")
-    with pytest.raises(InvalidRequest, match=r"registered with private keys.*mount hospitals.keys"):
+    with pytest.raises(InvalidRequest, match=r"must have private keys.*mount hospitals.keys"):
         runner.check(completed)
     (federation / "hospitals.keys").write_text((federation / "one.private").read_text())
     with pytest.raises(InvalidRequest, match="keys: must be those of a silo of the agreement: north, south, west"):
@@ -162,13 +162,15 @@ def test_a_draft_that_no_ledger_pays_shares_nothing(lab: Lab, federation: Path) 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["join", "AGREEMENT", "--name", "../up", "--account", "a", "--keys", "KEYS"], "name: got '../up'"),
+        (["join", "AGREEMENT", "--name", "../up", "--account", "a", "--keys", "OTHERS"], "name: got '../up'"),
         (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "SERVER"], "must be those of a silo"),
         (["join", "AGREEMENT", "--name", "hospitals", "--account", "a", "--keys", "OTHERS"], "File exists"),
+        (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "COPY"], "must be registered once"),
         (
-            ["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "KEYS"],
-            "must be registered once",
+            ["join", "LATER", "--name", "b", "--account", "a", "--keys", "COPY"],
+            "must be for this agreement alone",
         ),
+        (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "KEYS"], "must have private keys, in a file"),
         (["agree", "REQUEST", "--session", "s", "--silo", "SILO", "--server", "PUBLIC=hdfs://x"], "folder: got"),
         (["agree", "REQUEST", "--session", "s", "--silo", "AGREEMENT", "--server", "x=y"], "name: is required"),
     ],
@@ -178,8 +180,13 @@ def test_wrong_commands_end_in_one_line(
 ) -> None:
     files = {
         "AGREEMENT": "agreement.json", "KEYS": "north.private", "OTHERS": "south.private", "SERVER": "one.private",
-        "REQUEST": "request.json", "SILO": "north.public", "PUBLIC": "one.public",
+        "REQUEST": "request.json", "SILO": "north.public", "PUBLIC": "one.public", "COPY": "copy.private",
+        "LATER": "later.json",
     }  # fmt: skip
+    # a copy that somebody has kept, and an agreement for which it was not made
+    (federation / "copy.private").write_bytes((federation / "hospitals.keys").read_bytes())
+    agreed = json.loads((federation / "agreement.json").read_text())
+    (federation / "later.json").write_text(json.dumps({**agreed, "session": "tuesday"}))
     for word, name in files.items():
         command = [part.replace(word, str(federation / name)) if word in part else part for part in command]
     assert main(command) in (1, 2)

@@ -103,7 +103,7 @@ def seen_by(server: str, agreement: Agreement, keys: Mapping[str, Keys]) -> tupl
         content = Path(own.folder, "0", f"share-of-{silo.name}").read_bytes()
         header, payload = read(content, sender=silo, kinds=("share",), recipient=server, **where)
         bound = {"context": context(header), "shape": header.shape, "sender": silo.name}
-        shares[silo.name] = decrypt(payload, keys=keys[server], **bound)
+        _, shares[silo.name] = decrypt(payload, keys=keys[server], **bound)
     content = Path(own.folder, "0", "sum").read_bytes()
     header, payload = read(content, sender=own, kinds=("sum",), recipient=EVERYBODY, **where)
     return shares, vector(payload, shape=header.shape, sender=server) - add(list(shares.values()))

@@ -86,8 +86,13 @@ FederationPoint = Literal[
     "after_keep_receipt",
     "before_answer",
     "after_answer",
+    "before_close",
+    "after_close",
+    "after_overwrite_keys",
+    "after_destroy_keys",
 ]
-"""Steps of a federated release: each message of a silo to a server, what a server keeps before it draws, its answer."""
+"""Steps of a federated release: each message of a silo to a server, what a server keeps before it draws, its answer,
+and the end of a participant's keys."""
 
 LedgerPoint = Literal["ledger_before_write", "ledger_before_commit", "ledger_after_commit"]
 """Steps of each transaction of ``dp_operators.budget``."""
