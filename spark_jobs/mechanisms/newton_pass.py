@@ -24,13 +24,13 @@ removed and one added: everything doubles. The coefficients are functions of ear
 compose adaptively: epsilons and rhos add up.
 
 Noise that is drawn together in each of the two (``k_norm``) has the first of these losses, for the largest change of a
-single entry: A and B with 1 for q and Q, and radii with the scales ``b_g`` and ``b_h``.
+single entry: A and B with 1 for q and Q, and radii with the scales ``b_g`` and ``b_h``. A cost that is too small for it
+has Laplace noise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
@@ -42,7 +42,7 @@ from scipy.special import expit
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options.fits import COEFFICIENT_STEPS, ROUNDING
 from spark_jobs.contract.privacy import Neighbours, share_of
-from spark_jobs.mechanisms.k_norm import COARSEST
+from spark_jobs.mechanisms.k_norm import COARSEST, Body
 from spark_jobs.mechanisms.moment_matrix import (
     GAUSSIAN,
     K_NORM,
@@ -154,23 +154,21 @@ def noisy_pass(
         position: public, or computed from earlier noisy values.
         layout: the meaning of a row's entries, without outcome.
         cost: rho for ``gaussian``, otherwise epsilon; the caller has spent it.
-        method: the kind of noise.
+        method: the kind of noise; what was drawn is in the result.
         hessian_ratio: the Hessian's epsilon or rho over the gradient's, for a row that changes both the most.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise.
     """
     changed = 1 if neighbours is Neighbours.ADD_REMOVE else 2
-    norms, shares = _split(layout, position, hessian_ratio, method)
-    first, second = (share_of(cost, Decimal(share)) for share in shares)
     exact = sums.gradient, sums.hessian[layout.measured]
+    method, (first, second), norms = _plan(layout, position, cost, hessian_ratio, method, changed)
     if method == GAUSSIAN:
         distances = tuple(changed * size for size in norms)
         gradient = noise.gaussian(exact[0], rho=first, l2_sensitivity=distances[0])
         hessian = noise.gaussian(exact[1], rho=second, l2_sensitivity=distances[1])
         scales = gaussian_stddev(first, distances[0]), gaussian_stddev(second, distances[1])
     elif method == K_NORM:
-        units = [changed * math.ceil(size) for size in norms]
-        bodies = [box(unit, one.size) for unit, one in zip(units, exact, strict=True)]
+        bodies = _boxes(layout, norms, changed)
         gradient = noise.k_norm(exact[0], epsilon=first, body=bodies[0])
         hessian = noise.k_norm(exact[1], epsilon=second, body=bodies[1])
         scales = k_norm_scale(first, bodies[0]), k_norm_scale(second, bodies[1])
@@ -189,9 +187,36 @@ def noisy_pass(
     )
 
 
+def _plan(
+    layout: Layout, position: Int64Array, cost: Decimal, hessian_ratio: float, method: str, changed: int
+) -> tuple[str, tuple[Decimal, Decimal], tuple[float, float]]:
+    """The method of a pass, what the gradient and the Hessian may cost, and the largest norms of a row's two.
+
+    Passes are made after noise was drawn, so that none is refused: where a part is too small for noise that is drawn
+    together, the pass has Laplace noise. Only where radii have longer steps than entries are they paid for.
+    """
+    for margin in (_SAFE, _SAFE_RADII) if method == K_NORM else ():
+        norms, parts = _split(layout, position, hessian_ratio, K_NORM, margin)
+        costs = share_of(cost, Decimal(parts[0])), share_of(cost, Decimal(parts[1]))
+        bodies = _boxes(layout, norms, changed)
+        if any(part < body.smallest_epsilon for part, body in zip(costs, bodies, strict=True)):
+            method = LAPLACE
+            break
+        if margin == _SAFE_RADII or all(body.within(part)[1] == 1 for part, body in zip(costs, bodies, strict=True)):
+            return K_NORM, costs, norms
+    norms, parts = _split(layout, position, hessian_ratio, method, _SAFE)
+    return method, (share_of(cost, Decimal(parts[0])), share_of(cost, Decimal(parts[1]))), norms
+
+
+def _boxes(layout: Layout, norms: tuple[float, float], changed: int) -> tuple[Body, Body]:
+    """What one row can change of the gradient, and of the Hessian."""
+    first, second = (changed * math.ceil(size) for size in norms)
+    return box(first, layout.size), box(second, int(layout.measured.sum()))
+
+
 def _split(
-    layout: Layout, position: Int64Array, hessian_ratio: float, method: str
-) -> tuple[Sequence[float], Sequence[float]]:
+    layout: Layout, position: Int64Array, hessian_ratio: float, method: str, margin: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
     """The largest norms of a row's gradient and Hessian, and the share of the joint loss that each of them is."""
     entries = sum(layout.parts)
     products = layout.l1_sensitivity(Neighbours.ADD_REMOVE) // layout.steps**2
@@ -204,7 +229,7 @@ def _split(
     weight = hessian_ratio * (float(gradient(0.0)) / float(hessian(0.5))) ** power
     ends = _reach(layout, position)
     norms = _largest(gradient, ends), _largest(hessian, ends)
-    joint = _largest(gradient**power + weight * hessian**power, ends) * (_SAFE_RADII if method == K_NORM else _SAFE)
+    joint = _largest(gradient**power + weight * hessian**power, ends) * margin
     return norms, (norms[0] ** power / joint, weight * norms[1] ** power / joint)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,19 @@ from spark_jobs.application.main import main
 from spark_jobs.application.refusal_guard import RecordingNoise, RefusedTooLateError, forbid_refusal
 from spark_jobs.application.run import measure
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import ApplicationStage, ExitCode, ReleaseLayout
 from spark_jobs.contract.store.objects import LocalStore
 from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal
 from spark_jobs.diagnostics import auc, roc_curve
-from spark_jobs.diagnostics.diagnostic import Terms
-from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from tests.application.test_draw import BOUND, counts, request
 from tests.application.test_main import REQUEST, private, said
+from tests.support.kinds import BASE, tables
 from tests.support.publications import account
 
 __all__ = ["private"]
@@ -191,3 +195,18 @@ def test_the_secret_is_gone_from_the_environment_before_spark_starts(
     charged_run(private, monkeypatch)
     main(arguments_of(private))
     assert seen == [None]
+
+
+@pytest.mark.parametrize("method", ["auto", "k_norm", "laplace"])
+@pytest.mark.parametrize("epsilon", ["1e-24", "1e-14", "1.9e-12", "4e-12", "1e-10"])
+@pytest.mark.parametrize("kind", ["linear_fit", "logistic_fit"])
+def test_a_fit_is_refused_before_its_noise_or_not_at_all(kind, epsilon, method):
+    options = DIAGNOSTICS[kind].model_validate({"kind": kind, **BASE[kind][0], "method": method})
+    for relation in Neighbours:
+        noise = RecordingNoise(SecureNoise())
+        terms = Terms(epsilon=Decimal(epsilon), delta=0, neighbours=relation, noise=noise)
+        try:
+            diagnostic(kind).measurement.measure(tables(options, relation)[0], options, terms)
+        except InvalidRequest:
+            assert not noise.drawn
+            assert (kind, method) == ("linear_fit", "k_norm"), "the only one that asks for what cannot be had"

@@ -19,7 +19,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.support.audit import LONG
-from tests.support.kinds import BASE, statistic_of, tables
+from tests.support.kinds import BASE, statistic_of, tables, times
 from tests.support.replay import RecordingNoise, released_outputs, replay
 from tests.support.sharing import measure_shared, read_as
 
@@ -76,9 +76,14 @@ def release(options, relation, epsilon, *, summarised):
     return run
 
 
-def replay_release(options, relation, epsilon, *, summarised):
-    """Replay a release, or see that it is refused before any noise, whatever the table; the calls that were made."""
+def replay_release(options, relation, epsilon, *, summarised, rows=None):
+    """Replay a release, or see that it is refused before any noise, whatever the table; the calls that were made.
+
+    With ``rows`` given, the first table has about so many, and of the other each row is as often: a matter of counts.
+    """
     one, other = tables(options, relation)
+    if rows is not None:
+        one, other = (times(table, rows // 300) for table in (one, other))
     run = release(options, relation, epsilon, summarised=summarised)
     try:
         calls = replay(run, one, other, source=SeededNoise(3))
@@ -129,6 +134,39 @@ def test_the_noise_of_one_table_makes_the_same_summary_of_another(options, relat
 @pytest.mark.parametrize("epsilon", ["0.01", "100"])
 def test_so_it_is_with_little_and_with_much_budget(options, relation, epsilon):
     replay_release(options, relation, epsilon, summarised=LONG)
+
+
+SIGNAL = 10**6
+"""Rows times epsilon: beyond the places where methods and grids change with what the noise leaves."""
+
+
+@pytest.mark.sampled("options", "relation")
+@pytest.mark.halved
+@BOTH
+@pytest.mark.parametrize("options", FIRST)
+def test_so_it_is_with_a_million_rows_times_epsilon(options, relation):
+    few = replay_release(options, relation, "1", summarised=False)
+    many = replay_release(options, relation, "1", summarised=False, rows=SIGNAL)
+    assert (few is None) == (many is None)
+
+
+@pytest.mark.verify
+@pytest.mark.halved
+@pytest.mark.slow
+@BOTH
+@pytest.mark.parametrize("options", EVERY)
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "10"])
+def test_so_it_is_with_a_million_rows_times_any_epsilon(options, relation, epsilon):
+    replay_release(options, relation, epsilon, summarised=False, rows=int(SIGNAL / float(epsilon)))
+
+
+def test_tables_of_a_million_rows_lead_to_paths_that_small_tables_do_not():
+    """Logistic fits make further passes, which is where a draw would depend on the rows if anywhere."""
+    [fit] = [case.values[0] for case in FIRST if case.id.startswith("logistic_fit-0")]
+    few, many = (
+        replay_release(fit, Neighbours.ADD_REMOVE, "1", summarised=False, rows=rows) for rows in (None, SIGNAL)
+    )
+    assert len(many) > len(few)
 
 
 @BOTH

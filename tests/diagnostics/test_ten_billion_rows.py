@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -13,11 +12,9 @@ from spark_jobs.contract.options import DIAGNOSTICS, LabelledRowCells
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
-from tests.support.kinds import BASE, tables
+from tests.support.kinds import BASE, tables, times
 
 ROWS = 10**10
-OF_CELLS = {"keys", "group", "x_cell", "y_cell", "fitted_cells", "residual_cells"}
-"""Arrays of a statistic that say where rows are, and not how many."""
 WIDTHS = re.compile("population|privacy_share|lower|upper|zone|interval|statistic|calibrated")
 """Figures that depend on the number of rows, not on the noise alone."""
 EVERY = [
@@ -27,19 +24,6 @@ EVERY = [
 ]
 CASES = [case for case in EVERY if not isinstance(case.values[0].statistics[0], LabelledRowCells)]
 """All but those whose statistic keeps rows, and whose sums of them do not grow with their number."""
-
-
-def times(statistic, factor):
-    """The statistic of a table in which every row occurs ``factor`` times."""
-    if isinstance(statistic, tuple):
-        return tuple(times(part, factor) for part in statistic)
-    arrays = {
-        field.name: getattr(statistic, field.name) * factor
-        for field in fields(statistic)
-        if isinstance(getattr(statistic, field.name), np.ndarray) and field.name not in OF_CELLS
-    }
-    assert arrays
-    return replace(statistic, **arrays)
 
 
 def figures(result, names):

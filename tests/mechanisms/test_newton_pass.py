@@ -15,7 +15,8 @@ from scipy.special import expit
 from spark_jobs.contract.options.fits import COEFFICIENT_STEPS, ROUNDING
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms import codec
-from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, K_NORM, LAPLACE, Layout
+from spark_jobs.mechanisms.k_norm import COARSEST
+from spark_jobs.mechanisms.moment_matrix import GAUSSIAN, K_NORM, LAPLACE, Layout, box
 from spark_jobs.mechanisms.newton_pass import MAX_COEFFICIENT, NewtonPass, noisy_pass, on_grid
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.mechanisms.test_moment_matrix import every_row
@@ -150,6 +151,47 @@ def test_radii_that_are_rounded_to_longer_steps_are_paid_for(cost):
             ),
         )
     assert 0.9 * float(cost) < worst <= float(cost)
+
+
+@pytest.mark.parametrize(("cost", "method"), [("1e-13", LAPLACE), ("1e-12", LAPLACE), ("1e-10", K_NORM), ("1", K_NORM)])
+def test_a_pass_is_never_refused_for_its_cost(cost, method):
+    """Noise was drawn before: where a part is too small for joint noise, the pass takes Laplace noise."""
+    layout, recording = Layout(numbers=2, columns=(), outcome=False, steps=4096), Recording()
+    made = noisy_pass(
+        Sums(np.zeros(3, dtype=np.int64), np.zeros((3, 3), dtype=np.int64)),
+        on_grid(np.array([0.2, 0.4, 0.3])),
+        layout=layout,
+        cost=Decimal(cost),
+        method=K_NORM,
+        hessian_ratio=1.0,
+        neighbours=Neighbours.ADD_REMOVE,
+        noise=recording,
+    )
+    assert made.method == method
+    assert [asked.body is None for asked in recording.asked] == [method == LAPLACE] * 2
+    smallest = box(4096 * ROUNDING, 3).smallest_epsilon
+    assert any(asked.epsilon < smallest for asked in recording.asked) == (method == LAPLACE)
+
+
+def test_steps_of_radii_are_paid_for_only_where_they_are_long():
+    """At a usual cost radii have the steps of entries, and the whole of it goes into noise."""
+    layout = Layout(numbers=2, columns=(), outcome=False, steps=4096)
+    position = on_grid(np.array([0.2, 0.4, 0.3]))
+    usual, long = (
+        noisy_pass(
+            Sums(np.zeros(3, dtype=np.int64), np.zeros((3, 3), dtype=np.int64)),
+            position,
+            layout=layout,
+            cost=Decimal(cost),
+            method=K_NORM,
+            hessian_ratio=1.0,
+            neighbours=Neighbours.ADD_REMOVE,
+            noise=Recording(),
+        )
+        for cost in ("1", "1e-8")
+    )
+    ratio = long.gradient_scale * 1e-8 / usual.gradient_scale
+    assert 1 + 1 / COARSEST < ratio < 1 + 3 / COARSEST
 
 
 def test_noise_for_an_added_row_is_too_little_for_a_replaced_one():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 
 from spark_jobs.contract.options import GroupedScoreCells, PointCells, PointSums, ResidualCells
@@ -104,3 +106,22 @@ def tables(options, relation):
         parts = [statistic_of(c, seed, sizes=(30,) * groups if public else None) for c in options.statistics]
         found.append(parts[0] if len(parts) == 1 else tuple(parts))
     return found
+
+
+OF_CELLS = {"keys", "group", "x_cell", "y_cell", "fitted_cells", "residual_cells"}
+"""Arrays of a statistic that say where rows are, and not how many."""
+
+
+def times(statistic, factor):
+    """The statistic of a table in which every row occurs ``factor`` times."""
+    if isinstance(statistic, tuple):
+        return tuple(times(part, factor) for part in statistic)
+    if isinstance(statistic, LabelledRows):
+        return replace(statistic, sums_at=lambda position: times(statistic.sums_at(position), factor))
+    arrays = {
+        field.name: getattr(statistic, field.name) * factor
+        for field in fields(statistic)
+        if isinstance(getattr(statistic, field.name), np.ndarray) and field.name not in OF_CELLS
+    }
+    assert arrays
+    return replace(statistic, **arrays)

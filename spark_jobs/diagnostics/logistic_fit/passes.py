@@ -163,7 +163,8 @@ def _noise(layout: Layout, method: str, total: Decimal, neighbours: Neighbours) 
     changed = 1 if neighbours is Neighbours.ADD_REMOVE else 2
     if method == GAUSSIAN:
         return gaussian_stddev(total, changed * math.sqrt(products))
-    if method == K_NORM:
-        scale = k_norm_scale(total, layout.body(neighbours)) / layout.steps**2
+    body = layout.body(neighbours)
+    if method == K_NORM and total >= body.smallest_epsilon:
+        scale = k_norm_scale(total, body) / layout.steps**2
         return noise_stddev(method, scale, int(layout.measured.sum()))
     return math.sqrt(2.0) * laplace_scale(total, changed * products)
