@@ -15,6 +15,7 @@ from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.documents import parse_json
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.federation import BY_KEYS
+from spark_jobs.contract.grids import LINEAR_SCORE_CELLS
 from spark_jobs.contract.options import CdfPointsOptions, ValueCells
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.release import Release, ReleasePart
@@ -25,7 +26,6 @@ from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.federation.exchange import Silo, draw_hash
 from spark_jobs.mechanisms.noise import SecureNoise
 from spark_jobs.mechanisms.paid_counts import PaidCounts
-from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 from spark_jobs.statistics.value_grid import ValueGrid
 from spark_jobs.tables.rules import rules
 
@@ -96,7 +96,7 @@ def _drawn(
     silo, deposit, earlier = silo.resumed()
     statistic = options.statistic
     if not isinstance(statistic, ValueCells):
-        grid = ValueGrid(lower=0.0, upper=1.0, cells=DEFAULT_CELLS)
+        grid = ValueGrid(lower=0.0, upper=1.0, cells=LINEAR_SCORE_CELLS)
     else:
         grid = ValueGrid(**statistic.grid)
     counts = PaidCounts(partial(silo.ask, deposit), cells=grid.size, evaluations=paid.evaluations(grid.size))

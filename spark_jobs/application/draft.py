@@ -8,8 +8,8 @@ from typing import Any
 
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.memory import trim
+from spark_jobs.contract.grids import EARLIEST_ROUNDING, LINEAR_SCORE_CELLS, PAIR_CELLS, ROUNDING, SCORE_CELLS
 from spark_jobs.contract.options import (
-    PAIR_CELLS,
     EcdfOptions,
     GroupedScoreCells,
     PairedScoreCells,
@@ -26,7 +26,6 @@ from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.roc_area import with_one_area
 from spark_jobs.mechanisms import codec
 from spark_jobs.publishing import ReleaseFacts, publish
-from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 
 ASSUMED_OF_MODEL = {
     "public": "The model is public, as the request declares: it was fitted without any row of this release.",
@@ -34,14 +33,30 @@ ASSUMED_OF_MODEL = {
     "for elsewhere.",
 }
 
-_ON_GRID = f"A score is rounded down to a fixed grid of {DEFAULT_CELLS:,} cells before anything is counted."
-GRID_RULES: Mapping[type[Statistic], str] = {
-    ScoreCells: _ON_GRID,
-    GroupedScoreCells: _ON_GRID,
-    PairedScoreCells: f"For the comparison, both scores are rounded down to a fixed grid of {PAIR_CELLS:,} cells, a "
-    "1,024th wide and finer towards 0 and 1; a row that lacks one of the scores is left out.",
+_ON_GRID = (
+    f"A score is rounded down to a fixed grid of {SCORE_CELLS:,} cells before anything is counted: a 65,536th wide, "
+    "and finer towards 0 and 1. Thresholds are rounded alike, so that rows at a threshold count."
+)
+_ON_LINEAR_GRID = f"A score is rounded down to a fixed grid of {LINEAR_SCORE_CELLS:,} cells before anything is counted."
+_OF_A_PAIR = (
+    "For the comparison, both scores are rounded down to a fixed grid of {0}; a row that lacks one of the scores "
+)
+_OF_A_PAIR += "is left out."
+GRID_RULES: Mapping[str, Mapping[type[Statistic], str]] = {
+    ROUNDING: {
+        ScoreCells: _ON_GRID,
+        GroupedScoreCells: _ON_GRID,
+        PairedScoreCells: _OF_A_PAIR.format(
+            f"{PAIR_CELLS:,} cells, each at most a 64th as wide as its distance to the nearer end"
+        ),
+    },
+    EARLIEST_ROUNDING: {
+        ScoreCells: _ON_LINEAR_GRID,
+        GroupedScoreCells: _ON_LINEAR_GRID,
+        PairedScoreCells: _OF_A_PAIR.format("1,408 cells, a 1,024th wide and finer towards 0 and 1"),
+    },
 }
-"""What is said of the grid of a statistic."""
+"""What is said of the grid of a statistic, by the rounding of the draw."""
 
 
 def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
@@ -95,7 +110,7 @@ def draft(
     """The manifest and the files of the release of ``draw``."""
     results, sizes = results_of(request, draw)
     trim()
-    of_grid = (rule for kind, rule in GRID_RULES.items() if kind in map(type, request.statistics))
+    of_grid = (rule for kind, rule in GRID_RULES[draw.rounding].items() if kind in map(type, request.statistics))
     facts = ReleaseFacts(
         request=request,
         key=key,

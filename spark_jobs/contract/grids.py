@@ -19,6 +19,11 @@ DEFAULT_LOG_UNIT = 2.0**-20
 """The default unit of a logarithmic grid that contains 0, as a fraction of its larger bound."""
 RESIDUAL_DOUBLINGS, RESIDUAL_STEPS = 60, 64
 """For each axis of the grid of residuals: how often the unit is doubled, and the number of cells in each doubling."""
+SCORE_CELLS, LINEAR_SCORE_CELLS, PAIR_CELLS = 76_290, 65_536, 3_714
+"""The numbers of cells of the grids of a score (``score_grid``): the grid that is finer towards 0 and 1; the one of
+equal width, which was used before; and that of each of two scores that are counted together."""
+TAIL_DOUBLINGS = 30
+"""Scores are told apart down to a distance of 2^-30 to 0 and to 1."""
 EARLIEST_ROUNDING, ROUNDING = "1", "2"
 """The rules by which values and thresholds were and are compared on a public grid: 1 moved a threshold up to the next
 edge, and read a cell's lower edge off a grid; 2 is in ``statistics.value_grid``. Draws and releases keep the rule that
@@ -64,15 +69,15 @@ def check_grid(
         )
     if step is not None:
         _check_step(lower, upper, scale, step)
-    elif (upper - lower) / cells < FINEST * max(abs(lower), abs(upper)):
+    elif scale != "score" and (upper - lower) / cells < FINEST * max(abs(lower), abs(upper)):
         raise InvalidRequest(
             "cells",
             value=cells,
             requirement="must leave cells that double precision can distinguish",
             remedy="give fewer cells, or bounds that are further apart",
         )
-    if scale not in ("linear", "log"):
-        raise InvalidRequest("scale", value=scale, requirement="must be linear or log", remedy="choose one")
+    if scale not in ("linear", "log", "score"):
+        raise InvalidRequest("scale", value=scale, requirement="must be linear, log or score", remedy="choose one")
     if scale == "log":
         _check_unit(lower, upper, cells, unit_of_log(lower, upper, unit))
     elif unit is not None:

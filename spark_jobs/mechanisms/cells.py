@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.grids import LINEAR_SCORE_CELLS, SCORE_CELLS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.score_grid import cells_of, edges_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,12 +90,26 @@ def totals(counts: Int64Array, cuts: Int64Array) -> Int64Array:
 
 
 def equal_width(grid: int, cells: int) -> Int64Array:
-    """Cuts of ``cells`` cells of (almost) equal width."""
-    return np.arange(cells + 1, dtype=np.int64) * grid // cells
+    """Cuts of ``cells`` cells of (almost) equal width; every fine cell if they are as many."""
+    if cells == grid or grid != SCORE_CELLS:
+        return np.arange(cells + 1, dtype=np.int64) * grid // cells
+    return _distinct(np.append(cells_of(np.arange(cells) / cells, grid), grid), grid)
 
 
 def equal_log_odds(grid: int, cells: int) -> Int64Array:
-    """Cuts of ``cells`` cells of (almost) equal width in log-odds, at least one fine cell wide."""
+    """Cuts of ``cells`` cells of (almost) equal width in log-odds, at least one fine cell wide.
+
+    On the refined grid they are those of the linear one: the cells at the ends hold all scores within 2^-17 of 0 or 1
+    and more, so that models whose scores lie elsewhere, which are most, have enough cells. ``even_log_odds`` has all.
+    """
+    if grid != SCORE_CELLS:
+        return even_log_odds(grid, cells)
+    linear = even_log_odds(LINEAR_SCORE_CELLS, min(cells, LINEAR_SCORE_CELLS))
+    return np.append(cells_of(linear[:-1] / LINEAR_SCORE_CELLS, grid), grid)
+
+
+def even_log_odds(grid: int, cells: int) -> Int64Array:
+    """Cuts of ``cells`` cells of (almost) equal width in log-odds, to the ends of the grid."""
     return _even(0, grid, cells, grid=grid)
 
 
@@ -145,14 +161,26 @@ def _even(first: int, last: int, cells: int, *, grid: int) -> Int64Array:
 def log_odds(cut: Int64Array, grid: int) -> FloatArray:
     """The positions of cuts in log-odds; finite at both ends of the grid."""
     # both ends are extended by half a fine cell, as their own log-odds are infinite
-    return np.log((cut + 0.5) / (grid + 0.5 - cut))
+    if grid != SCORE_CELLS:
+        return np.log((cut + 0.5) / (grid + 0.5 - cut))
+    edges = edges_of(grid)
+    half, place = edges[1] / 2, edges[cut]
+    odds: FloatArray = np.log((place + half) / ((1.0 - place) + half))
+    return odds
 
 
 def _position(log_odds: FloatArray, grid: int) -> FloatArray:
-    return (grid + 1) / (1.0 + np.exp(-log_odds)) - 0.5
+    if grid != SCORE_CELLS:
+        return (grid + 1) / (1.0 + np.exp(-log_odds)) - 0.5
+    edges = edges_of(grid)
+    # the distance to the nearer end keeps its digits
+    distance = (1.0 + edges[1]) / (1.0 + np.exp(np.abs(log_odds))) - edges[1] / 2
+    place = np.interp(distance, edges, np.arange(grid + 1))
+    positions: FloatArray = np.where(log_odds > 0, grid - place, place)
+    return positions
 
 
-def _distinct(places: FloatArray, grid: int) -> Int64Array:
+def _distinct(places: FloatArray | Int64Array, grid: int) -> Int64Array:
     """The distinct cuts nearest to sorted positions; the first is 0, the last is ``grid``."""
     order = np.arange(places.size)
     cuts = np.maximum.accumulate(np.round(places).astype(np.int64) - order) + order

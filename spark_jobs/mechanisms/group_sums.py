@@ -1,11 +1,14 @@
 """Noisy positives, negatives and centred score sums of groups of scores, for binned residuals and calibration.
 
 A group holds the fine cells ``l <= j < r`` of a grid on [0, 1]; the score of a row in cell ``j`` is taken to be the
-cell's middle, ``(2 j + 1) / (2 grid)``. For each group three numbers are released: its positives, its negatives, and
-``sum (2 j + 1 - l - r)``, the sum of its scores in half cells relative to the group's own middle.
+cell's middle. For each group three numbers are released: its positives, its negatives, and the sum of its scores
+relative to the group's own middle, in whole *units*. On a grid of equal cells a unit is half a cell, so that cell ``j``
+counts ``2 j + 1 - l - r``. On the refined grid (``score_grid``) it is a fixed part of the group's width, from 2^-17 to
+2^-18 of it, to which middles of cells are rounded.
 
-Privacy. The counts are of disjoint sets, and a centred score is at most ``w = r - l - 1`` in absolute value. The
-group's epsilon is split into ``a`` for its counts and ``b`` for its sum, with noise of scale ``1 / a`` and ``w / b``:
+Privacy. The counts are of disjoint sets, and a centred score is at most the group's ``w`` in absolute value: the larger
+of those of its first and its last cell, ``r - l - 1`` on a grid of equal cells. The group's epsilon is split into ``a``
+for its counts and ``b`` for its sum, with noise of scale ``1 / a`` and ``w / b``:
 
 * ``ADD_REMOVE``: the row lies in one group. It changes one count by 1, at cost ``a``, and the sum by at most ``w``, at
   cost ``b``: epsilon-DP, whatever the split of each group.
@@ -27,10 +30,14 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.score_grid import edges_of, middles_of
+
+UNIT_BITS = 17
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +64,12 @@ class NoisyGroups:
     @property
     def middles(self) -> FloatArray:
         """The middle of each group, as a score."""
-        return (self.cuts[:-1] + self.cuts[1:]) / (2 * self.grid)
+        return _middles(self.cuts, self.grid)
+
+    @property
+    def units(self) -> FloatArray:
+        """What ``centred`` counts in each group, as a difference of scores."""
+        return _units(self.cuts, self.grid)
 
     def values(self) -> FloatArray:
         """Unbiased estimates of each group's positives, negatives and sum of scores; shape (3, k)."""
@@ -65,7 +77,7 @@ class NoisyGroups:
 
     def scales(self) -> FloatArray:
         """The scales of the two-sided geometric noise in each group's counts and centred sum; shape (2, k)."""
-        rows, widths = rows_changed(self.neighbours), np.diff(self.cuts) - 1
+        rows, widths = rows_changed(self.neighbours), largest_centred(self.cuts, self.grid)
         counts = [laplace_scale(epsilon, rows) for epsilon in self.epsilons[0]]
         sums = [
             laplace_scale(epsilon, rows * int(width)) if width else 0.0
@@ -80,12 +92,12 @@ class NoisyGroups:
     def errors(self, copies: int, noise: Noise) -> FloatArray:
         """Fresh draws of the noise in ``values``, for simulations on released values; shape (copies, 3, k)."""
         zeros = np.zeros((copies, 3, self.cuts.size - 1), dtype=np.int64)
-        drawn = _noisy(zeros, self.cuts, self.epsilons, self.neighbours, noise)
+        drawn = _noisy(zeros, self.cuts, self.grid, self.epsilons, self.neighbours, noise)
         return self._triples(drawn[:, 0], drawn[:, 1], drawn[:, 2])
 
     def _triples(self, positives: Int64Array, negatives: Int64Array, centred: Int64Array) -> FloatArray:
         rows = positives.astype(np.float64) + negatives
-        return np.stack([positives, negatives, self.middles * rows + centred / (2 * self.grid)], axis=-2)
+        return np.stack([positives, negatives, self.middles * rows + centred * self.units], axis=-2)
 
 
 def noisy_groups(
@@ -111,7 +123,7 @@ def noisy_groups(
         raise ValueError(f"cuts: must increase strictly from 0 to {grid}")
     epsilons = split_epsilon(exact_decimal(epsilon, what="epsilon"), cuts, grid)
     exact = np.concatenate([totals(counts[::-1], cuts), centred_sums(counts.sum(axis=0), cuts)[None]])
-    noisy = _noisy(exact, cuts, epsilons, neighbours, noise)
+    noisy = _noisy(exact, cuts, grid, epsilons, neighbours, noise)
     return NoisyGroups(
         grid=grid,
         cuts=cuts,
@@ -124,21 +136,49 @@ def noisy_groups(
 
 
 def centred_sums(counts: Int64Array, cuts: Int64Array) -> Int64Array:
-    """The exact ``sum (2 j + 1 - l - r)`` over the rows of each group ``[l, r)``."""
-    cell = np.arange(counts.size, dtype=np.int64)
-    middle = np.repeat(cuts[:-1] + cuts[1:], np.diff(cuts))
-    return totals(counts * (2 * cell + 1 - middle), cuts)
+    """The exact sums of the rows' centred scores, in units, of each group ``[l, r)``."""
+    group = np.repeat(np.arange(cuts.size - 1), np.diff(cuts))
+    return totals(counts * _centred(np.arange(counts.size), group, cuts, counts.size), cuts)
+
+
+def largest_centred(cuts: Int64Array, grid: int) -> Int64Array:
+    """The largest size of a centred score in each group, in units: what one row can change its sum by."""
+    groups = np.arange(cuts.size - 1)
+    first, last = (_centred(cells, groups, cuts, grid) for cells in (cuts[:-1], cuts[1:] - 1))
+    return np.maximum(np.abs(first), np.abs(last))
+
+
+def _centred(cells: Int64Array, group: Int64Array, cuts: Int64Array, grid: int) -> Int64Array:
+    """The centred scores of cells, each of which lies in a group, in units."""
+    if grid != SCORE_CELLS:
+        return 2 * cells + 1 - (cuts[:-1] + cuts[1:])[group]
+    off = (middles_of(grid)[cells] - _middles(cuts, grid)[group]) / _units(cuts, grid)[group]
+    return np.rint(off).astype(np.int64)
+
+
+def _middles(cuts: Int64Array, grid: int) -> FloatArray:
+    edges = edges_of(grid)[cuts]
+    middles: FloatArray = (edges[:-1] + edges[1:]) / 2
+    return middles
+
+
+def _units(cuts: Int64Array, grid: int) -> FloatArray:
+    """Half a cell; on the refined grid, 2^-17 of the largest power of two that is not above the group's width."""
+    if grid != SCORE_CELLS:
+        return np.full(cuts.size - 1, 1 / (2 * grid))
+    units: FloatArray = np.ldexp(1.0, np.frexp(np.diff(edges_of(grid)[cuts]))[1] - 1 - UNIT_BITS)
+    return units
 
 
 def split_epsilon(epsilon: Decimal, cuts: Int64Array, grid: int) -> tuple[tuple[Decimal, ...], tuple[Decimal, ...]]:
     """The split of each group's epsilon between counts and sum that minimises the noise of its sum of residuals.
 
-    With ``c`` the group's middle, ``sum (y - p) = (1 - c) positives - c negatives - centred / (2 grid)`` has noise of
-    variance proportional to ``((1 - c)^2 + c^2) / a^2 + (w / (2 grid))^2 / b^2``, which is smallest if ``a : b`` is the
+    With ``c`` the group's middle, ``sum (y - p) = (1 - c) positives - c negatives - u centred`` has noise of variance
+    proportional to ``((1 - c)^2 + c^2) / a^2 + (w u)^2 / b^2`` with the unit u, which is smallest if ``a : b`` is the
     ratio of the cube roots of the two numerators. The parts add up to ``epsilon`` exactly; ``b`` is 0 in a group of one
     cell.
     """
-    middle, half_width = (cuts[:-1] + cuts[1:]) / (2 * grid), (np.diff(cuts) - 1) / (2 * grid)
+    middle, half_width = _middles(cuts, grid), largest_centred(cuts, grid) * _units(cuts, grid)
     of_counts, of_sum = np.cbrt((1 - middle) ** 2 + middle**2), np.cbrt(half_width**2)
     parts = [_part(epsilon, float(share)) for share in of_sum / (of_counts + of_sum)]
     return tuple(exact_difference(epsilon, part) for part in parts), tuple(parts)
@@ -154,13 +194,14 @@ def _part(epsilon: Decimal, share: float) -> Decimal:
 def _noisy(
     exact: Int64Array,
     cuts: Int64Array,
+    grid: int,
     epsilons: tuple[tuple[Decimal, ...], tuple[Decimal, ...]],
     neighbours: Neighbours,
     noise: Noise,
 ) -> Int64Array:
     """``exact``, shape (..., 3, k), with noise; the sum of a group of one cell is always 0 and gets none."""
     rows, noisy = rows_changed(neighbours), np.empty_like(exact)
-    for group, width in enumerate(np.diff(cuts) - 1):
+    for group, width in enumerate(largest_centred(cuts, grid)):
         of_counts, of_sum = (part[group] for part in epsilons)
         noisy[..., :2, group] = noise.laplace(exact[..., :2, group], epsilon=of_counts, l1_sensitivity=rows)
         noisy[..., 2, group] = (

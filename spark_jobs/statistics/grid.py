@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.grids import SCORE_CELLS
 
 MIN_CELLS = 2
 MAX_CELLS = 2**20
@@ -28,14 +28,14 @@ def require_cells(cells: object) -> int:
         "cells",
         value=cells,
         requirement=f"must be a power of two from {MIN_CELLS} to {MAX_CELLS}",
-        remedy="use the default 65536 unless memory is short",
+        remedy="use the default unless memory is short",
     )
 
 
-def unit_cells(values: FloatArray, cells: int) -> Int64Array:
-    """The cell of [0, 1] that contains each value: ``[i/cells, (i+1)/cells)``, the last one closed.
+def require_score_cells(cells: object) -> int:
+    """``cells`` as an int, if it is the number of cells of the refined grid of scores, or a power of two.
 
-    Values outside [0, 1], including infinite ones, count at the nearer end; NaN is not allowed.
+    Raises:
+        InvalidRequest: it is neither.
     """
-    scaled = np.clip(values, 0.0, 1.0) * cells
-    return np.minimum(scaled.astype(np.int64), cells - 1)
+    return SCORE_CELLS if cells == SCORE_CELLS else require_cells(cells)

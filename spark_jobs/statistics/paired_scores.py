@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.comparisons import PAIR_CELLS
+from spark_jobs.contract.grids import PAIR_CELLS
+from spark_jobs.score_grid import cells_of, pair_cuts
 from spark_jobs.statistics.arrays import DisjointCounts, as_doubles, read_only
-from spark_jobs.statistics.grid import unit_cells
-from spark_jobs.statistics.pair_grid import PAIR_CUTS
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS, ScoreCounts
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 class PairedScoreCounts(DisjointCounts):
     """Exact counts per label {0, 1} and cells of two scores; private: never released or logged, not even by ``repr``.
 
-    The cells of each score are between the ``PAIR_CUTS``: a 1,024th wide from 1/32 to 31/32, narrower towards 0 and 1.
+    Each score has ``PAIR_CELLS`` cells (``score_grid``): a 128th of the distance to the nearer end wide, or less.
     A row is read by a public rule: that of ``ScoreCounts`` for its label and for both scores. A row that lacks one of
     the three is dropped. No value in the data raises an error.
 
@@ -72,9 +71,7 @@ class PairedScoreCounts(DisjointCounts):
                     name, requirement="must have as many values as labels", remedy="give one of each per row"
                 )
         kept = ((label == 0) | (label == 1)) & ~np.isnan(scores[0]) & ~np.isnan(scores[1])
-        one, other = (
-            np.searchsorted(PAIR_CUTS, unit_cells(score[kept], DEFAULT_CELLS), side="right") - 1 for score in scores
-        )
+        one, other = (cells_of(score[kept], PAIR_CELLS) for score in scores)
         keys, counts = np.unique(
             (label[kept].astype(np.int64) * PAIR_CELLS + one) * PAIR_CELLS + other, return_counts=True
         )
@@ -117,7 +114,7 @@ class PairedScoreCounts(DisjointCounts):
 
     def _one(self, keys: Int64Array) -> ScoreCounts:
         label, cell = keys // PAIR_CELLS, keys % PAIR_CELLS
-        return ScoreCounts.from_keys(label * DEFAULT_CELLS + PAIR_CUTS[cell], self.counts)
+        return ScoreCounts.from_keys(label * DEFAULT_CELLS + pair_cuts(DEFAULT_CELLS)[cell], self.counts)
 
     def differences(self, of_first: FloatArray, of_second: FloatArray) -> FloatArray:
         """A number of the first cell less a number of the second one, for each of ``keys``.

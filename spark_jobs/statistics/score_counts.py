@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.base import SCORE_CELLS
+from spark_jobs.contract.grids import SCORE_CELLS
+from spark_jobs.score_grid import cells_of
 from spark_jobs.statistics.arrays import DisjointCounts, as_doubles, read_only
-from spark_jobs.statistics.grid import require_cells, unit_cells
+from spark_jobs.statistics.grid import require_score_cells
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -24,9 +25,9 @@ DEFAULT_CELLS = SCORE_CELLS
 class ScoreCounts(DisjointCounts):
     """Exact counts per label {0, 1} and score cell; private: never released or logged, and ``repr`` omits them.
 
-    Cell ``i`` is ``[i/cells, (i+1)/cells)``, the last one closed. ``cells`` is a power of two, so that scaling a score
-    is exact: the rows in cells ``i`` and above are those with ``score >= i/cells``, as in scikit-learn at that
-    threshold.
+    Cells are those of the refined grid, finer towards 0 and 1, or a power of two of equal width (``score_grid``); both
+    are computed exactly: the rows in cells ``i`` and above are those whose score is at least the start of cell ``i``,
+    as in scikit-learn at that threshold.
 
     Each row is read by a public rule. Label and score are read as doubles. A row is dropped if its label is null, NaN
     or neither 0 nor 1, or if its score is null or NaN. A score outside [0, 1], including an infinite one, counts at the
@@ -43,8 +44,8 @@ class ScoreCounts(DisjointCounts):
         positives: the number of rows with label 1 in each cell, likewise.
 
     Raises:
-        InvalidRequest: the arrays are not two rows of whole numbers of at least 0, or their length is not a power of
-            two from 2 to 2^20.
+        InvalidRequest: the arrays are not two rows of whole numbers of at least 0, or their length is neither that of
+            the refined grid nor a power of two from 2 to 2^20.
     """
 
     negatives: Int64Array
@@ -53,7 +54,7 @@ class ScoreCounts(DisjointCounts):
     def __post_init__(self) -> None:
         for name in ("negatives", "positives"):
             object.__setattr__(self, name, _frozen_counts(getattr(self, name), name))
-        require_cells(self.negatives.size)
+        require_score_cells(self.negatives.size)
         if self.positives.size != self.negatives.size:
             raise InvalidRequest(
                 "positives",
@@ -72,9 +73,10 @@ class ScoreCounts(DisjointCounts):
             ([1, 0, 0, 0], [0, 0, 1, 1])
 
         Raises:
-            InvalidRequest: ``cells`` is not a power of two from 2 to 2^20, or an array is not a column of numbers.
+            InvalidRequest: ``cells`` is neither that of the refined grid nor a power of two from 2 to 2^20, or an array
+                is not a column of numbers.
         """
-        cells = require_cells(cells)
+        cells = require_score_cells(cells)
         label = as_doubles(labels, what="labels")
         score = as_doubles(scores, what="scores")
         if label.size != score.size:
@@ -82,7 +84,7 @@ class ScoreCounts(DisjointCounts):
                 "scores", requirement="must have as many values as labels", remedy="give one of each per row"
             )
         kept = ((label == 0) | (label == 1)) & ~np.isnan(score)
-        keys = label[kept].astype(np.int64) * cells + unit_cells(score[kept], cells)
+        keys = label[kept].astype(np.int64) * cells + cells_of(score[kept], cells)
         return cls._from_packed(np.bincount(keys, minlength=2 * cells))
 
     @classmethod
@@ -95,7 +97,7 @@ class ScoreCounts(DisjointCounts):
             df: the table.
             label: a column, or its name; boolean or numeric.
             score: a column, or its name; boolean or numeric.
-            cells: the number of cells of [0, 1], a power of two from 2 to 2^20.
+            cells: the number of cells of [0, 1], that of the refined grid or a power of two from 2 to 2^20.
 
         Raises:
             InvalidRequest: ``cells`` is invalid, or a column is missing or neither numeric nor boolean.
@@ -109,10 +111,10 @@ class ScoreCounts(DisjointCounts):
         """The counts from packed keys ``label * cells + cell`` and the number of rows of each key; absent keys count 0.
 
         Raises:
-            InvalidRequest: ``cells`` is not a power of two from 2 to 2^20.
+            InvalidRequest: ``cells`` is neither that of the refined grid nor a power of two from 2 to 2^20.
             ValueError: a key is outside ``[0, 2 * cells)``, so that the keys belong to another grid.
         """
-        cells = require_cells(cells)
+        cells = require_score_cells(cells)
         keys = np.asarray(keys, dtype=np.int64)
         if keys.size and not 0 <= keys.min() <= keys.max() < 2 * cells:
             raise ValueError("the keys belong to another grid")

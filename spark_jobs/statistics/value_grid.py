@@ -25,20 +25,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.grids import NEAR, check_grid, steps_of_log, unit_of_log, values_of_steps
+from spark_jobs.contract.grids import NEAR, SCORE_CELLS, check_grid, steps_of_log, unit_of_log, values_of_steps
+from spark_jobs.score_grid import cells_of, edges_of
 from spark_jobs.statistics.grid import require_cells
 
-LINEAR, LOG = "linear", "log"
+LINEAR, LOG, SCORE = "linear", "log", "score"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValueGrid:
-    """Cells between ``lower`` and ``upper``, fixed independently of the data.
+    """Cells between ``lower`` and ``upper``, fixed independently of the data; a score has 0 and 1.
 
     ``linear``: ``cells`` cells of equal width. ``log``: from ``unit`` outwards, in both directions, each doubling of
     the size is divided into ``steps`` cells of equal width, so that the cells grow with their values and are within a
     factor of two of equal width in logarithms; sizes below the unit are one cell on either side of 0. ``steps`` is as
-    large as ``cells`` allows.
+    large as ``cells`` allows. ``score``: the refined grid of ``score_grid``, finer towards both bounds.
 
     With a ``step``, the values are ``lower``, ``lower + step``, ..., ``upper``, and a cell is one of them, or as many
     neighbouring ones as make at most ``cells`` cells.
@@ -46,7 +47,7 @@ class ValueGrid:
     Attributes:
         lower, upper: the bounds; values beyond them belong to the cells at the ends.
         cells: the largest number of cells, a power of two from 2 to 2^20.
-        scale: ``linear`` or ``log``.
+        scale: ``linear``, ``log`` or ``score``.
         unit: for ``log``, the smallest size that is distinguished from 0. None stands for the bound nearer to 0, or, if
             0 is between the bounds or equal to one, for 2^-20 of the larger bound in size.
         step: for ``linear``, the distance of neighbouring values; None where values may be any numbers.
@@ -96,7 +97,13 @@ class ValueGrid:
         if self.scale == LINEAR:
             with np.errstate(over="ignore"):
                 return (array - self.lower) / (self.upper - self.lower) * self.cells
+        if self.scale == SCORE:
+            return np.interp(self._share(array), edges_of(SCORE_CELLS), np.arange(SCORE_CELLS + 1))
         return self._signed(array) - self.origin
+
+    def _share(self, values: FloatArray) -> FloatArray:
+        """Where values lie between the bounds, from 0 to 1; exact if these are the bounds."""
+        return (values - self.lower) / (self.upper - self.lower)
 
     def _signed(self, values: FloatArray) -> FloatArray:
         """The positions on the logarithmic scale, relative to 0."""
@@ -120,9 +127,11 @@ class ValueGrid:
 
     @cached_property
     def size(self) -> int:
-        """The number of cells: ``cells`` for a linear grid, at most ``cells`` for a logarithmic one or with a step."""
+        """The number of cells: ``cells`` for a linear grid, at most so many for a logarithmic one or with a step."""
         if self.step is not None:
             return -(-values_of_steps(self.lower, self.upper, self.step) // self.values_in_cell)
+        if self.scale == SCORE:
+            return SCORE_CELLS
         return self.cells if self.scale == LINEAR else max(1, math.ceil(float(self.position(self.upper))))
 
     def cell(self, values: ArrayLike) -> Int64Array:
@@ -131,6 +140,8 @@ class ValueGrid:
         if self.step is not None:
             nearest = np.floor((within - self.lower) / self.step + 0.5).astype(np.int64)
             return np.clip(nearest // self.values_in_cell, 0, self.size - 1)
+        if self.scale == SCORE:
+            return cells_of(self._share(within), SCORE_CELLS)
         return np.clip(np.floor(self.position(within)), 0, self.size - 1).astype(np.int64)
 
     def at_least(self, thresholds: ArrayLike) -> Int64Array:
@@ -188,6 +199,9 @@ class ValueGrid:
         place = np.asarray(positions, dtype=np.float64)
         if self.step is not None:
             values = self.lower + self.step * (place * self.values_in_cell - 0.5)
+        elif self.scale == SCORE:
+            share = np.interp(place, np.arange(SCORE_CELLS + 1), edges_of(SCORE_CELLS))
+            values = self.lower + (self.upper - self.lower) * share
         elif self.scale == LINEAR:
             values = self.lower + (self.upper - self.lower) * (place / self.cells)
         else:
@@ -210,7 +224,7 @@ class ValueGrid:
             edges.flags.writeable = False
             return edges
         edges = self.value(number)
-        step = np.spacing(max(abs(self.lower), abs(self.upper))) if self.scale == LINEAR else 0.0
+        step = np.spacing(max(abs(self.lower), abs(self.upper))) if self.scale != LOG else 0.0
         for _ in range(4):  # correct the last bits, which ``value`` rounds
             early = (self.cell(edges) < number) & (number < self.size)
             edges[early] = np.maximum(np.nextafter(edges[early], np.inf), edges[early] + step)

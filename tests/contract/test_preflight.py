@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.grids import RESIDUAL_KEYS
-from spark_jobs.contract.options.base import MAX_KEYS, MIN_DELTA, MIN_EPSILON, SCORE_CELLS
+from spark_jobs.contract.grids import RESIDUAL_KEYS, SCORE_CELLS
+from spark_jobs.contract.options.base import MAX_KEYS, MIN_DELTA, MIN_EPSILON
 from spark_jobs.contract.options.score_figures import MIN_EPSILON_OF_SMOOTH
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.mechanisms import pure_release

@@ -16,6 +16,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import PARTLY, status_of
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.options import ByGroupOptions, score_figures, scores
 from spark_jobs.contract.options.base import SharingOptions
 from spark_jobs.contract.options.by_group import KINDS_BY_GROUP
@@ -31,6 +32,7 @@ from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.diagnostics.roc_curve import bands
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing.rendering import known
+from spark_jobs.score_grid import cells_of, middles_of
 from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 from tests.support.sharing import read_as
 
@@ -134,7 +136,7 @@ def test_without_noise_the_figures_of_all_rows_are_those_of_the_table() -> None:
     result = by_group.release(statistic(5), epsilon=1e6, noise=SeededNoise(1), kinds=KINDS)
     by_name = {(one.figure, one.threshold): one.overall for one in result.comparisons}
     at = next(threshold for _, threshold in by_name if threshold is not None)
-    cells = (np.floor(scores * 65536) + 0.5) / 65536
+    cells = middles_of(SCORE_CELLS)[cells_of(scores, SCORE_CELLS)]
     above = cells >= at
     exact = {
         ("positive_rate", None): labels.mean(),

@@ -19,12 +19,13 @@ from spark_jobs.application.draft import draft, results_of
 from spark_jobs.application.run import measure
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.columns import needs
+from spark_jobs.contract.grids import PAIR_CELLS
 from spark_jobs.contract.options import EarlierCurve, PairedScoreCells, ScoreCells
 from spark_jobs.diagnostics import roc_comparison, roc_curve
 from spark_jobs.diagnostics.roc_curve import bands
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.score_grid import cells_of
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
-from spark_jobs.statistics.pair_grid import PAIR_CUTS
 from spark_jobs.tables.rules import rules
 from tests.application.test_draw import request
 from tests.support.paired_scores import delong, two_models
@@ -82,8 +83,7 @@ def test_without_noise_both_areas_and_their_difference_are_those_of_scikit_learn
         assert found.auc_p_value is None
         return
     models = (scores, np.where(np.arange(scores.size) % 3 == 0, 1 - scores, scores))
-    cells = (np.clip(model * 65536, 0, 65535).astype(int) for model in models)
-    exact = [roc_auc_score(labels, np.searchsorted(PAIR_CUTS, cell, side="right")) for cell in cells]
+    exact = [roc_auc_score(labels, cells_of(model, PAIR_CELLS)) for model in models]
     assert found.first.auc == pytest.approx(exact[0], abs=1e-6)
     assert found.second.auc == pytest.approx(exact[1], abs=1e-6)
     assert found.auc_difference == pytest.approx(exact[0] - exact[1], abs=1e-4)

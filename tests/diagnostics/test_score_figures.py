@@ -12,10 +12,12 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from spark_jobs.contract import InvalidRequest, Neighbours
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.privacy import exact_sum
 from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics import auc, average_precision
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.score_grid import cells_of, edges_of
 from spark_jobs.statistics import ScoreCounts
 from tests.support.score_rows import NASTY_ROWS, column
 from tests.support.undefined import is_undefined
@@ -29,7 +31,7 @@ def rows(size: int, share: float = 0.5, strength: float = 1.2) -> tuple[Any, Any
 
 
 def on_grid(scores: Any) -> Any:
-    return np.minimum(np.floor(np.asarray(scores) * 65536), 65535) / 65536
+    return edges_of(SCORE_CELLS)[cells_of(np.asarray(scores, dtype=float), SCORE_CELLS)]
 
 
 SETS: dict[str, tuple[Any, Any]] = {

@@ -35,6 +35,7 @@ from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.score_grid import cells_of, threshold_cells
 from spark_jobs.statistics import ScoreCounts
 from tests.application.test_draw import request
 from tests.support.sharing import measure_shared, read_as
@@ -57,7 +58,7 @@ RNG = np.random.default_rng(17)
 LABELS = RNG.random(2000) < 0.5
 SCORES = 1 / (1 + np.exp(-(RNG.normal(0, 1, 2000) + 1.3 * LABELS - 0.6)))
 STATISTIC = ScoreCounts.from_arrays(LABELS, SCORES)
-EXACT = roc_auc_score(LABELS, np.floor(SCORES * 65536))
+EXACT = roc_auc_score(LABELS, cells_of(SCORES, STATISTIC.cells))
 
 
 def shared(seed: int = 1, **changes: Any) -> SharedGroups:
@@ -200,7 +201,7 @@ def test_intervals_of_class_sizes_cover() -> None:
 def test_thresholds_are_edges_of_the_groups_and_hardly_add_any() -> None:
     asked = DIAGNOSTICS["confusion_matrix"](kind="confusion_matrix", thresholds=(0.0, 0.3, 0.31, 0.5, 1.0))
     made, without = shared(diagnostics=(asked,)), shared()
-    at = asked.cells_on(STATISTIC.cells)
+    at = threshold_cells(asked.thresholds, STATISTIC.cells)
     assert np.isin(at, made.groups.cuts).all()
     assert made.groups.cuts.size <= without.groups.cuts.size + 3
     tree = read_as(asked, made).positives

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.base import SCORE_CELLS
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 from tests.suites.statistic import StatisticSuite
 from tests.support.score_rows import labels, scores

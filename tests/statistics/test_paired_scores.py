@@ -4,28 +4,20 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options import PAIR_CELLS, PairedScoreCells
+from spark_jobs.contract.grids import PAIR_CELLS, SCORE_CELLS
+from spark_jobs.contract.options import PairedScoreCells
+from spark_jobs.contract.options.base import MAX_KEYS
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.score_grid import pair_cuts
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
-from spark_jobs.statistics.pair_grid import PAIR_CUTS, pair_cells
+
+PAIR_CUTS = pair_cuts(SCORE_CELLS)
 
 ODD = [0.0, -1.0, 7.0, np.inf, -np.inf, 1.0, 0.5, 0.499999, 2.0**-16, 2.0**-10, 63 / 65536, 64 / 65536, 0.96875, None]
 
 
-def test_cells_are_narrow_at_both_ends_and_a_1024th_wide_between():
-    widths = np.diff(PAIR_CUTS)
-    assert PAIR_CUTS.size == PAIR_CELLS + 1
-    assert (PAIR_CUTS[0], PAIR_CUTS[-1]) == (0, 65536)
-    assert (widths == widths[::-1]).all()
-    assert (widths[:64] == 1).all()
-    assert (np.diff(widths[: PAIR_CELLS // 2]) >= 0).all()
-    assert set(widths) == {1, 2, 4, 8, 16, 32, 64}
-    assert PAIR_CUTS[np.argmax(widths == 64)] == 65536 / 32
-    np.testing.assert_array_equal(pair_cells(PAIR_CUTS[:-1]), np.arange(PAIR_CELLS))
-
-
 def test_the_driver_can_hold_them_and_a_task_count_them():
-    assert PairedScoreCells(described="{}").max_keys == 2 * PAIR_CELLS**2 < 2**22
+    assert PairedScoreCells(described="{}").max_keys == 2 * PAIR_CELLS**2 < MAX_KEYS / 2
 
 
 def test_each_score_alone_has_the_counts_of_its_cells():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.statistics import ScoreCounts
 from tests.suites.statistic import StatisticSuite
@@ -104,8 +105,11 @@ def test_one_class_alone_leaves_the_other_empty():
     assert (counts.negatives.tolist(), counts.positives.tolist()) == ([0, 0], [2, 0])
 
 
-def test_default_grid_has_65536_cells():
-    assert ScoreCounts.from_arrays([0], [0.5]).negatives.nonzero()[0].tolist() == [32768]
+def test_default_grid_is_the_refined_one():
+    counts = ScoreCounts.from_arrays([0, 0, 1], [0.0, 0.5, 1.0])
+    assert counts.cells == SCORE_CELLS == 76_290
+    assert counts.negatives.nonzero()[0].tolist() == [0, 38_145]
+    assert counts.positives.nonzero()[0].tolist() == [76_289]
 
 
 @pytest.mark.parametrize("cells", [2, 4, 65536, 2**20, np.int32(16)])

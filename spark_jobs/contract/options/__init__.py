@@ -24,7 +24,6 @@ from spark_jobs.contract.options.base import (
 from spark_jobs.contract.options.by_group import ByGroupOptions, ByGroupSettings, GroupedScoreCells
 from spark_jobs.contract.options.cdf_points import CdfPointsOptions, CdfPointsSettings
 from spark_jobs.contract.options.comparisons import (
-    PAIR_CELLS,
     EarlierCurve,
     OtherModel,
     PairedScoreCells,
@@ -82,7 +81,6 @@ from spark_jobs.contract.options.values import (
 
 __all__ = [
     "DIAGNOSTICS",
-    "PAIR_CELLS",
     "AucOptions",
     "AucSettings",
     "AveragePrecisionOptions",

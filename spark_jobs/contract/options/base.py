@@ -10,6 +10,7 @@ from pydantic import field_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockExpression
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, PrivacyUnit, exact_decimal, plain
 from spark_jobs.contract.result_checks import ResultCheck
 from spark_jobs.contract.tables import Model, TableSource
@@ -31,8 +32,6 @@ HistogramMethod = Literal[
 HistogramChoice = Literal[
     "auto", "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "shrunken_tree", "uniform"
 ]
-SCORE_CELLS = 65536
-"""The number of cells of the grid of scores."""
 
 
 class Statistic(Frozen):

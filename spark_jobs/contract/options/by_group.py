@@ -9,7 +9,8 @@ from pydantic import Field, SerializeAsAny, field_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.contract.options.base import SCORE_CELLS, Options, Settings, Statistic, entries_of
+from spark_jobs.contract.grids import SCORE_CELLS
+from spark_jobs.contract.options.base import Options, Settings, Statistic, entries_of
 from spark_jobs.contract.options.linear import Keys, require_keys
 from spark_jobs.contract.options.score_figures import (
     AucOptions,

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, field_validator, model_
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import check_feature
+from spark_jobs.contract.grids import PAIR_CELLS
 from spark_jobs.contract.options.base import (
     Options,
     RequestContext,
@@ -33,8 +34,6 @@ from spark_jobs.contract.result_checks import (
 from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel
 from spark_jobs.contract.values import Frozen
 
-PAIR_CELLS = 1408
-"""The number of cells of each score where two are counted together."""
 MAX_POINTS = 4096
 """The most thresholds of an earlier curve, which a request then holds."""
 OtherModel = Annotated[ColumnsModel | LinearModel | LogisticModel, Field(discriminator="kind")]

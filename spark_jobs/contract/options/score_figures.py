@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal, Protocol
@@ -172,10 +171,6 @@ class ConfusionMatrixSettings(Settings):
     @classmethod
     def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         return in_ascending_order(value, "thresholds")
-
-    def cells_on(self, grid: int) -> tuple[int, ...]:
-        """The thresholds in cells of a grid: each rounded up, at most the last cell."""
-        return tuple(min(math.ceil(threshold * grid), grid - 1) for threshold in self.thresholds)
 
 
 _COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.options.base import (
     HistogramMethod,
     Options,
@@ -48,7 +49,7 @@ class RocCurveSettings(Settings):
     """
 
     method: CurveMethod = "auto"
-    thresholds: Annotated[int, Field(ge=2, le=65536)] | None = None
+    thresholds: Annotated[int, Field(ge=2, le=SCORE_CELLS)] | None = None
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
     histogram: HistogramMethod | None = None
 

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.diagnostics._score_figures.smoothing_prior import Observation
-from spark_jobs.mechanisms.cells import cuts_at, equal_log_odds, log_odds
+from spark_jobs.mechanisms.cells import cuts_at, equal_log_odds, even_log_odds, log_odds
 
 FINE = 1_024
 DISCOUNTED_SIGMAS = 2.0
@@ -24,8 +25,12 @@ _TINY = 1e-9
 
 
 def fine_cuts(grid: int, *cuts: Int64Array) -> Int64Array:
-    """A fine partition, even in log-odds, that contains these cuts."""
-    return np.unique(np.concatenate([equal_log_odds(grid, min(FINE, grid)), *cuts]))
+    """A fine partition, nearly even in log-odds, that contains these cuts; it goes on to the ends of the grid."""
+    even = [equal_log_odds(grid, min(FINE, grid))]
+    if grid == SCORE_CELLS:
+        ends = even_log_odds(grid, FINE)
+        even.append(ends[(ends < even[0][1]) | (ends > even[0][-2])])
+    return np.unique(np.concatenate([*even, *cuts]))
 
 
 def cell_of(cuts: Int64Array, coarse: Int64Array) -> Int64Array:

@@ -20,6 +20,7 @@ from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.score_grid import edges_of
 
 COPIES = 2000
 
@@ -146,7 +147,7 @@ def pools(draw: GroupsDraw, *, seed: int, expected: float = 0.0, copies: int | N
     values, errors = groups.values(), groups.errors(copies or COPIES, noise)
     ends = np.array(_pool_ends(values, (errors[:, 0] + errors[:, 1]).var(axis=0), expected), dtype=np.int64)
     starts = np.concatenate([[0], ends[:-1]])
-    cuts = groups.cuts / groups.grid
+    cuts = edges_of(groups.grid)[groups.cuts]
     pooled = np.add.reduceat(values, starts, axis=-1)
     released = Triples(positives=pooled[0], negatives=pooled[1], scores=pooled[2], lower=cuts[starts], upper=cuts[ends])
     errors = np.add.reduceat(errors, starts, axis=-1)

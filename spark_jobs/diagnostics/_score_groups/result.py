@@ -16,6 +16,7 @@ from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools
 from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.undefined import plain_fields
+from spark_jobs.score_grid import edges_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +57,7 @@ def shared_fields(draw: GroupsDraw, pooled: Pools, *, zone: tuple[FloatArray, Fl
         pooled: its pools.
         zone: ends of the zone of each pool.
     """
-    released, edges = pooled.released, draw.bins / draw.groups.grid
+    released, edges = pooled.released, edges_of(draw.groups.grid)[draw.bins]
     rows = released.positives + released.negatives
     return {
         "status": OK if pooled.defined else UNDEFINED,

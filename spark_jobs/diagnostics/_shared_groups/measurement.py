@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 from scipy.special import expit, logit
 
-from spark_jobs.arrays import Int64Array
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options import ConfusionMatrixSettings, GroupedSettings, RecalibrationSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.values import Frozen
@@ -18,10 +17,11 @@ from spark_jobs.diagnostics._score_cells import cells_for, locate_scores, place_
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms.cells import NoisyCells, totals
-from spark_jobs.mechanisms.group_sums import NoisyGroups, centred_sums
+from spark_jobs.mechanisms.group_sums import NoisyGroups, centred_sums, largest_centred
 from spark_jobs.mechanisms.noise import Noise, laplace_scale
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
 from spark_jobs.mechanisms.trees import Tree
+from spark_jobs.score_grid import edges_of, threshold_cells
 from spark_jobs.statistics import ScoreCounts
 
 SUMS_SHARE = Decimal("0.1")
@@ -79,7 +79,8 @@ def measure_shared(statistic: ScoreCounts, diagnostics: Sequence[Frozen], terms:
     for options in diagnostics:
         if isinstance(options, RecalibrationSettings):
             cuts = _narrowed(cuts, options.clip)
-    cuts = _with_edges(cuts, *(o.cells_on(grid) for o in diagnostics if isinstance(o, ConfusionMatrixSettings)))
+    at = [o.thresholds for o in diagnostics if isinstance(o, ConfusionMatrixSettings)]
+    cuts = _with_edges(cuts, *(threshold_cells(thresholds, grid) for thresholds in at))
     cells, of_sums = cuts.size - 1, Decimal(0)
     if any(isinstance(options, (GroupedSettings, RecalibrationSettings)) for options in diagnostics):
         of_sums = meter.spend_share(SUMS_SHARE, label=f"sums of scores in {cells} groups")
@@ -106,16 +107,22 @@ def _narrowed(cuts: Int64Array, clip: float) -> Int64Array:
     A group does not reach beyond these ends from inside. Groups that are narrow enough stay as they are.
     """
     grid = int(cuts[-1])
-    ends = np.array([math.ceil(clip * grid), grid - math.ceil(clip * grid)])
+    edges = edges_of(grid)
+    ends = np.array([np.searchsorted(edges, clip), np.searchsorted(edges, 1 - clip, side="right") - 1])
     wide = np.union1d(cuts, ends[(ends > 0) & (ends < grid)])
-    odds = logit(np.clip(wide / grid, clip, 1 - clip))
+    odds = logit(np.clip(edges[wide], clip, 1 - clip))
     parts = np.ceil(np.diff(odds) / WIDEST_IN_LOG_ODDS - 1e-9)
     between = [
         expit(np.linspace(odds[group], odds[group + 1], int(parts[group]) + 1)[1:-1])
         for group in np.flatnonzero(parts > 1)
     ]
-    added = np.rint(grid * np.concatenate([[0.0], *between])).astype(np.int64)
-    return np.union1d(wide, added)
+    return np.union1d(wide, np.append(0, _nearest_cuts(np.concatenate([[0.0], *between]), edges)))
+
+
+def _nearest_cuts(scores: FloatArray, edges: FloatArray) -> Int64Array:
+    after = np.searchsorted(edges, scores).clip(1)
+    nearer = scores - edges[after - 1] < edges[after] - scores
+    return np.where(nearer, after - 1, after).astype(np.int64)
 
 
 def _groups(
@@ -131,7 +138,7 @@ def _groups(
     sums = np.zeros(size, dtype=np.int64)
     if of_sums > 0:
         exact = centred_sums(counts.sum(axis=0), cuts)
-        for group, width in enumerate(np.diff(cuts) - 1):
+        for group, width in enumerate(largest_centred(cuts, counts.shape[1])):
             if width:
                 one = slice(group, group + 1)
                 sums[one] = noise.laplace(exact[one], epsilon=of_sums, l1_sensitivity=rows * int(width))

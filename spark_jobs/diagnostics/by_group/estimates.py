@@ -117,7 +117,7 @@ def _residual_variance(group: SharedGroups, value: float) -> float:
     groups = group.groups
     variances = (
         laplace_variance(float(of_count)) * ((1 - middle - value) ** 2 + (middle + value) ** 2)
-        + (laplace_variance(float(of_sum)) / (2 * groups.grid) ** 2 if of_sum else 0.0)
-        for middle, of_count, of_sum in zip(groups.middles, *groups.scales(), strict=True)
+        + (laplace_variance(float(of_sum)) * unit**2 if of_sum else 0.0)
+        for middle, of_count, of_sum, unit in zip(groups.middles, *groups.scales(), groups.units, strict=True)
     )
     return float(sum(variances))

@@ -19,6 +19,7 @@ from spark_jobs.diagnostics.by_group.measurement import ByGroupDraw
 from spark_jobs.diagnostics.by_group.result import ByGroup, GroupComparison
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.score_grid import edges_of, threshold_cells
 
 Figure = tuple[str, float | None]
 """The name of a figure, and its threshold if it has one."""
@@ -87,9 +88,14 @@ def _figures(draw: ByGroupDraw, results: Sequence[Mapping[str, Any]]) -> tuple[F
 
 def _thresholds(draw: ByGroupDraw) -> list[tuple[float, int]]:
     """The thresholds of confusion matrices, on the grid and as cells of it."""
-    grid = draw.groups[0].groups.grid
-    cells = [options.cells_on(grid) for options in draw.kinds if isinstance(options, ConfusionMatrixSettings)]
-    return [(cell / grid, cell) for of_one in cells for cell in dict.fromkeys(of_one)]
+    one = draw.groups[0]
+    cells = [
+        threshold_cells(options.thresholds, one.groups.grid, one.rounding)
+        for options in draw.kinds
+        if isinstance(options, ConfusionMatrixSettings)
+    ]
+    edges = edges_of(one.groups.grid)
+    return [(float(edges[cell]), cell) for of_one in cells for cell in dict.fromkeys(of_one)]
 
 
 def _estimates(draw: ByGroupDraw, groups: Sequence[SharedGroups]) -> dict[Figure, Estimate]:

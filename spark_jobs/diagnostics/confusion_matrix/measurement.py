@@ -14,6 +14,7 @@ from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms.cells import totals
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.trees import best_tree
+from spark_jobs.score_grid import threshold_cells
 from spark_jobs.statistics import ScoreCounts
 
 
@@ -26,6 +27,7 @@ class ConfusionDraw(Draw):
         grid: number of cells of the score grid.
         at: the thresholds, in cells of the grid.
         negatives, positives: noisy counts of each class in the cells between distinct thresholds.
+        asked: the thresholds of the request; empty in a draw of an earlier version.
     """
 
     confidence: float
@@ -33,6 +35,7 @@ class ConfusionDraw(Draw):
     at: tuple[int, ...]
     negatives: NoisyTree
     positives: NoisyTree
+    asked: tuple[float, ...] = ()
 
     @property
     def cuts(self) -> Int64Array:
@@ -63,7 +66,7 @@ def measure_counts(statistic: ScoreCounts, options: ConfusionMatrixSettings, ter
         terms: budget, relation and noise; all of epsilon is spent.
     """
     grid, meter = statistic.cells, terms.meter()
-    at = options.cells_on(grid)
+    at = threshold_cells(options.thresholds, grid)
     cuts = cuts_at(at, grid)
     tree = best_tree(cuts.size - 1)
     cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
@@ -80,4 +83,5 @@ def measure_counts(statistic: ScoreCounts, options: ConfusionMatrixSettings, ter
         at=at,
         negatives=negatives,
         positives=positives,
+        asked=options.thresholds,
     )

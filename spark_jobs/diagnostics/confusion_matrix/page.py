@@ -49,7 +49,7 @@ def _matrices(result: ConfusionMatrix) -> Multiples:
         heading="Matrices",
         note="The darker, the larger the share of the actual class, which is given in percent."
         + ("" if len(places) == many else f" These are {len(places)} of {many} thresholds; the table has all."),
-        plots=tuple(("at a score of", f"{result.thresholds[place]:.3g}", _matrix(result, place)) for place in places),
+        plots=tuple(("at a score of", f"{result.asked[place]:.3g}", _matrix(result, place)) for place in places),
         wide=True,
     )
 
@@ -64,7 +64,7 @@ def _matrix(result: ConfusionMatrix, place: int) -> Plot:
     return Plot(
         name=f"confusion_matrix_{place}",
         title=_TITLE,
-        description=f"At a score of {result.thresholds[place]:.3g}: {counts}.",
+        description=f"At a score of {result.asked[place]:.3g}: {counts}.",
         draw=draw,
         axes=_SMALL.box,
     )
@@ -73,6 +73,9 @@ def _matrix(result: ConfusionMatrix, place: int) -> Plot:
 def _columns(result: ConfusionMatrix) -> dict[str, Column]:
     columns = {
         "threshold": Column(values=result.thresholds, meaning="rows with at least this score are predicted positive"),
+        "asked": Column(
+            values=result.asked, meaning="the threshold of the request; in force is the start of its cell of the grid"
+        ),
         **{
             name: Column(values=result.counts[name], meaning=f"noisy number of {name.replace('_', ' ')}")
             for name in COUNTS
@@ -112,13 +115,13 @@ def _plot(result: ConfusionMatrix) -> Plot:
 
 
 def _lines(result: ConfusionMatrix) -> tuple[str, str]:
-    at = f"at a score of {result.thresholds[0]:.3f}, " if result.thresholds.size == 1 else ""
+    at = f"at a score of {result.asked[0]:.4g}, " if result.thresholds.size == 1 else ""
     return f"{at}with {level(result.confidence)} intervals", "released with noise"
 
 
 def _description(result: ConfusionMatrix) -> str:
     first = "; ".join(f"{NAMES[name].lower()} {percent(float(result.rates[name][0]))}" for name in RATES)
-    return f"Rates with intervals by threshold. At {result.thresholds[0]:.3f}: {first}."
+    return f"Rates with intervals by threshold. At {result.asked[0]:.4g}: {first}."
 
 
 def _cell(result: ConfusionMatrix, name: str, i: int) -> str:
@@ -140,16 +143,17 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
     defined = result.status == "ok"
     rows = tuple(
         (
-            f"{threshold:.4f}",
+            f"{asked:.6g}" if asked == threshold else f"{asked:.6g} (in force {threshold:.7g})",
             *(count(float(result.counts[name][i])) for name in COUNTS),
             *(_cell(result, name, i) if defined else ABSENT for name in RATES),
         )
-        for i, threshold in enumerate(result.thresholds)
+        for i, (asked, threshold) in enumerate(zip(result.asked, result.thresholds, strict=True))
     )
     return Section(
         title=_TITLE,
         reading=(
-            "Rows with a score of at least the threshold are predicted positive. "
+            "Rows with a score of at least the threshold are predicted positive; in force is the start of the "
+            "threshold's cell of the score grid, so that rows at the threshold count. "
             + " ".join(f"{NAMES[name]}: {_MEANINGS[name]}." for name in RATES),
         ),
         measures=(

@@ -25,8 +25,9 @@ class ConfusionMatrix:
     A rate has an interval for the same rows without noise, and one for the population that they are a sample of.
 
     Attributes:
-        thresholds: the thresholds of the request, rounded up to the score grid. A row is predicted positive if its
-            score is at least the threshold.
+        thresholds: the thresholds in force: those of the request, rounded down to the start of their cell of the
+            score grid. A row is predicted positive if its score is at least the threshold in force.
+        asked: the thresholds of the request.
         counts: noisy counts at each threshold, at least 0, by the names in ``COUNTS``.
         rates: rates at each threshold, by the names in ``RATES``; NaN if the denominator is below 1 or below three
             standard deviations of its noise.
@@ -45,6 +46,7 @@ class ConfusionMatrix:
     """
 
     thresholds: FloatArray
+    asked: FloatArray
     counts: dict[str, FloatArray]
     rates: dict[str, FloatArray]
     lower: dict[str, FloatArray]

@@ -8,6 +8,7 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import ConfusionMatrixSettings
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw
+from spark_jobs.score_grid import threshold_cells
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,7 +36,9 @@ def confusion_of_groups(options: ConfusionMatrixSettings, shared: SharedGroups) 
         guarantee=shared.guarantee,
         spendings=shared.spendings,
         grid=shared.groups.grid,
-        at=options.cells_on(shared.groups.grid),
+        at=threshold_cells(options.thresholds, shared.groups.grid, shared.rounding),
+        asked=options.thresholds,
+        rounding=shared.rounding,
         negatives=negatives,
         positives=positives,
         edges=shared.groups.cuts,

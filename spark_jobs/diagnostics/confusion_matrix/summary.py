@@ -15,6 +15,7 @@ from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw
 from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, ENDS, RATES, ConfusionMatrix
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone
+from spark_jobs.score_grid import edges_of
 
 COPIES = 2000
 Named = Mapping[str, FloatArray]
@@ -56,9 +57,11 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
             ends[end][name] = rounded(np.where(unknown, np.nan, values))
         low, high, lowest, highest = (ends[end][name] for end in ENDS)
         shares[name] = rounded(privacy_share((low, high), (lowest, highest)))
+    in_force = edges_of(draw.grid)[list(draw.at)]
     shown_counts = _counts(_never_falling(below[0]), _never_falling(below[1]), index)
     return ConfusionMatrix(
-        thresholds=np.array(draw.at) / draw.grid,
+        thresholds=in_force,
+        asked=np.array(draw.asked or in_force),
         counts={name: rounded(np.maximum(shown_counts[name], 0.0)) for name in COUNTS},
         rates=rates,
         **ends,

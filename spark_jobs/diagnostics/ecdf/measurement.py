@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.grids import EARLIEST_ROUNDING
+from spark_jobs.contract.grids import EARLIEST_ROUNDING, LINEAR_SCORE_CELLS, SCORE_CELLS
 from spark_jobs.contract.options import EarlierFunction, EcdfOptions, EcdfSettings, ReferenceDistribution
 from spark_jobs.contract.options.values import GridScale
 from spark_jobs.contract.privacy import Neighbours
@@ -20,8 +20,9 @@ from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.trees import Tree, best_tree
+from spark_jobs.score_grid import linear_cuts
 from spark_jobs.statistics import ScoreCounts, ValueCounts
-from spark_jobs.statistics.value_grid import ValueGrid
+from spark_jobs.statistics.value_grid import SCORE, ValueGrid
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,11 +129,20 @@ def _check_earlier(earlier: EarlierFunction | None, grid: ValueGrid | None) -> N
         )  # fmt: skip
 
 
-def line_of(statistic: ValueCounts | ScoreCounts) -> tuple[Int64Array, ValueGrid]:
-    """The counts, both classes together for scores, and their grid."""
-    if isinstance(statistic, ScoreCounts):
-        return statistic.negatives + statistic.positives, ValueGrid(lower=0.0, upper=1.0, cells=statistic.cells)
-    return statistic.counts, statistic.grid
+def line_of(statistic: ValueCounts | ScoreCounts, *, refined: bool = False) -> tuple[Int64Array, ValueGrid]:
+    """The counts, both classes together for scores, and their grid.
+
+    Scores are counted in equal cells, which are those of earlier releases and of federations, unless ``refined`` asks
+    for the grid that is finer towards 0 and 1.
+    """
+    if not isinstance(statistic, ScoreCounts):
+        return statistic.counts, statistic.grid
+    rows, cells = statistic.negatives + statistic.positives, statistic.cells
+    if cells == SCORE_CELLS and refined:
+        return rows, ValueGrid(lower=0.0, upper=1.0, scale=SCORE)
+    if cells == SCORE_CELLS:
+        rows, cells = np.add.reduceat(rows, linear_cuts()), LINEAR_SCORE_CELLS
+    return rows, ValueGrid(lower=0.0, upper=1.0, cells=cells)
 
 
 def ends_of(grid: ValueGrid, first: ArrayLike, last: ArrayLike, rounding: str) -> tuple[FloatArray, FloatArray]:

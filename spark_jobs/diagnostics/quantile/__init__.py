@@ -128,7 +128,7 @@ def measure_quantile(
         terms: budget, relation and noise; all of epsilon is spent.
     """
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
-    counts, grid = line_of(statistic)
+    counts, grid = line_of(statistic, refined=True)
     share = VALUE_SHARE if options.interval else Decimal(1)
     cost = meter.spend_share(share, label="the quantile")
     cell = private_quantile(counts, level=options.level, epsilon=cost, neighbours=neighbours, noise=noise)

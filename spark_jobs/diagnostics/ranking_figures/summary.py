@@ -26,6 +26,7 @@ from spark_jobs.diagnostics.roc_curve.posterior import trees_of
 from spark_jobs.diagnostics.roc_curve.trace import Trace, trace
 from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.score_grid import edges_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -224,8 +225,8 @@ def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Band]:
         np.clip(_at_the_lowest(mean_cost(ranking.at_edges(copies), draw.costs), best), 0.0, max(draw.costs))
         for copies in (ranking.noise, ranking.population)
     )
-    cut = float(curve.cuts[best]) if best else grid + 1.0
-    return cut / grid, Band.of(released[[best]], noise, population, draw.curve.confidence)
+    threshold = float(edges_of(grid)[curve.cuts[best]]) if best else 1.0 + 1.0 / grid
+    return threshold, Band.of(released[[best]], noise, population, draw.curve.confidence)
 
 
 def _at_the_lowest(copies: FloatArray, best: int) -> FloatArray:

@@ -16,6 +16,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics._simulation import normal
 from spark_jobs.mechanisms.group_sums import NoisyGroups
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
+from spark_jobs.score_grid import middles_of
 
 NODES = 12
 OFF_CENTRE = 0.15
@@ -60,15 +61,17 @@ class Means:
         """The means by the noisy sums of ``groups``."""
         of_counts, of_sums = groups.scales()
         rows = np.maximum(groups.positives + groups.negatives, FEWEST * of_counts)
-        low = (groups.cuts[:-1] + 0.5) / groups.grid
-        cells = np.diff(groups.cuts) - 1.0
-        steps = 2 * np.maximum(cells, 0.5) * rows
+        middles = middles_of(groups.grid)
+        low = middles[groups.cuts[:-1]]
+        width = middles[groups.cuts[1:] - 1] - low
+        steps = np.maximum(width / groups.units, 1.0) * rows
         variance = np.array([laplace_variance(float(scale)) if scale else 0.0 for scale in of_sums]) / steps**2
         trust = OFF_CENTRE**2 / (OFF_CENTRE**2 + variance)
         return cls(
             low=low,
-            width=cells / groups.grid,
-            share=0.5 + trust * groups.centred / steps,
+            width=width,
+            share=np.divide(groups.middles - low, width, out=np.full(width.shape, 0.5), where=width > 0)
+            + trust * groups.centred / steps,
             error=np.sqrt(trust * variance),
         )
 

@@ -35,7 +35,7 @@ from spark_jobs.diagnostics.roc_curve.shape import area
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.paired_sums import PairedSums
 from spark_jobs.mechanisms.prefix_sums import NoisyTree
-from spark_jobs.statistics.pair_grid import PAIR_CUTS
+from spark_jobs.score_grid import pair_cuts
 
 COPIES = 4000
 CURVE_COPIES = 200
@@ -117,7 +117,7 @@ def _unresolved(draw: RocDraw) -> float:
     """
     if draw.tied:
         return 0.0
-    several = np.diff(np.searchsorted(PAIR_CUTS, draw.cuts)) > 1
+    several = np.diff(np.searchsorted(pair_cuts(draw.grid), draw.cuts)) > 1
     shares = [
         np.where(several, np.maximum(counts, 0.0), 0.0) / max(float(counts.sum()), 1.0)
         for counts in (draw.negatives.counts(), draw.positives.counts())

@@ -11,7 +11,8 @@ from decimal import Decimal
 
 import numpy as np
 
-from spark_jobs.contract.options import PAIR_CELLS, EarlierCurve, RocComparisonSettings, RocCurveSettings
+from spark_jobs.contract.grids import PAIR_CELLS
+from spark_jobs.contract.options import EarlierCurve, RocComparisonSettings, RocCurveSettings
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms

@@ -16,7 +16,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.mechanisms.cells import log_odds
 from spark_jobs.mechanisms.prefix_sums import monotone
-from spark_jobs.statistics.pair_grid import PAIR_CUTS
+from spark_jobs.score_grid import pair_cuts
 
 SMALLEST_SHARE = 1e-3
 """A share below the first cut that is smaller counts as this, so that it has log-odds; likewise above the last cut."""
@@ -44,7 +44,7 @@ def placements(draw: RocDraw) -> Placements:
 
 
 def _shares(counts: FloatArray, draw: RocDraw) -> FloatArray:
-    """Shares of a class in the cells of ``PAIR_CUTS``.
+    """Shares of a class in the cells of a pair of scores.
 
     Inside a counted cell, the log-odds of the share below are linear in the log-odds of the score, as for a logistic
     distribution, and beyond the first and the last inner cut they go on at their mean slope. If the scores take few
@@ -53,7 +53,7 @@ def _shares(counts: FloatArray, draw: RocDraw) -> FloatArray:
     total = max(float(counts.sum()), 1.0)
     below = np.clip(monotone(np.concatenate([[0.0], np.cumsum(counts)])) / total, 0.0, 1.0)
     below[-1] = 1.0
-    at, cuts = log_odds(PAIR_CUTS, draw.grid), log_odds(draw.cuts, draw.grid)
+    at, cuts = log_odds(pair_cuts(draw.grid), draw.grid), log_odds(draw.cuts, draw.grid)
     if draw.tied:
         return np.diff(np.interp(at, cuts, below))
     inner, course = cuts[1:-1], logit(np.clip(below[1:-1], SMALLEST_SHARE, 1 - SMALLEST_SHARE))

@@ -14,6 +14,7 @@ from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.diagnostics.undefined import publishable
+from spark_jobs.score_grid import edges_of
 
 
 def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
@@ -27,7 +28,7 @@ def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
     simulated = bands(draw, traced, seed=seed)
     (low, high), (lowest, highest) = simulated.area.noise, simulated.area.population
     curve = RocCurve(
-        thresholds=np.concatenate([[math.inf], traced.points.cuts / draw.grid]),
+        thresholds=np.concatenate([[math.inf], edges_of(draw.grid)[traced.points.cuts]]),
         fpr=traced.fpr,
         tpr=traced.tpr,
         **_nested(simulated, traced.tpr),

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from spark_jobs.contract.options.base import SCORE_CELLS
-from spark_jobs.contract.options.comparisons import PAIR_CELLS
-from spark_jobs.statistics.grid import require_cells
-from spark_jobs.statistics.pair_grid import DOUBLINGS, FINE_BITS
+from spark_jobs.contract.grids import PAIR_CELLS, SCORE_CELLS
+from spark_jobs.score_grid import PAIRED, REFINED
+from spark_jobs.statistics.grid import require_score_cells
+from spark_jobs.statistics.spark.both_ends import both_ends_cell
 from spark_jobs.statistics.spark.cells import KeyCounts, count_keys
 from spark_jobs.statistics.spark.columns import key_column, listed_place, numeric_column
 
@@ -24,16 +24,16 @@ def score_key(label: Column, score: Column, cells: int = SCORE_CELLS) -> Column:
     not. Both arguments are used several times, so pass columns of a ``select`` rather than long expressions.
 
     Raises:
-        InvalidRequest: ``cells`` is not a power of two from 2 to 2^20.
+        InvalidRequest: ``cells`` is neither that of the refined grid nor a power of two from 2 to 2^20.
     """
-    cells = require_cells(cells)
+    cells = require_score_cells(cells)
     known, whole = _outcome(label)
-    return sf.when(known, (whole * cells).bitwiseOR(_cell(score, cells)))
+    return sf.when(known, whole * cells + _cell(score, cells))
 
 
 def pair_key(label: Column, first: Column, second: Column) -> Column:
     """The packed key of a row in ``PairedScoreCounts``, an int; null for a row that is dropped. As ``score_key``."""
-    one, other = (_pair_cell(_cell(score, SCORE_CELLS)) for score in (first, second))
+    one, other = (both_ends_cell(score.try_cast("double"), PAIRED) for score in (first, second))
     known, whole = _outcome(label)
     return sf.when(known, (whole * PAIR_CELLS + one) * PAIR_CELLS + other)
 
@@ -54,6 +54,8 @@ def _outcome(label: Column) -> tuple[Column, Column]:
 def _cell(score: Column, cells: int) -> Column:
     """The cell of a score, an int; null if the score is null or NaN."""
     score = score.try_cast("double")
+    if cells == SCORE_CELLS:
+        return both_ends_cell(score, REFINED)
     # Cut to the ends as a whole number, which takes no branch; only what is too large for an int, or no number, needs
     # one.
     place = (score * float(cells)).try_cast("int")
@@ -64,19 +66,9 @@ def _cell(score: Column, cells: int) -> Column:
     )
 
 
-def _pair_cell(cell: Column) -> Column:
-    """The cell of a comparison's grid, from a cell of ``ScoreCounts``; see ``statistics.pair_grid.pair_cells``."""
-    folded = sf.least(cell, sf.lit(SCORE_CELLS - 1) - cell)
-    # half a cell more is never a power of two, so that rounding does not matter
-    bits = sf.floor(sf.log2(folded + 0.5)).cast("int") + 1
-    doublings = sf.greatest(sf.lit(0), sf.least(bits - FINE_BITS, sf.lit(DOUBLINGS)))
-    index = sf.lit(2 ** (FINE_BITS - 1)) * doublings + sf.call_function("shiftright", folded, doublings)
-    return sf.when(cell < SCORE_CELLS // 2, index).otherwise(sf.lit(PAIR_CELLS - 1) - index)
-
-
 def count_scores(df: DataFrame, *, label: str | Column, score: str | Column, cells: int) -> KeyCounts:
     """The keys of ``score_key`` that occur among the rows of ``df``, and the number of rows of each key."""
-    require_cells(cells)
+    require_score_cells(cells)
     columns = {_LABEL: numeric_column(df, label, _LABEL), _SCORE: numeric_column(df, score, _SCORE)}
     rows = df.select(*(column.alias(name) for name, column in columns.items()))
     rows = rows.select(score_key(sf.col(_LABEL), sf.col(_SCORE), cells).alias(_KEY))

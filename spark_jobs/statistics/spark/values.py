@@ -5,9 +5,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from spark_jobs.score_grid import REFINED
+from spark_jobs.statistics.spark.both_ends import both_ends_cell
 from spark_jobs.statistics.spark.cells import KeyCounts, count_keys
 from spark_jobs.statistics.spark.columns import numeric_column
-from spark_jobs.statistics.value_grid import LINEAR, ValueGrid
+from spark_jobs.statistics.value_grid import LINEAR, SCORE, ValueGrid
 
 _VALUE, _KEY = "value", "key"
 
@@ -19,6 +21,8 @@ def value_key(value: Column, grid: ValueGrid) -> Column:
     not. The argument is used several times, so pass a column of a ``select`` rather than a long expression.
     """
     value = value.try_cast("double")
+    if grid.scale == SCORE:
+        return both_ends_cell((value - grid.lower) / (grid.upper - grid.lower), REFINED)
     inside = (value > grid.lower) & (value < grid.upper)
     if grid.step is not None:
         place = sf.floor(sf.floor((value - grid.lower) / grid.step + 0.5) / float(grid.values_in_cell))

@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.grids import PAIR_CELLS, SCORE_CELLS
+from spark_jobs.score_grid import PAIRED, REFINED, cells_of, edges_of
 from spark_jobs.statistics import ScoreCounts
 from tests.support.score_rows import NASTY_ROWS, counted_one_by_one, from_rows, rows
 from tests.support.spark import settings as spark_settings
@@ -19,7 +21,7 @@ from tests.support.spark import settings as spark_settings
 pytestmark = pytest.mark.spark
 
 DOUBLES = "label double, score double"
-GRIDS = (2, 8, 65536, 2**20)
+GRIDS = (2, 8, 65536, 2**20, SCORE_CELLS)
 ANSI = pytest.mark.parametrize("ansi", ["true", "false"])
 
 
@@ -75,7 +77,24 @@ def test_nasty_rows_are_counted_like_arrays(spark, ansi, codegen):
 @given(rows(65536, most=300), st.booleans())
 def test_any_rows_are_counted_like_arrays(spark, table, ansi):
     with spark_settings(spark, {"spark.sql.ansi.enabled": str(ansi).lower()}):
-        assert ScoreCounts.from_dataframe(frame(spark, table)) == from_rows(table, 65536)
+        assert ScoreCounts.from_dataframe(frame(spark, table), cells=65536) == from_rows(table, 65536)
+        assert ScoreCounts.from_dataframe(frame(spark, table)) == from_rows(table, SCORE_CELLS)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize(("grid", "ends"), [(SCORE_CELLS, REFINED), (PAIR_CELLS, PAIRED)], ids=["refined", "pair"])
+def test_the_finer_grids_have_equal_cells_in_both_engines(spark, grid, ends, ansi):
+    from pyspark.sql import functions as sf
+
+    from spark_jobs.statistics.spark.both_ends import both_ends_cell
+
+    edges = edges_of(grid)
+    every = [edges, np.nextafter(edges, 2), np.nextafter(edges, -1), 10.0 ** np.arange(-320, 0), [np.inf, -np.inf, -5]]
+    scores = np.concatenate(every)
+    with spark_settings(spark, {"spark.sql.ansi.enabled": ansi}):
+        table = spark.createDataFrame([(place, float(score)) for place, score in enumerate(scores)], "i int, s double")
+        found = dict(table.select("i", both_ends_cell(sf.col("s"), ends)).toPandas().itertuples(index=False))
+    assert [found[place] for place in range(scores.size)] == cells_of(scores, grid).tolist()
 
 
 @pytest.mark.sampled("schema")
@@ -186,7 +205,7 @@ def test_columns_are_given_by_name_or_as_expressions(spark):
         ({"score": "nothing"}, "score: got 'nothing'; must be a column of the table; correct its name"),
         ({"label": "text"}, "label: got 'text of type string'; must be numeric or boolean; convert the column first"),
         ({"score": "day"}, "score: got 'day of type date'; must be numeric or boolean; convert the column first"),
-        ({"cells": 1000}, "cells: got 1000; must be a power of two from 2 to 1048576; use the default 65536"),
+        ({"cells": 1000}, "cells: got 1000; must be a power of two from 2 to 1048576; use the default"),
     ],
 )
 def test_requests_that_do_not_fit_the_frame_are_refused_before_it_is_read(spark, columns, line):

@@ -1,0 +1,153 @@
+"""The public grids of scores in [0, 1], each named by its number of cells alone: cells, edges, thresholds.
+
+``SCORE_CELLS`` cells are the *refined* grid: cells a 65,536th wide, and from a 256th of the range on, towards 0 and
+towards 1, 256 cells for each halving of the distance to the end, down to ``2^-30`` of it. Scores of rare events, and of
+events that are almost sure, are then told apart; no cell is wider than those of the grid of ``LINEAR_SCORE_CELLS``
+cells, and each lies in one of these. Two scores that are counted together have ``PAIR_CELLS`` cells each: 64 for each
+halving of the distance, from the middle on. Any other number is that of cells of equal width.
+
+A cell is ``[from, to)``, the last one closed. Distances are exact in double precision, and cells are found by their
+mantissas and exponents, without logarithms: numpy and Spark agree on each.
+
+A threshold is rounded as scores are (``threshold_cells``), so that every row at a threshold counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.grids import (
+    EARLIEST_ROUNDING,
+    LINEAR_SCORE_CELLS,
+    PAIR_CELLS,
+    ROUNDING,
+    SCORE_CELLS,
+    TAIL_DOUBLINGS,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BothEnds:
+    """A grid of [0, 1] that is finer towards both ends.
+
+    Attributes:
+        tail_bits: distances below ``2^-tail_bits`` to an end have cells by doublings.
+        step_bits: a doubling has ``2^step_bits`` cells.
+        middle: the number of cells of equal width in [0, 1], of which those outside the tails are kept.
+    """
+
+    tail_bits: int
+    step_bits: int
+    middle: int
+
+    @property
+    def scale_bits(self) -> int:
+        """A distance times ``2^scale_bits``, rounded to a whole number, has the bits that its cell depends on."""
+        return TAIL_DOUBLINGS + self.step_bits
+
+    @property
+    def side(self) -> int:
+        """The number of cells of either tail."""
+        return 1 + ((TAIL_DOUBLINGS - self.tail_bits) << self.step_bits)
+
+    @property
+    def cells(self) -> int:
+        """The number of all cells."""
+        return 2 * self.side + self.middle - 2 * (self.middle >> self.tail_bits)
+
+    def cells_of(self, scores: FloatArray) -> Int64Array:
+        """The cell of each score; scores beyond [0, 1] count at the nearer end, and NaN is not allowed."""
+        place = np.clip(scores, 0.0, 1.0)
+        reach = 2.0**-self.tail_bits
+        low, high = place < reach, place >= 1.0 - reach
+        distance = np.where(high, 1.0 - place, place) * 2.0**self.scale_bits
+        whole = np.maximum(np.where(high, np.ceil(distance) - 1.0, np.floor(distance)), 0.0)
+        bits = np.maximum(np.frexp(whole)[1] - self.step_bits - 1, 0).astype(np.int64)
+        steps = 1 << self.step_bits
+        number = whole.astype(np.int64)
+        side = np.where(number < steps, 0, 1 + (bits << self.step_bits) + (number >> bits) - steps)
+        inner = self.side + np.floor(place * self.middle).astype(np.int64) - (self.middle >> self.tail_bits)
+        found: Int64Array = np.where(low, side, np.where(high, self.cells - 1 - side, inner))
+        return found
+
+    def edges(self) -> FloatArray:
+        """The starts of the cells, and 1; shape (cells + 1,)."""
+        number = np.arange(self.side - 1)
+        within = 1.0 + (number & ((1 << self.step_bits) - 1)) / (1 << self.step_bits)
+        tail = np.concatenate([[0.0], np.ldexp(within, (number >> self.step_bits) - TAIL_DOUBLINGS)])
+        inner = np.arange(self.middle >> self.tail_bits, self.middle - (self.middle >> self.tail_bits) + 1)
+        return np.concatenate([tail, inner / self.middle, 1.0 - tail[::-1]])
+
+
+REFINED = BothEnds(tail_bits=8, step_bits=8, middle=LINEAR_SCORE_CELLS)
+PAIRED = BothEnds(tail_bits=1, step_bits=6, middle=2)
+_FINER = {SCORE_CELLS: REFINED, PAIR_CELLS: PAIRED}
+
+
+def cells_of(scores: FloatArray, grid: int) -> Int64Array:
+    """The cell of each score; scores beyond [0, 1] count at the nearer end, and NaN is not allowed."""
+    if grid in _FINER:
+        return _FINER[grid].cells_of(scores)
+    return np.minimum((np.clip(scores, 0.0, 1.0) * grid).astype(np.int64), grid - 1)
+
+
+@cache
+def edges_of(grid: int) -> FloatArray:
+    """The starts of the cells, and 1; shape (grid + 1,), read-only."""
+    edges: FloatArray = _FINER[grid].edges() if grid in _FINER else np.arange(grid + 1) / grid
+    edges.flags.writeable = False
+    return edges
+
+
+@cache
+def middles_of(grid: int) -> FloatArray:
+    """The middles of the cells; shape (grid,), read-only."""
+    edges = edges_of(grid)
+    middles: FloatArray = (edges[:-1] + edges[1:]) / 2
+    middles.flags.writeable = False
+    return middles
+
+
+def threshold_cells(thresholds: Sequence[float], grid: int, rounding: str = ROUNDING) -> tuple[int, ...]:
+    """For thresholds of ``score >= t`` the first cells whose rows count; in force are the starts of these cells.
+
+    Args:
+        thresholds: the thresholds, from 0 to 1.
+        grid: the number of cells of the grid.
+        rounding: the rule of the draw; by the earliest, a threshold was moved up to the next edge.
+    """
+    if rounding == EARLIEST_ROUNDING:
+        return tuple(np.minimum(np.searchsorted(edges_of(grid), thresholds), grid - 1).tolist())
+    return tuple(cells_of(np.asarray(thresholds, dtype=np.float64), grid).tolist())
+
+
+@cache
+def pair_cuts(grid: int) -> Int64Array:
+    """The edges of the cells of two scores that are counted together, as cuts of the grid of each; read-only."""
+    if grid == LINEAR_SCORE_CELLS:
+        cuts = _earlier_pair_cuts()
+    else:
+        cuts = np.append(cells_of(edges_of(PAIR_CELLS)[:-1], grid), grid)
+    cuts.flags.writeable = False
+    return cuts
+
+
+@cache
+def linear_cuts() -> Int64Array:
+    """The starts of the ``LINEAR_SCORE_CELLS`` equal cells, as cells of the refined grid; read-only."""
+    cuts = cells_of(edges_of(LINEAR_SCORE_CELLS)[:-1], SCORE_CELLS)
+    cuts.flags.writeable = False
+    return cuts
+
+
+def _earlier_pair_cuts() -> Int64Array:
+    """Of the grid of equal cells: 64 cells at either end, then six doublings of their width with 32 cells each."""
+    widths = np.concatenate([np.ones(64), *(np.full(32, 2.0**doubling) for doubling in range(1, 6))])
+    half = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    inner = np.arange(half[-1], LINEAR_SCORE_CELLS - half[-1] + 1, 64)
+    return np.unique(np.concatenate([half, inner, LINEAR_SCORE_CELLS - half]))
