@@ -345,11 +345,7 @@ def of_count_stream(random, seed) -> Held:
 KINDS: dict[str, Callable[..., Held]] = {
     name.removeprefix("of_"): one for name, one in list(globals().items()) if name.startswith("of_")
 }
-THRESHOLD = "a threshold moves up to the next edge of the grid of scores, so that rows at it are lost"
 TODAY: dict[str, str] = {
-    "confusion_matrix": THRESHOLD,
-    "by_group": THRESHOLD,
-    "ranking_figures": "a gain inside a cell with many equal scores",
     "calibration": "mean scores are those of the middles of cells, half a cell off at most",
     "binned_residuals": "mean scores are those of the middles of cells, half a cell off at most",
     "recalibration": "scores of few decimals do not lie in their groups as the model of them says",

@@ -285,15 +285,8 @@ class OfValues(Options):
             reach = unit * 2.0**SEARCH_DOUBLINGS
             return ValueCells(column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=SEARCH_CELLS)
         lower, upper = self.bounds
-        return ValueCells(
-            column=self.column,
-            lower=lower,
-            upper=upper,
-            scale=self.scale,
-            unit=self.unit,
-            cells=self.cells,
-            step=self.step,
-        )
+        grid = {name: getattr(self, name) for name in ("scale", "unit", "cells", "step")}
+        return ValueCells(column=self.column, lower=lower, upper=upper, **grid)
 
     @property
     def named(self) -> str | None:
