@@ -8,26 +8,26 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from dp_operators.budget import ChargeConflict, ChargeState, LedgerUnavailable
+from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.budget.values import StreamHead
 from dp_operators.releasing.applications import Applications
 from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
 from dp_operators.releasing.charged_terms import on_charged_terms
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import ReleaseClosed, ReleaseDamaged, ReleaseFailed, ReleaseRejected
-from dp_operators.releasing.following import Progress
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import SPENT
 from dp_operators.releasing.requests import complete, require_charged, require_own_output
 from dp_operators.releasing.reservations import end_stated_runs, seal_of
 from dp_operators.releasing.sealed_drafts import closed_elsewhere
+from dp_operators.releasing.stream_watch import Watch
 from dp_operators.releasing.submissions import StreamRun, Submission
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.snapshots import Snapshot
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.objects import open_store
-from spark_jobs.contract.store.run_statement import NothingRead, Overtaken
+from spark_jobs.contract.store.run_statement import FollowedElsewhere, NothingRead
 from spark_jobs.contract.store.sealing import Seal, SealBroken, open_whole, sha256
 from spark_jobs.contract.store.stream_objects import (
     STREAM_NAME,
@@ -136,7 +136,7 @@ class StreamAttempt(ChargedAttempt):
         self._require_published(charge, layout, seal, began)
         head = self._adopt(charge, layout, seal, began)
         while head.steps < due:
-            watch = _Watch(adopt=partial(self._adopt, charge, layout, seal), head=head)
+            watch = Watch(adopt=partial(self._adopt, charge, layout, seal), head=head)
             run = self._run(charge, layout, seal, head, due, watch=watch)
             before, head = head, watch()
             self._require_alone(layout, seal, run)
@@ -261,7 +261,7 @@ class StreamAttempt(ChargedAttempt):
         failpoint("after_publish_steps")
 
     def _run(
-        self, charge: Charge, layout: StreamLayout, seal: Seal, head: StreamHead, due: int, *, watch: _Watch
+        self, charge: Charge, layout: StreamLayout, seal: Seal, head: StreamHead, due: int, *, watch: Watch
     ) -> int:
         """Run the application for the due steps, or as many as one run may count; return the run's number."""
         document = self.request.sha256
@@ -317,7 +317,7 @@ class StreamAttempt(ChargedAttempt):
         """
         with suppress(SealBroken):
             sealed = self.store.read(layout.release.statement(run))
-            if sealed is not None and Overtaken.is_stated(seal.open(f"run-{run}.json", sealed), run=run):
+            if sealed is not None and FollowedElsewhere.is_stated(seal.open(f"run-{run}.json", sealed), run=run):
                 raise InvalidRequest(
                     "checkpoint", value=self.checkpoint,
                     requirement="must be the only one with which this stream is followed: another process was first to "
@@ -365,36 +365,6 @@ def _version_of(facts: Mapping[str, Any]) -> str:
     """
     snapshot = facts.get("snapshot")
     return "" if snapshot is None else f" from {Snapshot.parse(snapshot).describe()}"
-
-
-@dataclass(kw_only=True)
-class _Watch:
-    """Records and publishes the objects that an application stores while it runs.
-
-    Attributes:
-        adopt: records and publishes what follows a head, and returns the new head.
-        head: the head so far.
-    """
-
-    adopt: Callable[[StreamHead], StreamHead]
-    head: StreamHead
-
-    def after(self, progress: Progress) -> Progress:
-        """``progress``, after each line of which what is in the store is recorded; if that fails, after a later one."""
-
-        def report(line: str) -> None:
-            progress(line)
-            try:
-                self()
-            except (OSError, LedgerUnavailable) as error:
-                progress(f"the next steps are not recorded yet ({type(error).__name__})")
-
-        return report
-
-    def __call__(self) -> StreamHead:
-        """The head, after everything that is in the store now."""
-        self.head = self.adopt(self.head)
-        return self.head
 
 
 def _recorded(content: bytes, *, digest: str) -> bytes:

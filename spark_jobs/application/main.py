@@ -16,7 +16,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import json_fields
 from spark_jobs.contract.store.layout import ApplicationStage, ExitCode, ReleaseLayout
 from spark_jobs.contract.store.objects import check_store, open_store
-from spark_jobs.contract.store.run_statement import NothingRead, Overtaken, OvertakenError
+from spark_jobs.contract.store.run_statement import FollowedElsewhere, NothingRead, OvertakenError
 from spark_jobs.contract.store.sealing import Seal
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _run_charged(arguments: argparse.Namespace, announcer: Announcer, private_lo
         (_draft if arguments.steps is None else _advance)(arguments, charged, announcer)
     except BaseException as error:
         if isinstance(error, OvertakenError):
-            _state(arguments, charged, Overtaken(run=charged.run).to_json())
+            _state(arguments, charged, FollowedElsewhere(run=charged.run).to_json())
             announcer.line("another run follows this stream, and was first to store a step")
             return ExitCode.FAILED
         if announcer.may_have_read_rows:

@@ -10,15 +10,28 @@ root to a leaf. Every node has noise of its own and the threshold has none, so t
 Guarantee: ``epsilon``-DP when a row is added or removed. A replaced row changes two paths, so that the same mechanism
 at half of epsilon is ``epsilon``-DP under replacement.
 
-Algorithm and proof (after Zhang, Xiao, Xie, *PrivTree*, SIGMOD 2016). A node at depth j with count c has the score
-``b = max(c - j d, t - d)``; it is refined iff ``b + Lap(s) > t``, with ``d >= s`` and ``d >= 1``. Let D' have one row
-more. Off its path nothing differs. On the path let v be the deepest node whose score under D' lies above the floor
-``t - d``, by a. Deeper ones have the same score: they lose nothing. v loses at most ``min(a, 1) / s`` and its parent
-``1 / s``; scores rise by at least d per level towards the root, so the j-th ancestor of v, j >= 2, is above the
-threshold by ``(j - 1) d + a - 1`` or more and loses at most ``e^((1 - a) / s) e^-(j - 1) / s``. The sum is convex in a
-on (0, 1]; at 1 it is ``(1 + 1 / (1 - 1/e)) / s``, at 0 no larger because ``s >= 1``; for a > 1 it is smaller. So
-``s = max((2e - 1) / (e - 1) / epsilon, 1)`` suffices. For the answer "not refined" only the node itself loses,
-``1 / s``.
+Two ways of testing, of which a public rule takes one (``node_noise``).
+
+*Falling scores* (after Zhang, Xiao, Xie, *PrivTree*, SIGMOD 2016). A node at depth j with count c has the score
+``b = max(c - j d, t - d)``; it is refined iff ``b + noise > t``, with two-sided geometric noise of ``e`` for one row
+and a whole ``d >= 1``. Let D' have one row more. Off its path nothing differs. On the path let v be the deepest node
+whose score under D' lies above the floor ``t - d``, by a whole ``a >= 1``. Deeper ones have the same score: they lose
+nothing. Scores rise by at least d per level towards the root, so the j-th ancestor of v lies ``(j - 1) d + a`` or more
+above the threshold. A node loses e where its score under D is at most t, and ``ln((1 + r - r^(m+1)) / (1 + r - r^m))``
+where it is t + m, with ``r = e^-e``. So the sum is largest at a = 1: ``2 e`` for v and its parent, and the sum of these
+logarithms over m = d, 2d, ... for the others.
+
+- For ``e <= 1`` and ``d >= 1 / e`` it is at most ``(1 + 1 / (1 - 1/e)) e``, a geometric series: so
+  ``e = (e - 1) / (2e - 1) epsilon``, with Euler's number on the right, suffices.
+- For ``d = 1`` the logarithms telescope to ``ln(1 + r)``: the loss is ``2 e + ln(1 + r)``, for ``e >= 1`` at most
+  ``2 e + 0.3133``: so ``e = (epsilon - 0.3133) / 2`` suffices where that is at least 1.
+
+For the answer "not refined" only the node itself loses, e.
+
+*Tests apart*: each of at most h tested nodes on a path is refined iff ``c + noise > t``, at ``e = epsilon / h``: h of
+them lose at most epsilon. Their noise vanishes as epsilon grows, and nothing falls with depth, so that what is refined
+is then exactly what has more than ``t`` rows. They are taken from ``epsilon / h = 1`` on.
+
 Two-sided geometric noise on integers shifts like Laplace noise, so the same bounds apply.
 
 Algorithm 18 of Chen 2018, which draws a new noisy threshold for every node and claims the cost of one sparse vector
@@ -43,6 +56,8 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 NODE_SHARE = Decimal("0.3873")
 """``(e - 1) / (2e - 1)``, rounded down: the share of epsilon that determines the noise of one node."""
+FAR_ABOVE = Decimal("0.3133")
+"""``ln(1 + 1/e)``, rounded up: what nodes above the threshold lose together, where the noise of one is small."""
 
 
 def refined_nodes(
@@ -115,19 +130,30 @@ def refined_levels(
     Returns:
         One boolean array of the shape of each level.
     """
-    of_node, step = node_noise(epsilon, neighbours)
+    of_node, step = node_noise(epsilon, neighbours, levels=len(totals))
     answers: list[BoolArray] = []
     for depth, exact in enumerate(totals):
-        scores = np.maximum(exact - depth * step, threshold - step)
+        scores = np.maximum(exact - depth * step, threshold - step) if step else exact
         passed = noise.laplace(scores, epsilon=of_node, l1_sensitivity=1) > threshold
         answers.append(passed & answers[-1][..., parents[depth - 1]] if depth else passed)
     return tuple(answers)
 
 
-def node_noise(epsilon: Decimal, neighbours: Neighbours) -> tuple[Decimal, int]:
-    """The epsilon of the noise of one node, ``1 / s``, and the whole number ``d`` by which scores fall per level."""
+def node_noise(epsilon: Decimal, neighbours: Neighbours, *, levels: int) -> tuple[Decimal, int]:
+    """The epsilon of the noise of one node, and the whole number by which scores fall per level; 0 for tests apart.
+
+    Args:
+        epsilon: the cost of all tests.
+        neighbours: the neighbouring relation.
+        levels: how many nodes of a path are tested at most.
+    """
     with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
-        of_node = min(epsilon / rows_changed(neighbours) * NODE_SHARE, Decimal(1))
+        of_path = epsilon / rows_changed(neighbours)
+        apart = of_path / max(levels, 1)
+        if apart >= 1:
+            return apart, 0
+        large = (of_path - FAR_ABOVE) / 2
+        of_node = large if large >= 1 else min(of_path * NODE_SHARE, Decimal(1))
     return of_node, math.ceil(1 / Fraction(of_node))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ MEDIA_TYPE, CSV = "application/vnd.apache.parquet", "text/csv"
 
 def csv_bytes(columns: Mapping[str, Column]) -> bytes:
     """The columns as CSV with a header, in UTF-8; NaN becomes an empty field, and texts are quoted."""
-    arrays = {name: pa.array(column.values, from_pandas=True) for name, column in columns.items()}
+    arrays = {name: _array(column) for name, column in columns.items()}
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(pa.table(arrays), sink)
     return bytes(sink.getvalue().to_pybytes())
@@ -24,11 +25,12 @@ def csv_bytes(columns: Mapping[str, Column]) -> bytes:
 def parquet_bytes(columns: Mapping[str, Column], *, metadata: Mapping[str, str]) -> bytes:
     """The columns as a Parquet file with one row group; its schema has their meanings and ``metadata``.
 
-    NaN becomes null. Columns of floats are nullable whether or not they have a null.
+    NaN and what is masked become null. Columns of floats, and of masked values, are nullable whether or not they have
+    a null.
     """
-    arrays = [pa.array(column.values, from_pandas=True) for column in columns.values()]
+    arrays = [_array(column) for column in columns.values()]
     fields = [
-        pa.field(name, array.type, nullable=pa.types.is_floating(array.type), metadata={"description": column.meaning})
+        pa.field(name, array.type, nullable=_may_be_null(column, array), metadata={"description": column.meaning})
         for (name, column), array in zip(columns.items(), arrays, strict=True)
     ]
     table = pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=dict(metadata)))
@@ -48,3 +50,13 @@ def parquet_bytes(columns: Mapping[str, Column], *, metadata: Mapping[str, str])
     del arrays, table, sink
     pa.default_memory_pool().release_unused()
     return content
+
+
+def _array(column: Column) -> pa.Array:
+    masked = np.ma.isMaskedArray(column.values)
+    mask = np.ma.getmaskarray(column.values) if masked else None
+    return pa.array(np.ma.getdata(column.values) if masked else column.values, mask=mask, from_pandas=True)
+
+
+def _may_be_null(column: Column, array: pa.Array) -> bool:
+    return pa.types.is_floating(array.type) or np.ma.isMaskedArray(column.values)

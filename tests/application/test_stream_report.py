@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from spark_jobs.application.streams.report import (
@@ -13,6 +14,7 @@ from spark_jobs.application.streams.report import (
     main,
     noise_scales,
     published_segments,
+    segment_history,
     shown_names,
     write_report,
 )
@@ -245,3 +247,22 @@ def test_a_folder_without_a_stream_is_refused_in_a_line(tmp_path, capsys):
         write_report(LocalStore(), str(tmp_path))
     assert main([str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_parts_that_are_not_refined_are_null_in_the_files_and_their_groups_are_not(tmp_path):
+    request = of_hierarchy(budget={"epsilon": "0.5"}, steps=24)
+    counts = np.zeros((24, 4), dtype=np.int64)
+    counts[:, 0] = 400
+    [released] = publish_stream(tmp_path, request, counts, parts=1)
+    assert 0 < released.measured.sum() < released.measured.size
+    [path] = (tmp_path / "steps").glob("*.parquet")
+    table = pq.read_table(path)
+    measured = np.array(table["measured"].to_pylist())
+    for name in ("noisy", "estimate"):
+        assert [value is None for value in table[name].to_pylist()] == (~measured).tolist()
+    lines = path.with_suffix(".csv").read_text().splitlines()[1:]
+    at = lines[int(np.flatnonzero(~measured)[0])].split(",")
+    assert at[3:6] == ["", "false", ""]
+    history = segment_history(path.read_bytes(), request)
+    np.testing.assert_array_equal(history.measured, released.measured)
+    np.testing.assert_array_equal(history.noisy, released.noisy)

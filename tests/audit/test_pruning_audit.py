@@ -23,21 +23,21 @@ class TestExactLossOfPruning(ExactAudit):
     faults = {**ExactAudit.faults, "scores do not fall with depth": Fault(planted={"decay": False})}
 
     def loss(self, mechanism, relation, *, less=1, times=1, told=None, decay=True):
-        of_node, step = node_noise(EPSILON, told or relation)
+        of_node, step = node_noise(EPSILON, told or relation, levels=11)
         paths = 1 if relation is ADDED else 2
         return paths * times * worst_path_loss(1 / float(of_node) / less, step if decay else 0, paths=500)
 
 
 LARGE = {ADDED: Decimal(5), REPLACED: Decimal(10)}
 """At a small epsilon, one row more in a node tells too little to be sampled."""
-LEAVES = np.array([THRESHOLD + 2, 0, 0, 0, 0, 0, 0, 0])
+LEAVES = np.array([THRESHOLD, 0, 0, 0, 0, 0, 0, 0])
 FIRST, LAST = np.eye(8, dtype=int)[[0, -1]]
 PAIRS = {ADDED: (LEAVES + FIRST, LEAVES), REPLACED: (LEAVES + FIRST, LEAVES + LAST)}
 
 
 def answers_of(noise, relation):
     """The log ratio of whole answers, at the claimed noise."""
-    of_node, step = node_noise(LARGE[relation], relation)
+    of_node, step = node_noise(LARGE[relation], relation, levels=3)
     options = {"threshold": THRESHOLD, "epsilon": LARGE[relation], "neighbours": relation, "noise": noise}
     pair = PAIRS[relation]
 

@@ -28,18 +28,37 @@ def prune(counts, *, epsilon="1", noise=None, neighbours=Neighbours.ADD_REMOVE, 
 
 @pytest.mark.sampled
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
+@pytest.mark.parametrize(
+    ("epsilon", "levels"), [("0.1", 11), ("1", 11), ("3", 11), ("8", 11), ("3", 2), ("8", 4), ("1", 1)]
+)
 @BOTH
-def test_loss_along_a_path_is_within_epsilon(epsilon, neighbours):
-    of_node, step = node_noise(Decimal(epsilon), neighbours)
+def test_loss_along_a_path_is_within_epsilon(epsilon, levels, neighbours):
+    of_node, step = node_noise(Decimal(epsilon), neighbours, levels=levels)
     paths = 1 if neighbours is Neighbours.ADD_REMOVE else 2
-    loss = paths * worst_path_loss(1 / float(of_node), step)
-    assert 0.3 * min(float(epsilon), 2.0) < loss <= float(epsilon)
+    loss = paths * worst_path_loss(1 / float(of_node), step, most=levels)
+    assert 0.3 * float(epsilon) < loss <= float(epsilon) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", ["2.4", "4", "9"])
+def test_the_loss_of_steps_of_one_is_that_of_the_proof(epsilon):
+    """It is attained, so that a larger epsilon of a node would lose too much."""
+    of_node, step = node_noise(Decimal(epsilon), Neighbours.ADD_REMOVE, levels=100)
+    assert step == 1
+    assert worst_path_loss(1 / float(of_node), step, most=40) == pytest.approx(
+        2 * float(of_node) + np.log1p(np.exp(-float(of_node))), abs=1e-6
+    )
+
+
+@BOTH
+def test_what_is_refined_is_exact_at_a_large_epsilon(neighbours):
+    counts = np.random.default_rng(2).poisson(0.7, 64)
+    answers = refined_nodes(counts, threshold=0, epsilon="1e6", neighbours=neighbours, noise=SeededNoise(3))
+    assert [each.tolist() for each in answers] == [(level > 0).tolist() for level in levels_above(counts, 2)]
 
 
 @pytest.mark.parametrize("fault", ["halved noise", "no decay"])
 def test_faults_are_convicted(fault):
-    of_node, step = node_noise(Decimal(1), Neighbours.ADD_REMOVE)
+    of_node, step = node_noise(Decimal(1), Neighbours.ADD_REMOVE, levels=11)
     scale = 1 / float(of_node)
     broken = (scale / 2, step) if fault == "halved noise" else (scale, 0)
     assert worst_path_loss(*broken) > 1.2
@@ -49,7 +68,7 @@ def test_faults_are_convicted(fault):
 def test_noise_asked_for_is_that_of_the_proof(neighbours):
     noise = RecordingNoise()
     prune(np.ones(16, np.int64), noise=noise, neighbours=neighbours)
-    of_node, _ = node_noise(Decimal(1), neighbours)
+    of_node, _ = node_noise(Decimal(1), neighbours, levels=4)
     assert noise.scales == pytest.approx([1 / float(of_node)] * 4)
     assert noise.scales[0] >= (2 * np.e - 1) / (np.e - 1) * (1 if neighbours is Neighbours.ADD_REMOVE else 2)
 
@@ -89,10 +108,10 @@ def test_tables_of_disjoint_rows_are_pruned_each_by_itself_and_trees_need_not_be
     leaves = random.integers(0, 60, (30, 6))
     # groups of one, three and two
     totals = [leaves.sum(axis=1, keepdims=True), np.add.reduceat(leaves, [0, 1, 4], axis=1)]
-    options = {"threshold": 100, "epsilon": Decimal(20), "neighbours": neighbours}
+    options = {"threshold": 100, "epsilon": Decimal("0.2"), "neighbours": neighbours}
     parents = [np.zeros(3, dtype=int)]
     whole = refined_levels(totals, parents, noise=Still(), **options)
-    _, step = node_noise(Decimal(20), neighbours)
+    _, step = node_noise(Decimal("0.2"), neighbours, levels=2)
     assert np.array_equal(whole[0], totals[0] > 100)
     assert np.array_equal(whole[1], (totals[1] - step > 100) & whole[0])
     assert 0 < whole[1].sum() < whole[1].size

@@ -14,7 +14,7 @@ import pytest
 from dp_operators.budget import LedgerUnavailable
 from dp_operators.budget.values import StreamHead
 from dp_operators.releasing import ReleaseError, ReleaseFailed
-from dp_operators.releasing.stream_attempts import _Watch
+from dp_operators.releasing.stream_watch import Watch
 from spark_jobs.application.streams.source_log import SourceLog
 from spark_jobs.application.streams.state import OpenCounts
 from spark_jobs.arrays import Int64Array
@@ -79,7 +79,7 @@ def test_steps_are_recorded_whenever_the_application_reports() -> None:
         return head
 
     said: list[str] = []
-    watch = _Watch(adopt=adopt, head=StreamHead())
+    watch = Watch(adopt=adopt, head=StreamHead())
     report = watch.after(said.append)
     known = []
     for line in ("counting", "writing", "waiting"):

@@ -63,7 +63,7 @@ class HierarchyLaw:
 
     def pruning_log(self, counts, answers):
         """The log probability of one step's answers."""
-        of_node, step = node_noise(self.shape.pruning, self.shape.neighbours)
+        of_node, step = node_noise(self.shape.pruning, self.shape.neighbours, levels=2)
         scale = 1 / float(of_node) / self.less
         return _cached_answers(tuple(counts), answers, scale, step, self.shape.refined_at)
 

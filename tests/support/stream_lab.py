@@ -28,7 +28,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import VARIABLE
 from spark_jobs.contract.store.layout import folder_name
 from spark_jobs.contract.store.objects import LocalStore, ObjectStore, open_store
-from spark_jobs.contract.store.run_statement import NothingRead, Overtaken, OvertakenError
+from spark_jobs.contract.store.run_statement import FollowedElsewhere, NothingRead, OvertakenError
 from spark_jobs.contract.store.sealing import Seal
 from spark_jobs.contract.store.stream_objects import StreamLayout
 from spark_jobs.contract.stream_keys import StreamKeys
@@ -111,7 +111,7 @@ class StreamRunner(EndedBackend):
             layout = StreamLayout.of(submission.output, submission.key, submission.charge_id)
             statement = NothingRead.of(submission.run, refused).to_json()
             if isinstance(error, OvertakenError):
-                statement = Overtaken(run=submission.run).to_json()
+                statement = FollowedElsewhere(run=submission.run).to_json()
             sealed = seal.close(f"run-{submission.run}.json", statement)
             store.create(layout.release.statement(submission.run), sealed)
         return 0

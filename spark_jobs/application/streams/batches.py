@@ -98,8 +98,8 @@ def _files(rows: DataFrame) -> str:
     states = []
     for name in sorted(rows.inputFiles()):
         path = paths(spark._jvm.java.net.URI(name))
-        found = path.getFileSystem(configuration).globStatus(path)
-        states.append([name, *((one.getLen(), one.getModificationTime()) for one in found or ())])
+        now = path.getFileSystem(configuration).globStatus(path)
+        states.append([name, *((one.getLen(), one.getModificationTime()) for one in now or ())])
     return hashlib.sha256(json.dumps(states).encode()).hexdigest()
 
 

@@ -49,7 +49,7 @@ def segment_files(
         "ends": _text(request, place.first + place.steps),
         "previous_sha256": place.previous,
         "drawn_at": facts["drawn_at"],
-        "snapshot": facts["snapshot"],
+        "snapshot": request.table.snapshot.model_dump(mode="json", exclude_none=True),
         "versions": facts["versions"],
         "files": [ReleaseFile.of(name, *one).model_dump(mode="json") for name, one in data.items()],
     }
@@ -58,9 +58,9 @@ def segment_files(
 
 
 def steps_columns(request: StreamRequest, releases: StepReleases) -> dict[str, Column]:
-    """The released values, one row for each state of each step."""
+    """The released values, one row for each state of each step; null for a part that was not measured."""
     count, names = releases.noisy.shape
-    empty = np.full(releases.noisy.shape, np.nan)
+    empty, unknown = np.full(releases.noisy.shape, np.nan), ~releases.measured.ravel()
     begins = np.datetime64(request.start.removesuffix("Z"), "us") + (
         np.arange(releases.first, releases.first + count) * np.timedelta64(request.step_length)
     )
@@ -68,11 +68,17 @@ def steps_columns(request: StreamRequest, releases: StepReleases) -> dict[str, C
         "step": Column(values=np.repeat(np.arange(releases.first, releases.first + count), names), meaning="number"),
         "begins": Column(values=np.repeat(begins, names), meaning="the first instant of the step, in UTC"),
         "state": Column(values=np.tile(np.array(request.names, dtype=object), count), meaning="its name"),
-        "noisy": Column(values=releases.noisy.ravel(), meaning="the noisy count, unbiased where it was measured"),
+        "noisy": Column(
+            values=np.ma.MaskedArray(releases.noisy.ravel(), mask=unknown),
+            meaning="the noisy count, null if not measured",
+        ),
         "measured": Column(
             values=releases.measured.ravel(), meaning="whether the count, or all that it is a sum of, was measured"
         ),
-        "estimate": Column(values=releases.estimates.ravel(), meaning="the estimate of the count"),
+        "estimate": Column(
+            values=np.where(unknown, np.nan, releases.estimates.ravel()),
+            meaning="the estimate of the count, null if not measured",
+        ),
         "lower": Column(values=(empty if releases.lower is None else releases.lower).ravel(), meaning="of the band"),
         "upper": Column(values=(empty if releases.upper is None else releases.upper).ravel(), meaning="of the band"),
     }

@@ -172,7 +172,10 @@ def segment_history(content: bytes, request: StreamRequest) -> StreamHistory:
     """What the file of a segment released, of all counts."""
     table = pq.read_table(io.BytesIO(content), columns=["noisy", "measured", "estimate", "lower", "upper"])
     shape = (-1, len(request.names))
-    values = {name: table.column(name).to_numpy().reshape(shape) for name in table.column_names}
+    # a part that was not measured has no value, and had 0 in files of earlier versions
+    filled = {name: table.column(name).fill_null(0) for name in ("noisy", "estimate")}
+    columns = {name: filled.get(name, table.column(name)) for name in table.column_names}
+    values = {name: column.to_numpy().reshape(shape) for name, column in columns.items()}
     banded = isinstance(mechanism(request), LocalLevelShape)
     measured = values["measured"].astype(np.bool_)
     return StreamHistory(

@@ -57,7 +57,7 @@ class OvertakenError(Exception):
     """Another run follows the same stream, and was first to store a step: this run ends."""
 
 
-class Overtaken(Frozen):
+class FollowedElsewhere(Frozen):
     """States that a run ended because another run follows its stream; rows may have been read.
 
     Attributes:
@@ -65,7 +65,7 @@ class Overtaken(Frozen):
     """
 
     format: Literal[1] = 1
-    kind: Literal["overtaken"] = "overtaken"
+    kind: Literal["followed elsewhere"] = "followed elsewhere"
     run: int
 
     def to_json(self) -> bytes:
