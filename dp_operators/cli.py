@@ -44,6 +44,7 @@ from dp_operators.set_up_command import init
 from dp_operators.stream_commands import app as stream_commands
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
     from dp_operators.releasing import Published
@@ -309,7 +310,13 @@ def main() -> None:
 
 
 def _release(
-    request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key: str, allotment: str | None, actor: str | None
+    request: ReleaseRequest | Written[ReleaseRequest],
+    ledger: PrivacyLedger,
+    runner: Any,
+    *,
+    key: str,
+    allotment: str | None,
+    actor: str | None,
 ) -> Published:
     from dp_operators.release_check import check_release
     from dp_operators.releasing import release

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -16,6 +16,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request_documents import load_fields
 from spark_jobs.contract.table_request import TableRequest
+from spark_jobs.contract.written import Written, read_written
 
 PublicReason = Annotated[str, typer.Option(help="Why, in public words; it is written into the audit log.")]
 Conf = Annotated[
@@ -62,8 +63,12 @@ def settings_of(conf: list[str] | None) -> dict[str, str]:
     return {name: value for name, _, value in (setting.partition("=") for setting in conf or ())}
 
 
-def request_of(kind: type[Request], path: Path, *, output: str | None, ledger: str | None) -> Request:
-    """The request in a file, with ``output`` in place of its own and with the registered lists that it names.
+def request_of(
+    kind: type[Request], path: Path, *, output: str | None, ledger: str | None
+) -> Request | Written[Request]:
+    """The request in a file, or what is written of it where only its account can complete it.
+
+    ``output`` takes the place of its own, and keys that of the registered lists that it names.
 
     Raises:
         InvalidRequest: it is no valid request of this kind.
@@ -76,15 +81,14 @@ def request_of(kind: type[Request], path: Path, *, output: str | None, ledger: s
     if has_references(fields):
         with opened_ledger(ledger) as opened:
             fields = with_references(fields, opened)
-    request = kind.parse(fields)
-    if output is None:
-        return request
-    # a relative path is relative to the working folder; the ledger and the store need it absolute
-    return kind.parse({**request.to_dict(), "output": absolute_place(output)})
+    if output is not None:
+        # a relative path is relative to the working folder; the ledger and the store need it absolute
+        fields = {**fields, "output": absolute_place(output)}
+    return read_written(kind, fields)
 
 
 def give_back_reservation(
-    request: TableRequest, ledger: PrivacyLedger, *, key: str, reason: str, actor: str | None
+    request: TableRequest | Written[Any], ledger: PrivacyLedger, *, key: str, reason: str, actor: str | None
 ) -> None:
     """Give a reservation back, and print what became of its charge."""
     from dp_operators.releasing import give_back

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -13,11 +14,18 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.written import Written, written_fields
 
 _PAID = {
     ChargeState.COMMITTED: "the release exists, or only has to be published, for",
     ChargeState.RESERVED: "it would continue with its charge of",
 }
+
+_DECIDED = frozenset({
+    "path", "name", "output", "unit", "neighbours", "max_rows", "bounds", "x_bounds", "y_bounds", "outcome_bounds",
+    "features", "groups", "step", "scale", "negative", "rest", "thresholds",
+})  # fmt: skip
+"""The fields of a request, and the options, that an account may decide."""
 
 Rows = Annotated[
     int | None, typer.Option(help="With --dry-run: the rows that you expect; forecasts the widths of all intervals.")
@@ -94,7 +102,7 @@ def _pairs(field: str, form: str, texts: Sequence[str]) -> Iterator[tuple[str, s
 
 
 def print_dry_run(
-    request: ReleaseRequest,
+    request: ReleaseRequest | Written[ReleaseRequest],
     ledger: PrivacyLedger,
     runner: Any,
     *,
@@ -112,10 +120,10 @@ def print_dry_run(
         key: the release key.
         table: what the caller expects of the table, for a forecast of widths.
     """
-    from dp_operators.releasing import complete, expected_widths, forecast
+    from dp_operators.releasing import expected_widths, forecast
 
-    completed = complete(request, ledger)
-    price = forecast(completed, ledger=ledger, runner=runner, key=key, allotment=allotment)
+    price = forecast(request, ledger=ledger, runner=runner, key=key, allotment=allotment)
+    completed = price.request
     widths = [] if table is None else _widths(expected_widths(completed, table))
     cost = plain(price.cost.epsilon)
     if price.charge is not None:
@@ -124,8 +132,29 @@ def print_dry_run(
         where = price.account if block == "all" else f"block {block} of {price.account}"
         typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
     parts = split_budget(completed) if price.left and len(completed.diagnostics) > 1 else ()
-    for line in (*map(_bought, parts), *widths):
+    for line in (*_filled_in(request, completed), *map(_bought, parts), *widths):
         typer.echo(line)
+
+
+def _filled_in(request: ReleaseRequest | Written[ReleaseRequest], completed: ReleaseRequest) -> Iterator[str]:
+    """One line for each field that the account has filled in."""
+    written, whole = written_fields(request), completed.to_dict()
+    for name in ("table", "output", "unit", "neighbours", "label", "model", "diagnostics"):
+        for path, value in _added(written.get(name), whole[name], name):
+            yield f"  from the account: {path} {json.dumps(value, ensure_ascii=False)}"
+
+
+def _added(written: Any, whole: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The parts of a completed field that are not in the written one and that accounts decide, with their paths."""
+    if isinstance(written, Mapping) and isinstance(whole, Mapping):
+        for name, value in whole.items():
+            yield from _added(written.get(name), value, f"{path}.{name}")
+    elif isinstance(written, (list, tuple)) and isinstance(whole, list) and len(written) == len(whole):
+        for one, other in zip(written, whole, strict=True):
+            if isinstance(other, Mapping) and other.get("kind"):
+                yield from _added({"kind": one} if isinstance(one, str) else one, other, f"{path}.{other['kind']}")
+    elif path.rpartition(".")[2] in _DECIDED and written != whole and whole not in (None, False, "linear"):
+        yield path, whole
 
 
 def _bought(part: BudgetPart) -> str:

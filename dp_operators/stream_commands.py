@@ -24,6 +24,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.store.layout import ApplicationStage
 from spark_jobs.contract.stream_request import StreamRequest, instant
+from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger
@@ -73,16 +74,16 @@ def advance_command(
     The snapshot of the table may be another one at each call, and everything else must stay as it was charged. The keys
     that encrypt the stream's state come from DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
     """
-    from dp_operators.releasing import LocalRunner
+    from dp_operators.releasing import LocalRunner, on_terms
     from dp_operators.releasing.stream_views import refresh_report
     from dp_operators.releasing.streams import advance_stream, require_mode
 
-    stream = request_of(StreamRequest, request, output=output, ledger=ledger)
-    require_mode(stream, followed=False)
+    written = request_of(StreamRequest, request, output=output, ledger=ledger)
     moment = _until(until)
     runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
     with opened_ledger(ledger) as opened:
-        key = key or default_stream_key(stream)
+        stream, key = on_terms(written, opened, key or default_stream_key(written))
+        require_mode(stream, followed=False)
         if dry_run:
             _forecast(stream, opened, runner, stream.steps_before(moment), key=key, allotment=allotment)
             return
@@ -134,17 +135,17 @@ def follow_command(
     the stream is, and counts each row once. SIGTERM and Ctrl-C end it. The keys that encrypt the stream's state come
     from DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
     """
-    from dp_operators.releasing import LocalRunner
+    from dp_operators.releasing import LocalRunner, on_terms
     from dp_operators.releasing.processes import PrivateFolder
     from dp_operators.releasing.stream_views import refresh_report
     from dp_operators.releasing.streams import follow_stream, require_mode
 
-    stream = request_of(StreamRequest, request, output=output, ledger=ledger)
-    require_mode(stream, followed=True)
+    written = request_of(StreamRequest, request, output=output, ledger=ledger)
     runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
     place = str(PrivateFolder(path=private_dir).open() / "checkpoints") if checkpoint is None else checkpoint
     with opened_ledger(ledger) as opened:
-        key = key or default_stream_key(stream)
+        stream, key = on_terms(written, opened, key or default_stream_key(written))
+        require_mode(stream, followed=True)
         if dry_run:
             due = stream.steps_closed(dt.datetime.now(dt.UTC))
             _forecast(stream, opened, runner, due, key=key, allotment=allotment)
@@ -170,11 +171,12 @@ def show_command(
     request: StreamFile, output: StreamOutput = None, key: StreamKey = None, ledger: LedgerUrl = None
 ) -> None:
     """Show how far a stream is, and compare its published steps with the ledger; exit code 1 if they differ."""
+    from dp_operators.releasing import on_terms
     from dp_operators.releasing.stream_records import stream_status
 
-    stream = request_of(StreamRequest, request, output=output, ledger=ledger)
+    written = request_of(StreamRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
-        key = key or default_stream_key(stream)
+        stream, key = on_terms(written, opened, key or default_stream_key(written))
         status = stream_status(stream, ledger=opened, key=key)
     typer.echo(f"stream {key}: {status.state}, epsilon {plain(stream.budget.epsilon)}")
     typer.echo(f"{status.steps} of {stream.steps} steps are released, up to {_moment(stream, status.steps)}")
@@ -197,10 +199,10 @@ def give_back_command(
     The charge becomes void if it is certain that no row was read for it, and burnt otherwise. The charge of a stream
     that has released a step stays as it is.
     """
-    stream = request_of(StreamRequest, request, output=output, ledger=ledger)
+    written = request_of(StreamRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
-        key = key or default_stream_key(stream)
-        give_back_reservation(stream, opened, key=key, reason=reason, actor=actor)
+        key = key or default_stream_key(written)
+        give_back_reservation(written, opened, key=key, reason=reason, actor=actor)
 
 
 @app.command("end")
@@ -220,11 +222,12 @@ def end_command(
     Its encrypted state is needed no more, and has a keyed hash of each unit whose rows were used: --remove-state
     removes it from the store, now or by a repetition of the command.
     """
+    from dp_operators.releasing import on_terms
     from dp_operators.releasing.stream_records import end_stream
 
-    stream = request_of(StreamRequest, request, output=output, ledger=ledger)
+    written = request_of(StreamRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
-        key = key or default_stream_key(stream)
+        stream, key = on_terms(written, opened, key or default_stream_key(written))
         head = end_stream(
             stream, ledger=opened, key=key, reason=reason, actor=known_actor(actor), remove_state=remove_state
         )
@@ -232,7 +235,7 @@ def end_command(
     typer.echo(f"stream {key} is ended with {head.released} of {stream.steps} steps; its encrypted state {state}")
 
 
-def default_stream_key(request: StreamRequest) -> str:
+def default_stream_key(request: StreamRequest | Written[StreamRequest]) -> str:
     """The key of a stream without --key: the same for every snapshot of the table."""
     return f"stream/{request.charged_sha256}"
 
@@ -270,9 +273,9 @@ def _forecast(
     allotment: str | None,
 ) -> None:
     """Print the cost of a stream and its due steps; nothing is reserved, run or written."""
-    from dp_operators.releasing import complete, forecast
+    from dp_operators.releasing import forecast
 
-    price = forecast(complete(request, ledger), ledger=ledger, runner=runner, key=key, allotment=allotment)
+    price = forecast(request, ledger=ledger, runner=runner, key=key, allotment=allotment)
     cost, steps = plain(price.cost.epsilon), 0
     if price.charge is not None:
         steps = ledger.stream_head(price.charge.id).released

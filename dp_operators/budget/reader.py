@@ -248,8 +248,13 @@ class LedgerReader:
 
         return self._database.read(work)
 
-    def account_for_table(self, table: str) -> Account:
+    def account_for_table(self, table: str, *, named: Account | None = None) -> Account:
         """The account that pays for a table, which may be given by any spelling of its path or catalog name.
+
+        Args:
+            table: the table.
+            named: the account that is named with it; the refusal of a table of no account leads there first, for the
+                people of a table that was moved or copied have a budget already.
 
         Raises:
             InvalidRequest: the table is not bound, or overlaps with another bound table.
@@ -259,12 +264,7 @@ class LedgerReader:
         def work(connection: Connection) -> Account:
             owner = rows.owner_of(connection, place.identity)
             if owner is None:
-                raise InvalidRequest(
-                    "table",
-                    value=place.identity,
-                    requirement="must be bound to an account of the ledger",
-                    remedy="open an account for it: `dp-budget open --table`",
-                )
+                raise rows.unbound_table(place.identity, named)
             # tables that were bound by an earlier version may overlap
             for bound, other in rows.bound_tables(connection):
                 if bound != place and bound.overlaps(place):

@@ -29,6 +29,7 @@ from dp_operators.budget.values import Account, Charge, ChargeState, KeyList, Su
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.values import did_you_mean
 
 _of_account = accounts.c.name == charges.c.account
 _named = accounts.c.name == bindparam("account")
@@ -147,7 +148,7 @@ def get_account(connection: Connection, name: str) -> Account:
     """
     account = find_account(connection, name)
     if account is None:
-        raise no_account(name)
+        raise no_account(name, account_names(connection))
     return account
 
 
@@ -336,13 +337,13 @@ def reservation_context(
     )
 
 
-def no_account(name: str) -> InvalidRequest:
-    """The error for an account that does not exist."""
+def no_account(name: str, known: Iterable[str] = ()) -> InvalidRequest:
+    """The error for an account that does not exist; it suggests one of those that are known to who asks."""
     return InvalidRequest(
         "account",
         value=name,
         requirement="must be an open account",
-        remedy="`dp-budget show` lists them, `open` opens one",
+        remedy=f"`dp-budget show` lists them, `open` opens one{did_you_mean(name, known)}",
     )
 
 
@@ -364,3 +365,16 @@ def _spent(rows: Iterable[Any]) -> Spent:
         for row in rows
         if row.block_totals_block is not None
     }
+
+
+def unbound_table(table: str, named: Account | None) -> InvalidRequest:
+    """The refusal of a table that no account has: one that was moved has people who have a budget already."""
+    first = "ACCOUNT" if named is None else named.name
+    has = "" if named is None else f"; account {named.name} has {', '.join(named.tables) or 'none'}"
+    return InvalidRequest(
+        "table",
+        value=table,
+        requirement=f"must be bound to an account of the ledger{has}",
+        remedy="correct the name; if the table was moved, renamed or copied, its people have an account already: "
+        f"`dp-budget bind {first} --table {table}`; open an account only for people who have none",
+    )

@@ -11,16 +11,17 @@ from typing import Any
 
 from pydantic import create_model
 
+from spark_jobs.contract.completion import entry_leaves_out, leaves_out
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import check_filter
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import exact_decimal
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.values import Frozen
+from spark_jobs.contract.values import Frozen, did_you_mean
 
 TEMPLATE_MARKS = ("{{", "{%", "{#")
-REQUIRED = ("account", "table", "diagnostics", "budget", "output")
+REQUIRED = ("account", "diagnostics", "budget")
 _CONSTANTS = (str, int, float, bool, type(None))
 
 
@@ -50,7 +51,9 @@ def check_constants(fields: Mapping[str, Any]) -> None:
         if fields.get(name) in (None, ""):
             raise InvalidRequest(name, requirement="is required", remedy=f"give the operator {_REMEDIES[name]}")
     check_given(fields)
-    if all(is_constant(value) and not _is_read_later(name, value) for name, value in fields.items()):
+    if not leaves_out(fields) and all(
+        is_constant(value) and not _is_read_later(name, value) for name, value in fields.items()
+    ):
         preflight(ReleaseRequest.parse({**fields, "blocks": _as_list(fields.get("blocks", ("all",)))}))
 
 
@@ -66,18 +69,17 @@ def check_given(fields: Mapping[str, Any]) -> None:
 
 _REMEDIES = {
     "account": "account, the ledger account that pays",
-    "table": "table, the pinned table",
     "diagnostics": "diagnostics, what to release",
     "budget": "epsilon, the cost of the release",
-    "output": "output, the folder that holds releases",
 }
 
 
 def _check_field(name: str, value: Any) -> None:
     if name not in ReleaseRequest.model_fields:
         raise InvalidRequest(
-            name, requirement="is not a field of this part of the request", remedy="remove it or correct its name"
-        )
+            name, requirement="is not a field of this part of the request",
+            remedy=f"remove it or correct its name{did_you_mean(name, ReleaseRequest.model_fields)}",
+        )  # fmt: skip
     if name == "budget" and isinstance(value, Mapping):
         _check_budget(value)
     elif name == "diagnostics":
@@ -107,9 +109,16 @@ def _check_diagnostic(entry: Any) -> None:
     if not isinstance(kind, str) or kind not in DIAGNOSTICS:
         raise InvalidRequest(
             "diagnostics.kind", value=kind, requirement="must be one of " + ", ".join(DIAGNOSTICS),
-            remedy="correct the diagnostic's kind",
+            remedy=f"correct the diagnostic's kind{did_you_mean(kind, DIAGNOSTICS)}",
         )  # fmt: skip
-    if isinstance(entry, Mapping) and is_constant(entry) and not _is_read_later("diagnostics", entry):
+    if isinstance(entry, Mapping) and entry_leaves_out(entry):
+        for name in entry:
+            if name not in DIAGNOSTICS[kind].model_fields:
+                raise InvalidRequest(
+                    f"diagnostics.{name}", requirement="is not a field of this part of the request",
+                    remedy=f"remove it or correct its name{did_you_mean(name, DIAGNOSTICS[kind].model_fields)}",
+                )  # fmt: skip
+    elif isinstance(entry, Mapping) and is_constant(entry) and not _is_read_later("diagnostics", entry):
         try:
             DIAGNOSTICS[kind].parse(entry)
         except InvalidRequest as refused:

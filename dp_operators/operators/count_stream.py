@@ -16,8 +16,11 @@ from dp_operators.operators.intervals import partition_interval, run_interval
 from dp_operators.operators.keys import STREAM, deployment_name, partition_of, release_key
 from dp_operators.operators.metrics import count_event, count_stale
 from dp_operators.operators.requests import whole_or_fields
+from spark_jobs.contract.completion import leaves_out
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.request_documents import load_fields
 from spark_jobs.contract.stream_request import StreamRequest, instant
+from spark_jobs.contract.written import read_written
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
@@ -132,7 +135,7 @@ class CountStreamOperator(ApplicationOperator):
 
     def check_request(self) -> None:
         """Check the request when the DAG is parsed, if it has no template; a file is read when the task runs."""
-        if isinstance(self.request, Mapping) and is_constant(self.request):
+        if isinstance(self.request, Mapping) and is_constant(self.request) and not leaves_out(self.request):
             StreamRequest.parse(dict(self.request))
 
     def _published(self, event: StreamEvent, context: Context) -> dict[str, Any]:
@@ -148,11 +151,12 @@ class CountStreamOperator(ApplicationOperator):
         return advanced.to_dict()
 
     def _publish(self, context: Context, awaited: int) -> StreamEvent:
-        from dp_operators.releasing import ReleaseKey
+        from dp_operators.releasing import ReleaseKey, on_terms, require_no_key_file, with_references
         from dp_operators.releasing.streams import advance_stream
 
         given = self.request
-        request = StreamRequest.from_file(given) if isinstance(given, str) else StreamRequest.parse(dict(given))
+        fields = load_fields(given) if isinstance(given, str) else dict(given)
+        require_no_key_file(fields)
         runner, hook = self._runner(), PrivacyLedgerHook(self.privacy_ledger_conn_id)
         task = release_key(context, deployment=deployment_name(self.deployment, hook))
         key = ReleaseKey(
@@ -165,11 +169,13 @@ class CountStreamOperator(ApplicationOperator):
         due = due_instant(context, self.until)
         self.log.info("Advancing %s to %s", key, due.isoformat())
         with closing(hook.get_ledger()) as ledger:
+            written = read_written(StreamRequest, with_references(fields, ledger))
+            request, named = on_terms(written, ledger, key)
             advanced = advance_stream(
                 request,
                 ledger=ledger,
                 runner=runner,
-                key=key,
+                key=named,
                 until=due,
                 allotment=self.allotment or None,
                 actor=f"airflow:{task.dag_id}.{task.task_id}",

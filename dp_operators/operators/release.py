@@ -18,9 +18,11 @@ from dp_operators.operators.metrics import count_release, count_stale
 from dp_operators.operators.outlets import with_release_outlets
 from dp_operators.operators.requests import checked_fields, given_fields, read_request, whole_or_fields
 from dp_operators.operators.undefined import end_undefined, require_ending
+from spark_jobs.contract.expressions.blocks import ALL
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.written import Written, read_written
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
@@ -195,19 +197,26 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
             end_undefined(self.on_undefined, line, returned, context)
         return returned
 
-    def build_request(self) -> ReleaseRequest:
-        """The request that the rendered parameters give.
+    def build_request(self) -> ReleaseRequest | Written[ReleaseRequest]:
+        """The request that the rendered parameters give; what is written of it, where only its account can complete it.
 
         Raises:
             InvalidRequest: they give no valid request.
         """
         return read_request(self.request)
 
-    def _resolved(self, fields: Mapping[str, Any], ledger: PrivacyLedger) -> ReleaseRequest:
-        """The request, with earlier releases and registered key lists replaced by their content."""
-        from dp_operators.releasing import with_references
+    def _on_terms(
+        self, given: Mapping[str, Any], ledger: PrivacyLedger, key: object, context: Context
+    ) -> tuple[ReleaseRequest, str]:
+        """The request on its account's terms, with its key, and with the content of what it names."""
+        from dp_operators.releasing import on_terms, with_references
 
-        return ReleaseRequest.parse(with_references(fields, ledger))
+        fields = with_references(given, ledger)
+        named = tuple(fields.get("blocks") or (ALL,))
+        blocks = blocks_of_run(named, fields.get("account"), ledger, context)
+        if blocks != named:
+            fields["blocks"] = list(blocks)
+        return on_terms(read_written(ReleaseRequest, fields), ledger, key)
 
     def _publish(self, context: Context, awaited: int) -> ReleaseEvent:
         from dp_operators.release_check import check_release
@@ -220,12 +229,12 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         key = release_key(context, deployment=deployment_name(self.deployment, hook))
         self.log.info("Releasing %s", key)
         with closing(hook.get_ledger()) as ledger:
-            request = self._with_blocks(self._resolved(fields, ledger), ledger, context)
+            request, named = self._on_terms(fields, ledger, key, context)
             published = release(
                 request,
                 ledger=ledger,
                 runner=runner,
-                key=key,
+                key=named,
                 check=check_release,
                 allotment=self.allotment or None,
                 actor=f"airflow:{key.dag_id}.{key.task_id}",
@@ -245,14 +254,14 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         return None if self.released is None else operator_lineage(self.released)
 
     def _price(self, context: Context) -> dict[str, Any]:
-        from dp_operators.releasing import complete, forecast
+        from dp_operators.releasing import forecast
 
         fields = checked_fields(self.request)
         runner, hook = self._runner(), PrivacyLedgerHook(self.privacy_ledger_conn_id)
         key = release_key(context, deployment=deployment_name(self.deployment, hook))
         with closing(hook.get_ledger()) as ledger:
-            request = complete(self._with_blocks(self._resolved(fields, ledger), ledger, context), ledger)
-            expected = forecast(request, ledger=ledger, runner=runner, key=str(key), allotment=self.allotment or None)
+            request, named = self._on_terms(fields, ledger, key, context)
+            expected = forecast(request, ledger=ledger, runner=runner, key=named, allotment=self.allotment or None)
         remaining = {block: budget.model_dump(mode="json") for block, budget in expected.left.items()}
         if expected.charge is not None:
             self.log.info("would charge nothing: charge %s is %s", expected.charge.id, expected.charge.state)
@@ -262,7 +271,3 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
                 plain(expected.cost.epsilon), expected.account, ", ".join(remaining),
             )  # fmt: skip
         return {"account": expected.account, "cost": expected.cost.model_dump(mode="json"), "remaining": remaining}
-
-    def _with_blocks(self, request: ReleaseRequest, ledger: PrivacyLedger, context: Context) -> ReleaseRequest:
-        blocks = blocks_of_run(request.blocks, request.account, ledger, context)
-        return request if blocks == request.blocks else request.model_copy(update={"blocks": blocks})

@@ -10,6 +10,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import load_fields, load_model
 from spark_jobs.contract.store.layout import MANIFEST_NAME
+from spark_jobs.contract.written import Written, read_written
 
 BUDGET = ("epsilon", "delta")
 FIELDS = (
@@ -44,13 +45,13 @@ def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
     return whole
 
 
-def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest:
+def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest | Written[ReleaseRequest]:
     """The request in a rendered dictionary or in a file.
 
     Raises:
         InvalidRequest: it is not valid, or it names an earlier release or a key list, which only a ledger can resolve.
     """
-    return ReleaseRequest.parse(request_fields(given))
+    return read_written(ReleaseRequest, request_fields(given))
 
 
 def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
     fields = request_fields(given)
     require_no_key_file(fields)
     if not has_references(fields):
-        ReleaseRequest.parse(fields)
+        read_written(ReleaseRequest, fields)
     return fields
 
 

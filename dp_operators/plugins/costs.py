@@ -15,7 +15,6 @@ from dp_operators.plugins.pages import line_of, render
 from dp_operators.releasing import (
     ReleaseError,
     ReleaseFailed,
-    complete,
     expected_widths,
     forecast,
     require_no_key_file,
@@ -29,6 +28,7 @@ from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import json_fields, yaml_fields
 from spark_jobs.contract.table_request import TableRequest
+from spark_jobs.contract.written import Written, read_written
 
 MAX_LENGTH = 100_000
 """The length of a request's text, in characters."""
@@ -85,8 +85,8 @@ def cost_page(
 
 def _answer(text: str, stated: Mapping[str, str], ledger: PrivacyLedger) -> dict[str, Any]:
     request = _request(text, ledger)
-    completed = complete(request, ledger)
-    expected = forecast(completed, ledger=ledger, runner=NoMachine(), key=default_key(request, ledger))
+    expected = forecast(request, ledger=ledger, runner=NoMachine(), key=default_key(request, ledger))
+    completed = expected.request
     return {
         "account": expected.account,
         "cost": _amount(expected.cost),
@@ -98,13 +98,13 @@ def _answer(text: str, stated: Mapping[str, str], ledger: PrivacyLedger) -> dict
                 "cost": _amount(part.granted),
                 "shared": part.shared,
             }
-            for part in split_budget(request)
+            for part in split_budget(completed)
         ],
         "widths": _widths(completed, ExpectedTable.parse(stated)) if stated else [],
     }
 
 
-def _request(text: str, ledger: PrivacyLedger) -> ReleaseRequest:
+def _request(text: str, ledger: PrivacyLedger) -> ReleaseRequest | Written[ReleaseRequest]:
     fields = json_fields(text) if text.lstrip().startswith("{") else yaml_fields(text)
     require_no_key_file(fields)
     model = fields.get("model")
@@ -115,7 +115,7 @@ def _request(text: str, ledger: PrivacyLedger) -> ReleaseRequest:
             requirement="must not name an earlier release or a saved model without its hash: this page reads neither",
             remedy="ask `dp-budget run --dry-run`",
         )
-    return ReleaseRequest.parse(with_references(fields, ledger))
+    return read_written(ReleaseRequest, with_references(fields, ledger))
 
 
 def _names_release(value: object) -> bool:
@@ -145,7 +145,7 @@ def _widths(request: ReleaseRequest, table: ExpectedTable) -> list[dict[str, Any
     ]
 
 
-def _block(name: str, left: Budget, expected: Forecast) -> dict[str, str]:
+def _block(name: str, left: Budget, expected: Forecast[Any]) -> dict[str, str]:
     rest = left.epsilon - expected.cost.epsilon
     return {"name": name, "left": plain(left.epsilon), "after": plain(max(rest, rest * 0))}
 

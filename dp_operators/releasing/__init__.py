@@ -2,6 +2,7 @@
 
 from dp_operators.releasing.applications import ApplicationRuns, Waiting
 from dp_operators.releasing.backends import Backend, Handle, RunState
+from dp_operators.releasing.charged_terms import complete, on_terms
 from dp_operators.releasing.earlier_releases import (
     earlier_function,
     fitted_model,
@@ -12,19 +13,13 @@ from dp_operators.releasing.earlier_releases import (
 )
 from dp_operators.releasing.errors import ReleaseClosed, ReleaseDamaged, ReleaseError, ReleaseFailed, ReleaseRejected
 from dp_operators.releasing.expected_widths import expected_widths
+from dp_operators.releasing.from_account import interval_blocks
 from dp_operators.releasing.inspection import check_release_folder
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import Forecast, forecast
 from dp_operators.releasing.protocol import DraftCheck, Published, release
 from dp_operators.releasing.reconciling import Reconciled, reconcile
-from dp_operators.releasing.requests import (
-    account_state,
-    check_budget,
-    check_request,
-    complete,
-    interval_blocks,
-    price,
-)
+from dp_operators.releasing.requests import account_state, check_budget, check_request, price
 from dp_operators.releasing.reservations import StaleReservation, give_back, release_stale
 from dp_operators.releasing.runners import LocalRunner
 from dp_operators.releasing.spark_submit import SparkSubmitRunner
@@ -63,6 +58,7 @@ __all__ = [
     "has_references",
     "interval_blocks",
     "is_reference",
+    "on_terms",
     "price",
     "reconcile",
     "release",

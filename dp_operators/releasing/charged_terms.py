@@ -1,54 +1,189 @@
-"""The terms of a table that a charge was made on, after the account's binding of the table has grown.
+"""A request on its account's terms: those of today, or those on which its key was charged.
 
-An account's administrator may bind more columns, public columns or facts at any time. A stream runs for months, and a
-task may be cleared long after its run, so a request keeps the terms with which its key was charged.
+What the account decides is not asked of whoever writes a request: the table and the folder of releases where there is
+one, the unit, the relation, and what the columns may hold. An administrator may change domains and bind more columns
+at any time. A stream runs for months, and a task may be cleared long after its run, so a request whose key was charged
+keeps the terms of its charge.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from dp_operators.budget.audit import DOMAINS_CHANGED, OPENED, OUTPUTS_BOUND, TABLE_BOUND
+from dp_operators.budget.bindings import with_domain_texts
 from dp_operators.releasing.errors import as_release_errors
+from dp_operators.releasing.federations import key_of, with_federation
+from dp_operators.releasing.from_account import account_of, blocks_on, from_account, lists_of
+from dp_operators.releasing.saved_models import with_saved_model
+from spark_jobs.contract.binding import TableBinding
+from spark_jobs.contract.completion import completed
+from spark_jobs.contract.domain_checks import Domains
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
+from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import ReleaseLayout
 from spark_jobs.contract.store.objects import open_store
+from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.table_request import TableRequest
+from spark_jobs.contract.tables import TableSource
+from spark_jobs.contract.written import Written, written_fields
 
 if TYPE_CHECKING:
-    from dp_operators.budget import PrivacyLedger
+    from dp_operators.budget import Account, Charge, PrivacyLedger
 
 AnyRequest = TypeVar("AnyRequest", bound=TableRequest)
 
 
-def on_charged_terms(request: AnyRequest, ledger: PrivacyLedger, key: str) -> AnyRequest:
-    """``request`` on the terms of its key's charge, if it is the charged request but for the table's terms.
+def complete(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger) -> AnyRequest:
+    """``request`` with what its account decides today: table, output, unit, relation, domains, blocks.
+
+    The hash of a saved pipeline and the agreement of a federation are filled in too (``with_saved_model``,
+    ``with_federation``). The release's folder keeps the completed request, so that a later change of the account does
+    not affect it. A completed request is returned as it is.
+
+    Raises:
+        InvalidRequest: there is no such account, the table is not bound to it or was bound without its columns, the
+            request itself gives fields of the binding, it contradicts what a column may hold, or it cannot be released
+            on these terms; or see ``with_saved_model`` and ``with_federation``.
+        LedgerUnavailable: the ledger cannot be reached.
+    """
+    return _completed(request, ledger, None, {})
+
+
+def on_terms(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger, key: object) -> tuple[AnyRequest, str]:
+    """``request`` on the terms of its key's charge, if there is one for it, otherwise on today's; and its key.
 
     The stored request is used only for these terms and is not trusted: the result must have the hash in the ledger.
 
     Args:
-        request: completed by its account's terms of today.
-        ledger: holds the charge.
-        key: the release key, or a stream's.
+        request: as it is written, or completed.
+        ledger: holds the account, and the charge.
+        key: the release key, or a stream's; a release with a federation has its agreement's instead.
 
     Raises:
+        InvalidRequest: see ``complete``; and there is no charge for the request.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    charge = ledger.find_charge(request.account or "", key)
-    if charge is None or not charge.counts or charge.request_sha256 == request.charged_sha256:
-        return request
-    if request.output is None:
-        return request
-    layout = ReleaseLayout.of(Place.of_folder(request.output).folder, charge.release, charge.id)
-    with as_release_errors():
-        content = open_store(request.output).read(layout.request)
+    refused = None
     try:
-        stored = type(request).from_json(content or b"{}")
-    except InvalidRequest:
-        return request
-    table = stored.table.model_copy(
-        update={"snapshot": request.table.snapshot, "version_order": request.table.version_order}
-    )
-    as_charged = request.model_copy(update={"table": table})
-    return as_charged if as_charged.charged_sha256 == charge.request_sha256 else request
+        today: AnyRequest | None = complete(request, ledger)
+    except InvalidRequest as error:
+        today, refused = None, error
+    known = today if today is not None else request
+    name = key_of(known, key) if isinstance(known, TableRequest) else str(key)
+    charge = ledger.find_charge(known.account, name) if known.account else None
+    if charge is not None and charge.counts and (today is None or today.charged_sha256 != charge.request_sha256):
+        charged = _as_charged(request, ledger, charge)
+        if charged is not None:
+            return charged, name
+    if today is None:
+        raise refused or ValueError
+    return today, name
+
+
+def _as_charged(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger, charge: Charge) -> AnyRequest | None:
+    """The request on the terms of a charge; None if the charge is not for it."""
+    kind = request.kind if isinstance(request, Written) else type(request)
+    written = written_fields(request)
+    for output in _outputs(written, ledger, charge):
+        layout = ReleaseLayout.of(Place.of_folder(output).folder, charge.release, charge.id)
+        with as_release_errors():
+            content = open_store(output).read(layout.request)
+        try:
+            # an attempt that ended before it wrote the request has left only the log
+            terms = _bound_then(written, ledger, charge) if content is None else kind.from_json(content).table
+            charged = _completed(request, ledger, terms, {"output": output})
+        except InvalidRequest:
+            continue
+        if charged.charged_sha256 == charge.request_sha256:
+            return charged
+    return None
+
+
+def _bound_then(fields: Mapping[str, Any], ledger: PrivacyLedger, charge: Charge) -> TableBinding:
+    """How the request's table was bound when a charge was made, by the log.
+
+    Raises:
+        InvalidRequest: the request's table cannot be read, or was not bound then.
+    """
+    account = ledger.account(charge.account)
+    identity = TableSource.parse(from_account(fields, account)["table"]).identity
+    binding: dict[str, Any] | None = None
+    for entry in ledger.log(charge.account):
+        details = json.loads(entry.details)
+        if entry.seq >= charge.entry:
+            break
+        if entry.action == OPENED:
+            binding = details.get("bindings", {}).get(identity)
+        elif details.get("table") == identity and entry.action == TABLE_BOUND:
+            binding = details["binding"]
+        elif details.get("table") == identity and entry.action == DOMAINS_CHANGED and binding is not None:
+            binding = with_domain_texts(binding, details["domains"])
+    return TableBinding.parse(binding)
+
+
+def _outputs(fields: Mapping[str, Any], ledger: PrivacyLedger, charge: Charge) -> Iterator[str]:
+    """The folders in which a charge may have begun: the request's, or else all that its account ever had."""
+    if fields.get("output") is not None:
+        yield str(fields["output"])
+        return
+    folders = list(ledger.account(charge.account).outputs)
+    for entry in reversed(ledger.log(charge.account)):
+        if entry.action in (OPENED, OUTPUTS_BOUND):
+            folders += json.loads(entry.details).get("outputs", [])
+    yield from dict.fromkeys(folders)
+
+
+def _completed(
+    request: AnyRequest | Written[AnyRequest],
+    ledger: PrivacyLedger,
+    terms: TableSource | TableBinding | None,
+    given: Mapping[str, Any],
+) -> AnyRequest:
+    """The request on today's terms of its table, or on those of a charged one; ``given`` stands for what it leaves out.
+
+    Raises:
+        InvalidRequest: see ``complete``.
+    """
+    written = written_fields(request)
+    account = account_of(written, ledger)
+    fields = from_account({**given, **written}, account)
+    today = _binding(fields, account)
+    terms = today if terms is None else terms
+    columns = terms.columns or ()
+    domains = Domains(columns=columns, lists=lists_of(columns, account, ledger))
+    filled = completed(fields, domains)
+    if isinstance(request, Written):
+        whole = request.kind.parse(filled)
+    else:
+        whole = request if filled == written else type(request).parse(filled)
+    if isinstance(whole, ReleaseRequest):
+        whole = cast("AnyRequest", with_federation(with_saved_model(whole, ledger)))
+    blocks, expression = blocks_on(whole, account, domains)
+    if isinstance(terms, TableBinding):
+        table = whole.table.model_copy(update={"version_order": None}).completed(terms)
+    else:
+        table = terms.model_copy(update={"snapshot": whole.table.snapshot})
+    if isinstance(whole, StreamRequest) and whole.follow is None:
+        table = table.model_copy(update={"version_order": today.order})
+    return whole.changed(table=table, blocks=blocks, block_expression=expression)
+
+
+def _binding(fields: Mapping[str, Any], account: Account) -> TableBinding:
+    """The account's binding of the request's table."""
+    try:
+        identity = TableSource.parse(fields["table"]).identity
+    except InvalidRequest as refused:
+        raise refused.within("table") from None
+    binding = account.bindings.get(identity)
+    if binding is None:
+        raise InvalidRequest(
+            "table", value=identity,
+            requirement=f"must have its columns bound to account {account.name}, which was opened without them",
+            remedy=f"have them bound: `dp-budget bind {account.name}`",
+        )  # fmt: skip
+    return TableBinding.parse(binding)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 from dp_operators.budget import ChargeConflict, ChargeState
-from dp_operators.releasing.charged_terms import on_charged_terms
+from dp_operators.releasing.charged_terms import complete, on_terms
 from dp_operators.releasing.errors import ReleaseClosed, as_release_errors
 from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import UNFINISHED, first_key, pays_for
-from dp_operators.releasing.requests import check_budget, check_request, complete, require_charged
+from dp_operators.releasing.requests import check_budget, check_request, require_charged
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_checks import check_files
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.store.objects import check_store, check_writable
 from spark_jobs.contract.table_request import TableRequest
+from spark_jobs.contract.written import AnyRequest, Written
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
@@ -29,7 +31,7 @@ SPENT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forecast:
+class Forecast(Generic[AnyRequest]):
     """What a release would do.
 
     Attributes:
@@ -37,12 +39,14 @@ class Forecast:
         cost: the cost in each of the release's blocks.
         left: what each block has left before the charge; empty if the release is charged already.
         charge: the existing charge that the release would use; None if it would reserve a new one.
+        request: what would be released, on its account's terms.
     """
 
     account: str
     cost: Budget
     left: dict[str, Budget]
     charge: Charge | None
+    request: AnyRequest
 
 
 def check_before_charge(
@@ -78,8 +82,13 @@ def check_before_charge(
 
 
 def forecast(
-    request: TableRequest, *, ledger: PrivacyLedger, runner: RequestCheck, key: str, allotment: str | None = None
-) -> Forecast:
+    request: AnyRequest | Written[AnyRequest],
+    *,
+    ledger: PrivacyLedger,
+    runner: RequestCheck,
+    key: str,
+    allotment: str | None = None,
+) -> Forecast[AnyRequest]:
     """What ``release`` would do with the same arguments; nothing is reserved, run or published.
 
     Raises:
@@ -88,30 +97,40 @@ def forecast(
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    account, _ = require_charged(request)
-    key = key_of(request, key)
-    request = on_charged_terms(request, ledger, key)
+    whole, key = on_terms(request, ledger, key)
+    account, _ = require_charged(whole)
     charge = ledger.find_charge(account, key)
     if charge is not None and charge.counts:
-        if not pays_for(charge, request) or charge.allotment != (allotment or ""):
+        if not pays_for(charge, whole) or charge.allotment != (allotment or ""):
             raise ChargeConflict.of_other_request(charge)
         if charge.state is ChargeState.BURNT:
             raise ReleaseClosed(f"release {key} {SPENT}")
-        if charge.state is ChargeState.RESERVED and charge.request_sha256 != request.charged_sha256:
+        if charge.state is ChargeState.RESERVED and charge.request_sha256 != whole.charged_sha256:
             raise ReleaseClosed(f"release {key} {UNFINISHED}: charge {charge.id} would be burnt")
-        runner.check(request)
-        return Forecast(account=account, cost=charge.cost, left={}, charge=charge)
+        runner.check(whole)
+        return Forecast(account=account, cost=charge.cost, left={}, charge=charge, request=whole)
     with as_release_errors():
-        left = check_before_charge(request, ledger=ledger, runner=runner, allotment=allotment, writing=False)
-    return Forecast(account=account, cost=request.budget, left=left, charge=None)
+        left = check_before_charge(whole, ledger=ledger, runner=runner, allotment=allotment, writing=False)
+    return Forecast(account=account, cost=whole.budget, left=left, charge=None, request=whole)
 
 
-def default_key(request: ReleaseRequest, ledger: PrivacyLedger) -> str:
+def default_key(request: ReleaseRequest | Written[ReleaseRequest], ledger: PrivacyLedger) -> str:
     """The release key of a request that is given none: the same for equal requests, wherever they are run.
+
+    It is made of what is written, so that a later change of the account does not make another release of it.
 
     Raises:
         InvalidRequest: the account cannot be charged for the request.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    completed = complete(request, ledger)
-    return key_of(completed, first_key(completed, ledger, written=request) or f"cli/{request.sha256}")
+    written = f"cli/{request.sha256}"
+    try:
+        completed = complete(request, ledger)
+    except InvalidRequest:
+        # on today's terms it may be refused where a charge was made on earlier ones
+        if request.account is None or ledger.find_charge(request.account, written) is None:
+            raise
+        return written
+    if isinstance(request, Written):
+        return key_of(completed, written)
+    return key_of(completed, first_key(completed, ledger, written=request) or written)

@@ -42,7 +42,7 @@ from dp_operators.budget import ChargeConflict, ChargeState, Run
 from dp_operators.releasing.applications import HERE, Waiting
 from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
 from dp_operators.releasing.backends import Backend
-from dp_operators.releasing.charged_terms import on_charged_terms
+from dp_operators.releasing.charged_terms import on_terms
 from dp_operators.releasing.drafts import Draft, document, missing_files, publish
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
@@ -55,7 +55,6 @@ from dp_operators.releasing.errors import (
     ReleaseRejected,
     as_release_errors,
 )
-from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import (
     UNFINISHED,
     is_of_first_release,
@@ -64,11 +63,7 @@ from dp_operators.releasing.first_release import (
 from dp_operators.releasing.following import Progress
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import SPENT
-from dp_operators.releasing.requests import (
-    complete,
-    require_charged,
-    require_own_output,
-)
+from dp_operators.releasing.requests import require_charged, require_own_output
 from dp_operators.releasing.reservations import end_reservation, end_stated_runs, seal_of
 from dp_operators.releasing.sealed_drafts import SealedDrafts, closed_elsewhere, require_paid
 from dp_operators.releasing.submissions import Submission
@@ -79,6 +74,7 @@ from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import MANIFEST_NAME, ReleaseLayout
 from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.store.sealing import sha256
+from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
@@ -113,7 +109,7 @@ class Published:
 
 
 def release(
-    request: ReleaseRequest,
+    request: ReleaseRequest | Written[ReleaseRequest],
     *,
     ledger: PrivacyLedger,
     runner: Backend,
@@ -127,7 +123,8 @@ def release(
     """Make the release of ``key``, or go on where earlier attempts stopped; safe to repeat and to run concurrently.
 
     Args:
-        request: what to release; its hash is bound to the key from the first reservation on.
+        request: what to release, as it is written; its hash on its account's terms is bound to the key from the first
+            reservation on.
         ledger: holds the account that pays.
         runner: where the Spark application runs.
         key: names the release; every attempt at one release has the same key. A release with a federation has its
@@ -146,10 +143,8 @@ def release(
         ReleaseError: see its subclasses; ``retryable`` says whether to try again.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
+    request, key = on_terms(request, ledger, key)
     account, output = require_charged(request)
-    request = complete(request, ledger)
-    key = key_of(request, key)
-    request = on_charged_terms(request, ledger, key)
     require_own_output(request, ledger, key)
     attempt = _Attempt(
         request=request,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from dp_operators.budget.composition import APPROXIMATE, ZCDP
 from dp_operators.releasing.earlier_releases import require_as_released
-from dp_operators.releasing.federations import with_federation
 from dp_operators.releasing.first_release import pays_for
-from dp_operators.releasing.saved_models import with_saved_model
+from dp_operators.releasing.from_account import account_of
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.expressions.blocks import ALL, INTERVAL
 from spark_jobs.contract.expressions.parser import check_filter
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget
@@ -24,8 +22,6 @@ from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.contract.version_order import no_order
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from dp_operators.budget import Account, Charge, PrivacyLedger
 
 AnyRequest = TypeVar("AnyRequest", bound=TableRequest)
@@ -47,7 +43,8 @@ def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
             function differs from the earlier release that it names.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    account = _account_of(request, ledger)
+    named = {"path": request.table.path, "name": request.table.name}
+    account = account_of({"account": request.account, "table": named}, ledger)
     require_output(require_charged(request)[1], account)
     account.require_blocks(tuple(sorted(set(request.blocks))))
     if request.block_filter is not None:
@@ -90,95 +87,6 @@ def _require_stream(request: StreamRequest, account: Account) -> None:
         )  # fmt: skip
     if request.follow is None and binding.order is None:
         raise no_order(request.table.snapshot.name)
-
-
-def complete(request: AnyRequest, ledger: PrivacyLedger) -> AnyRequest:
-    """``request`` with its account's binding of the table: format, columns, version and blocks.
-
-    The hash of a saved pipeline and the agreement of a federation are filled in too (``with_saved_model``,
-    ``with_federation``). The release's folder keeps the completed
-    request, so that a later change of the binding does not affect it.
-
-    Raises:
-        InvalidRequest: there is no such account, the table is not bound to it or was bound without its columns, the
-            request itself gives fields of the binding, or it cannot be released on these terms; or see
-            ``with_saved_model`` and ``with_federation``.
-        LedgerUnavailable: the ledger cannot be reached.
-    """
-    if isinstance(request, ReleaseRequest):
-        request = cast("AnyRequest", with_federation(with_saved_model(request, ledger)))
-    account = _account_of(request, ledger)
-    binding = account.bindings.get(request.table.identity)
-    if binding is None:
-        raise InvalidRequest(
-            "table",
-            value=request.table.identity,
-            requirement=f"must have its columns bound to account {account.name}, which was opened without them",
-            remedy=f"have them bound: `dp-budget bind {account.name}`",
-        )
-    if request.block_expression not in (None, account.blocks):
-        raise InvalidRequest(
-            "block_expression",
-            value=str(request.block_expression),
-            requirement=f"must be that of account {account.name}, {account.blocks or 'which has none'}",
-            remedy="leave it out: it is the account's",
-        )
-    blocks = request.blocks
-    if isinstance(request, StreamRequest) and blocks == (INTERVAL,):
-        blocks = interval_blocks(account, request.first_instant, request.last_instant)
-    account.require_blocks(tuple(sorted(set(blocks))))
-    terms = TableBinding.parse(binding)
-    table = request.table.model_copy(update={"version_order": None}).completed(terms)
-    if isinstance(request, StreamRequest) and request.follow is None:
-        table = table.model_copy(update={"version_order": terms.order})
-    expression = None if blocks == (ALL,) else account.blocks
-    return request.changed(table=table, blocks=blocks, block_expression=expression)
-
-
-def _account_of(request: TableRequest, ledger: PrivacyLedger) -> Account:
-    """The account that the request names, to which its table must be bound.
-
-    Raises:
-        InvalidRequest: the request names no account or no output, there is no such account, or the table is bound to
-            no account or to another one.
-        LedgerUnavailable: the ledger cannot be reached.
-    """
-    name, _ = require_charged(request)
-    account = ledger.account(name)
-    identity = request.table.identity
-    bound_to = ledger.account_for_table(identity)
-    if bound_to.name != account.name:
-        raise InvalidRequest(
-            "account",
-            value=name,
-            requirement=f"table {identity} is bound to account {bound_to.name}",
-            remedy="name that account, or another table",
-        )
-    return account
-
-
-def interval_blocks(account: Account, start: datetime | None, end: datetime | None) -> tuple[str, ...]:
-    """The blocks of ``account`` that together cover a run's data interval.
-
-    Raises:
-        InvalidRequest: the run has no interval, the account has no blocks by time, or a block is only partly
-            in the interval.
-    """
-    if account.blocks is None:
-        raise InvalidRequest(
-            "blocks",
-            value=INTERVAL,
-            requirement=f"needs an account with blocks by time, and account {account.name} has one block",
-            remedy=f"name {ALL!r}",
-        )
-    if start is None or end is None or start == end:
-        raise InvalidRequest(
-            "blocks",
-            value=INTERVAL,
-            requirement="needs a scheduled, backfilled or partitioned run; this run has no data interval",
-            remedy="let the DAG's schedule or a backfill run it, give the run a partition key, or name the blocks",
-        )
-    return account.blocks.covering(start, end)
 
 
 def check_budget(request: TableRequest, ledger: PrivacyLedger, allotment: str | None = None) -> dict[str, Budget]:

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.applications import kept_handle
 from dp_operators.releasing.backends import Handle, RunState
-from dp_operators.releasing.charged_terms import on_charged_terms
+from dp_operators.releasing.charged_terms import on_terms
 from dp_operators.releasing.drafts import document, require_releases
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import ReleaseDamaged, as_release_errors
-from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.processes import PROCESS, ProcessGroups
-from dp_operators.releasing.requests import complete, require_charged
+from dp_operators.releasing.requests import require_charged
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout, claim_uri
@@ -29,6 +28,7 @@ from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import Seal, SealBroken, open_whole
 from spark_jobs.contract.store.stream_objects import StreamLayout
 from spark_jobs.contract.table_request import TableRequest
+from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -37,7 +37,12 @@ if TYPE_CHECKING:
 
 
 def give_back(
-    request: TableRequest, *, ledger: PrivacyLedger, key: ReleaseKey | str, reason: str, actor: str = ""
+    request: TableRequest | Written[TableRequest],
+    *,
+    ledger: PrivacyLedger,
+    key: ReleaseKey | str,
+    reason: str,
+    actor: str = "",
 ) -> Charge:
     """Give the reservation of a release or a stream back for good: ``void`` if no row was read for it, else ``burnt``.
 
@@ -56,10 +61,8 @@ def give_back(
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
+    request, key = on_terms(request, ledger, key)
     account, output = require_charged(request)
-    request = complete(request, ledger)
-    key = key_of(request, key)
-    request = on_charged_terms(request, ledger, key)
     store = open_store(output)
     charge = ledger.find_charge(account, key)
     if charge is None or not pays_for(charge, request):

@@ -12,12 +12,12 @@ from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.budget.values import StreamHead
 from dp_operators.releasing.applications import Applications
 from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
-from dp_operators.releasing.charged_terms import on_charged_terms
+from dp_operators.releasing.charged_terms import on_terms
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import ReleaseClosed, ReleaseDamaged, ReleaseFailed, ReleaseRejected
 from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import SPENT
-from dp_operators.releasing.requests import complete, require_charged, require_own_output
+from dp_operators.releasing.requests import require_charged, require_own_output
 from dp_operators.releasing.reservations import end_stated_runs, seal_of
 from dp_operators.releasing.sealed_drafts import closed_elsewhere
 from dp_operators.releasing.stream_watch import Watch
@@ -37,6 +37,7 @@ from spark_jobs.contract.store.stream_objects import (
     unpack_files,
 )
 from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
@@ -100,14 +101,21 @@ class StreamAttempt(ChargedAttempt):
     published: Callable[[str], object] = lambda uri: None
 
     @classmethod
-    def of(cls, request: StreamRequest, *, ledger: PrivacyLedger, key: ReleaseKey | str, **rest: Any) -> Self:
+    def of(
+        cls,
+        request: StreamRequest | Written[StreamRequest],
+        *,
+        ledger: PrivacyLedger,
+        key: ReleaseKey | str,
+        **rest: Any,
+    ) -> Self:
         """The attempt at ``request``, completed by its account's terms.
 
         Raises:
             InvalidRequest: the request cannot be charged, or its key's stream is released elsewhere.
         """
+        request, key = on_terms(request, ledger, key)
         account, output = require_charged(request)
-        request = on_charged_terms(complete(request, ledger), ledger, str(key))
         require_own_output(request, ledger, str(key))
         return cls(
             request=request,

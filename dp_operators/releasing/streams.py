@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 
 from dp_operators.releasing.applications import HERE, Waiting
 from dp_operators.releasing.backends import Backend
+from dp_operators.releasing.charged_terms import on_terms
 from dp_operators.releasing.errors import RESERVED, UNCHARGED, as_release_errors
 from dp_operators.releasing.following import Progress
 from dp_operators.releasing.keys import ReleaseKey
@@ -44,13 +45,14 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.store.objects import require_store
 from spark_jobs.contract.stream_request import StreamRequest
+from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
     from dp_operators.budget import PrivacyLedger
 
 
 def advance_stream(
-    request: StreamRequest,
+    request: StreamRequest | Written[StreamRequest],
     *,
     ledger: PrivacyLedger,
     runner: Backend,
@@ -80,6 +82,7 @@ def advance_stream(
         ReleaseError: see its subclasses; ``retryable`` says whether to try again.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
+    request, key = on_terms(request, ledger, key)
     require_mode(request, followed=False)
     attempt = StreamAttempt.of(
         request, ledger=ledger, runner=runner, key=key, allotment=allotment, actor=actor, progress=progress,
@@ -92,7 +95,7 @@ def advance_stream(
 
 
 def follow_stream(
-    request: StreamRequest,
+    request: StreamRequest | Written[StreamRequest],
     *,
     ledger: PrivacyLedger,
     runner: Backend,
@@ -126,6 +129,7 @@ def follow_stream(
         ReleaseError: see its subclasses; ``retryable`` says whether to try again.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
+    request, key = on_terms(request, ledger, key)
     require_mode(request, followed=True)
     _require_checkpoint_place(checkpoint, request)
     attempt = StreamAttempt.of(

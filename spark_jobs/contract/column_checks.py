@@ -170,7 +170,8 @@ def _check_label(label: Label, table: _Table) -> None:
     kind = table.require(label_need(label))
     if kind is not Kind.BOOLEAN:
         _check_value(label.positive, "label.positive")
-        _check_value(label.negative, "label.negative")
+        if not label.rest:
+            _check_value(label.negative, "label.negative")
 
 
 def _check_model(model: Model, table: _Table) -> None:

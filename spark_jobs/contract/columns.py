@@ -166,7 +166,8 @@ def label_need(label: Label) -> ColumnNeed:
     Raises:
         InvalidRequest: one class is text and the other is not.
     """
-    texts = [isinstance(value, str) for value in (label.positive, label.negative)]
+    classes = (label.positive,) if label.rest else (label.positive, label.negative)
+    texts = [isinstance(value, str) for value in classes]
     if any(texts) != all(texts):
         raise InvalidRequest(
             "label.negative",
@@ -176,7 +177,7 @@ def label_need(label: Label) -> ColumnNeed:
         )
     if all(texts):
         kinds: tuple[Kind, ...] = (Kind.STRING,)
-    elif {label.positive, label.negative} == {0, 1}:
+    elif set(classes) <= {0, 1}:
         kinds = (Kind.BOOLEAN, Kind.INTEGER, Kind.NUMBER)
     else:
         kinds = (Kind.INTEGER, Kind.NUMBER)

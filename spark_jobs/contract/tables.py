@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
@@ -26,6 +27,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.jdbc import Partitioning
 from spark_jobs.contract.places import DATABASE, Place
 from spark_jobs.contract.score_map import ScoreMap, require_both
+from spark_jobs.contract.score_scale import ScoreScale
 from spark_jobs.contract.snapshots import Literalish, Snapshot
 from spark_jobs.contract.values import Frozen
 
@@ -241,11 +243,19 @@ class Label(Frozen):
         column: the label's column; boolean, number or string.
         positive: the value that means 1.
         negative: the value that means 0. A row with any other value, or none, is dropped.
+        rest: whether every value but ``positive`` means 0, whatever ``negative`` says; filled in where a request says
+            ``negative: other``.
     """
 
     column: ColumnName
     positive: Literalish = 1
     negative: Literalish = 0
+    rest: Annotated[bool, Field(exclude_if=operator.not_)] = False
+
+    @property
+    def negative_text(self) -> str:
+        """What the rows of class 0 have in the column, in words."""
+        return "any other value" if self.rest else str(self.negative)
 
     @model_validator(mode="before")
     @classmethod
@@ -256,11 +266,9 @@ class Label(Frozen):
     def _two_classes(self) -> Self:
         if self.positive == self.negative:
             raise InvalidRequest(
-                "negative",
-                value=self.negative,
-                requirement="must differ from label.positive",
+                "negative", value=self.negative, requirement="must differ from label.positive",
                 remedy="name the value of each class",
-            )
+            )  # fmt: skip
         return self
 
 
@@ -274,15 +282,22 @@ class _Basis(Frozen):
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # a model without these fields has the hash that it had before the fields existed
         given: dict[str, Any] = handler(self)
-        later = ("bounds", "fitted_by", "release", "recalibrated")
+        later = ("bounds", "fitted_by", "release", "recalibrated", "scale")
         return {name: value for name, value in given.items() if name not in later or value}
 
 
 class ColumnsModel(_Basis):
-    """Scores that are already in a column."""
+    """Scores that are already in a column.
+
+    Attributes:
+        score: the column.
+        scale: the map of its values to scores in [0, 1]; None if they are such scores. Filled in from what the account
+            says that the column may hold. Fitted values are the column's own, without it.
+    """
 
     kind: Literal["columns"]
     score: ColumnName
+    scale: ScoreScale | None = None
 
 
 class _Coefficients(_Basis):
@@ -317,10 +332,7 @@ class _Coefficients(_Basis):
         for name, (lower, upper) in self.bounds.items():
             if name not in self.coefficients:
                 raise InvalidRequest(
-                    "bounds",
-                    value=name,
-                    requirement="must be a feature that has a coefficient",
-                    remedy="remove it",
+                    "bounds", value=name, requirement="must be a feature that has a coefficient", remedy="remove it"
                 )
             if not -math.inf < lower < upper < math.inf:
                 raise InvalidRequest(

@@ -161,7 +161,7 @@ def _subject(facts: ReleaseFacts) -> Mapping[str, str]:
     }
     if request.uses_label:
         outcome = request.needed_label
-        shown["Outcome"] = f"{outcome.column} = {outcome.positive} against {outcome.negative}"
+        shown["Outcome"] = f"{outcome.column} = {outcome.positive} against {outcome.negative_text}"
     if sizes is not None:
         classes = ("Positive rows", sizes.positives, sizes.positives_interval), (
             "Negative rows", sizes.negatives, sizes.negatives_interval,

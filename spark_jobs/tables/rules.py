@@ -120,6 +120,10 @@ def _scores(request: ReleaseRequest, label: Label, model: Model) -> list[str]:
     match model:
         case ColumnsModel(score=score):
             lines.append(f"A row whose {score} is null or NaN is left out.")
+            if model.scale is not None:
+                lines.append(
+                    f"Scores are {score} on a scale {model.scale.describe()}, mapped to 0 to 1 in the same order."
+                )
         case LinearModel() | LogisticModel():
             lines += ["A row with a feature that is null or NaN is left out."] if model.coefficients else []
         case SparkMLModel():
@@ -200,6 +204,11 @@ def _products(statistic: CrossProductCells | LabelledRowCells, request: ReleaseR
 
 def _label(label: Label) -> str:
     positive, negative = json.dumps(label.positive, ensure_ascii=False), json.dumps(label.negative, ensure_ascii=False)
+    if label.rest:
+        return (
+            f"A row counts as positive if {label.column} is {positive} and as negative if it is anything else; "
+            "a row without a value there is left out."
+        )
     return (
         f"A row counts as positive if {label.column} is {positive} and as negative if it is {negative}; "
         "a row with any other value there, or none, is left out."

@@ -19,6 +19,7 @@ from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import ColumnNeed, categorical_need, label_need, score_need
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.score_scale import ScoreScale
 from spark_jobs.contract.snapshots import Literalish
 from spark_jobs.contract.tables import (
     ColumnsModel,
@@ -114,17 +115,36 @@ def label_column(label: Label, schema: StructType) -> Column:
         positive = values.column if label.positive else ~values.column
         return positive.cast("int")
     is_positive = _equals(values, label.positive, "label.positive")
+    if label.rest:
+        known = values.column.isNotNull()
+        if values.kind is Kind.NUMBER:
+            known &= ~sf.isnan(values.column)
+        return sf.when(is_positive, 1).when(known, 0)
     is_negative = _equals(values, label.negative, "label.negative")
     return sf.when(is_positive, 1).when(is_negative, 0)
 
 
 def _score(frame: DataFrame, model: Model, scoring: Scoring) -> Column:
     value = _output(frame, model)
+    if isinstance(model, ColumnsModel) and model.scale is not None:
+        value = _scaled(value, model.scale)
     # a probability is in [0, 1], or NaN
     bounded = (
         sf.nanvl(value, sf.lit(None).cast("double")) if isinstance(model, LogisticModel) else _bounded(value, scoring)
     )
     return _recalibrated(bounded, model)
+
+
+def _scaled(score: Column, scale: ScoreScale) -> Column:
+    """Where a score lies on its scale, by the formula of ``ScoreScale.place``; beyond an end, outside [0, 1]."""
+    if scale.kind == "logit":
+        return 1.0 / (1.0 + sf.exp(-score))
+    lower, upper = scale.ends
+    if scale.kind == "linear":
+        return (score - lower) / (upper - lower)
+    # below the scale, where the logarithm may have no value, as far below 0 as no rule of scores can miss
+    place = sf.log1p((score - lower) / scale.unit) / math.log1p((upper - lower) / scale.unit)
+    return sf.when(score < lower, -1.0).otherwise(place)
 
 
 def _recalibrated(score: Column, model: Model) -> Column:

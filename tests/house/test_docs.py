@@ -38,6 +38,7 @@ from spark_jobs.contract.tables import (
     SparkMLModel,
     TableSource,
 )
+from spark_jobs.contract.written import read_written
 from tests.support.code_blocks import Block, code_blocks
 from tests.support.repository import ROOT, lines_of, name_of, tracked_files
 from tests.support.warm_process import WarmProcess, warm_process
@@ -150,9 +151,9 @@ def parse_documented(data: dict[str, Any]) -> None:
         }
         ReleaseRequest.parse({**rest, **data})
     elif "diagnostics" in data:
-        ReleaseRequest.parse(data)
+        read_written(ReleaseRequest, data)
     elif "request" in data:
-        ReleaseRequest.parse(DagFile.parse(data).request)
+        read_written(ReleaseRequest, DagFile.parse(data).request)
     elif "time" in data:
         StreamRequest.parse(data)
     elif "snapshot" in data:

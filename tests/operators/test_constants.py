@@ -32,8 +32,6 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "unknown kind": ({"diagnostics": "crystal_ball"}, "diagnostics.kind: got 'crystal_ball'; must be one of roc_curve"),
     "unknown option": ({"diagnostics": [{"kind": "auc", "bins": 3}]}, "diagnostics.bins: is not a field"),
     "no account": ({"account": None}, "account: is required"),
-    "no output": ({"output": None}, "output: is required"),
-    "no table": ({"table": None}, "table: is required"),
     "table without a snapshot": ({"table": {"path": "/lake/visits"}}, "table.snapshot: is required"),
     "unknown relation": ({"neighbours": "cousins"}, "neighbours: got 'cousins'"),
     "filter outside the allow-list": ({"where": "rand() > 0.5"}, "where"),

@@ -263,7 +263,6 @@ class TestFailure:
             ({"table": {"path": TABLE}}, "table.snapshot"),
             ({"where": "raise_error('x') = 1"}, "where"),
             ({"model": "/no/such/model.json"}, "model: got '/no/such/model.json'; must be a file that can be read"),
-            ({"output": None}, "output: is required"),
             ({"output": "releases"}, "must be an absolute path or a URI"),
             ({"output": "hdfs://bucket/releases"}, "must be a store with conditional put"),
             ({"output": "/proc/releases"}, "must lie within a folder of account visits"),

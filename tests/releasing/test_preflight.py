@@ -10,8 +10,8 @@ import pytest
 
 from dp_operators.budget import ChargeConflict, PrivacyLedger
 from dp_operators.releasing import LocalRunner, ReleaseClosed, SparkSubmitRunner, forecast, release
+from dp_operators.releasing.charged_terms import complete
 from dp_operators.releasing.clusters import YarnCluster
-from dp_operators.releasing.requests import complete
 from spark_jobs.contract import InvalidRequest, PrivacyUnit
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
@@ -81,7 +81,7 @@ def test_a_dry_run_tells_what_the_key_stands_for(lab: Any, ledger: PrivacyLedger
     told = forecast(request, ledger=ledger, runner=runner, key="k")
     assert (told.account, told.cost, told.charge) == ("people", request.budget, None)
     assert list(told.left) == ["all"]
-    charge = ledger.reserve("people", release="k", epsilon=1, request_sha256=request.sha256)
+    charge = ledger.reserve("people", release="k", epsilon=1, request_sha256=complete(request, ledger).sha256)
     again = forecast(request, ledger=ledger, runner=runner, key="k")
     assert (again.charge, again.left) == (charge, {})
     with pytest.raises(ChargeConflict, match="is reserved for another request"):

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dp_operators.releasing.requests import check_request, complete
+from dp_operators.releasing.charged_terms import complete
+from dp_operators.releasing.requests import check_request
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree

@@ -17,7 +17,6 @@ from tests.support.release_lab import ForkRunner, make_request
 
 BAD = {
     "no account": ({"account": None}, "account: is required"),
-    "no output": ({"output": None}, "output: is required"),
     "unknown account": ({"account": "nobody"}, "account"),
     "table bound to none": (
         {"table": {"path": "/lake/other", "snapshot": {"path_version": "v1"}}},

@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
+from spark_jobs.contract.domains import parse_domain
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.score_scale import ScoreScale
 from spark_jobs.tables.scoring import label_and_score
 from tests.support.requests import a_logistic_request, a_request
 from tests.support.spark import settings as spark_settings
@@ -216,3 +219,56 @@ def test_the_score_of_a_pipeline_needs_its_output(people: DataFrame) -> None:
     model = {"kind": "spark_ml", "basis": "public", "path": "/models/m"}
     with pytest.raises(ValueError, match="prepare_model"):
         label_and_score(people, a_request(model=model))
+
+
+SCALES = {
+    "percent": ("between 0 and 100 score", lambda p: 100 * p),
+    "300 to 850": ("between 300 and 850 score", lambda p: 300 + 550 * p),
+    "-1 to 1": ("between -1 and 1 score", lambda p: 2 * p - 1),
+    "log-odds": ("logit", lambda p: np.log(p / (1 - p))),
+    "rare": ("between 0 and 0.0001 score", lambda p: 1e-4 * p),
+    "very rare": ("between 0 and 0.000001 score", lambda p: 1e-6 * p),
+    "logarithmic": ("between 1e-9 and 1 log", lambda p: 1e-9 ** (1 - p)),
+    "logarithmic from 0": ("between 0 and 10 log", lambda p: 10 * p),
+}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_scores_of_every_scale_have_the_same_order_in_cells(spark: SparkSession, scale: str) -> None:
+    domain, of = SCALES[scale]
+    generator = np.random.default_rng(7)
+    visited = generator.random(4000) < 0.5
+    chance = np.clip(0.5 + 0.12 * visited - 0.06 + 0.13 * generator.standard_normal(4000), 0.001, 0.999)
+    scores = of(chance)
+    model = {"kind": "columns", "basis": "public", "score": "score", "scale": ScoreScale.of(parse_domain(domain))}
+    frame = spark.createDataFrame(
+        [(int(y), float(s)) for y, s in zip(visited, scores, strict=True)], "y int, score double"
+    )
+    mapped = scored(frame, a_request(label="y", model=model))
+    exact = roc_auc_score(visited, scores)
+    cells = [math.floor(place * 65536) for _, place in mapped]
+    assert abs(roc_auc_score([label for label, _ in mapped], cells) - exact) < 2e-4
+    # a public threshold goes through the same formula, so that rows at it count
+    at = ScoreScale.of(parse_domain(domain))
+    assert at is not None
+    assert sum(place >= at.place(float(scores[0])) for _, place in mapped) == int((scores >= scores[0]).sum())
+
+
+def test_scores_beyond_a_scale_follow_the_public_rule(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "SELECT 1 AS y, CAST(s AS DOUBLE) AS score FROM VALUES (200), (300), (850), (900), (NULL) AS t(s)"
+    )
+    for domain in ("between 300 and 850 score", "between 300 and 850 log"):
+        model = {"kind": "columns", "basis": "public", "score": "score", "scale": ScoreScale.of(parse_domain(domain))}
+        clamped = scored(frame, a_request(label="y", model=model))
+        assert [score for _, score in clamped] == [0, 0, 1, 1, None]
+        dropped = scored(frame, a_request(label="y", model=model, scoring={"outside": "drop"}))
+        assert [score for _, score in dropped] == [None, 0, 1, None, None]
+
+
+def test_every_other_value_may_be_the_negative_class(spark: SparkSession) -> None:
+    label = {"column": "y", "positive": "yes", "negative": "other", "rest": True}
+    assert labels(spark, ["yes", "no", "Yes", "", None], "string", label) == [1, 0, 0, 0, None]
+    numbers = {"column": "y", "positive": 2, "negative": "other", "rest": True}
+    assert labels(spark, ["2", "0", "NaN", None], "double", numbers) == [1, 0, None, None]
+    assert labels(spark, ["2", "0", None], "int", numbers) == [1, 0, None]

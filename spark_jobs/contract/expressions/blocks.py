@@ -112,7 +112,7 @@ class BlockExpression(Frozen):
         """
         names = list(blocks)
         consecutive = (
-            self.by is not BlockBy.VALUE and len(names) <= MAX_CONSECUTIVE and len(self._spans(sorted(names))) == 1
+            self.by is not BlockBy.VALUE and len(names) <= MAX_CONSECUTIVE and len(self.spans(sorted(names))) == 1
         )
         if consecutive:  # _spans has raised if one of them is not a block
             return
@@ -143,7 +143,7 @@ class BlockExpression(Frozen):
             return tuple(names)
         written: list[str] = []
         place = 0
-        for start, end in self._spans(names):
+        for start, end in self.spans(names):
             first = place
             while start < end:
                 start, place = _next(self.by, start), place + 1
@@ -203,7 +203,7 @@ class BlockExpression(Frozen):
             InvalidRequest: a part of the interval is in none of them.
         """
         reached = start.astimezone(dt.UTC).replace(tzinfo=None)
-        for first, last in self._spans(sorted(set(blocks))):
+        for first, last in self.spans(sorted(set(blocks))):
             if first <= reached < last:
                 reached = last
         if reached < end.astimezone(dt.UTC).replace(tzinfo=None):
@@ -225,11 +225,11 @@ class BlockExpression(Frozen):
             return f"CAST({column} AS STRING) IN ({listed})"
         moment = f"CAST({column} AS TIMESTAMP)"
         spans = " OR ".join(
-            f"({moment} >= TIMESTAMP '{start}' AND {moment} < TIMESTAMP '{end}')" for start, end in self._spans(names)
+            f"({moment} >= TIMESTAMP '{start}' AND {moment} < TIMESTAMP '{end}')" for start, end in self.spans(names)
         )
         return f"({spans})"
 
-    def _spans(self, names: Iterable[str]) -> list[tuple[dt.datetime, dt.datetime]]:
+    def spans(self, names: Iterable[str]) -> list[tuple[dt.datetime, dt.datetime]]:
         """The time intervals of blocks, with consecutive ones joined."""
         spans: list[tuple[dt.datetime, dt.datetime]] = []
         for name in names:

@@ -287,7 +287,7 @@ def share_measure(shares: FloatArray, of: str) -> Measure:
 def size_measures(positives: float | None, negatives: float | None, request: ReleaseRequest) -> tuple[Measure, ...]:
     """The noisy sizes of both classes, without those that were not paid for."""
     label = request.needed_label
-    sizes = (("Positives", positives, label.positive), ("Negatives", negatives, label.negative))
+    sizes = (("Positives", positives, label.positive), ("Negatives", negatives, label.negative_text))
     return tuple(
         Measure(label=name, value=f"≈{SPACE}{count(size)}", note=f"{label.column} = {value}")
         for name, size, value in sizes

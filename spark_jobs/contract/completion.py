@@ -1,0 +1,327 @@
+"""Completes the fields of a request by what its table's columns may hold, and refuses those that contradict it.
+
+What a request leaves out comes from the domains: bounds, steps, scales, label values, groups, levels, a stream's time.
+What it gives may narrow a domain. The result is a request that says everything itself: it is what is hashed, charged,
+shown and published, so that a later change of a domain does not change it. To complete a completed request changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, get_args
+
+from spark_jobs.contract.column_types import Kind
+from spark_jobs.contract.domain_checks import (
+    Domains,
+    among,
+    contradiction,
+    equal_values,
+    is_step,
+    require_value,
+    require_within,
+    shown,
+)
+from spark_jobs.contract.domains import ListedValues, Period, number
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.grids import MAX_STEPS_FROM_ZERO, values_of_steps
+from spark_jobs.contract.options.values import OfValues
+from spark_jobs.contract.score_scale import ScoreScale
+
+OTHER = "other"
+"""What a request writes as ``label.negative`` for every value but the positive one."""
+Fields = Mapping[str, Any]
+_VALUES = ("ecdf", "quantile", "cdf_points")
+_CELLS = OfValues.model_fields["cells"]
+
+
+def completed(fields: Fields, domains: Domains) -> dict[str, Any]:
+    """The fields of a request, completed and checked.
+
+    Args:
+        fields: as they are written, with earlier releases and registered lists replaced by their content.
+        domains: of the request's table.
+
+    Raises:
+        InvalidRequest: a field contradicts what a column may hold, or leaves out what its domain does not decide.
+    """
+    filled = dict(fields)
+    if fields.get("label") is not None:
+        filled["label"] = _label(fields["label"], domains)
+    scale = None
+    if fields.get("model") is not None:
+        filled["model"], scale = _model(fields["model"], domains, "model")
+    if isinstance(fields.get("states"), Mapping):
+        filled["states"] = _keys(fields["states"], "column", "keys", domains, "states")
+    if fields.get("time") is not None:
+        filled |= _times(fields, domains)
+    given = fields.get("diagnostics")
+    if given is not None:
+        entries = given if isinstance(given, (list, tuple)) else [given]
+        filled["diagnostics"] = [_diagnostic(entry, domains, scale) for entry in entries]
+    return filled
+
+
+def _label(given: Any, domains: Domains) -> Any:
+    label = {"column": given} if isinstance(given, str) else given
+    if not isinstance(label, Mapping) or label.get("rest"):
+        return given
+    label = dict(label)
+    column = domains.column(label.get("column"))
+    values = domains.listed(label.get("column"))
+    if values is None and column is not None and column.kind is Kind.BOOLEAN:
+        return given
+    for name in ("positive", "negative"):
+        value = label.get(name)
+        if value is not None and not (name == "negative" and value == OTHER):
+            require_value(value, label["column"], domains, f"label.{name}")
+    if values is not None:
+        if label.get("positive") is None and not among(1, values):
+            raise InvalidRequest(
+                "label.positive", requirement=f"is required: {label['column']} holds {shown(values)}",
+                remedy="name the value that means 1",
+            )  # fmt: skip
+        positive = label.get("positive", 1)
+        others = [value for value in values if not equal_values(value, positive)]
+        if len(others) == 1 and label.get("negative") in (None, OTHER):
+            label["negative"] = others[0]
+        elif label.get("negative") is None and not among(0, values):
+            raise InvalidRequest(
+                "label.negative", requirement=f"is required: {label['column']} holds {shown(values)}",
+                remedy="name the value that means 0, or write other for every value but the positive one",
+            )  # fmt: skip
+    if label.get("negative") == OTHER and not among(OTHER, values or ()):
+        label["rest"] = True
+    return label
+
+
+def _model(given: Any, domains: Domains, field: str) -> tuple[Any, ScoreScale | None]:
+    """A model with the scale of its column of scores, and that scale where the request itself does not give it."""
+    if not isinstance(given, Mapping) or given.get("kind") != "columns":
+        return given, None
+    domain = domains.domain(given.get("score"))
+    if domain is None:
+        return given, None
+    scale = ScoreScale.of(domain)
+    if given.get("scale") is not None:
+        if scale is None or ScoreScale.parse(given["scale"]) != scale:
+            raise contradiction(f"{field}.scale", given["scale"], given["score"], domain, "leave it out")
+        return given, None
+    if isinstance(domain, (ListedValues, Period)) and domains.range(given.get("score")) is None:
+        raise contradiction(f"{field}.score", given["score"], given["score"], domain, "name a column of numbers")
+    return (given, None) if scale is None else ({**given, "scale": scale.model_dump(mode="json")}, scale)
+
+
+def _diagnostic(given: Any, domains: Domains, scale: ScoreScale | None) -> Any:
+    entry = {"kind": given} if isinstance(given, str) else given
+    if not isinstance(entry, Mapping):
+        return given
+    kind, field, filled = entry.get("kind"), "diagnostics", dict(entry)
+    if kind in _VALUES and entry.get("column") is not None:
+        filled = _of_values(filled, domains)
+    if scale is not None and (kind == "confusion_matrix" or (kind == "cdf_points" and entry.get("column") is None)):
+        filled = _thresholds(filled, scale)
+    if kind == "linear_regression":
+        for axis in ("x", "y"):
+            filled = _bounds(filled, axis, f"{axis}_bounds", domains, field)
+        filled = _keys(filled, "group_by", "groups", domains, field)
+    if kind == "by_group":
+        filled = _keys(filled, "group_by", "groups", domains, field)
+        kinds = filled.get("kinds")
+        if isinstance(kinds, (list, tuple)):
+            filled["kinds"] = [_diagnostic(inner, domains, scale) for inner in kinds]
+    if kind == "linear_fit":
+        filled = _bounds(filled, "outcome", "outcome_bounds", domains, field)
+    if kind in ("linear_fit", "logistic_fit"):
+        filled = _features(filled, domains)
+    if filled.get("other") is not None:
+        filled["other"], _ = _model(filled["other"], domains, "diagnostics.other")
+    return given if filled == entry else filled
+
+
+def _of_values(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
+    """The entry of a column's values, with bounds, scale, step and cells."""
+    name = entry["column"]
+    limits = domains.range(name)
+    if limits is None:
+        return entry
+    left_out = entry.get("bounds") is None
+    earlier = entry.get("compare_with")
+    if left_out and isinstance(earlier, Mapping) and earlier.get("lower") is not None:
+        # what is compared keeps the grid that the earlier release has
+        grid = {option: earlier[option] for option in ("scale", "unit", "cells", "step") if earlier.get(option)}
+        entry = {**grid, **entry, "bounds": [earlier["lower"], earlier["upper"]]}
+        if entry["scale"] != "log":
+            entry.pop("unit", None)
+        require_within(entry["bounds"], name, limits, f"diagnostics.compare_with, {earlier.get('released_by')}")
+        return entry
+    entry = _bounds(entry, "column", "bounds", domains, "diagnostics")
+    lower, upper = (float(end) for end in entry["bounds"])
+    if limits.scale == "log" and entry.get("scale") is None:
+        entry["scale"] = "log"
+    step = domains.step(name)
+    if step is None or entry.get("scale") == "log":
+        return entry
+    size = float(step)
+    if entry.get("step") is None and max(abs(lower), abs(upper)) <= MAX_STEPS_FROM_ZERO * size:
+        entry["step"] = size
+    if entry.get("step") is not None and not is_step(entry["step"], step):
+        raise contradiction(
+            "diagnostics.step", entry["step"], name, limits, f"leave it out: the step is {number(step)}"
+        )
+    values = values_of_steps(lower, upper, size)
+    if entry.get("cells") is None:
+        cells = _smallest_cells(values)
+        if cells is None and left_out:
+            raise InvalidRequest(
+                "diagnostics.bounds",
+                requirement=f"is required: {name} may hold {values:,} values, more than the {max(_literals()):,} cells "
+                "of a grid",
+                remedy="give narrower bounds, or the cells and bounds of a coarser grid",
+            )  # fmt: skip
+        if cells is not None and cells > int(_CELLS.default):
+            entry["cells"] = cells
+    return entry
+
+
+def _bounds(entry: dict[str, Any], of: str, option: str, domains: Domains, field: str) -> dict[str, Any]:
+    """The entry with the bounds of the column that its option ``of`` names."""
+    name = entry.get(of)
+    column, limits = domains.column(name), domains.range(name)
+    if limits is None:
+        if column is not None and column.kind is Kind.BOOLEAN and entry.get(option) is None:
+            return {**entry, option: [0, 1]}
+        return entry
+    if entry.get(option) is None:
+        return {**entry, option: list(limits.bounds)}
+    require_within(entry[option], name, limits, f"{field}.{option}", step=domains.step(name))
+    return entry
+
+
+def _features(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
+    """The entry of a fit, with the bounds of features and the levels of categorical columns that it names."""
+    features, categorical = entry.get("features"), entry.get("categorical")
+    if isinstance(features, (list, tuple)):
+        features = dict.fromkeys(features)
+    if isinstance(features, Mapping):
+        given = {name: _bounds({"n": name, "b": bounds}, "n", "b", domains, "diagnostics.features")["b"]
+                 for name, bounds in features.items()}  # fmt: skip
+        for name, bounds in given.items():
+            if bounds is None:
+                raise InvalidRequest(
+                    f"diagnostics.features.{name}",
+                    requirement="must have bounds: the account does not say what it holds",
+                    remedy="give them, such as [0, 100], or have a domain declared: `dp-budget domains`",
+                )  # fmt: skip
+        entry = {**entry, "features": given}
+    if isinstance(categorical, (list, tuple)):
+        categorical = dict.fromkeys(categorical)
+    if isinstance(categorical, Mapping):
+        filled = {
+            name: _keys({"c": name, "k": levels}, "c", "k", domains, f"diagnostics.categorical.{name}").get("k")
+            for name, levels in categorical.items()
+        }
+        entry = {**entry, "categorical": filled}
+    return entry
+
+
+def _keys(given: Fields, of: str, option: str, domains: Domains, field: str) -> dict[str, Any]:
+    """The entry with the keys of the column that its option ``of`` names, all of which it may hold."""
+    entry, name = dict(given), given.get(of)
+    values = None if name is None else domains.listed(name)
+    keys = entry.get(option)
+    where = field if option == "k" else f"{field}.{option}"
+    if keys is None:
+        if values is not None:
+            entry[option] = list(values)
+        return entry
+    if isinstance(keys, (list, tuple)):
+        for key in keys:
+            require_value(key, name, domains, where, as_text=True)
+    return entry
+
+
+def _thresholds(entry: dict[str, Any], scale: ScoreScale) -> dict[str, Any]:
+    """The entry with its thresholds moved to [0, 1], which are given on the scale of the scores."""
+    given = entry.get("thresholds")
+    if not isinstance(given, (list, tuple)):
+        return entry
+    try:
+        scores = [float(threshold) for threshold in given]
+    except (TypeError, ValueError):
+        return entry  # refused with the rest of the request
+    for score in scores:
+        if not scale.holds(score):
+            raise InvalidRequest(
+                "diagnostics.thresholds", value=f"{score:.12g}",
+                requirement=f"must lie on the scale of the scores, {scale.describe()}", remedy="correct it",
+            )  # fmt: skip
+    return {**entry, "thresholds": [scale.place(score) for score in scores]}
+
+
+def _times(fields: Fields, domains: Domains) -> dict[str, Any]:
+    """The start and the end of a stream, within the period of its column of times."""
+    period = domains.period(fields.get("time"))
+    if period is None:
+        return {}
+    first, last = (moment.isoformat().replace("+00:00", "Z") for moment in period)
+    filled = {} if fields.get("start") is not None else {"start": first}
+    if fields.get("steps") is None and fields.get("end") is None:
+        filled["end"] = last
+    return filled
+
+
+def _literals() -> tuple[int, ...]:
+    return get_args(_CELLS.annotation)
+
+
+def _smallest_cells(values: int) -> int | None:
+    """The smallest number of cells that holds so many values; None if no grid has so many."""
+    return next((cells for cells in _literals() if cells >= values), None)
+
+
+def leaves_out(fields: Fields) -> bool:
+    """Whether only an account can complete the fields of a request: without it they are no request."""
+    table, states, given = fields.get("table"), fields.get("states"), fields.get("diagnostics")
+    entries = given if isinstance(given, (list, tuple)) else [given]
+    return (
+        table is None
+        or (isinstance(table, Mapping) and table.get("path") is None and table.get("name") is None)
+        or (isinstance(states, Mapping) and states.get("keys") is None)
+        or (fields.get("time") is not None and (fields.get("start") is None or not {"end", "steps"} & set(fields)))
+        or any(map(entry_leaves_out, entries))
+    )
+
+
+def entry_leaves_out(entry: Any) -> bool:
+    """The same of one entry of a request's diagnostics."""
+    if not isinstance(entry, Mapping):
+        return False
+    match entry.get("kind"):
+        case "linear_regression":
+            wanted = ("x_bounds", "y_bounds", *(["groups"] if entry.get("group_by") is not None else []))
+        case "by_group":
+            kinds = entry.get("kinds")
+            if isinstance(kinds, (list, tuple)) and any(map(entry_leaves_out, kinds)):
+                return True
+            wanted = ("groups",)
+        case "linear_fit" | "logistic_fit" as kind:
+            terms = (entry.get("features"), entry.get("categorical"))
+            if any(isinstance(named, (list, tuple)) or None in _values_of(named) for named in terms):
+                return True
+            wanted = ("outcome_bounds",) if kind == "linear_fit" else ()
+        case "cdf_points" if entry.get("column") is not None:
+            wanted = ("bounds",)
+        case "confusion_matrix" | "cdf_points":
+            # on a scale of scores that only the account knows
+            thresholds = entry.get("thresholds")
+            given = thresholds if isinstance(thresholds, (list, tuple)) else ()
+            return any(isinstance(score, (int, float, Decimal)) and not 0 <= score <= 1 for score in given)
+        case _:
+            return False
+    return any(entry.get(option) is None for option in wanted)
+
+
+def _values_of(named: Any) -> tuple[Any, ...]:
+    return tuple(named.values()) if isinstance(named, Mapping) else ()
