@@ -136,7 +136,7 @@ def fit_choices(random: np.random.Generator, *, releases: int) -> dict[str, Erro
         ) -> FloatArray:
             delta = "0" if method == "laplace" else DELTA
             fit = kind.release(table.rows, epsilon=epsilon, delta=delta, method=method, noise=SeededNoise(seed))
-            away = response(table.matrix @ fit.coefficients) - fitted
+            away = response(table.matrix @ fit.coefficients.value) - fitted
             return np.array([np.abs(away if np.isfinite(away).all() else fitted - fitted.mean()).mean()])
 
         methods = (AUTO, "k_norm", "laplace", "gaussian")

@@ -18,6 +18,7 @@ from benchmarks._shown import LEVEL, Ends, Intervals, Shown, noise_of, shown_at,
 from benchmarks.ranking_figures import exact_figures
 from benchmarks.rare_classes import nearest_rates
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.results.score_figures import RATES
 from spark_jobs.diagnostics import (
     average_precision,
     binned_residuals,
@@ -29,7 +30,6 @@ from spark_jobs.diagnostics import (
     roc_curve,
 )
 from spark_jobs.diagnostics._score_figures.precision import average_precision_of
-from spark_jobs.diagnostics.confusion_matrix.result import RATES
 from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 
 FIGURES = ("positive_rate", "auc", "mean_residual", "predicted_positive_rate", "recall", "false_positive_rate",
@@ -58,7 +58,7 @@ def of_curves(random: np.random.Generator, positives: float) -> Intervals:
     shown: Intervals = dict.fromkeys(names)
     curve = roc_curve.release(table.counts, noise=noise_of(random), **terms)
     if curve.status == "ok":
-        exact = nearest_rates(table.counts, curve.fpr, curve.tpr)
+        exact = nearest_rates(table.counts, curve.fpr, curve.tpr.value)
         inner = np.flatnonzero((curve.fpr > 0) & (curve.fpr < 1))
         if inner.size:
             shown[names[0]] = shown_at(int(random.choice(inner)), _band(curve, "tpr"), exact)
@@ -68,8 +68,8 @@ def of_curves(random: np.random.Generator, positives: float) -> Intervals:
     if ranking.status == "ok":
         exact_of = exact_figures(table.counts, ranking)
         for name in ("gini", "ks", "cost"):
-            interval = getattr(ranking, f"{name}_interval")
-            shown[f"ranking_figures: {name}"] = shown_of(getattr(ranking, name), interval, float(exact_of[name]))
+            interval = ranking.published()[f"{name}_interval"]
+            shown[f"ranking_figures: {name}"] = shown_of(getattr(ranking, name).value, interval, float(exact_of[name]))
         for name in ("gain", "precision"):
             ends = _band(ranking, name)
             place = int(random.integers(ends[0].size))
@@ -85,7 +85,7 @@ def of_curves(random: np.random.Generator, positives: float) -> Intervals:
 
 def _band(result: Any, name: str, end: str = "", *, population: bool = False) -> Ends:
     of = f"{name}_population" if population else name
-    return getattr(result, name), getattr(result, f"{of}_lower{end}"), getattr(result, f"{of}_upper{end}")
+    return result.published()[name], result.published()[f"{of}_lower{end}"], result.published()[f"{of}_upper{end}"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,9 +180,7 @@ def of_ranked_populations(random: np.random.Generator, positives: float) -> Inte
     precision = average_precision.release(counts, noise=noise_of(random), **terms)
     false, true = (np.append(0.0, np.cumsum(rows[::-1])) for rows in (population.negatives, population.positives))
     exact = average_precision_of(false, true, np.ones(counts.cells, dtype=np.bool_))
-    shown: Intervals = {
-        "average_precision, population": shown_of(precision.value, precision.population_interval, float(exact))
-    }
+    shown: Intervals = {"average_precision, population": shown_of(precision.value, precision.population, float(exact))}
     names = ("gini", "ks", "cost", "a gain", "a lift", "all precisions")
     shown |= dict.fromkeys(f"ranking_figures: {name}, population" for name in names)
     cost = 1 / one.rate - 1
@@ -190,9 +188,9 @@ def of_ranked_populations(random: np.random.Generator, positives: float) -> Inte
     if ranking.status == "ok":
         exact_of = exact_figures(population, ranking)
         for name in names[:3]:
-            interval = getattr(ranking, f"{name}_population_interval")
+            interval = ranking.published()[f"{name}_population_interval"]
             shown[f"ranking_figures: {name}, population"] = shown_of(
-                getattr(ranking, name), interval, float(exact_of[name])
+                getattr(ranking, name).value, interval, float(exact_of[name])
             )
         place = int(random.integers(ranking.depths.size))
         for name, exact_ones in (("gain", exact_of["gain"]), ("lift", exact_of["gain"] / ranking.depths)):
@@ -213,11 +211,9 @@ def of_distances(random: np.random.Generator, positives: float) -> Intervals:
     bins = binned_residuals.release(counts, noise=noise_of(random), **terms)
     distance = "binned_residuals: mean distance"
     return {
-        "calibration: error, population": _distance(groups, groups.ece, groups.ece_population_interval, population),
-        distance: _distance(bins, bins.mean_distance, bins.mean_distance_interval, counts),
-        f"{distance}, population": _distance(
-            bins, bins.mean_distance, bins.mean_distance_population_interval, population
-        ),
+        "calibration: error, population": _distance(groups, groups.ece.value, groups.ece.population, population),
+        distance: _distance(bins, bins.mean_distance.value, bins.mean_distance.interval, counts),
+        f"{distance}, population": _distance(bins, bins.mean_distance.value, bins.mean_distance.population, population),
     }
 
 
@@ -237,7 +233,8 @@ def of_populations(random: np.random.Generator, positives: float) -> Intervals:
     exact = one.rates(float(matrix.thresholds[0]))
     shown: Intervals = {
         f"confusion_matrix: {rate}, population": _finite(
-            matrix.rates[rate][0], matrix.population_lower[rate][0], matrix.population_upper[rate][0], exact[rate]
+            *(values[0] for values in (getattr(matrix, rate).value, *getattr(matrix, rate).ends("population"))),
+            exact[rate],
         )
         for rate in RATES
     }
@@ -246,7 +243,7 @@ def of_populations(random: np.random.Generator, positives: float) -> Intervals:
         pool = int(random.choice(np.unique(bins.pool)))
         inside = np.flatnonzero(bins.pool == pool)
         share, mean = one.between(float(bins.lower[inside[0]]), float(bins.upper[inside[-1]]))
-        ends = (getattr(bins, f"{field}_population_{end}")[inside[0]] for end in ("lower", "upper"))
+        ends = (bins.published()[f"{field}_population_{end}"][inside[0]] for end in ("lower", "upper"))
         figure = share if field == "observed" else share - mean
         shown[f"{BINS[field]}, population"] = _finite(getattr(bins, field)[inside[0]], *ends, figure)
     curve = roc_curve.release(counts, noise=noise_of(random), **terms)
@@ -259,7 +256,7 @@ def of_populations(random: np.random.Generator, positives: float) -> Intervals:
         shown[names[1]] = worst_of(_band(curve, "tpr", "_everywhere", population=True), true)
     binormal = binormal_roc.release(counts, noise=noise_of(random), **terms)
     area = one.figures(threshold)["auc"]
-    shown["binormal_roc: AUC, population"] = shown_of(binormal.auc, binormal.auc_population_interval, area)
+    shown["binormal_roc: AUC, population"] = shown_of(binormal.auc.value, binormal.auc.population, area)
     return shown
 
 
@@ -272,7 +269,7 @@ def of_curve_differences(random: np.random.Generator, positives: float) -> Inter
     one, other = (float(ndtr(population.separation / np.sqrt(2))) for population, _, _ in samples)
     return {
         "roc_curve: difference of AUCs, population": shown_of(
-            released.auc_difference, released.auc_interval, one - other
+            released.auc_difference.value, released.auc_difference.interval, one - other
         )
     }
 
@@ -314,15 +311,15 @@ def of_groups_of_rows(random: np.random.Generator, signal: float) -> Intervals:
     place = int(random.integers(GROUPS))
     for figure in FIGURES:
         one = of_figure.get(figure)
-        known = one is not None and one.values[place] is not None
+        known = one is not None and one.values.value[place] is not None
         shown[f"by_group: {figure}, population"] = (
-            shown_of(one.values[place], (one.lower[place], one.upper[place]), exact[place][figure]) if known else None
+            shown_of(one.values.value[place], one.values.at(place).ends(), exact[place][figure]) if known else None
         )
     shown["by_group: a difference, population"] = _difference(of_figure[str(random.choice(FIGURES))], keys, exact)
     one = of_figure[str(random.choice([figure for figure in FIGURES if figure != "auc"]))]
-    known = one.overall is not None
+    known = one.overall.value is not None
     shown["by_group: of all rows, population"] = (
-        shown_of(one.overall, one.overall_interval, _of_all(one.figure, sizes, exact)) if known else None
+        shown_of(one.overall.value, one.overall.interval, _of_all(one.figure, sizes, exact)) if known else None
     )
     return shown
 
@@ -341,4 +338,4 @@ def _difference(one: Any, keys: list[str], exact: list[dict[str, float]]) -> Sho
     if one.highest is None:
         return None
     high, low = (exact[keys.index(key)][one.figure] for key in (one.highest, one.lowest))
-    return shown_of(one.difference, one.difference_interval, high - low)
+    return shown_of(one.difference.value, one.difference.interval, high - low)

@@ -60,8 +60,8 @@ def of_values(random: np.random.Generator, signal: float) -> Intervals:
     cell = int(random.integers(exact.size - 1))
     shown: Intervals = dict.fromkeys(("ecdf: a fraction", "ecdf: all fractions", "ecdf: a quantile", "quantile"))
     if whole.status == "ok":
-        shown["ecdf: a fraction"] = shown_at(cell, (whole.cdf, whole.lower, whole.upper), exact)
-        band = (whole.cdf[:-1], whole.lower_everywhere[:-1], whole.upper_everywhere[:-1])
+        shown["ecdf: a fraction"] = shown_at(cell, (whole.cdf, *whole.function.ends()), exact)
+        band = tuple(line[:-1] for line in (whole.cdf, *whole.function.ends("everywhere")))
         shown["ecdf: all fractions"] = worst_of(band, exact[:-1])
         shown["ecdf: a quantile"] = _quantile(whole, level, place)
     one = quantile.release(statistic, level=level, noise=noise_of(random), **terms)
@@ -130,12 +130,12 @@ def of_points_of_a_function(random: np.random.Generator, signal: float) -> Inter
     shown: Intervals = dict.fromkeys(("cdf_points: a fraction", "cdf_points: a quantile"))
     if released.status == "ok":
         shown["cdf_points: a fraction"] = shown_at(
-            0, (released.cdf, released.lower, released.upper), exact[cell - 1 : cell]
+            0, (released.cdf.value, *released.cdf.ends()), exact[cell - 1 : cell]
         )
         [one] = released.quantiles
         place = float(edges[np.searchsorted(exact, level - 1e-12)])
-        if one.value is not None and one.lower is not None and one.upper is not None:
-            shown["cdf_points: a quantile"] = in_cells(edges[:-1], one.value, (one.lower, one.upper), place)
+        if one.value is not None:
+            shown["cdf_points: a quantile"] = in_cells(edges[:-1], one.value, one.figure.ends(), place)
     return shown
 
 
@@ -191,7 +191,7 @@ def _line(name: str, table: DrawnPoints, random: np.random.Generator) -> Interva
         ("a slope", "slope", group),
         ("an intercept", "intercept", group),
     ):
-        value, low, high = (float(getattr(fit, f"{field}{part}")[at]) for part in ("", "_lower", "_upper"))
+        value, low, high = (float(values[at]) for values in (getattr(fit, field).value, *getattr(fit, field).ends()))
         whole = float(figure == "a height" and low <= 0 and high >= 1)
         true = float(getattr(exact, field)[at])
         one = Shown(value=value, low=low, high=high, exact=true, whole=whole)
@@ -208,18 +208,22 @@ def of_residuals(random: np.random.Generator, signal: float) -> Intervals:
     draw = residual_plot.measure(statistic, epsilon=epsilon, confidence=LEVEL, noise=noise)
     seed = int(random.integers(2**62))
     plot = residual_plot.summarise(draw, seed=seed)
-    along = {"residual_plot: a mean": "trend", "residual_plot: a spread": "spread", "residual_plot: a quantile": "qq"}
+    along = {
+        "residual_plot: a mean": "trend",
+        "residual_plot: a spread": "spread",
+        "residual_plot: a quantile": "qq_residual",
+    }
     shown: Intervals = dict.fromkeys((*along, *(f"residual_plot: {name}, population" for name in EFFECTS)))
     if plot.status != "ok":
         return shown
     for (name, field), exact in zip(along.items(), exact_figures(draw, statistic, seed=seed), strict=True):
-        value = plot.qq_residual if field == "qq" else getattr(plot, field)
-        ends = (value, getattr(plot, f"{field}_lower"), getattr(plot, f"{field}_upper"))
-        shown[name] = shown_at(int(random.integers(value.size)), ends, exact * draw.unit)
+        figure = getattr(plot, field)
+        ends = (figure.value, *figure.ends())
+        shown[name] = shown_at(int(random.integers(figure.value.size)), ends, exact * draw.unit)
     population = ResidualCounts.from_arrays(*model(POPULATION, random), unit=UNIT)
     for name, true in zip(EFFECTS, population_effects(draw, population), strict=True):
         shown[f"residual_plot: {name}, population"] = shown_of(
-            getattr(plot, name), getattr(plot, f"{name}_interval"), float(true)
+            getattr(plot, name).value, getattr(plot, name).interval, float(true)
         )
     return shown
 
@@ -247,12 +251,12 @@ def of_linear_fits(random: np.random.Generator, signal: float) -> Intervals:
     shown: Intervals = dict.fromkeys(names)
     if released.status == "ok":
         shown |= _slopes(names, released, table, random)
-        low, high = released.fit["r_squared_lower"], released.fit["r_squared_upper"]
+        low, high = released.r_squared.ends()
         fitted = table.matrix @ table.likeliest
         exact = 1 - float(((table.labels - fitted) ** 2).mean() / table.labels.var())
         if np.isfinite(low):
-            value = released.fit["r_squared"]
-            ends = tuple(released.fit[f"r_squared_{end}_population"] for end in ("lower", "upper"))
+            value = released.r_squared.value
+            ends = released.r_squared.ends("population")
             shown[names[2]] = shown_of(value, (low, high), exact)
             shown[names[3]] = shown_of(value, ends, table.explained)
     return shown
@@ -269,9 +273,9 @@ def of_logistic_fits(random: np.random.Generator, signal: float) -> Intervals:
 
 
 def _slopes(names: tuple[str, ...], released: Any, table: Any, random: np.random.Generator) -> Intervals:
-    place = int(random.integers(1, released.coefficients.size))
-    noise = (released.coefficients, released.lower, released.upper)
-    population = (released.coefficients, released.lower_population, released.upper_population)
+    place = int(random.integers(1, released.coefficients.value.size))
+    noise = (released.coefficients.value, *released.coefficients.ends())
+    population = (released.coefficients.value, *released.coefficients.ends("population"))
     return {
         names[0]: shown_at(place, noise, table.likeliest),
         names[1]: shown_at(place, population, table.truth),

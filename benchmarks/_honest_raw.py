@@ -17,6 +17,7 @@ from benchmarks._raw_law import Points, Scored, Values, drawn_groups, drawn_resi
 from benchmarks._shown import LEVEL, Ends, Intervals, Kind, Shown, noise_of, shown_at, shown_of, worst_of
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.options.values import SEARCH_CELLS, SEARCH_DOUBLINGS, SEARCH_UNIT
+from spark_jobs.contract.results.score_figures import RATES
 from spark_jobs.diagnostics import (
     auc,
     average_precision,
@@ -32,7 +33,6 @@ from spark_jobs.diagnostics import (
     residual_plot,
     roc_curve,
 )
-from spark_jobs.diagnostics.confusion_matrix.result import RATES
 from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, ValueCounts
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -76,7 +76,7 @@ def of_raw_values(forms: tuple[str, ...], kind: str) -> Kind:
             shown["cdf_points: a fraction, raw"] = shown_at(0, ends, share(values, points.thresholds))
             [sought] = points.quantiles
             shown["cdf_points: a quantile, raw"] = in_raw_cells(
-                statistic.grid, sought.value, (sought.lower, sought.upper), place
+                statistic.grid, sought.value, sought.figure.ends(), place
             )
         return _named(shown, kind)
 
@@ -189,7 +189,7 @@ def _areas(table: Scored, counts: ScoreCounts, terms: dict[str, Any], random: np
     single = auc.release(counts, noise=noise_of(random), **terms)
     precision = average_precision.release(counts, noise=noise_of(random), **terms)
     return {
-        "roc_curve: AUC, raw": shown_of(traced.auc, traced.auc_interval, area),
+        "roc_curve: AUC, raw": shown_of(traced.auc.value, traced.auc.interval, area),
         "auc, raw": shown_of(single.value, single.interval, area),
         "average_precision, raw": shown_of(
             precision.value, precision.interval, exact.average_precision(table.labels, table.scores)
@@ -202,7 +202,7 @@ def _rates(table: Scored, counts: ScoreCounts, terms: dict[str, Any], random: np
     true = exact.rates(table.labels, table.scores, table.threshold)
     shown: Intervals = {}
     for rate in RATES:
-        value, low, high = (float(of[rate][0]) for of in (matrix.rates, matrix.lower, matrix.upper))
+        value, low, high = (float(ends[0]) for ends in (getattr(matrix, rate).value, *getattr(matrix, rate).ends()))
         known = np.isfinite([value, true[rate]]).all()
         shown[f"confusion_matrix: {rate}, raw"] = (
             Shown(value=value, low=low, high=high, exact=true[rate]) if known else None
@@ -220,19 +220,19 @@ def _groups(table: Scored, counts: ScoreCounts, terms: dict[str, Any], random: n
     if bins.status == "ok":
         first, (rows, positives, sums, _) = _pools(table, bins)
         one = int(random.choice(np.flatnonzero(rows)))
-        ends = (bins.residual[first], bins.residual_lower[first], bins.residual_upper[first])
+        ends = (bins.residual.value[first], bins.residual.lower[first], bins.residual.upper[first])
         shown[names[0]] = shown_at(one, ends, (positives - sums) / np.maximum(rows, 1))
     groups = calibration.release(counts, noise=noise_of(random), **terms)
     if groups.status == "ok":
         first, (rows, positives, sums, variances) = _pools(table, groups)
         one = int(random.choice(np.flatnonzero(rows)))
-        ends = (groups.observed[first], groups.observed_lower[first], groups.observed_upper[first])
+        ends = (groups.observed.value[first], groups.observed.lower[first], groups.observed.upper[first])
         shown[names[1]] = shown_at(one, ends, positives / np.maximum(rows, 1))
         error = float(np.abs(positives - sums).sum() / rows.sum())
-        shown[names[2]] = shown_of(groups.ece, groups.ece_interval, error)
+        shown[names[2]] = shown_of(groups.ece.value, groups.ece.interval, error)
         if (variances > 0).all():
             chi_squared = float(((positives - sums) ** 2 / variances).sum())
-            shown[names[3]] = shown_of(groups.statistic, groups.statistic_interval, chi_squared)
+            shown[names[3]] = shown_of(groups.statistic.value, groups.statistic.interval, chi_squared)
     return shown
 
 
@@ -260,11 +260,11 @@ def _ranking(table: Scored, counts: ScoreCounts, terms: dict[str, Any], random: 
         ),
     }
     for name, figure in zip(names, figures, strict=False):
-        shown[name] = shown_of(getattr(ranked, figure), getattr(ranked, f"{figure}_interval"), figures[figure])
+        shown[name] = shown_of(getattr(ranked, figure).value, ranked.published()[f"{figure}_interval"], figures[figure])
     place = int(random.integers(ranked.depths.size))
     gain = exact.gain(table.labels, table.scores, float(ranked.depths[place]))
-    ends = (float(ranked.gain_lower[place]), float(ranked.gain_upper[place]))
-    shown[names[3]] = shown_of(float(ranked.gain[place]), ends, gain)
+    ends = (float(ranked.gain.lower[place]), float(ranked.gain.upper[place]))
+    shown[names[3]] = shown_of(float(ranked.gain.value[place]), ends, gain)
     return shown
 
 
@@ -280,7 +280,7 @@ def of_raw_recalibrations(forms: tuple[str, ...]) -> Kind:
         true = exact.losses(table.labels, table.scores, clip=CLIP)
         return {
             f"recalibration: {name}, raw": shown_of(
-                getattr(outcome, name), getattr(outcome, f"{name}_interval"), true[name]
+                getattr(outcome, name).value, outcome.published()[f"{name}_interval"], true[name]
             )
             for name in ("brier", "log_loss", "slope", "intercept")
         }
@@ -326,7 +326,7 @@ def _line(points: Points, name: str, epsilon: float, random: np.random.Generator
         ("an intercept", "intercept", group, intercept, height),
     ):
         # in units of the box, so that slack means the same everywhere
-        value, low, high = (float(getattr(fit, f"{field}{part}")[at]) / unit for part in ("", "_lower", "_upper"))
+        value, low, high = (float(fit.published()[f"{field}{part}"][at]) / unit for part in ("", "_lower", "_upper"))
         if figure == "a height":
             true = float(np.clip(true, y_low, y_high))
         whole = float(figure == "a height" and low <= y_low / unit and high >= y_high / unit)
@@ -353,13 +353,13 @@ def of_raw_residuals(random: np.random.Generator, signal: float) -> Intervals:
     bound = plot.residual_bound
     if rows.size:
         for (name, field), figure in zip(along.items(), (float(rows.mean()), exact.spread(rows)), strict=True):
-            band = tuple(getattr(plot, f"{field}{end}") / bound for end in ("", "_lower", "_upper"))
+            band = tuple(plot.published()[f"{field}{end}"] / bound for end in ("", "_lower", "_upper"))
             shown[name] = shown_at(int(own[0]), band, np.full(plot.bins, figure / bound))
-    every, place = np.clip(residuals, -bound, bound), int(random.integers(plot.qq_residual.size))
+    every, place = np.clip(residuals, -bound, bound), int(random.integers(plot.qq_residual.value.size))
     level = float(exact.stats.norm.cdf(plot.qq_theoretical[place]))
     shown["residual_plot: a quantile, raw"] = shown_at(
         place,
-        (plot.qq_residual / bound, plot.qq_lower / bound, plot.qq_upper / bound),
-        np.full(plot.qq_residual.size, exact.quantile(every, level) / bound),
+        (plot.qq_residual.value / bound, plot.qq_residual.lower / bound, plot.qq_residual.upper / bound),
+        np.full(plot.qq_residual.value.size, exact.quantile(every, level) / bound),
     )
     return shown

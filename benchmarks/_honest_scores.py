@@ -20,6 +20,7 @@ from benchmarks.recalibration import drawn_table as drawn_miscalibrated
 from benchmarks.recalibration import exact_figures as exact_recalibration
 from benchmarks.roc_comparison import GAP, drawn
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.results.score_figures import RATES
 from spark_jobs.diagnostics import (
     auc,
     average_precision,
@@ -31,7 +32,6 @@ from spark_jobs.diagnostics import (
     roc_comparison,
     roc_curve,
 )
-from spark_jobs.diagnostics.confusion_matrix.result import RATES
 from spark_jobs.diagnostics.roc_area import with_one_area
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
@@ -61,12 +61,12 @@ def of_areas(random: np.random.Generator, positives: float) -> Intervals:
     both = with_one_area({"roc_curve": curve, "auc": single}, sharing=())["auc"]
     return {
         "AUC of two measurements": shown_of(both.value, both.interval, exact),
-        "AUC of two measurements, population": shown_of(both.value, both.population_interval, table.population_auc),
-        "roc_curve: AUC": shown_of(curve.auc, curve.auc_interval, exact),
-        "roc_curve: AUC, population": shown_of(curve.auc, curve.auc_population_interval, table.population_auc),
+        "AUC of two measurements, population": shown_of(both.value, both.population, table.population_auc),
+        "roc_curve: AUC": shown_of(curve.auc.value, curve.auc.interval, exact),
+        "roc_curve: AUC, population": shown_of(curve.auc.value, curve.auc.population, table.population_auc),
         "auc": shown_of(single.value, single.interval, exact),
-        "auc, population": shown_of(single.value, single.population_interval, table.population_auc),
-        "binormal_roc: AUC": shown_of(binormal.auc, binormal.auc_interval, exact),
+        "auc, population": shown_of(single.value, single.population, table.population_auc),
+        "binormal_roc: AUC": shown_of(binormal.auc.value, binormal.auc.interval, exact),
         "average_precision": shown_of(precision.value, precision.interval, exact_precision),
     }
 
@@ -90,18 +90,18 @@ def of_groups(random: np.random.Generator, positives: float) -> Intervals:
     if bins.status == "ok":
         first, rows, of_class, scores, _ = exact_pools(statistic, bins.pool, bins.lower)
         one = int(random.choice(np.flatnonzero(rows)))
-        ends = (bins.residual[first], bins.residual_lower[first], bins.residual_upper[first])
+        ends = (bins.residual.value[first], bins.residual.lower[first], bins.residual.upper[first])
         shown[names[0]] = shown_at(one, ends, (of_class - scores) / np.maximum(rows, 1))
     groups = calibration.release(statistic, noise=noise_of(random), **terms)
     if groups.status == "ok":
         first, rows, of_class, scores, variance = exact_pools(statistic, groups.pool, groups.lower)
         one = int(random.choice(np.flatnonzero(rows)))
-        ends = (groups.observed[first], groups.observed_lower[first], groups.observed_upper[first])
+        ends = (groups.observed.value[first], groups.observed.lower[first], groups.observed.upper[first])
         shown[names[1]] = shown_at(one, ends, of_class / np.maximum(rows, 1))
         error = float(np.abs(of_class - scores).sum() / rows.sum())
-        shown[names[2]] = shown_of(groups.ece, groups.ece_interval, error)
+        shown[names[2]] = shown_of(groups.ece.value, groups.ece.interval, error)
         chi_squared = float(((of_class - scores) ** 2 / np.maximum(variance, 1e-9)).sum())
-        shown[names[3]] = shown_of(groups.statistic, groups.statistic_interval, chi_squared)
+        shown[names[3]] = shown_of(groups.statistic.value, groups.statistic.interval, chi_squared)
     return shown
 
 
@@ -138,7 +138,7 @@ def of_matrices(random: np.random.Generator, positives: float) -> Intervals:
     }
     shown: Intervals = {}
     for rate in RATES:
-        value, low, high = (float(of[rate][0]) for of in (matrix.rates, matrix.lower, matrix.upper))
+        value, low, high = (float(ends[0]) for ends in (getattr(matrix, rate).value, *getattr(matrix, rate).ends()))
         known = np.isfinite(value)
         shown[f"confusion_matrix: {rate}"] = (
             Shown(value=value, low=low, high=high, exact=exact[rate]) if known else None
@@ -154,15 +154,16 @@ def of_recalibrations(random: np.random.Generator, positives: float) -> Interval
     )
     place = int(random.integers(outcome.score.size))
     shown: Intervals = {}
-    for end, counts in (("", table.counts), ("_population", table.population)):
-        exact, suffix = exact_recalibration(counts), end.replace("_", ", ")
+    for of, suffix, counts in (("interval", "", table.counts), ("population", ", population", table.population)):
+        exact = exact_recalibration(counts)
         for name in FIGURES:
-            interval = getattr(outcome, f"{name}{end}_interval")
-            shown[f"recalibration: {name}{suffix}"] = shown_of(getattr(outcome, name), interval, exact[name])
+            figure = getattr(outcome, name)
+            shown[f"recalibration: {name}{suffix}"] = shown_of(figure.value, getattr(figure, of), exact[name])
         mapped = expit(exact["intercept"] + exact["slope"] * logit(outcome.score))
-        band = (getattr(outcome, f"recalibrated{end}_{side}") for side in ("lower", "upper"))
         shown[f"recalibration: the map{suffix}"] = (
-            shown_at(place, (outcome.recalibrated, *band), mapped) if outcome.status == "ok" else None
+            shown_at(place, (outcome.recalibrated.value, *outcome.recalibrated.ends(of)), mapped)
+            if outcome.status == "ok"
+            else None
         )
     return shown
 
@@ -177,10 +178,10 @@ def of_comparisons(random: np.random.Generator, signal: float) -> Intervals:
     outcome = roc_comparison.release(
         PairedScoreCounts.from_arrays(*rows), epsilon=signal / smaller, confidence=LEVEL, noise=noise
     )
-    value, exact = outcome.auc_difference, delong(*rows)[0]
+    value, exact = outcome.auc_difference.value, delong(*rows)[0]
     return {
-        "roc_comparison: difference": shown_of(value, outcome.auc_interval, exact),
-        "roc_comparison: difference, population": shown_of(value, outcome.auc_interval_population, gap),
+        "roc_comparison: difference": shown_of(value, outcome.auc_difference.interval, exact),
+        "roc_comparison: difference, population": shown_of(value, outcome.auc_difference.population, gap),
     }
 
 

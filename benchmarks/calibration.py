@@ -126,8 +126,8 @@ def coverage(name: str, scores: FloatArray, epsilon: str, *, releases: int) -> l
         slack = 1e-3
         covered.append(
             (
-                result.statistic_interval[0] <= statistic + slack and statistic - slack <= result.statistic_interval[1],
-                result.ece_interval[0] <= error + slack / 100 and error - slack / 100 <= result.ece_interval[1],
+                result.statistic.interval[0] <= statistic + slack and statistic - slack <= result.statistic.interval[1],
+                result.ece.interval[0] <= error + slack / 100 and error - slack / 100 <= result.ece.interval[1],
             )
         )
     means = np.mean(covered, axis=0)

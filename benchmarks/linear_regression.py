@@ -79,7 +79,7 @@ def least_squares(table: PointTable) -> tuple[FloatArray, FloatArray]:
 def medians_of_pairs(table: PointTable) -> FloatArray:
     """The heights by Theil-Sen, without privacy."""
     fits = [theilslopes(*table.unit_rows(group)[::-1]) for group in range(table.groups)]
-    return np.clip([fit.intercept + fit.slope * AT for fit in fits], 0, 1)
+    return np.clip([fit.intercept.value + fit.slope.value * AT for fit in fits], 0, 1)
 
 
 def released(table: PointTable, points: PointCounts, **options: Any) -> Release:
@@ -184,8 +184,8 @@ def covered(table: PointTable, method: str, relation: dict[str, Any], epsilon: f
     for seed in range(releases):
         fit = lines.release(points, epsilon=epsilon, noise=SeededNoise(seed), **options)
         slack = 1e-6 * (table.upper[1] - table.lower[1])
-        hits.append((fit.predictions_lower - slack <= exact) & (exact <= fit.predictions_upper + slack))
-        widths.append((fit.predictions_upper - fit.predictions_lower) / (table.upper[1] - table.lower[1]))
+        hits.append((fit.predictions.lower - slack <= exact) & (exact <= fit.predictions.upper + slack))
+        widths.append((fit.predictions.upper - fit.predictions.lower) / (table.upper[1] - table.lower[1]))
     whole = np.array(widths) > 0.999
     return [f"{np.mean(hits):.3f} of {np.size(hits):,}", f"{np.median(widths):.3f}", f"{whole.mean():.0%}"]
 

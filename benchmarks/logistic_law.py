@@ -189,15 +189,15 @@ def one_release(table: Table, epsilon: float, seed: int) -> Outcome:
     noise, population = (
         float(((low <= aim) & (aim <= high))[1:].mean())
         for low, high, aim in (
-            (released.lower, released.upper, table.likeliest),
-            (released.lower_population, released.upper_population, table.truth),
+            (*released.coefficients.ends(), table.likeliest),
+            (*released.coefficients.ends("population"), table.truth),
         )
     )
-    away = np.abs(released.coefficients - table.likeliest) / np.maximum(np.abs(table.likeliest), table.errors)
+    away = np.abs(released.coefficients.value - table.likeliest) / np.maximum(np.abs(table.likeliest), table.errors)
     return Outcome(
         ok=released.status == "ok",
         used=len(draw.passes),
-        loss=table.loss(released.coefficients),
+        loss=table.loss(released.coefficients.value),
         polynomial=table.loss(polynomial.coefficients),
         noise=noise,
         population=population,

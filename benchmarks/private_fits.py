@@ -23,8 +23,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 from benchmarks._scored_tables import FOLDER
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.results.fits import PrivateFit
 from spark_jobs.diagnostics import linear_fit, logistic_fit
-from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics._fits.solving import solve
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics.cross_products import LATTICE, Bounded, CrossProductCells, CrossProducts, Levels
@@ -195,7 +195,7 @@ def logistic_table(tasks: Mapping[str, Task], *, repetitions: int) -> tuple[list
         for label, epsilon, delta, count in settings:
             progress(f"{name}, epsilon {label}")
             fits = _fits(task, epsilon=epsilon, delta=delta, repetitions=count)
-            predictors = [x @ fit.coefficients for fit in fits]
+            predictors = [x @ fit.coefficients.value for fit in fits]
             areas = [float(roc_auc_score(y, line)) for line in predictors]
             losses = [float(log_loss(y, expit(line).clip(1e-9, 1 - 1e-9))) for line in predictors]
             shrunk = sum(fit.status == "shrunk" for fit in fits)
@@ -225,8 +225,8 @@ def linear_table(tasks: Mapping[str, Task], *, repetitions: int) -> list[list[st
         for label, epsilon, delta in settings:
             progress(f"{name}, epsilon {label}")
             fits = _fits(task, epsilon=epsilon, delta=delta, repetitions=repetitions)
-            shares = [float(1 - ((y - x @ fit.coefficients) ** 2).mean() / y.var()) for fit in fits]
-            errors = [float(np.abs((fit.coefficients - exact)[1:] * fit.spans[1:]).mean()) for fit in fits]
+            shares = [float(1 - ((y - x @ fit.coefficients.value) ** 2).mean() / y.var()) for fit in fits]
+            errors = [float(np.abs((fit.coefficients.value - exact)[1:] * fit.spans[1:]).mean()) for fit in fits]
             shrunk = sum(fit.status == "shrunk" for fit in fits)
             rows.append([name, f"{len(y):,}", label, f"{shrunk} of {repetitions}", _mean(shares), _mean(errors)])
     return rows
@@ -243,7 +243,7 @@ def likelihood_table(tasks: Mapping[str, Task]) -> tuple[list[list[str]], list[T
         worst = []
         for radius in (1.0, 4.0, 16.0):
             fit = logistic_fit.release(statistic, epsilon=1e6, radius=radius, noise=SeededNoise(1))
-            worst.append(float(np.abs(fit.coefficients / exact - 1).max()))
+            worst.append(float(np.abs(fit.coefficients.value / exact - 1).max()))
         rows.append([name, f"{len(x):,}", str(x.shape[1]), *(f"{value:.3%}" for value in worst)])
         targets.append(
             Target(
@@ -276,7 +276,9 @@ def coverage_table(tasks: Mapping[str, Task], *, repetitions: int) -> list[list[
             for fit in fits:
                 for kind, ridge in (("same", fit.ridge), ("plain", 0.0)):
                     slopes = solve(exact, stddev=0.0, step=1 / LATTICE, min_ridge=ridge).slopes * stretch / halves
-                    covered[kind].append(float(((fit.lower[1:] <= slopes) & (slopes <= fit.upper[1:])).mean()))
+                    covered[kind].append(
+                        float(((fit.coefficients.lower[1:] <= slopes) & (slopes <= fit.coefficients.upper[1:])).mean())
+                    )
             shrunk = sum(fit.status == "shrunk" for fit in fits)
             rows.append(
                 [name, f"{epsilon:g}", f"{shrunk} of {repetitions}", *(_mean(entry) for entry in covered.values())]

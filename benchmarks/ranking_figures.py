@@ -71,10 +71,10 @@ def coverage_of(seed: int, *, shape: str | None = None, large: bool = False) -> 
         return None
     exact, coverage = exact_figures(table.counts, result), {"positives": float(positives)}
     for name in ("gini", "ks", "cost"):
-        low, high = getattr(result, f"{name}_interval")
+        low, high = result.published()[f"{name}_interval"]
         coverage[name] = float(low <= exact[name] <= high)
     for name, end in (("gain", ""), ("precision", ""), ("precision", "_everywhere")):
-        low, high = (getattr(result, f"{name}_{side}{end}") for side in ("lower", "upper"))
+        low, high = (result.published()[f"{name}_{side}{end}"] for side in ("lower", "upper"))
         inside = (low <= exact[name] + 1e-9) & (exact[name] - 1e-9 <= high)
         coverage[name + end.replace("_", " ")] = float(inside.all() if end else inside.mean())
     return coverage

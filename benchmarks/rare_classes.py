@@ -55,14 +55,14 @@ def outcome(table: ScoreTable, seed: int, *, others: bool = True) -> Outcome | N
     noise, statistic = SeededNoise(seed), table.counts
     draw = roc_curve.measure(statistic, epsilon=table.epsilon, noise=noise)
     curve = roc_curve.summarise(draw, seed=seed)
-    if curve.auc is None or curve.auc_interval is None or curve.auc_population_interval is None:
+    if curve.auc.value is None or curve.auc.interval is None or curve.auc.population is None:
         return None
-    exact, (low, high), population = _area(statistic), curve.auc_interval, curve.auc_population_interval
+    exact, (low, high), population = _area(statistic), curve.auc.interval, curve.auc.population
     band, whole = (
         band_holds(statistic, curve.fpr, *ends)
         for ends in (
-            (curve.tpr_lower, curve.tpr_upper),
-            (curve.tpr_lower_everywhere, curve.tpr_upper_everywhere),
+            (curve.tpr.lower, curve.tpr.upper),
+            (curve.tpr.everywhere.lower, curve.tpr.everywhere.upper),
         )
     )
     direct = precision_error = precision_covered = float("nan")
@@ -75,7 +75,7 @@ def outcome(table: ScoreTable, seed: int, *, others: bool = True) -> Outcome | N
             precision_error = released.value - true
             precision_covered = float(released.interval[0] <= true <= released.interval[1])
     return Outcome(
-        area_error=curve.auc - exact,
+        area_error=curve.auc.value - exact,
         counted_error=trace(draw, raw=True).auc - exact,
         direct_error=direct,
         area_covered=float(low <= exact <= high),

@@ -130,10 +130,10 @@ def coverage_of(seed: int) -> dict[str, float] | None:
     for end, counts in (("", table.counts), ("_population", table.population)):
         exact = exact_figures(counts)
         for name in FIGURES:
-            low, high = getattr(result, f"{name}{end}_interval")
+            low, high = result.published()[f"{name}{end}_interval"]
             covered[name + end] = float(low <= exact[name] <= high)
         mapped = expit(exact["intercept"] + exact["slope"] * logit(result.score))
-        low, high = (getattr(result, f"recalibrated{end}_{side}") for side in ("lower", "upper"))
+        low, high = (result.published()[f"recalibrated{end}_{side}"] for side in ("lower", "upper"))
         covered[f"map{end}"] = float(((low - 1e-9 <= mapped) & (mapped <= high + 1e-9)).mean())
     return covered
 

@@ -278,9 +278,9 @@ def coverage(draw: Draw, *, rows: int, tables: int) -> tuple[float, float, float
             [
                 ((lower <= value + 1e-9) & (value - 1e-9 <= upper)).mean()
                 for lower, value, upper in (
-                    (plot.trend_lower, exact[0], plot.trend_upper),
-                    (plot.spread_lower, exact[1], plot.spread_upper),
-                    (plot.qq_lower, exact[2], plot.qq_upper),
+                    (plot.trend.lower, exact[0], plot.trend.upper),
+                    (plot.spread.lower, exact[1], plot.spread.upper),
+                    (plot.qq_residual.lower, exact[2], plot.qq_residual.upper),
                 )
             ]
         )

@@ -215,9 +215,9 @@ def coverage(*, releases: int) -> tuple[list[list[str]], list[Target], dict[str,
         exact, noise, results = Exact.of(counts(scored)), SeededNoise(11), []
         for seed in range(releases):
             curve = summarise(measure(exact.statistic, epsilon=1, noise=noise), seed=seed)
-            inside = covered(curve.fpr, curve.tpr_lower, curve.tpr_upper, exact)
-            whole = covered(curve.fpr, curve.tpr_lower_everywhere, curve.tpr_upper_everywhere, exact).all()
-            results.append((curve.auc_interval[0] <= exact.auc <= curve.auc_interval[1], inside.mean(), whole))
+            inside = covered(curve.fpr, curve.tpr.lower, curve.tpr.upper, exact)
+            whole = covered(curve.fpr, curve.tpr.everywhere.lower, curve.tpr.everywhere.upper, exact).all()
+            results.append((curve.auc.interval[0] <= exact.auc <= curve.auc.interval[1], inside.mean(), whole))
         means, widths = np.mean(results, axis=0), 1.96 * np.std(results, axis=0) / np.sqrt(releases)
         rows.append(
             [name, *(f"{mean:.3f} ± {width:.3f}" for mean, width in zip(means, widths, strict=True)), f"{releases}"]

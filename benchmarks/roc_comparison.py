@@ -138,9 +138,13 @@ def compared(random: np.random.Generator, gap: float, *, shared: bool, without: 
     noise = SeededNoise(int(random.integers(2**62)))
     outcome = released(rows, epsilon, noise, more=more)
     signal = float(min(rows[0].sum(), (1 - rows[0]).sum()) * epsilon)
-    if outcome.auc_interval is None or outcome.auc_interval_population is None or outcome.auc_p_value is None:
+    if (
+        outcome.auc_difference.interval is None
+        or outcome.auc_difference.population is None
+        or outcome.auc_p_value is None
+    ):
         return Outcome(signal=signal, kind=kind, defined=False)
-    (low, high), (lowest, highest) = outcome.auc_interval, outcome.auc_interval_population
+    (low, high), (lowest, highest) = outcome.auc_difference.interval, outcome.auc_difference.population
     reach = 1.6449 * np.sqrt(variance)
     return Outcome(
         signal=signal,

@@ -13,7 +13,6 @@ from dp_operators.releasing import ReleaseRejected
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import PRIVATE, Release
-from spark_jobs.contract.result_checks import violations
 
 ReadFile = Callable[[str], bytes | None]
 """Reads a file of a draft by its name below the release's folder; gives None if the file is missing."""
@@ -57,9 +56,7 @@ def broken_rules(kind: str, result: Mapping[str, Any]) -> list[str]:
     """
     if kind not in DIAGNOSTICS:
         return [f"{kind}: no contract is known"]
-    options = DIAGNOSTICS[kind]
-    lines = violations(result, figures=options.figures, checks=options.checks)
-    return [f"{kind}: {line}" for line in lines]
+    return [f"{kind}: {line}" for line in DIAGNOSTICS[kind].result.violations(result)]
 
 
 def _manifest(release: Release) -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -25,43 +25,17 @@ _ERRORS_OF_FORM = (KeyError, TypeError, IndexError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleasedInterval:
-    """The fields of an interval, or of a band of them.
-
-    Attributes:
-        low, high: the fields of its ends; the same field if that has both.
-        along: the field along which a band is averaged; None for a single interval, or a band whose median is typical.
-    """
-
-    low: str
-    high: str
-    along: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The field, or the fields of both ends."""
-        return self.low if self.low == self.high else f"{self.low} to {self.high}"
-
-    def within(self, name: str) -> ReleasedInterval:
-        """The same interval in the object or the list of objects ``name``."""
-        along = None if self.along is None else f"{name}.{self.along}"
-        return ReleasedInterval(low=f"{name}.{self.low}", high=f"{name}.{self.high}", along=along)
-
-
-@dataclass(frozen=True, kw_only=True)
 class ResultCheck:
     """A rule for some fields of a result.
 
     Attributes:
         names: the fields that it reads.
-        intervals: what of them are intervals of uncertainty, whose widths can be forecast.
         broken: returns a line for each part of the rule that a result breaks; raises ``KeyError``, ``TypeError``,
             ``IndexError``, ``ValueError`` or ``OverflowError`` if the result does not have the form that it expects.
     """
 
     names: tuple[str, ...]
     broken: Callable[[Fields], Iterable[str]]
-    intervals: tuple[ReleasedInterval, ...] = ()
 
 
 class NotANumberError(ValueError):
@@ -216,10 +190,9 @@ def ends(*names: str, first: float, last: float) -> ResultCheck:
     return _per_field(names, rule, lambda values: [values[0], values[-1]] == [first, last])
 
 
-def interval(name: str, *, forecast: bool = False) -> ResultCheck:
-    """A field is two numbers, the second not below the first; ``forecast`` as for ``inside``."""
-    check = _per_field((name,), "is an interval", lambda values: len(values) == 2 and values[0] <= values[1])
-    return replace(check, intervals=(ReleasedInterval(low=name, high=name),)) if forecast else check
+def interval(name: str) -> ResultCheck:
+    """A field is two numbers, the second not below the first."""
+    return _per_field((name,), "is an interval", lambda values: len(values) == 2 and values[0] <= values[1])
 
 
 def among(*names: str, values: tuple[str, ...]) -> ResultCheck:
@@ -243,13 +216,12 @@ def null_first(name: str) -> ResultCheck:
     return _together((name,), f"{name} is null in the first place and nowhere else", holds)
 
 
-def ascending(*names: str, nullable: bool = False, along: str | None = None) -> ResultCheck:
+def ascending(*names: str, nullable: bool = False) -> ResultCheck:
     """At every position, numbers do not decrease from one field to the next: the ends of intervals around the middle.
 
     Args:
         names: an odd number of fields.
         nullable: whether numbers may be null.
-        along: the field along which these bands are averaged in a forecast; see ``ReleasedInterval``.
     """
 
     def broken(result: Fields) -> Iterator[str]:
@@ -258,19 +230,16 @@ def ascending(*names: str, nullable: bool = False, along: str | None = None) -> 
             if any(None not in pair and pair[1] < pair[0] for pair in zip(*columns, strict=True)):
                 yield f"{upper} is not below {lower}"
 
-    ends = zip(names[: len(names) // 2], reversed(names[-(len(names) // 2) :]), strict=True)
-    intervals = tuple(ReleasedInterval(low=low, high=high, along=along) for low, high in ends)
-    return ResultCheck(names=names, broken=broken, intervals=intervals)
+    return ResultCheck(names=names, broken=broken)
 
 
-def inside(name: str, ends_of: str, *, nullable: bool = False, forecast: bool = True) -> ResultCheck:
+def inside(name: str, ends_of: str, *, nullable: bool = False) -> ResultCheck:
     """The numbers of a field lie in the interval in the field ``ends_of``.
 
     Args:
         name: the field.
         ends_of: the field with both ends.
         nullable: whether the interval may be null.
-        forecast: whether its width can be forecast: not if it is public, or says how badly a model fits.
     """
 
     def holds(result: Fields) -> bool:
@@ -279,8 +248,7 @@ def inside(name: str, ends_of: str, *, nullable: bool = False, forecast: bool = 
         low, high = numbers(result, ends_of)
         return all(low <= value <= high for value in numbers(result, name))
 
-    check = _together((name, ends_of), f"{name} is within {ends_of}", holds)
-    return replace(check, intervals=(ReleasedInterval(low=ends_of, high=ends_of),)) if forecast else check
+    return _together((name, ends_of), f"{name} is within {ends_of}", holds)
 
 
 def adjoining(lower: str, upper: str, *, first: float, last: float) -> ResultCheck:
@@ -374,8 +342,16 @@ def rows(name: str, *checks: ResultCheck) -> ResultCheck:
     return ResultCheck(
         names=(name, *(f"{name}.{inner}" for check in checks for inner in check.names)),
         broken=broken,
-        intervals=tuple(interval.within(name) for check in checks for interval in check.intervals),
     )
+
+
+def optional(name: str, check: ResultCheck) -> ResultCheck:
+    """A field is null, or an object that meets a rule."""
+
+    def broken(result: Fields) -> list[str]:
+        return [] if result[name] is None else [f"{name}: {line}" for line in check.broken(result[name])]
+
+    return ResultCheck(names=tuple(f"{name}.{inner}" for inner in check.names), broken=broken)
 
 
 def part(name: str, *, figures: tuple[str, ...], checks: tuple[ResultCheck, ...]) -> ResultCheck:
@@ -384,5 +360,4 @@ def part(name: str, *, figures: tuple[str, ...], checks: tuple[ResultCheck, ...]
     return ResultCheck(
         names=(name, *(f"{name}.{read}" for read in inner)),
         broken=lambda result: [f"{name}: {line}" for line in violations(result[name], figures=figures, checks=checks)],
-        intervals=tuple(interval.within(name) for check in checks for interval in check.intervals),
     )

@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from spark_jobs.diagnostics.ecdf import Quantile as Quantile
     from spark_jobs.diagnostics.ecdf import distance_between as distance_between
     from spark_jobs.diagnostics.ecdf import distance_to as distance_to
-    from spark_jobs.diagnostics.linear_fit import PrivateFit as PrivateFit
+    from spark_jobs.diagnostics.linear_fit import PrivateLinearFit as PrivateLinearFit
     from spark_jobs.diagnostics.linear_regression import LinearFit as LinearFit
+    from spark_jobs.diagnostics.logistic_fit import PrivateLogisticFit as PrivateLogisticFit
     from spark_jobs.diagnostics.quantile import SingleQuantile as SingleQuantile
     from spark_jobs.diagnostics.ranking_figures import RankingFigures as RankingFigures
     from spark_jobs.diagnostics.recalibration import Recalibration as Recalibration
@@ -69,9 +70,9 @@ else:
             "count_stream": "CountStream count_stream",
             "diagnostic": "Diagnostic Draw Measurement Terms",
             "ecdf": "Distance Ecdf EcdfComparison Quantile distance_between distance_to ecdf",
-            "linear_fit": "PrivateFit linear_fit",
+            "linear_fit": "PrivateLinearFit linear_fit",
             "linear_regression": "LinearFit linear_regression",
-            "logistic_fit": "logistic_fit",
+            "logistic_fit": "PrivateLogisticFit logistic_fit",
             "quantile": "SingleQuantile quantile",
             "ranking_figures": "RankingFigures ranking_figures",
             "recalibration": "Recalibration recalibration",

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
 
-DECIMALS = 9
-"""Decimal places of published figures: finer than any noise, coarser than the differences between machines."""
 SAMPLING_QUANTILES = 64
 Interval = Callable[[FloatArray, FloatArray, float], tuple[FloatArray, FloatArray]]
 """A figure, copies of it and a level -> both ends of its interval."""
@@ -26,29 +24,14 @@ def rounded(values: FloatArray) -> FloatArray:
     return np.round(values, DECIMALS) + 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class TwoIntervals:
-    """What a released figure in [0, 1] may differ from.
-
-    Attributes:
-        noise: interval for the figure of the same rows without noise.
-        population: interval for the figure of the population that the rows are a sample of.
-        privacy_share: share of the width of ``population`` that a figure without noise would not have.
-    """
-
-    noise: tuple[float, float]
-    population: tuple[float, float]
-    privacy_share: float
+WIDEST = Ends(0.0, 1.0)
+"""The interval of a figure whose error has no known distribution."""
 
 
-WIDEST = TwoIntervals(noise=(0.0, 1.0), population=(0.0, 1.0), privacy_share=1.0)
-"""The intervals of a figure whose error has no known distribution."""
-
-
-def two_intervals(
+def with_intervals(
     value: float, errors: FloatArray, *, sampling: float, confidence: float, slack: float = 0.0
-) -> TwoIntervals:
-    """Both intervals of a figure; they contain ``value``.
+) -> Figure[float]:
+    """A figure in [0, 1] with both intervals, which contain it.
 
     Args:
         value: the released figure.
@@ -63,9 +46,9 @@ def two_intervals(
         low, high = central_range(copies.ravel(), confidence)
         ends.append((min(value - float(high) - slack, value), max(value - float(low) + slack, value)))
     alone, both = 2 * float(ndtri((1 + confidence) / 2)) * sampling, ends[1][1] - ends[1][0]
-    noise, population = ((round(max(low, 0.0), DECIMALS), round(min(high, 1.0), DECIMALS)) for low, high in ends)
+    noise, population = (Ends(round(max(low, 0.0), DECIMALS), round(min(high, 1.0), DECIMALS)) for low, high in ends)
     share = 1.0 - min(alone / both, 1.0) if both > 0 else 0.0
-    return TwoIntervals(noise=noise, population=population, privacy_share=round(share, DECIMALS))
+    return Figure(value=value, interval=noise, population=population, privacy_share=round(share, DECIMALS))
 
 
 def uniform(noise: SeededNoise, count: int) -> FloatArray:

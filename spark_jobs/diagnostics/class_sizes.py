@@ -15,9 +15,9 @@ from typing import Protocol, TypeVar
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import DECIMALS
 from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.contract.release import PublishedSizes
-from spark_jobs.diagnostics._simulation import DECIMALS
 
 R = TypeVar("R")
 CONFIDENCE = 0.9

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from scipy.special import ndtri
 
-from spark_jobs.diagnostics._simulation import DECIMALS, TwoIntervals
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number
 
 _SMALLEST_REACH = 1e-9
 
@@ -36,22 +36,16 @@ class RocArea:
     sampling: float
 
     @classmethod
-    def of(
-        cls,
-        value: float | None,
-        interval: tuple[float, float] | None,
-        population_interval: tuple[float, float] | None,
-        confidence: float,
-    ) -> Self | None:
-        """The area of a result; None if it is undefined or has no interval."""
-        if value is None or interval is None or population_interval is None:
+    def of(cls, area: Number | None, confidence: float) -> Self | None:
+        """The area that a result states; None if it is undefined or has no interval."""
+        if area is None or area.value is None or area.interval is None or area.population is None:
             return None
         deviate = _deviate(confidence)
-        (below, above), both = (_reaches(value, ends) for ends in (interval, population_interval))
+        (below, above), both = (_reaches(area.value, ends) for ends in (area.ends(), area.ends("population")))
         widest, alone = sum(both) / 2, (below + above) / 2
         sampling = math.sqrt(max(widest**2 - alone**2, 0.0))
         # the area of a Gini coefficient is that of the curve but for its last digit
-        value = round(value, DECIMALS)
+        value = round(area.value, DECIMALS)
         return cls(value=value, below=below / deviate, above=above / deviate, sampling=sampling / deviate)
 
     @property
@@ -76,42 +70,36 @@ class RocArea:
             sampling=areas[int(weights.argmax())].sampling,
         )
 
-    def at(self, confidence: float) -> TwoIntervals:
-        """Both intervals at this level."""
+    def at(self, confidence: float) -> Figure[float]:
+        """The area with both intervals at this level."""
         deviate = _deviate(confidence)
         noise, population = (
-            tuple(
-                round(min(max(self.value + side * deviate * math.hypot(reach, spread), 0.0), 1.0), DECIMALS)
-                for side, reach in ((-1, self.below), (1, self.above))
+            Ends(
+                *(
+                    round(min(max(self.value + side * deviate * math.hypot(reach, spread), 0.0), 1.0), DECIMALS)
+                    for side, reach in ((-1, self.below), (1, self.above))
+                )
             )
             for spread in (0.0, self.sampling)
         )
         both = math.hypot((self.below + self.above) / 2, self.sampling)
         share = 1 - self.sampling / both if both > 0 else 0.0
-        return TwoIntervals(
-            noise=(noise[0], noise[1]), population=(population[0], population[1]), privacy_share=round(share, DECIMALS)
-        )
-
-    def auc_fields(self, confidence: float) -> dict[str, Any]:
-        """The fields of a curve's result that state its area."""
-        ends = self.at(confidence)
-        return {
-            "auc": self.value,
-            "auc_interval": ends.noise,
-            "auc_population_interval": ends.population,
-            "auc_privacy_share": ends.privacy_share,
-        }
+        return Figure(value=self.value, interval=noise, population=population, privacy_share=round(share, DECIMALS))
 
 
 @runtime_checkable
-class HasRocArea(Protocol):
+class StatesArea(Protocol):
     """A result that states an area under the ROC curve of all rows."""
 
     @property
-    def roc_area(self) -> RocArea | None:
-        """The area and its errors; None if it is undefined or has no interval."""
+    def confidence(self) -> float:
+        """Nominal level of its intervals."""
 
-    def with_roc_area(self, area: RocArea) -> Any:
+    @property
+    def area(self) -> Number | None:
+        """The area; None if another measurement than the result's own states it."""
+
+    def with_area(self, area: Number) -> Any:
         """The result with this area in place of its own."""
 
 
@@ -126,7 +114,9 @@ def with_one_area(results: dict[str, R], *, sharing: Iterable[str]) -> dict[str,
         sharing: the kinds that are read from one measurement, which counts once. A curve of few points has another area
             than the others; the most precise of them counts.
     """
-    stated = {kind: one.roc_area for kind, one in results.items() if isinstance(one, HasRocArea)}
+    stated = {
+        kind: RocArea.of(one.area, one.confidence) for kind, one in results.items() if isinstance(one, StatesArea)
+    }
     defined = {kind: area for kind, area in stated.items() if area is not None}
     shared = sorted((kind for kind in sharing if kind in defined), key=lambda kind: defined[kind].reach)
     area = RocArea.combined(one for kind, one in defined.items() if kind not in shared[1:])
@@ -135,7 +125,9 @@ def with_one_area(results: dict[str, R], *, sharing: Iterable[str]) -> dict[str,
     if area is None:
         return results
     return {
-        kind: one.with_roc_area(area) if isinstance(one, HasRocArea) and stated[kind] is not None else one
+        kind: one.with_area(area.at(one.confidence))
+        if isinstance(one, StatesArea) and stated[kind] is not None
+        else one
         for kind, one in results.items()
     }
 
@@ -144,7 +136,7 @@ def _deviate(confidence: float) -> float:
     return float(ndtri((1 + confidence) / 2))
 
 
-def _reaches(value: float, ends: tuple[float, float]) -> tuple[float, float]:
+def _reaches(value: float, ends: Ends[float]) -> tuple[float, float]:
     """How far an interval reaches to both sides; where it was cut off at 0 or 1, as far as to the other side."""
     below, above = max(value - ends[0], 0.0), max(ends[1] - value, 0.0)
     return (max(below, above) if ends[0] <= 0 else below), (max(below, above) if ends[1] >= 1 else above)

@@ -17,11 +17,11 @@ from spark_jobs.application.draft import results_of
 from spark_jobs.application.run import measure
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.figure import Span
 from spark_jobs.contract.figures import UNDEFINED, status_of
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.result_checks import ReleasedInterval
 from spark_jobs.forecast.typical_rows import typical_statistic
 from spark_jobs.mechanisms.noise import SeededNoise
 
@@ -102,12 +102,11 @@ def _expected(kind: str, results: list[dict[str, Any]]) -> ExpectedWidths:
 
 def widths_of(kind: str, result: dict[str, Any]) -> dict[str, float]:
     """The width of each interval in the JSON form of a released result, named as in ``ExpectedWidths``."""
-    intervals = dict.fromkeys(interval for check in DIAGNOSTICS[kind].checks for interval in check.intervals)
-    widths = {interval.name: _width(interval, result) for interval in intervals}
+    widths = {interval.name: _width(interval, result) for interval in DIAGNOSTICS[kind].result.intervals()}
     return {name: width for name, width in widths.items() if width is not None}
 
 
-def _width(interval: ReleasedInterval, result: dict[str, Any]) -> float | None:
+def _width(interval: Span, result: dict[str, Any]) -> float | None:
     """The width of an interval, or of a band at a typical place; None if the result does not have it."""
     low, high = (_numbers(result, name) for name in (interval.low, interval.high))
     if interval.low == interval.high:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.published import Published
 from spark_jobs.contract.request import ReleaseRequest
 
 if TYPE_CHECKING:
@@ -58,6 +59,31 @@ class Column:
 
     values: NDArray[Any]
     meaning: str
+
+
+def figure_columns(
+    result: Published, field: str, meaning: str, ends: Mapping[str, str], *, share: str = ""
+) -> dict[str, Column]:
+    """The columns of a figure: those of the value, and of both ends of each sort of interval that it publishes.
+
+    Args:
+        result: the result.
+        field: its field.
+        meaning: what the value is.
+        ends: what the ends of each sort of interval are, without ``lower`` or ``upper``.
+        share: what the share that is due to the noise is; its column is left out if this is empty.
+    """
+    found, spec = getattr(result, field), result.specs()[field]
+    values = spec.write(found)
+    meanings = {spec.value: meaning}
+    meanings |= {
+        name: f"{end} {ends[of]}"
+        for of, pair in spec.names.items()
+        for end, name in zip(pair._fields, pair, strict=True)
+    }
+    if share and spec.share is not None:
+        meanings[spec.share] = share
+    return {name: Column(values=values[name], meaning=line) for name, line in meanings.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

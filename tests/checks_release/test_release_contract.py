@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dp_operators.release_check import ReleaseCheckFailed, check_release
-from spark_jobs.contract.options import RocCurveOptions
 from spark_jobs.contract.release import Release, ReleaseFile
+from spark_jobs.contract.results.curves import RocCurve
 from spark_jobs.diagnostics import auc
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
@@ -47,12 +47,12 @@ ROC = {
 }
 UNDEFINED = {
     **ROC,
-    **{name: [None] * 4 for name in RocCurveOptions.figures[4:]},
-    **dict.fromkeys(RocCurveOptions.figures[:4]),
+    **{name: [None] * 4 for name in RocCurve.figure_names()[4:]},
+    **dict.fromkeys(RocCurve.figure_names()[:4]),
     "negatives": -0.5,
     "status": "undefined",
 }
-LISTS = "roc_curve: thresholds, " + ", ".join(RocCurveOptions.figures[4:])
+LISTS = "roc_curve: thresholds, " + ", ".join(RocCurve.figure_names()[4:])
 FILES = {"report.html": b"<html></html>", "roc_curve.parquet": b"PAR1"}
 
 
@@ -102,7 +102,7 @@ def test_area_without_an_interval_passes_unchecked() -> None:
     check(manifest(results={"auc": result}, request={**REQUEST, "diagnostics": [{"kind": "auc", "interval": False}]}))
 
 
-@pytest.mark.parametrize("figure", RocCurveOptions.figures)
+@pytest.mark.parametrize("figure", RocCurve.figure_names())
 def test_undefined_result_publishes_no_figure(figure: str) -> None:
     with pytest.raises(ReleaseCheckFailed, match="roc_curve: every figure of an undefined result is null"):
         check(manifest(results={"roc_curve": UNDEFINED | {figure: ROC[figure]}}))

@@ -12,20 +12,15 @@ from tests.support.scored_rows import GRID
 
 class TestForm(PooledSuite):
     package = binned
-    field = "residual"
     bins = 16
 
     def check_figures(self, result):
-        residual, predicted = result.residual, result.predicted
+        residual, predicted = result.residual.value, result.predicted
         assert ((residual >= -predicted - 1e-9) & (residual <= 1 - predicted + 1e-9)).all()
         assert 0 < result.trend_p_value <= 1
         assert 0 < result.scatter_p_value <= 1
-        low, high = result.mean_distance_interval
-        assert 0 <= low <= result.mean_distance <= high <= 1
-        assert 0 <= result.mean_distance_calibrated <= 1
-        lowest, highest = result.mean_distance_population_interval
+        lowest, highest = result.mean_distance.population
         assert 0 <= lowest <= highest <= 1
-        assert 0 <= result.mean_distance_privacy_share <= 1
 
     def test_an_empty_table_is_undefined_or_has_rows_of_the_noise(self, options):
         reference = self.release(self.empty(), noise=SeededNoise(6), **options)
@@ -46,14 +41,14 @@ def test_without_noise_residuals_are_those_of_the_rows(name, method):
     assert [pool.rows for pool in exact] == of_pools(found, found.rows).tolist()
     filled = [pool.rows > 0 for pool in exact]
     assert all(filled)
-    residuals = of_pools(found, found.residual)
+    residuals = of_pools(found, found.residual.value)
     assert residuals == pytest.approx([pool.residual for pool in exact], abs=1e-8)
     assert of_pools(found, found.predicted) == pytest.approx([pool.predicted for pool in exact], abs=1e-8)
-    assert of_pools(found, found.residual_upper - found.residual_lower) == pytest.approx(0, abs=1e-8)
+    assert of_pools(found, found.residual.upper - found.residual.lower) == pytest.approx(0, abs=1e-8)
     assert found.positives == labels.sum()
     distance = calibration_error(exact)
-    assert found.mean_distance == pytest.approx(distance, abs=1e-8)
-    assert found.mean_distance_interval == pytest.approx((distance, distance), abs=1e-8)
+    assert found.mean_distance.value == pytest.approx(distance, abs=1e-8)
+    assert found.mean_distance.interval == pytest.approx((distance, distance), abs=1e-8)
 
 
 @pytest.mark.parametrize("name", ["ordinary", "nearly perfect", "rare positives", "worse than chance"])
@@ -81,14 +76,14 @@ def test_a_wrong_model_is_found_out_and_a_right_one_is_not():
     )
     assert good.p_value > 0.05
     assert bad.p_value < 0.01
-    outside = (bad.residual < bad.zone_lower) | (bad.residual > bad.zone_upper)
+    outside = (bad.residual.value < bad.zone_lower) | (bad.residual.value > bad.zone_upper)
     assert outside.any()
-    assert good.mean_distance <= good.mean_distance_calibrated < bad.mean_distance
+    assert good.mean_distance.value <= good.mean_distance_calibrated < bad.mean_distance.value
 
 
 def test_noise_makes_the_intervals_wide_and_the_bins_few():
     statistic = counts_of("ordinary")
     found = [binned.release(statistic, epsilon=epsilon, noise=SeededNoise(2)) for epsilon in ("0.1", "1", "10")]
-    widths = [(each.residual_upper - each.residual_lower).mean() for each in found]
+    widths = [(each.residual.upper - each.residual.lower).mean() for each in found]
     assert widths[0] > 2 * widths[1] > 4 * widths[2]
     assert found[0].pool.max() < found[1].pool.max() < found[2].pool.max()

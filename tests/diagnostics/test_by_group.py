@@ -15,19 +15,19 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import PARTLY, status_of
 from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.options import ByGroupOptions, score_figures, scores
 from spark_jobs.contract.options.base import SharingOptions
 from spark_jobs.contract.options.by_group import KINDS_BY_GROUP
 from spark_jobs.contract.privacy import Neighbours, exact_sum
-from spark_jobs.contract.result_checks import violations
 from spark_jobs.diagnostics import by_group
 from spark_jobs.diagnostics._score_groups import pools
 from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
 from spark_jobs.diagnostics.by_group import equality
 from spark_jobs.diagnostics.by_group.equality import adjusted, largest_difference
-from spark_jobs.diagnostics.by_group.estimates import Estimate, Noisy, rate
+from spark_jobs.diagnostics.by_group.estimates import NOTHING, Noisy, rate
 from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.diagnostics.roc_curve import bands
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -104,7 +104,7 @@ def test_a_draw_survives_storage_and_meets_its_contract(kind: str) -> None:
     stored = by_group.DIAGNOSTIC.measurement.decode(json.loads(json.dumps(draw.to_dict())))
     one, other = (by_group.summarise(each, seed=3).to_dict() for each in (draw, stored))
     assert json.dumps(one, allow_nan=False) == json.dumps(other)
-    assert violations(one, figures=(), checks=ByGroupOptions.checks) == []
+    assert ByGroupOptions.result.violations(one) == []
     assert one["status"] == ["ok", "ok", "undefined"]
     assert status_of(one) == PARTLY
 
@@ -112,7 +112,7 @@ def test_a_draw_survives_storage_and_meets_its_contract(kind: str) -> None:
 def test_rules_of_kinds_hold_in_every_group() -> None:
     one = by_group.release(statistic(), epsilon=1, noise=SeededNoise(2), kinds=KINDS).to_dict()
     broken = {**one, "results": [{"roc_curve": {**one["results"][0]["roc_curve"], "auc": 2}}] * 3}
-    assert "roc_curve: auc is within [0, 1]" in violations(broken, figures=(), checks=ByGroupOptions.checks)
+    assert "roc_curve: auc is within [0, 1]" in ByGroupOptions.result.violations(broken)
 
 
 def test_figures_say_what_the_kinds_of_their_group_say() -> None:
@@ -121,11 +121,11 @@ def test_figures_say_what_the_kinds_of_their_group_say() -> None:
     for place in range(2):
         of_group = result.results[place]
         matrix, at = of_group["confusion_matrix"], of_group["confusion_matrix"].thresholds[1]
-        assert by_name["auc", None].values[place] == of_group["roc_curve"].auc
-        assert by_name["recall", at].values[place] == pytest.approx(matrix.rates["recall"][1])
-        assert by_name["precision", at].values[place] == pytest.approx(matrix.rates["precision"][1])
-        assert by_name["false_positive_rate", at].values[place] == pytest.approx(1 - matrix.rates["specificity"][1])
-    assert by_name["auc", None].values[2] is None
+        assert by_name["auc", None].values.value[place] == of_group["roc_curve"].auc.value
+        assert by_name["recall", at].values.value[place] == pytest.approx(matrix.recall.value[1])
+        assert by_name["precision", at].values.value[place] == pytest.approx(matrix.precision.value[1])
+        assert by_name["false_positive_rate", at].values.value[place] == pytest.approx(1 - matrix.specificity.value[1])
+    assert by_name["auc", None].values.value[2] is None
     sizes = by_group.measure(statistic(), epsilon=1, noise=SeededNoise(4), kinds=KINDS).class_sizes
     assert sizes is not None
     assert sizes.positives == pytest.approx(sum(result.positives), abs=40)
@@ -134,7 +134,7 @@ def test_figures_say_what_the_kinds_of_their_group_say() -> None:
 def test_without_noise_the_figures_of_all_rows_are_those_of_the_table() -> None:
     labels, scores, _ = rows(5)
     result = by_group.release(statistic(5), epsilon=1e6, noise=SeededNoise(1), kinds=KINDS)
-    by_name = {(one.figure, one.threshold): one.overall for one in result.comparisons}
+    by_name = {(one.figure, one.threshold): one.overall.value for one in result.comparisons}
     at = next(threshold for _, threshold in by_name if threshold is not None)
     cells = middles_of(SCORE_CELLS)[cells_of(scores, SCORE_CELLS)]
     above = cells >= at
@@ -156,36 +156,37 @@ def test_of_all_rows_every_row_of_no_listed_group_counts_too(sizes: tuple[int, .
     labels, _, _ = rows(6, sizes=sizes)
     result = by_group.release(statistic(6, sizes=sizes), epsilon=10, noise=SeededNoise(2), kinds=("calibration",))
     for one in result.comparisons:
-        assert one.overall is not None
-        assert one.overall_interval is not None
-        widths = [known(high) - known(low) for low, high in zip(one.lower, one.upper, strict=True)][:2]
-        low, high = one.overall_interval
+        assert one.overall.value is not None
+        assert one.overall.interval is not None
+        widths = [known(high) - known(low) for low, high in zip(*one.values.ends(), strict=True)][:2]
+        low, high = one.overall.interval
         assert high - low < min(widths)
-    assert result.comparisons[0].overall == pytest.approx(labels.mean(), abs=0.01)
+    assert result.comparisons[0].overall.value == pytest.approx(labels.mean(), abs=0.01)
 
 
 def test_the_share_of_positives_of_all_rows_follows_the_class_sizes_of_a_request() -> None:
     result = by_group.release(statistic(), epsilon=1, noise=SeededNoise(4), kinds=KINDS)
     moved = result.with_class_sizes(negatives=2000, positives=1000)
     (before, *others), (after, *kept) = result.comparisons, moved.comparisons
-    assert after.overall == pytest.approx(1 / 3)
-    assert np.diff(after.overall_interval) == pytest.approx(np.diff(before.overall_interval))
+    assert after.overall.value == pytest.approx(1 / 3)
+    assert np.diff(after.overall.interval) == pytest.approx(np.diff(before.overall.interval))
     assert others == kept
     assert result.with_class_sizes(negatives=0, positives=0) == result
-    hidden = replace(result, comparisons=(replace(before, overall=None, overall_interval=None),))
+    hidden = replace(result, comparisons=(replace(before, overall=Figure(value=None)),))
     assert hidden.with_class_sizes(negatives=3, positives=1) == hidden
 
 
 def test_without_noise_a_rate_has_wilsons_interval() -> None:
     for part, rest in ((30, 70), (1, 400), (399, 1)):
         low, high = proportion_confint(part, part + rest, alpha=0.1, method="wilson")
-        assert rate(Noisy(part, 0), Noisy(rest, 0), 0.9) == pytest.approx((part / (part + rest), low, high))
+        found = rate(Noisy(part, 0), Noisy(rest, 0), 0.9)
+        assert (found.value, *found.ends()) == pytest.approx((part / (part + rest), low, high))
 
 
 def test_with_noise_alone_a_rate_has_fiellers_interval() -> None:
     """Sampling is negligible among so many rows: the ends are 1.645 standard errors of noise away."""
     part, rest = Noisy(4e9, 1e14), Noisy(6e9, 1e14)
-    _, low, high = rate(part, rest, 0.9)
+    low, high = rate(part, rest, 0.9).ends()
     for end in (low, high):
         off = part.rows * (1 - end) - rest.rows * end
         error = math.sqrt(part.variance * (1 - end) ** 2 + rest.variance * end**2)
@@ -195,14 +196,16 @@ def test_with_noise_alone_a_rate_has_fiellers_interval() -> None:
 
 def test_two_groups_are_compared_by_the_normal_law() -> None:
     reach = norm.ppf(0.95)
-    estimates = [Estimate(value, value - reach * se, value + reach * se) for value, se in ((0.5, 0.03), (0.6, 0.04))]
+    estimates = [
+        Figure(value=value, interval=Ends(value - reach * se, value + reach * se))
+        for value, se in ((0.5, 0.03), (0.6, 0.04))
+    ]
     found = largest_difference(estimates, confidence=0.9, noise=SeededNoise(1))
     assert found is not None
     assert (found.highest, found.lowest, round(found.difference, 9)) == (1, 0, 0.1)
     assert found.p_value == pytest.approx(2 * norm.sf(0.1 / 0.05), abs=0.01)
     assert found.interval == pytest.approx((0.1 - reach * 0.05, 0.1 + reach * 0.05), abs=0.005)
-    nothing = Estimate(math.nan, math.nan, math.nan)
-    assert largest_difference([nothing, estimates[0]], confidence=0.9, noise=SeededNoise(1)) is None
+    assert largest_difference([NOTHING, estimates[0]], confidence=0.9, noise=SeededNoise(1)) is None
 
 
 def test_p_values_are_adjusted_as_by_holm() -> None:
@@ -223,7 +226,7 @@ def test_groups_that_differ_are_found() -> None:
     area = next(one for one in result.comparisons if one.figure == "auc")
     assert (area.highest, area.lowest) == ("south", "north")
     assert area.adjusted_p_value < 0.01
-    assert area.difference_interval[0] > 0
+    assert area.difference.interval[0] > 0
 
 
 @pytest.mark.verify
@@ -244,4 +247,4 @@ def test_few_rows_give_a_release_of_the_same_shape(sizes: tuple[int, ...]) -> No
     assert few.keys() == usual.keys()
     assert [one["figure"] for one in few["comparisons"]] == [one["figure"] for one in usual["comparisons"]]
     assert all(one["p_value"] is None for one in few["comparisons"])
-    assert violations(few, figures=(), checks=ByGroupOptions.checks) == []
+    assert ByGroupOptions.result.violations(few) == []

@@ -17,9 +17,8 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import CdfPointsOptions
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.result_checks import violations
 from spark_jobs.diagnostics import cdf_points
-from spark_jobs.diagnostics.cdf_points.result import _not_refuted
+from spark_jobs.diagnostics.cdf_points.summary import _not_refuted
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.paid_counts import PaidCounts
 from spark_jobs.statistics import ScoreCounts, ValueCounts
@@ -37,7 +36,7 @@ def test_without_noise_it_is_the_function_of_the_grid(neighbours):
         COUNTED, thresholds=thresholds, quantiles=levels, epsilon=1e9, neighbours=neighbours, noise=SeededNoise(1)
     )
     assert result.thresholds.tolist() == [1, 101, 401, 4096]
-    assert result.cdf == pytest.approx([(edge > AMOUNTS).mean() for edge in (1, 101, 401)] + [1], abs=1e-6)
+    assert result.cdf.value == pytest.approx([(edge > AMOUNTS).mean() for edge in (1, 101, 401)] + [1], abs=1e-6)
     exact = np.floor(np.quantile(AMOUNTS, levels, method="inverted_cdf"))
     assert [quantile.value for quantile in result.quantiles] == exact.tolist()
     assert (result.rows, result.evaluations) == (4000, 1 + 4 + 3 * 12)
@@ -51,8 +50,7 @@ class TestForm(DiagnosticSuite):
     settings = [{"epsilon": "0.5", "neighbours": neighbours, "quantiles": (0.0, 0.5, 1.0)} for neighbours in Neighbours]
 
     def check_form(self, result, options):
-        rules = {"figures": CdfPointsOptions.figures, "checks": CdfPointsOptions.checks}
-        assert violations(result.to_dict(), **rules) == []
+        assert CdfPointsOptions.result.violations(result.to_dict()) == []
         assert result.epsilon == Decimal("0.5")
         assert 0 <= result.left <= result.evaluations == 1 + 3 * 8
 
@@ -64,7 +62,10 @@ def test_intervals_hold_the_exact_figures_at_their_level():
     for seed in range(400):
         result = cdf_points.release(COUNTED, epsilon=1, thresholds=(101.0,), noise=SeededNoise(seed))
         [quantile] = result.quantiles
-        held += [result.lower[0] <= share <= result.upper[0], quantile.lower <= median <= quantile.upper]
+        held += [
+            result.cdf.lower[0] <= share <= result.cdf.upper[0],
+            quantile.figure.lower <= median <= quantile.figure.upper,
+        ]
     assert (held / 400 > 0.86).all()
 
 
@@ -75,8 +76,8 @@ def test_a_search_that_the_noise_ends_looks_for_the_ends_of_an_interval():
     for seed in range(60):
         result = cdf_points.release(even, epsilon=0.05, thresholds=(), quantiles=(0.45,), noise=SeededNoise(seed))
         [found] = result.quantiles
-        widths.append(found.upper - found.lower + 1)
-        held += found.lower <= 1_800 <= found.upper
+        widths.append(found.figure.upper - found.figure.lower + 1)
+        held += found.figure.lower <= 1_800 <= found.figure.upper
         assert result.left >= 0
     assert np.mean(widths) < 500
     assert held >= 50
@@ -90,7 +91,7 @@ def of_gap(level, releases=200):
     for seed in range(releases):
         released = cdf_points.release(apart, epsilon=0.1, quantiles=(level,), thresholds=(), noise=SeededNoise(seed))
         [found] = released.quantiles
-        held += found.lower <= exact <= found.upper
+        held += found.figure.lower <= exact <= found.figure.upper
     return held / releases
 
 

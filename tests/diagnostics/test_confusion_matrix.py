@@ -8,6 +8,7 @@ import pytest
 from sklearn import metrics
 
 from spark_jobs.contract import InvalidRequest, Neighbours
+from spark_jobs.contract.results.score_figures import COUNTS, RATES
 from spark_jobs.diagnostics import confusion_matrix as module
 from spark_jobs.diagnostics._populations import privacy_share
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -38,9 +39,9 @@ def test_without_noise_rates_are_scikit_learns(name: str) -> None:
     for i, threshold in enumerate(found.thresholds):
         assert THRESHOLDS[i] - 1 / 65536 < threshold <= THRESHOLDS[i] == found.asked[i]
         for rate, expected in by_scikit_learn(labels, scores, threshold).items():
-            assert found.rates[rate][i] == pytest.approx(expected, abs=1e-9, nan_ok=True), (rate, threshold)
+            assert getattr(found, rate).value[i] == pytest.approx(expected, abs=1e-9, nan_ok=True), (rate, threshold)
         (tn, fp), (fn, tp) = metrics.confusion_matrix(labels, on_grid(scores) >= threshold, labels=[0, 1])
-        assert [found.counts[count][i] for count in module.result.COUNTS] == [tp, fp, fn, tn]
+        assert [getattr(found, count)[i] for count in COUNTS] == [tp, fp, fn, tn]
 
 
 @pytest.mark.verify
@@ -54,7 +55,7 @@ def test_intervals_cover_at_their_level(thresholds: tuple[float, ...], neighbour
     made = [module.release(statistic, epsilon="0.3", **options) for _ in range(100)]
     for i, threshold in enumerate(made[0].thresholds):
         for rate, exact in by_scikit_learn(labels, scores, threshold).items():
-            covered = np.mean([one.lower[rate][i] <= exact <= one.upper[rate][i] for one in made])
+            covered = np.mean([getattr(one, rate).lower[i] <= exact <= getattr(one, rate).upper[i] for one in made])
             assert covered >= 0.9 - 4 * np.sqrt(0.09 / 100)
 
 
@@ -66,15 +67,8 @@ class TestForm(DiagnosticSuite):
     settings = [{"epsilon": epsilon, "thresholds": THRESHOLDS} for epsilon in ("0.01", "0.7", "1000000000")]
 
     def check_form(self, result: Any, options: Any) -> None:
-        fields = result.to_dict()
-        assert all(len(value) == len(THRESHOLDS) for value in fields.values() if isinstance(value, list))
-        for rate in module.result.RATES:
-            defined = ~np.isnan(result.rates[rate])
-            assert (result.lower[rate][defined] <= result.rates[rate][defined]).all()
-            assert (result.rates[rate][defined] <= result.upper[rate][defined]).all()
-            shares = result.privacy_share[rate]
-            assert np.array_equal(np.isnan(shares), ~defined)
-            assert ((shares[defined] >= 0) & (shares[defined] <= 1)).all()
+        super().check_form(result, options)
+        assert all(len(value) == len(THRESHOLDS) for value in result.to_dict().values() if isinstance(value, list))
 
 
 def test_what_privacy_costs_is_what_an_interval_would_be_narrower_without_noise() -> None:
@@ -89,9 +83,9 @@ def test_what_privacy_costs_is_what_an_interval_would_be_narrower_without_noise(
     assert np.isnan(share((np.nan,) * 2, (np.nan,) * 2))
     statistic = ScoreCounts.from_arrays(*SETS["even"])
     much, little = (module.release(statistic, epsilon=epsilon, noise=SeededNoise(1)) for epsilon in ("0.1", "100"))
-    for rate in module.result.RATES:
-        assert much.privacy_share[rate][0] > 2 * little.privacy_share[rate][0]
-    assert little.to_dict()["recall_privacy_share"] == little.privacy_share["recall"].tolist()
+    for rate in RATES:
+        assert getattr(much, rate).privacy_share[0] > 2 * getattr(little, rate).privacy_share[0]
+    assert little.to_dict()["recall_privacy_share"] == little.recall.privacy_share.tolist()
 
 
 def test_one_threshold_is_four_cells_with_the_smallest_noise() -> None:

@@ -45,14 +45,19 @@ def too_rarely(hits, count):
 
 def test_bands_for_the_whole_function_hold_at_their_level(releases):
     hits = sum(
-        bool(((one.lower_everywhere <= exact + 1e-9) & (exact <= one.upper_everywhere + 1e-9)).all())
+        bool(((one.function.everywhere.lower <= exact + 1e-9) & (exact <= one.function.everywhere.upper + 1e-9)).all())
         for one, exact in releases
     )
     assert not too_rarely(hits, len(releases))
 
 
 def test_bands_of_each_fraction_hold_at_their_level(releases):
-    parts = np.array([((one.lower <= exact + 1e-9) & (exact <= one.upper + 1e-9)).mean() for one, exact in releases])
+    parts = np.array(
+        [
+            ((one.function.lower <= exact + 1e-9) & (exact <= one.function.upper + 1e-9)).mean()
+            for one, exact in releases
+        ]
+    )
     error = stats.norm.isf(FALSE_ALARM) * parts.std() / np.sqrt(parts.size)
     assert parts.mean() >= LEAST - error
 
@@ -60,7 +65,7 @@ def test_bands_of_each_fraction_hold_at_their_level(releases):
 def test_intervals_of_quantiles_hold_at_their_level(releases):
     parts = np.array([
         np.mean([
-            quantile.lower <= one.values[np.searchsorted(exact, quantile.level - 1e-9)] <= quantile.upper
+            quantile.figure.lower <= one.values[np.searchsorted(exact, quantile.level - 1e-9)] <= quantile.figure.upper
             for quantile in one.quantiles
         ])
         for one, exact in releases
@@ -82,7 +87,9 @@ def test_intervals_of_quantiles_hold_beyond_bounds_that_were_found(signal):
             inside = (places >= one.bounds[0]) & (places < one.bounds[1])
             cells = np.searchsorted(one.values, places, side="right") - 1
             exact = np.where(inside, one.values[cells], places)
-            held.append([end.lower <= at <= end.upper for end, at in zip(one.quantiles, exact, strict=True)])
+            held.append(
+                [end.figure.lower <= at <= end.figure.upper for end, at in zip(one.quantiles, exact, strict=True)]
+            )
     parts = np.array(held).mean(axis=1)
     error = stats.norm.isf(FALSE_ALARM) * parts.std() / np.sqrt(parts.size)
     assert parts.mean() >= LEAST - error
@@ -90,7 +97,12 @@ def test_intervals_of_quantiles_hold_beyond_bounds_that_were_found(signal):
 
 
 def test_bands_of_each_fraction_are_not_too_wide(releases):
-    parts = np.array([((one.lower <= exact + 1e-9) & (exact <= one.upper + 1e-9)).mean() for one, exact in releases])
+    parts = np.array(
+        [
+            ((one.function.lower <= exact + 1e-9) & (exact <= one.function.upper + 1e-9)).mean()
+            for one, exact in releases
+        ]
+    )
     error = stats.norm.isf(FALSE_ALARM) * parts.std() / np.sqrt(parts.size)
     assert parts.mean() <= MOST + error
 
@@ -98,6 +110,6 @@ def test_bands_of_each_fraction_are_not_too_wide(releases):
 def test_bands_of_half_the_width_are_found_out(releases):
     hits = 0
     for one, exact in releases:
-        low, high = (one.lower_everywhere + one.cdf) / 2, (one.upper_everywhere + one.cdf) / 2
+        low, high = (one.function.everywhere.lower + one.cdf) / 2, (one.function.everywhere.upper + one.cdf) / 2
         hits += bool(((low <= exact + 1e-9) & (exact <= high + 1e-9)).all())
     assert stats.binom.cdf(hits, len(releases), LEAST) < 0.05

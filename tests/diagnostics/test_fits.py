@@ -17,9 +17,9 @@ from sklearn.metrics import roc_auc_score
 from dp_operators.release_check import broken_rules
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.results.fits import PrivateFit
 from spark_jobs.contract.tables import LinearModel, LogisticModel
 from spark_jobs.diagnostics import linear_fit, logistic_fit
-from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics.logistic_fit import passes
 from spark_jobs.diagnostics.logistic_fit.surrogate import stretched
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
@@ -84,17 +84,17 @@ def test_without_noise_a_linear_fit_is_ordinary_least_squares(neighbours: Neighb
     found = fitted("linear_fit", data, neighbours=neighbours)
     expected = sm.OLS(rounded(data["hours"], OUTCOME), design_of(data)).fit()
     assert found.terms == ("intercept", "age", "pay", "region = south", "region = west")
-    np.testing.assert_allclose(found.coefficients, expected.params, rtol=1e-6)
-    assert found.fit["r_squared"] == pytest.approx(expected.rsquared, abs=1e-6)
-    low, high = found.fit["r_squared_lower_population"], found.fit["r_squared_upper_population"]
+    np.testing.assert_allclose(found.coefficients.value, expected.params, rtol=1e-6)
+    assert found.r_squared.value == pytest.approx(expected.rsquared, abs=1e-6)
+    low, high = found.r_squared.ends("population")
     assert low < expected.rsquared < high < low + 0.2
-    assert found.fit["residual_stddev"] == pytest.approx(math.sqrt(expected.mse_resid), rel=1e-5)
+    assert found.residual_stddev == pytest.approx(math.sqrt(expected.mse_resid), rel=1e-5)
     assert found.rows == pytest.approx(5000, abs=1e-3)
     assert (found.status, found.ridge) == ("ok", 0.0)
     # sampling alone: the classical standard errors, from a thousand copies
-    wide = (found.upper_population - found.lower_population) / 2
+    wide = (found.coefficients.population.upper - found.coefficients.population.lower) / 2
     np.testing.assert_allclose(wide, 1.645 * expected.bse, rtol=0.15)
-    assert np.abs(found.upper - found.lower).max() < 1e-4
+    assert np.abs(found.coefficients.upper - found.coefficients.lower).max() < 1e-4
 
 
 @pytest.mark.parametrize("options", [{}, {"radius": 1}, {"radius": 16, "neighbours": "replace_one"}])
@@ -105,10 +105,10 @@ def test_at_an_epsilon_of_10_6_a_logistic_fit_is_the_maximum_likelihood_fit(opti
     expected = sm.Logit(data["label"], x / scale).fit(disp=0)
     found = fitted("logistic_fit", data, epsilon=10**6, **options)
     assert found.status == "ok"
-    np.testing.assert_allclose(found.coefficients, expected.params / scale, rtol=1e-3)
-    assert found.fit["positives"] == pytest.approx(data["label"].mean(), abs=1e-4)
+    np.testing.assert_allclose(found.coefficients.value, expected.params / scale, rtol=1e-3)
+    assert found.positives == pytest.approx(data["label"].mean(), abs=1e-4)
     # sampling alone: the classical standard errors, from a thousand copies
-    wide = (found.upper_population - found.lower_population) / 2
+    wide = (found.coefficients.population.upper - found.coefficients.population.lower) / 2
     np.testing.assert_allclose(wide, 1.645 * expected.bse / scale, rtol=0.15)
 
 
@@ -128,7 +128,7 @@ def test_intervals_for_the_noise_hold_where_only_rounding_is_left(ages: int) -> 
         for epsilon in (10**4, 10**6):
             found = logistic_fit.release(statistic, epsilon=epsilon, noise=SeededNoise(seed))
             assert found.status == "ok"
-            held.append(((found.lower <= exact) & (exact <= found.upper))[1:].mean())
+            held.append(((found.coefficients.lower <= exact) & (exact <= found.coefficients.upper))[1:].mean())
     assert np.mean(held) >= 0.9
 
 
@@ -138,7 +138,11 @@ def test_rounding_hardly_widens_the_intervals_of_usual_epsilons(monkeypatch: pyt
     wide = logistic_fit.summarise(draw, seed=1)
     monkeypatch.setattr(logistic_fit, "rounding_stddev", lambda rows, layout: 0.0)
     alone = logistic_fit.summarise(draw, seed=1)
-    np.testing.assert_allclose(wide.upper - wide.lower, alone.upper - alone.lower, rtol=0.03)
+    np.testing.assert_allclose(
+        wide.coefficients.upper - wide.coefficients.lower,
+        alone.coefficients.upper - alone.coefficients.lower,
+        rtol=0.03,
+    )
 
 
 @pytest.mark.parametrize("radius", [2.0, 4.0])
@@ -155,12 +159,12 @@ def test_where_noise_would_hide_a_step_the_fit_is_the_published_solution(
     _, first, second = chebyshev.coef
     x, y = design_of(data), 2.0 * data["label"] - 1.0
     expected = np.linalg.solve(-2.0 * second * x.T @ x, first * x.T @ y)
-    np.testing.assert_allclose(found.coefficients, expected, rtol=1e-4)
+    np.testing.assert_allclose(found.coefficients.value, expected, rtol=1e-4)
     assert stretched(radius) == pytest.approx(-first / (2 * second))
     assert found.status == "shrunk"
     matched = fitted("logistic_fit", data, radius=radius)
-    assert expit(x @ matched.coefficients).mean() == pytest.approx(data["label"].mean(), abs=0.01)
-    assert matched.coefficients[1:].tolist() == found.coefficients[1:].tolist()
+    assert expit(x @ matched.coefficients.value).mean() == pytest.approx(data["label"].mean(), abs=0.01)
+    assert matched.coefficients.value[1:].tolist() == found.coefficients.value[1:].tolist()
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("1e-4", 0), (5, 0), (5, "1e-6"), (10**6, 0)])
@@ -196,7 +200,7 @@ def test_a_logistic_fit_ranks_rows_as_a_plain_one_does() -> None:
     best = roc_auc_score(data["label"], plain.decision_function(x / x.std(axis=0).clip(1e-9)))
     for epsilon, slack in ((10**9, 0.002), (1, 0.02)):
         found = fitted("logistic_fit", data, epsilon=epsilon)
-        assert roc_auc_score(data["label"], x @ found.coefficients) > best - slack
+        assert roc_auc_score(data["label"], x @ found.coefficients.value) > best - slack
 
 
 def score(model: dict[str, Any], data: dict[str, np.ndarray]) -> np.ndarray:
@@ -216,7 +220,7 @@ def test_the_model_is_one_that_a_request_takes_and_scores_as_it_was_fitted(name:
     parsed = {"linear_fit": LinearModel, "logistic_fit": LogisticModel}[name].parse(found.model)
     assert parsed.basis == "differentially_private"
     assert found.model["categorical"]["region"]["north"] == 0.0
-    np.testing.assert_allclose(score(found.model, data), design_of(data) @ found.coefficients, atol=2e-3)
+    np.testing.assert_allclose(score(found.model, data), design_of(data) @ found.coefficients.value, atol=2e-3)
     assert found.spans.tolist() == [1, 62, 10_000, 1, 1]
 
 
@@ -224,13 +228,13 @@ def test_the_model_is_one_that_a_request_takes_and_scores_as_it_was_fitted(name:
 def test_intervals_cover_what_the_rows_give_without_noise() -> None:
     data = rows(4000)
     for name, statistic in STATISTICS.items():
-        exact = fitted(name, data).coefficients
+        exact = fitted(name, data).coefficients.value
         made = [
             MODULES[name].release(statistic(data), epsilon=20, noise=SeededNoise(seed), confidence=0.8)
             for seed in range(60)
         ]
         assert all(one.status == "ok" for one in made)
-        inside = np.mean([(one.lower <= exact) & (exact <= one.upper) for one in made])
+        inside = np.mean([(one.coefficients.lower <= exact) & (exact <= one.coefficients.upper) for one in made])
         # 300 intervals, those of one fit not independent: four standard errors of 60
         assert 0.8 - 4 * math.sqrt(0.16 / 60) <= inside <= 1.0, name
 
@@ -247,7 +251,9 @@ def test_population_intervals_of_a_logistic_fit_cover_the_truth() -> None:
             LabelledRows.from_arrays({"a": a, "b": b}, label, design=design), epsilon=10, noise=SeededNoise(seed)
         )
         assert made.status == "ok"
-        held.append((made.lower_population <= [-3, 2, 1]) & (made.upper_population >= [-3, 2, 1]))
+        held.append(
+            (made.coefficients.population.lower <= [-3, 2, 1]) & (made.coefficients.population.upper >= [-3, 2, 1])
+        )
     # four standard errors of 120 independent fits
     assert 0.9 - 4 * math.sqrt(0.09 / 120) <= np.mean(held) <= 0.975
 
@@ -256,11 +262,11 @@ def test_population_intervals_of_a_logistic_fit_cover_the_truth() -> None:
 @EVERY_FIT
 def test_less_noise_comes_closer_and_a_drowned_fit_is_pulled_towards_0(name: str) -> None:
     data = rows(20_000)
-    exact = fitted(name, data).coefficients[1:]
+    exact = fitted(name, data).coefficients.value[1:]
     errors = []
     for epsilon in (0.015, 0.5, 10):
         made = [fitted(name, data, epsilon=epsilon, noise=SeededNoise(seed)) for seed in range(20)]
-        errors.append(np.mean([np.abs((one.coefficients[1:] - exact) * one.spans[1:]).mean() for one in made]))
+        errors.append(np.mean([np.abs((one.coefficients.value[1:] - exact) * one.spans[1:]).mean() for one in made]))
         if epsilon == 0.015:
             assert all(one.status == "shrunk" and one.ridge > 0 for one in made)
     assert errors[0] > 2 * errors[1] > 4 * errors[2]
@@ -301,7 +307,7 @@ def test_whatever_the_rows_are_the_form_is_the_same(name: str, case: str, epsilo
 def test_features_that_depend_on_each_other_get_the_least_coefficients(name: str) -> None:
     data = DEGENERATE["features that are one"]
     found = fitted(name, data)
-    effects = found.coefficients[1:3] * found.spans[1:3]
+    effects = found.coefficients.value[1:3] * found.spans[1:3]
     assert effects[0] == pytest.approx(effects[1], rel=1e-2)
 
 

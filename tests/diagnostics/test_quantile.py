@@ -14,7 +14,6 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import QuantileOptions
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.result_checks import violations
 from spark_jobs.diagnostics import ecdf, quantile
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts, ValueCounts
@@ -54,8 +53,7 @@ class TestForm(DiagnosticSuite):
     ] + [{"epsilon": "0.5", "interval": False}]
 
     def check_form(self, result, options):
-        rules = {"figures": QuantileOptions.figures, "checks": QuantileOptions.checks}
-        assert violations(result.to_dict(), **rules) == []
+        assert QuantileOptions.result.violations(result.to_dict()) == []
         assert result.epsilon == Decimal("0.5")
 
 

@@ -13,7 +13,6 @@ from sklearn import metrics
 from benchmarks._score_law import SHAPES
 from benchmarks.ranking_figures import COVERED, coverage_of, exact_figures
 from spark_jobs.contract.options import RankingFiguresOptions, RocCurveOptions
-from spark_jobs.contract.result_checks import violations
 from spark_jobs.diagnostics import auc, ranking_figures
 from spark_jobs.diagnostics._simulation import band_of_courses
 from spark_jobs.diagnostics.ranking_figures.summary import _ends_of_the_largest, everywhere
@@ -44,11 +43,8 @@ class TestForm(DiagnosticSuite):
     settings = [{"epsilon": epsilon, "depths": DEPTHS, "points": 9} for epsilon in ("0.01", "0.7")]
 
     def check_form(self, result: Any, options: Any) -> None:
-        assert (
-            violations(result.to_dict(), figures=RankingFiguresOptions.figures, checks=RankingFiguresOptions.checks)
-            == []
-        )
-        assert (result.recall.size, result.gain.size) == (9, 3)
+        assert RankingFiguresOptions.result.violations(result.to_dict()) == []
+        assert (result.recall.size, result.gain.value.size) == (9, 3)
 
 
 @pytest.mark.parametrize("name", ["even", "ties"])
@@ -59,17 +55,17 @@ def test_without_noise_figures_are_those_of_the_rows(name: str) -> None:
         false_positive_cost=2, false_negative_cost=3,
     )  # fmt: skip
     fpr, tpr, _ = metrics.roc_curve(labels, on_grid(scores), drop_intermediate=False)
-    assert result.ks == pytest.approx((tpr - fpr).max(), abs=1e-6)
-    assert result.gini == pytest.approx(2 * metrics.roc_auc_score(labels, on_grid(scores)) - 1, abs=1e-6)
+    assert result.ks.value == pytest.approx((tpr - fpr).max(), abs=1e-6)
+    assert result.gini.value == pytest.approx(2 * metrics.roc_auc_score(labels, on_grid(scores)) - 1, abs=1e-6)
     costs = 2 * fpr * (1 - labels.mean()) + 3 * (1 - tpr) * labels.mean()
-    assert result.cost == pytest.approx(costs.min(), abs=1e-6)
+    assert result.cost.value == pytest.approx(costs.min(), abs=1e-6)
     flagged = on_grid(scores) >= result.threshold
     paid = 2 * (flagged & (labels == 0)) + 3 * (~flagged & (labels == 1))
-    assert paid.mean() == pytest.approx(result.cost, abs=1e-6)
+    assert paid.mean() == pytest.approx(result.cost.value, abs=1e-6)
     exact = exact_figures(ScoreCounts.from_arrays(labels, scores, cells=CELLS), result)
-    assert result.gain == pytest.approx(exact["gain"], abs=1e-6)
-    assert result.lift == pytest.approx(exact["gain"] / np.array(DEPTHS), abs=1e-5)
-    assert result.precision == pytest.approx(exact["precision"], abs=1e-5)
+    assert result.gain.value == pytest.approx(exact["gain"], abs=1e-6)
+    assert result.lift.value == pytest.approx(exact["gain"] / np.array(DEPTHS), abs=1e-5)
+    assert result.precision.value == pytest.approx(exact["precision"], abs=1e-5)
 
 
 def test_the_reference_agrees_with_scikit_learn() -> None:
@@ -90,18 +86,18 @@ def test_it_agrees_with_the_area_of_the_same_release() -> None:
     )
     result = ranking_figures.summarise(read_as(options, shared), seed=5)
     area = auc.summarise(read_as(auc.DIAGNOSTIC.options(), shared), seed=5)
-    assert result.gini == pytest.approx(2 * area.value - 1)
-    assert result.gini_interval == pytest.approx([2 * end - 1 for end in area.interval])
-    assert result.gain[-1] == result.lift[-1] == 1
+    assert result.gini.value == pytest.approx(2 * area.value - 1)
+    assert result.gini.interval == pytest.approx([2 * end - 1 for end in area.interval])
+    assert result.gain.value[-1] == result.lift.value[-1] == 1
     assert (result.positives, result.negatives) == (area.positives, area.negatives)
-    for low, high in (result.ks_interval, result.ks_population_interval):
-        assert low <= result.ks <= high
+    for low, high in (result.ks.interval, result.ks.population):
+        assert low <= result.ks.value <= high
 
 
 def test_predicting_no_row_positive_can_cost_least() -> None:
     result = ranking_figures.release(COUNTS, epsilon=1, noise=SeededNoise(3), false_positive_cost=1000)
     assert result.threshold > 1
-    assert result.cost == pytest.approx(LABELS.mean(), abs=0.02)
+    assert result.cost.value == pytest.approx(LABELS.mean(), abs=0.02)
 
 
 def test_the_largest_of_a_curve_is_between_one_place_and_the_largest_values_of_copies() -> None:
@@ -140,8 +136,8 @@ def test_intervals_for_the_population_hold() -> None:
             result.recall * share + np.interp(result.recall, tpr, fpr) * (1 - share)
         )  # fmt: skip
         one = {name: held_in(getattr(result, f"{name}_population_interval"), value) for name, value in true.items()}
-        one["gain"] = held_in((result.gain_population_lower, result.gain_population_upper), gain).mean()
-        bands = result.precision_population_lower, result.precision_population_upper
+        one["gain"] = held_in((result.gain.population.lower, result.gain.population.upper), gain).mean()
+        bands = result.precision.population.lower, result.precision.population.upper
         one["precision"] = held_in(bands, precision).all()
         found.append(one)
     # a standard error of 40 at 90 % is 5 %

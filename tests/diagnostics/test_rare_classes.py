@@ -9,7 +9,7 @@ from benchmarks.rare_classes import outcomes
 from spark_jobs.diagnostics import auc, average_precision
 from spark_jobs.diagnostics import roc_curve as roc
 from spark_jobs.diagnostics._score_figures.precision import average_precision_of, sampling_variance
-from spark_jobs.diagnostics._simulation import two_intervals
+from spark_jobs.diagnostics._simulation import with_intervals
 from spark_jobs.diagnostics.roc_curve import bands
 from spark_jobs.diagnostics.roc_curve.trace import sampling_variance as variance_of_area
 from spark_jobs.diagnostics.roc_curve.trace import trace
@@ -55,13 +55,13 @@ def test_the_variance_of_an_average_precision_is_that_of_resampled_rows():
 
 def test_the_interval_for_the_population_is_wider_by_what_sampling_adds():
     errors = 0.02 * np.random.default_rng(3).normal(size=20_000)
-    found = two_intervals(0.5, errors, sampling=0.03, confidence=0.9)
+    found = with_intervals(0.5, errors, sampling=0.03, confidence=0.9)
     both = 2 * 1.645 * np.hypot(0.02, 0.03)
     assert np.diff(found.noise)[0] == pytest.approx(2 * 1.645 * 0.02, rel=0.03)
     assert np.diff(found.population)[0] == pytest.approx(both, rel=0.03)
     assert found.privacy_share == pytest.approx(1 - 2 * 1.645 * 0.03 / both, abs=0.03)
-    assert two_intervals(0.5, errors, sampling=0.0, confidence=0.9).privacy_share == 1.0
-    assert two_intervals(0.5, np.zeros(9), sampling=0.03, confidence=0.9).privacy_share < 0.02
+    assert with_intervals(0.5, errors, sampling=0.0, confidence=0.9).privacy_share == 1.0
+    assert with_intervals(0.5, np.zeros(9), sampling=0.03, confidence=0.9).privacy_share < 0.02
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_the_interval_for_the_population_is_wider_by_what_sampling_adds():
 def test_every_figure_has_both_intervals_and_the_share_of_privacy(module, options):
     statistic = ScoreCounts.from_arrays(*binormal(0.8, 3000, np.random.default_rng(4), positive=0.2))
     result = module.release(statistic, epsilon=1, noise=SeededNoise(2), **options)
-    (low, high), (lowest, highest) = result.interval, result.population_interval
+    (low, high), (lowest, highest) = result.interval, result.population
     assert 0 <= lowest <= low <= result.value <= high <= highest <= 1
     assert 0 < result.privacy_share < 1
     more = module.release(statistic, epsilon=8, noise=SeededNoise(2), **options)

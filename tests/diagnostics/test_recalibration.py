@@ -14,7 +14,6 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from benchmarks.recalibration import FIGURES, coverage_of, exact_figures
 from spark_jobs.contract.options import RecalibrationOptions, RocCurveOptions
-from spark_jobs.contract.result_checks import violations
 from spark_jobs.diagnostics import recalibration
 from spark_jobs.diagnostics._shared_groups.measurement import WIDEST_IN_LOG_ODDS
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -39,9 +38,7 @@ class TestForm(DiagnosticSuite):
     settings = [{"epsilon": epsilon, "clip": clip} for epsilon, clip in (("0.01", 0.001), ("0.7", 0.1))]
 
     def check_form(self, result: Any, options: Any) -> None:
-        assert (
-            violations(result.to_dict(), figures=RecalibrationOptions.figures, checks=RecalibrationOptions.checks) == []
-        )
+        assert RecalibrationOptions.result.violations(result.to_dict()) == []
         assert result.score[0] == pytest.approx(options["clip"])
 
 
@@ -57,19 +54,21 @@ def test_the_reference_agrees_with_scikit_learn() -> None:
 def test_without_noise_figures_are_those_of_the_rows() -> None:
     """Up to where scores lie inside their groups."""
     result, exact = recalibration.release(COUNTS, epsilon=10**9, noise=SeededNoise(1)), exact_figures(COUNTS, CLIP)
-    assert (result.brier, result.log_loss) == pytest.approx((exact["brier"], exact["log_loss"]), rel=1e-3)
-    assert (result.intercept, result.slope) == pytest.approx((exact["intercept"], exact["slope"]), abs=2e-3)
+    assert (result.brier.value, result.log_loss.value) == pytest.approx((exact["brier"], exact["log_loss"]), rel=1e-3)
+    assert (result.intercept.value, result.slope.value) == pytest.approx((exact["intercept"], exact["slope"]), abs=2e-3)
 
 
 def test_the_map_is_the_regression() -> None:
     result = recalibration.release(COUNTS, epsilon=1, noise=SeededNoise(2))
-    assert result.map == {"intercept": result.intercept, "slope": result.slope, "clip": CLIP}
-    assert result.recalibrated == pytest.approx(expit(result.intercept + result.slope * logit(result.score)), abs=1e-6)
+    assert result.map == {"intercept": result.intercept.value, "slope": result.slope.value, "clip": CLIP}
+    assert result.recalibrated.value == pytest.approx(
+        expit(result.intercept.value + result.slope.value * logit(result.score)), abs=1e-6
+    )
     # scores were stretched by 1.5 and moved by 0.6
-    assert result.slope == pytest.approx(1 / 1.5, abs=0.05)
-    assert result.intercept == pytest.approx(-0.6 / 1.5, abs=0.1)
-    low, high = result.slope_interval
-    assert result.slope_population_interval[0] <= low <= result.slope <= high <= result.slope_population_interval[1]
+    assert result.slope.value == pytest.approx(1 / 1.5, abs=0.05)
+    assert result.intercept.value == pytest.approx(-0.6 / 1.5, abs=0.1)
+    low, high = result.slope.interval
+    assert result.slope.population[0] <= low <= result.slope.value <= high <= result.slope.population[1]
 
 
 def test_groups_are_narrow_in_log_odds_and_end_where_scores_are_clipped() -> None:
@@ -86,15 +85,15 @@ def test_it_shares_a_measurement_at_no_cost() -> None:
     shared = measure_shared(COUNTS, diagnostics=(options, RocCurveOptions()), epsilon=1, noise=SeededNoise(5))
     result = recalibration.summarise(read_as(options, shared), seed=5)
     assert (result.status, result.epsilon, shared.epsilon) == ("ok", 1, 1)
-    assert result.brier_interval[0] <= exact_figures(COUNTS, CLIP)["brier"] <= result.brier_interval[1]
+    assert result.brier.interval[0] <= exact_figures(COUNTS, CLIP)["brier"] <= result.brier.interval[1]
 
 
 def test_without_a_class_everything_is_undefined() -> None:
     none = ScoreCounts.from_arrays(np.zeros(5000), np.full(5000, 0.3))
     result = recalibration.release(none, epsilon=1, noise=SeededNoise(5))
     assert result.status == "undefined"
-    assert result.map is result.slope is result.brier_interval is None
-    assert np.isnan(result.recalibrated).all()
+    assert result.map is result.slope.value is result.brier.interval is None
+    assert np.isnan(result.recalibrated.value).all()
 
 
 @pytest.mark.verify

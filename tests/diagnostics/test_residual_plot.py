@@ -39,7 +39,7 @@ def test_a_table_with_hardly_a_row_says_nothing(name):
     assert plot.status == "undefined"
     assert plot.verdict == "Too few rows for this noise: the model cannot be tested."
     assert (plot.p_value, plot.findings) == (None, ())
-    assert np.isnan(plot.trend).all()
+    assert np.isnan(plot.trend.value).all()
 
 
 @pytest.mark.slow

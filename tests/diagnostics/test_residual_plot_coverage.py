@@ -107,9 +107,14 @@ def test_intervals_hold_what_the_same_cells_give_without_noise(options):
         pooled = np.add.reduceat(exact[1:-1], starts, axis=0)
         pools = np.unique(of_column, return_index=True)[1]
         for name, lower, value, upper in (
-            ("trend", plot.trend_lower[pools], means(pooled, edges), plot.trend_upper[pools]),
-            ("spread", plot.spread_lower[pools], spreads(pooled, edges), plot.spread_upper[pools]),
-            ("quantiles", plot.qq_lower[8:25], quantiles(exact.sum(axis=0), LEVELS, edges)[8:25], plot.qq_upper[8:25]),
+            ("trend", plot.trend.lower[pools], means(pooled, edges), plot.trend.upper[pools]),
+            ("spread", plot.spread.lower[pools], spreads(pooled, edges), plot.spread.upper[pools]),
+            (
+                "quantiles",
+                plot.qq_residual.lower[8:25],
+                quantiles(exact.sum(axis=0), LEVELS, edges)[8:25],
+                plot.qq_residual.upper[8:25],
+            ),
         ):
             held[name] += ((lower <= value + 1e-9) & (value - 1e-9 <= upper)).tolist()
     for inside in held.values():

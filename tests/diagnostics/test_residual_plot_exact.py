@@ -77,12 +77,12 @@ def test_without_noise_trend_spread_and_quantiles_are_those_of_the_rows(name):
         if rows.size == 0:  # in a pool with others
             continue
         assert plot.column_rows[i] == rows.size
-        assert plot.trend[i] == pytest.approx(rows.mean(), abs=cell)
+        assert plot.trend.value[i] == pytest.approx(rows.mean(), abs=cell)
         low, high = np.quantile(rows, [stats.norm.cdf(-1), stats.norm.cdf(1)])
-        assert plot.spread[i] == pytest.approx((high - low) / 2, abs=2 * cell)
-    np.testing.assert_allclose(plot.trend_upper - plot.trend_lower, 0, atol=1e-6)
+        assert plot.spread.value[i] == pytest.approx((high - low) / 2, abs=2 * cell)
+    np.testing.assert_allclose(plot.trend.upper - plot.trend.lower, 0, atol=1e-6)
     exact = np.quantile(within, stats.norm.cdf(plot.qq_theoretical))
-    np.testing.assert_allclose(plot.qq_residual, exact, atol=cell)
+    np.testing.assert_allclose(plot.qq_residual.value, exact, atol=cell)
 
 
 @pytest.mark.slow

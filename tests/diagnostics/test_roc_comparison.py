@@ -64,8 +64,8 @@ def test_a_comparison_has_its_form_whatever_was_released(method):
         assert set(found.to_dict()) == set(comparison.CurveDifference.__dataclass_fields__)
         if is_undefined(found):
             continue
-        low, high = found.auc_interval
-        assert -1 <= low <= found.auc_difference <= high <= 1
+        low, high = found.auc_difference.interval
+        assert -1 <= low <= found.auc_difference.value <= high <= 1
         assert 0 < found.p_value <= 1
         assert 0 < found.auc_p_value <= 1
         assert 0 <= found.largest_difference <= 1
@@ -80,10 +80,12 @@ def test_a_comparison_has_its_form_whatever_was_released(method):
 def test_an_exchange_of_the_curves_changes_the_sign_alone():
     a, b = two_models(0.75, 0.8, rows=1000)
     one, other = (roc.compare(*pair, seed=5) for pair in ((a, b), (b, a)))
-    assert one.auc_difference == -other.auc_difference
+    assert one.auc_difference.value == -other.auc_difference.value
     assert (one.p_value, one.auc_p_value) == (other.p_value, other.auc_p_value)
     assert one.largest_difference == other.largest_difference
-    assert one.auc_interval == pytest.approx((-other.auc_interval[1], -other.auc_interval[0]), abs=0.02)
+    assert one.auc_difference.interval == pytest.approx(
+        (-other.auc_difference.interval[1], -other.auc_difference.interval[0]), abs=0.02
+    )
     assert roc.compare(a, b, seed=5).to_dict() == one.to_dict()
 
 
@@ -99,7 +101,7 @@ def test_without_noise_one_curve_does_not_differ_from_itself():
     labels, scores = binormal(0.8, 1500, np.random.default_rng(2))
     pair = [drawn(labels, scores, epsilon=1e9, seed=seed) for seed in (1, 2)]
     found = roc.compare(*pair)
-    assert (found.auc_difference, found.largest_difference) == (0, 0)
+    assert (found.auc_difference.value, found.largest_difference) == (0, 0)
     assert (found.p_value, found.auc_p_value) == (1, 1)
 
 
@@ -112,7 +114,7 @@ def test_curves_that_clearly_differ_are_told_apart(neighbours):
     found = roc.compare(better, worse)
     assert found.p_value <= 0.01
     assert found.auc_p_value <= 0.01
-    assert 0 < found.auc_interval[0] < found.auc_difference < found.auc_interval[1] < 0.2
+    assert 0 < found.auc_difference.interval[0] < found.auc_difference.value < found.auc_difference.interval[1] < 0.2
     assert found.status == "ok"
 
 
@@ -127,7 +129,7 @@ def test_curves_that_cross_differ_in_course_though_not_in_area():
         drawn(labels, 1 / (1 + np.exp(-scores)), seed=seed, epsilon=2) for seed, scores in enumerate((narrow, wide))
     ]
     found = roc.compare(*pair)
-    assert abs(found.auc_difference) < 0.02
+    assert abs(found.auc_difference.value) < 0.02
     assert found.largest_difference > 0.05
     assert found.p_value <= 0.01
 
@@ -144,7 +146,7 @@ def test_without_noise_the_largest_difference_is_that_of_the_exact_curves():
     found = roc.compare(*pair)
     assert found.largest_difference == pytest.approx(np.abs(exact[0] - exact[1]).max(), abs=2e-3)
     difference = roc_auc_score(*data[0]) - roc_auc_score(*data[1])
-    assert found.auc_difference == pytest.approx(difference, abs=1e-3)
+    assert found.auc_difference.value == pytest.approx(difference, abs=1e-3)
 
 
 def delong_variance(labels, scores):
@@ -161,7 +163,7 @@ def test_without_noise_independent_areas_are_compared_as_delong_does():
     stddev = np.sqrt(sum(delong_variance(*each) for each in data))
     found = roc.compare(*(drawn(*each, epsilon=1e9, cells=4096) for each in data))
     reach = stats.norm.ppf(0.95) * stddev
-    assert found.auc_interval == pytest.approx((difference - reach, difference + reach), abs=2e-3)
+    assert found.auc_difference.interval == pytest.approx((difference - reach, difference + reach), abs=2e-3)
     assert found.auc_p_value == pytest.approx(2 * stats.norm.sf(abs(difference) / stddev), abs=0.15)
 
 
@@ -170,7 +172,7 @@ def test_curves_drowned_in_noise_do_not_differ_and_may_be_anything():
     for a, b in (pair, (pair[0], drawn([], []))):
         found = roc.compare(a, b)
         assert is_undefined(found)
-        assert (found.p_value, found.auc_p_value, found.auc_interval) == (None, None, None)
+        assert (found.p_value, found.auc_p_value, found.auc_difference.interval) == (None, None, None)
 
 
 @pytest.mark.usefixtures("few_copies")
@@ -179,10 +181,10 @@ def test_what_a_cell_hides_is_no_difference():
     hidden = drawn(labels, 0.3 + scores / 100, method="fixed_cells", thresholds=4)
     seen = drawn(labels, scores, seed=2)
     found = roc.compare(hidden, seen)
-    assert found.auc_difference < -0.2
+    assert found.auc_difference.value < -0.2
     assert found.p_value > 0.1
     assert found.auc_p_value > 0.1
-    assert found.auc_interval[1] > 0
+    assert found.auc_difference.interval[1] > 0
 
 
 @pytest.mark.usefixtures("few_copies")
@@ -201,7 +203,7 @@ def test_the_stamp_is_that_of_the_weaker_release():
 @pytest.mark.usefixtures("few_copies")
 def test_a_higher_level_has_a_wider_interval():
     pair = two_models(0.8, 0.75, rows=1500)
-    narrow, wide = (roc.compare(*pair, confidence=level).auc_interval for level in (0.5, 0.99))
+    narrow, wide = (roc.compare(*pair, confidence=level).auc_difference.interval for level in (0.5, 0.99))
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
@@ -248,7 +250,9 @@ def test_true_hypotheses_are_rejected_no_more_often_than_they_may(under_the_hypo
 @pytest.mark.slow
 @pytest.mark.verify
 def test_intervals_of_differences_hold(under_the_hypothesis):
-    held = sum(found.auc_interval[0] <= 0 <= found.auc_interval[1] for found in under_the_hypothesis)
+    held = sum(
+        found.auc_difference.interval[0] <= 0 <= found.auc_difference.interval[1] for found in under_the_hypothesis
+    )
     assert stats.binom.cdf(held, len(under_the_hypothesis), 0.9) > 1e-3
 
 

@@ -59,8 +59,8 @@ def test_a_release_of_an_earlier_version_has_the_widest_band_for_the_population(
     found = roc_curve.release(ScoreCounts.from_arrays(labels, scores), epsilon=1, noise=SeededNoise(1)).to_dict()
     older = {name: value for name, value in found.items() if "population" not in name}
     curve = EarlierCurve.of(json.loads(json.dumps(older)), released_by="march/roc").curve
-    assert curve.tpr == tuple(found["tpr"])
-    assert (set(curve.tpr_population_lower), set(curve.tpr_population_upper)) == ({0.0}, {1.0})
+    assert curve.tpr.value == tuple(found["tpr"])
+    assert (set(curve.tpr.population.lower), set(curve.tpr.population.upper)) == ({0.0}, {1.0})
     del older["tpr_lower"]
     with pytest.raises(KeyError, match="tpr_lower"):
         EarlierCurve.of(older, released_by="march/roc")
@@ -86,8 +86,8 @@ def test_without_noise_both_areas_and_their_difference_are_those_of_scikit_learn
     exact = [roc_auc_score(labels, cells_of(model, PAIR_CELLS)) for model in models]
     assert found.first.auc == pytest.approx(exact[0], abs=1e-6)
     assert found.second.auc == pytest.approx(exact[1], abs=1e-6)
-    assert found.auc_difference == pytest.approx(exact[0] - exact[1], abs=1e-4)
-    assert found.auc_interval == pytest.approx((exact[0] - exact[1],) * 2, abs=2e-4)
+    assert found.auc_difference.value == pytest.approx(exact[0] - exact[1], abs=1e-4)
+    assert found.auc_difference.interval == pytest.approx((exact[0] - exact[1],) * 2, abs=2e-4)
 
 
 def test_without_noise_the_interval_and_the_test_are_those_of_delong_for_paired_areas() -> None:
@@ -96,7 +96,7 @@ def test_without_noise_the_interval_and_the_test_are_those_of_delong_for_paired_
     assert difference == pytest.approx(roc_auc_score(rows[0], rows[1]) - roc_auc_score(rows[0], rows[2]), abs=1e-9)
     found = roc_comparison.release(PairedScoreCounts.from_arrays(*rows), epsilon=60, noise=SeededNoise(1))
     reach = stats.norm.ppf(0.95) * np.sqrt(variance)
-    assert found.auc_interval_population == pytest.approx((difference - reach, difference + reach), abs=1e-3)
+    assert found.auc_difference.population == pytest.approx((difference - reach, difference + reach), abs=1e-3)
     assert found.auc_p_value == pytest.approx(2 * stats.norm.sf(abs(difference) / np.sqrt(variance)), abs=0.03)
 
 
@@ -139,11 +139,17 @@ def test_a_better_model_is_found_and_an_equal_one_is_not() -> None:
         for areas in ((0.84, 0.80), (0.80, 0.80))
     )
     assert better.auc_p_value < 0.001
-    assert 0 < better.auc_interval_population[0] < better.auc_difference < better.auc_interval_population[1] < 0.08
+    assert (
+        0
+        < better.auc_difference.population[0]
+        < better.auc_difference.value
+        < better.auc_difference.population[1]
+        < 0.08
+    )
     assert equal.auc_p_value > 0.05
     for found in (better, equal):
-        inner, outer = found.auc_interval, found.auc_interval_population
-        assert outer[0] <= inner[0] <= found.auc_difference <= inner[1] <= outer[1]
+        inner, outer = found.auc_difference.interval, found.auc_difference.population
+        assert outer[0] <= inner[0] <= found.auc_difference.value <= inner[1] <= outer[1]
 
 
 @pytest.mark.verify
@@ -159,7 +165,7 @@ def test_equally_good_models_differ_as_rarely_as_the_test_says(
         counts = PairedScoreCounts.from_arrays(*rows)
         found = roc_comparison.release(counts, epsilon=epsilon, noise=SeededNoise(seed))
         rejected += found.auc_p_value <= 0.05
-        held += found.auc_interval[0] <= delong(*rows)[0] <= found.auc_interval[1]
+        held += found.auc_difference.interval[0] <= delong(*rows)[0] <= found.auc_difference.interval[1]
     assert stats.binom.sf(rejected - 1, tables, 0.05) > 1e-3
     assert stats.binom.cdf(rejected, tables, 0.05) > 1e-3
     assert stats.binom.cdf(held, tables, 0.9) > 1e-3
@@ -172,11 +178,11 @@ def test_a_comparison_with_an_earlier_release_is_one_of_independent_rows() -> No
     found = roc_comparison.release(counts, epsilon=1, noise=SecureNoise(), compare_with=march)
     assert (found.rows, found.released_by, found.names[1]) == ("independent", "march/roc", "earlier release")
     assert found.second.auc == march.curve.auc
-    assert found.auc_difference == pytest.approx(found.first.auc - found.second.auc, abs=1e-8)
+    assert found.auc_difference.value == pytest.approx(found.first.auc - found.second.auc, abs=1e-8)
     assert found.auc_p_value < 0.001
-    low, high = found.auc_interval
-    assert found.auc_interval_population[0] < low < found.auc_difference < high < low + 0.1
-    assert found.auc_difference == pytest.approx(0.1, abs=0.06)
+    low, high = found.auc_difference.interval
+    assert found.auc_difference.population[0] < low < found.auc_difference.value < high < low + 0.1
+    assert found.auc_difference.value == pytest.approx(0.1, abs=0.06)
     assert found.guarantee == "NOT PRIVATE", "the earlier release is a test's"
     assert found.epsilon == 1
     assert broken_rules("roc_comparison", json.loads(json.dumps(found.to_dict(), allow_nan=False))) == []
@@ -195,7 +201,7 @@ def test_without_noise_an_earlier_release_is_compared_as_delong_does_for_indepen
     variance = sum(delong(each[0], each[1], np.full(each[0].size, 0.5))[1] for each in ((labels, scores), old[::2]))
     reach = stats.norm.ppf(0.95) * np.sqrt(variance)
     value = roc_auc_score(labels, scores) - roc_auc_score(old[0], old[2])
-    assert found.auc_interval_population == pytest.approx((value - reach, value + reach), abs=2e-3)
+    assert found.auc_difference.population == pytest.approx((value - reach, value + reach), abs=2e-3)
 
 
 def test_nothing_is_said_of_an_earlier_release_that_is_undefined() -> None:
@@ -204,7 +210,7 @@ def test_nothing_is_said_of_an_earlier_release_that_is_undefined() -> None:
     labels, scores, _ = two_models(3000, 9)
     counts = ScoreCounts.from_arrays(labels, scores)
     found = roc_comparison.release(counts, epsilon=1, noise=SeededNoise(1), compare_with=march)
-    assert (found.status, found.auc_difference, found.auc_p_value) == ("undefined", None, None)
+    assert (found.status, found.auc_difference.value, found.auc_p_value) == ("undefined", None, None)
     assert found.first.status == "ok"
     assert broken_rules("roc_comparison", json.loads(json.dumps(found.to_dict(), allow_nan=False))) == []
 
@@ -318,7 +324,7 @@ def test_the_first_curve_is_that_of_the_other_diagnostics() -> None:
     assert found.second.fpr.shape == curve.fpr.shape
     assert found.first.positives == curve.positives == results["calibration"].positives
     assert found.second.positives == found.positives != curve.positives
-    assert found.auc_interval[0] <= exact <= found.auc_interval[1]
+    assert found.auc_difference.interval[0] <= exact <= found.auc_difference.interval[1]
     assert found.auc_p_value < 0.001
     assert [part.kinds for part in draw.parts] == [
         ("roc_curve", "calibration", "roc_comparison"),
@@ -360,7 +366,7 @@ def test_rows_without_a_second_score_leave_the_difference_as_it_is(share: float)
         without = rows[1] > np.quantile(rows[1], 1 - share) if share else None
         draw, results, exact = beside("roc_curve", rows=rows, without=without, seed=seed, epsilon="2")
         found = results["roc_comparison"]
-        held += found.auc_interval[0] <= exact <= found.auc_interval[1]
+        held += found.auc_difference.interval[0] <= exact <= found.auc_difference.interval[1]
         anew += any(spending.label.startswith("first model") for spending in draw.parts[1].spendings)
     assert anew == (40 if share else 0)
     assert stats.binom.cdf(held, 40, 0.9) > 1e-3

@@ -32,8 +32,8 @@ def releases():
                 noise = SeededNoise(int(random.integers(2**62)))
                 curve = roc.release(ScoreCounts.from_arrays(labels, scores), epsilon=1, noise=noise)
                 fpr, tpr = exact_curve(labels, scores)
-                pointwise = held(curve.fpr, curve.tpr_lower, curve.tpr_upper, fpr, tpr)
-                whole = held(curve.fpr, curve.tpr_lower_everywhere, curve.tpr_upper_everywhere, fpr, tpr)
+                pointwise = held(curve.fpr, curve.tpr.lower, curve.tpr.upper, fpr, tpr)
+                whole = held(curve.fpr, curve.tpr.everywhere.lower, curve.tpr.everywhere.upper, fpr, tpr)
                 found.append((curve, np.trapezoid(tpr, fpr), pointwise.mean(), whole.all()))
     return found
 
@@ -46,14 +46,14 @@ def proportion_is_credible(hits, count, least, most):
 
 
 def test_auc_intervals_hold_at_their_level(releases):
-    hits = sum(curve.auc_interval[0] <= exact <= curve.auc_interval[1] for curve, exact, _, _ in releases)
+    hits = sum(curve.auc.interval[0] <= exact <= curve.auc.interval[1] for curve, exact, _, _ in releases)
     assert proportion_is_credible(hits, len(releases), LEAST, MOST)
 
 
 def test_intervals_of_a_third_of_the_width_are_found_out(releases):
     hits = 0
     for curve, exact, _, _ in releases:
-        low, high = ((end + 2 * curve.auc) / 3 for end in curve.auc_interval)
+        low, high = ((end + 2 * curve.auc.value) / 3 for end in curve.auc.interval)
         hits += low <= exact <= high
     assert not proportion_is_credible(hits, len(releases), LEAST, MOST)
 
@@ -82,7 +82,7 @@ def corners_held():
         noise = SeededNoise(int(random.integers(2**62)))
         curve = roc.release(ScoreCounts.from_arrays(labels, scores), epsilon=1, noise=noise)
         fpr, tpr = exact_curve(labels, scores)
-        hits += held(curve.fpr, curve.tpr_lower_everywhere, curve.tpr_upper_everywhere, fpr, tpr).all()
+        hits += held(curve.fpr, curve.tpr.everywhere.lower, curve.tpr.everywhere.upper, fpr, tpr).all()
     return hits
 
 

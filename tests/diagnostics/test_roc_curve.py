@@ -91,22 +91,22 @@ def test_without_noise_the_curve_is_that_of_scikit_learn(name, method):
     assert curve.fpr.size == GRID + 1
     if np.unique(labels).size < 2:
         assert curve.status == "undefined"
-        assert (curve.auc, curve.auc_interval) == (None, None)
+        assert (curve.auc.value, curve.auc.interval) == (None, None)
         return
     fpr, tpr = exact_curve(labels, scores)
     np.testing.assert_allclose(curve.fpr, fpr, atol=1e-6)
-    np.testing.assert_allclose(curve.tpr, tpr, atol=1e-6)
+    np.testing.assert_allclose(curve.tpr.value, tpr, atol=1e-6)
     snapped = np.minimum(np.floor(scores * GRID), GRID - 1) / GRID
-    assert curve.auc == pytest.approx(roc_auc_score(labels, snapped), abs=1e-6)
+    assert curve.auc.value == pytest.approx(roc_auc_score(labels, snapped), abs=1e-6)
     their_fpr, their_tpr, their_thresholds = roc_curve(labels, snapped, drop_intermediate=False)
     at = np.concatenate([[0], GRID - np.round(their_thresholds[1:] * GRID).astype(int)])
     np.testing.assert_allclose(curve.fpr[at], their_fpr, atol=1e-6)
-    np.testing.assert_allclose(curve.tpr[at], their_tpr, atol=1e-6)
+    np.testing.assert_allclose(curve.tpr.value[at], their_tpr, atol=1e-6)
     # on a vertical stretch the band holds every value that the curve takes at that rate
     steep = np.concatenate([[True], np.diff(fpr) == 0]) | np.concatenate([np.diff(fpr) == 0, [True]])
-    np.testing.assert_allclose(curve.tpr_lower[~steep], tpr[~steep], atol=1e-6)
-    np.testing.assert_allclose(curve.tpr_upper[~steep], tpr[~steep], atol=1e-6)
-    assert curve.auc_interval == pytest.approx((curve.auc, curve.auc), abs=1e-6)
+    np.testing.assert_allclose(curve.tpr.lower[~steep], tpr[~steep], atol=1e-6)
+    np.testing.assert_allclose(curve.tpr.upper[~steep], tpr[~steep], atol=1e-6)
+    assert curve.auc.interval == pytest.approx((curve.auc.value, curve.auc.value), abs=1e-6)
 
 
 @pytest.mark.parametrize("method", ["equi_depth", "fixed_cells"])
@@ -116,14 +116,14 @@ def test_without_noise_few_cells_lie_on_the_curve_of_scikit_learn(method):
     fpr, tpr = exact_curve(labels, scores)
     at = np.concatenate([[0], GRID - np.round(curve.thresholds[1:] * GRID).astype(int)])
     np.testing.assert_allclose(curve.fpr, fpr[at], atol=1e-6)
-    np.testing.assert_allclose(curve.tpr, tpr[at], atol=1e-6)
+    np.testing.assert_allclose(curve.tpr.value, tpr[at], atol=1e-6)
 
 
 def test_secure_noise_too_is_exact_at_a_huge_epsilon():
     labels, scores = DATA_SETS["many ties"]
     curve = roc.release(ScoreCounts.from_arrays(labels, scores, cells=256), epsilon=1e9)
     assert curve.guarantee == "differentially private"
-    assert curve.auc == pytest.approx(roc_auc_score(labels, np.minimum(np.floor(scores * 256), 255)), abs=1e-6)
+    assert curve.auc.value == pytest.approx(roc_auc_score(labels, np.minimum(np.floor(scores * 256), 255)), abs=1e-6)
 
 
 def one_row(label, cell, cells):
@@ -213,7 +213,7 @@ def test_a_smaller_epsilon_makes_a_wider_band():
     widths = []
     for epsilon in ("0.1", "1", "10"):
         curve = roc.release(counts_of("ordinary"), epsilon=epsilon, noise=SeededNoise(8))
-        widths.append(curve.auc_interval[1] - curve.auc_interval[0])
+        widths.append(curve.auc.interval[1] - curve.auc.interval[0])
     assert widths[0] > 2 * widths[1] > 4 * widths[2] > 0
 
 
@@ -250,7 +250,7 @@ def test_few_cells_are_nearer_than_the_whole_grid_for_a_rare_class_of_a_large_ta
 
     def off(method, seed):
         curve = trace(roc.measure(statistic, epsilon=4, method=method, noise=SeededNoise(seed)))
-        return np.abs(np.interp(curve.fpr, exact_fpr, exact_tpr) - curve.tpr).mean()
+        return np.abs(np.interp(curve.fpr, exact_fpr, exact_tpr) - curve.tpr.value).mean()
 
     errors = {method: np.mean([off(method, seed) for seed in range(8)]) for method in ("auto", "tree")}
     assert errors["auto"] < 0.7 * errors["tree"]
@@ -261,4 +261,4 @@ def test_unresolved_scores_are_owned_up_to():
     curve = roc.release(
         ScoreCounts.from_arrays([0, 1] * 30, [0.3] * 60), epsilon=1, noise=SeededNoise(12), thresholds=4
     )
-    assert curve.auc_interval[1] - curve.auc_interval[0] > 0.3
+    assert curve.auc.interval[1] - curve.auc.interval[0] > 0.3

@@ -78,9 +78,9 @@ def test_without_noise_the_curve_is_that_of_scikit_learn_on_the_same_cells(name,
         return
     tolerance = 0.02 if histogram == "mwem" else 1e-6
     np.testing.assert_allclose(curve.fpr, fpr, atol=tolerance)
-    np.testing.assert_allclose(curve.tpr, tpr, atol=tolerance)
+    np.testing.assert_allclose(curve.tpr.value, tpr, atol=tolerance)
     cells = np.searchsorted(curve.thresholds[:0:-1], np.floor(scores * GRID) / GRID, side="right")
-    assert curve.auc == pytest.approx(roc_auc_score(labels, cells), abs=tolerance)
+    assert curve.auc.value == pytest.approx(roc_auc_score(labels, cells), abs=tolerance)
 
 
 @pytest.mark.sampled("histogram", "method")
@@ -103,8 +103,8 @@ def test_json_and_a_second_attempt_make_the_same_curve(method, histogram):
 def test_there_is_a_band_only_where_the_noise_has_a_public_law(histogram):
     curve = released(counts_of("ordinary"), method="fixed_cells", histogram=histogram)
     known = histogram in KNOWN_NOISE
-    assert (curve.auc_interval == (0.0, 1.0)) is not known
-    assert (curve.tpr_lower == 0).all() == (curve.tpr_upper == 1).all() == (not known)
+    assert (curve.auc.interval == (0.0, 1.0)) is not known
+    assert (curve.tpr.lower == 0).all() == (curve.tpr.upper == 1).all() == (not known)
 
 
 @pytest.mark.parametrize("histogram", sorted(KNOWN_NOISE))
@@ -129,8 +129,8 @@ def test_bands_of_known_noise_hold_the_exact_curve(histogram):
         curve = roc.release(
             statistic, epsilon="0.2", method="fixed_cells", histogram=histogram, noise=SeededNoise(seed)
         )
-        low, high = curve.auc_interval
-        found.append((low <= auc <= high, held(curve.fpr, curve.tpr_lower, curve.tpr_upper, fpr, tpr).mean()))
+        low, high = curve.auc.interval
+        found.append((low <= auc <= high, held(curve.fpr, curve.tpr.lower, curve.tpr.upper, fpr, tpr).mean()))
     assert (np.mean(found, axis=0) > 0.78).all()  # 0.9 less two and a half standard deviations
 
 

@@ -89,20 +89,20 @@ def test_intervals_hold_at_their_level(monkeypatch, epsilon, bend):
         options = {"epsilon": epsilon, "confidence": 0.9, "noise": SeededNoise(seed)}
         found = calibration.release(statistic, **options)
         exact = exact_pools(found, labels, scores)
-        low, high = of_pools(found, found.observed_lower), of_pools(found, found.observed_upper)
+        low, high = of_pools(found, found.observed.lower), of_pools(found, found.observed.upper)
         shares += [a - 1e-9 <= pool.observed <= b + 1e-9 for a, b, pool in zip(low, high, exact, strict=True)]
-        statistics.append(found.statistic_interval[0] <= hosmer_lemeshow(exact) <= found.statistic_interval[1])
-        errors.append(found.ece_interval[0] <= calibration_error(exact) <= found.ece_interval[1])
-        low, high = found.ece_population_interval
+        statistics.append(found.statistic.interval[0] <= hosmer_lemeshow(exact) <= found.statistic.interval[1])
+        errors.append(found.ece.interval[0] <= calibration_error(exact) <= found.ece.interval[1])
+        low, high = found.ece.population
         populations.append(low - 1e-6 <= population_distance(found, TABLES["even"], bend) <= high + 1e-6)
         binned = binned_residuals.release(statistic, **options)
-        low, high = binned.mean_distance_population_interval
+        low, high = binned.mean_distance.population
         populations.append(low - 1e-6 <= population_distance(binned, TABLES["even"], bend) <= high + 1e-6)
         exact = exact_pools(binned, labels, scores)
         distances.append(
-            binned.mean_distance_interval[0] <= calibration_error(exact) <= binned.mean_distance_interval[1]
+            binned.mean_distance.interval[0] <= calibration_error(exact) <= binned.mean_distance.interval[1]
         )
-        low, high = of_pools(binned, binned.residual_lower), of_pools(binned, binned.residual_upper)
+        low, high = of_pools(binned, binned.residual.lower), of_pools(binned, binned.residual.upper)
         residuals += [a - 1e-9 <= pool.residual <= b + 1e-9 for a, b, pool in zip(low, high, exact, strict=True)]
     for held in (shares, residuals):
         assert 0.87 <= np.mean(held) <= 0.95
@@ -123,7 +123,7 @@ def test_intervals_hold_in_bins_with_almost_no_positives(monkeypatch):
             ScoreCounts.from_arrays(labels, scores), epsilon="1", confidence=0.9, noise=SeededNoise(seed)
         )
         exact = exact_pools(binned, labels, scores)
-        low, high = of_pools(binned, binned.residual_lower), of_pools(binned, binned.residual_upper)
+        low, high = of_pools(binned, binned.residual.lower), of_pools(binned, binned.residual.upper)
         assert (high - low > 1e-3).all()
         held += [a - 1e-9 <= pool.residual <= b + 1e-9 for a, b, pool in zip(low, high, exact, strict=True)]
     assert credible(sum(held), len(held), 0.87, 0.95)
@@ -138,7 +138,7 @@ def test_intervals_of_half_the_width_are_found_out(monkeypatch):
             ScoreCounts.from_arrays(labels, scores), epsilon="0.2", confidence=0.9, noise=SeededNoise(seed)
         )
         exact = np.array([pool.residual for pool in exact_pools(found, labels, scores)])
-        middle = of_pools(found, found.residual)
-        low, high = ((of_pools(found, end) + middle) / 2 for end in (found.residual_lower, found.residual_upper))
+        middle = of_pools(found, found.residual.value)
+        low, high = ((of_pools(found, end) + middle) / 2 for end in (found.residual.lower, found.residual.upper))
         held += ((low <= exact) & (exact <= high)).tolist()
     assert np.mean(held) < 0.8

@@ -11,9 +11,9 @@ import pytest
 
 from spark_jobs.contract.figures import OK, PARTLY, UNDEFINED, is_withheld, status_of, undefined_kinds
 from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.published import as_json
 from spark_jobs.diagnostics import auc, by_group
 from spark_jobs.diagnostics.diagnostic import diagnostic
-from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing.data_files import parquet_bytes
 from spark_jobs.publishing.rendering import Column
@@ -91,4 +91,4 @@ def test_nothing_is_null_in_a_data_file_and_in_a_list():
     table = pq.ParquetFile(io.BytesIO(parquet_bytes(columns, metadata={}))).read()
     assert table.column("value").to_pylist() == [0.5, None]
     assert [(field.name, field.nullable) for field in table.schema] == [("value", True), ("n", False)]
-    assert listed(np.array([[0.5, np.nan]])) == [[0.5, None]]
+    assert as_json(np.array([[0.5, np.nan]])) == [[0.5, None]]

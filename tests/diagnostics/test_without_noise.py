@@ -149,10 +149,10 @@ def of_ecdf(random, seed) -> Held:
         for place, low, high, true in zip(places, *band, exact.share_up_to(values, places), strict=True):
             yield f"share up to {place!r}", low, high, true
     rows = exact.share_up_to(values, whole.values[:-1])
-    for place, low, high, true in zip(whole.values, whole.lower[:-1], whole.upper[:-1], rows, strict=False):
+    for place, low, high, true in zip(whole.values, *(end[:-1] for end in whole.function.ends()), rows, strict=False):
         yield f"share up to the start of the cell at {place!r}", low, high, true
     for one in whole.quantiles:
-        yield f"quantile {one.level}", one.lower, one.upper, exact.quantile(values, one.level)
+        yield f"quantile {one.level}", *one.interval, exact.quantile(values, one.level)
 
 
 def of_ecdf_without_bounds(random, seed) -> Held:
@@ -160,7 +160,7 @@ def of_ecdf_without_bounds(random, seed) -> Held:
     wide = {"lower": -(2.0**44), "upper": 2.0**44, "scale": "log", "unit": 2.0**-20, "cells": 2**20}
     scale = str(random.choice(["linear", "log"]))
     for one in released(ecdf, ValueCounts.from_arrays(values, **wide), seed, find_bounds=scale).quantiles:
-        yield f"quantile {one.level}", one.lower, one.upper, exact.quantile(values, one.level)
+        yield f"quantile {one.level}", *one.interval, exact.quantile(values, one.level)
 
 
 def of_cdf_points(random, seed) -> Held:
@@ -171,16 +171,21 @@ def of_cdf_points(random, seed) -> Held:
     in_force = float(points.thresholds[0])
     width = (bounds[1] - bounds[0]) / statistic.grid.size
     yield "a threshold in force is at most a cell above the one that was asked for", 0, width, in_force - wanted
-    yield f"share below {in_force!r}", points.lower[0], points.upper[0], float(exact.share_below(values, [in_force])[0])
+    yield (
+        f"share below {in_force!r}",
+        points.cdf.lower[0],
+        points.cdf.upper[0],
+        float(exact.share_below(values, [in_force])[0]),
+    )
     [one] = points.quantiles
-    yield "median", one.lower, one.upper, exact.quantile(values, 0.5)
+    yield "median", *one.interval, exact.quantile(values, 0.5)
 
 
 def of_areas(random, seed) -> Held:
     labels, scores, _ = scored(random)
     counts = ScoreCounts.from_arrays(labels, scores)
     area = exact.area(labels, scores)
-    yield "AUC of the curve", *released(roc_curve, counts, seed).auc_interval, area
+    yield "AUC of the curve", *released(roc_curve, counts, seed).auc.interval, area
     yield "AUC", *released(auc, counts, seed, method="counts").interval, area
     yield (
         "average precision",
@@ -196,18 +201,18 @@ def of_confusion_matrix(random, seed) -> Held:
     yield "a threshold in force is at most a cell below the one that was asked for", 0, 1 / 256, threshold - in_force
     for rate, true in exact.rates(labels, scores, in_force).items():
         if np.isfinite(true):
-            yield f"{rate} from {in_force!r} on", matrix.lower[rate][0], matrix.upper[rate][0], true
+            yield f"{rate} from {in_force!r} on", *getattr(matrix, rate).at(0).interval, true
 
 
 def of_ranking_figures(random, seed) -> Held:
     labels, scores, _ = scored(random)
     missed = float(random.uniform(0.2, 5))
     ranked = released(ranking_figures, ScoreCounts.from_arrays(labels, scores), seed, false_negative_cost=missed)
-    yield "gini", *ranked.gini_interval, 2 * exact.area(labels, scores) - 1
-    yield "ks", *ranked.ks_interval, exact.separation(labels, scores)
+    yield "gini", *ranked.gini.interval, 2 * exact.area(labels, scores) - 1
+    yield "ks", *ranked.ks.interval, exact.separation(labels, scores)
     threshold = None if ranked.threshold > 1 else ranked.threshold
-    yield "cost", *ranked.cost_interval, exact.cost(labels, scores, threshold, false=1.0, missed=missed)
-    for depth, low, high in zip(ranked.depths, ranked.gain_lower, ranked.gain_upper, strict=True):
+    yield "cost", *ranked.cost.interval, exact.cost(labels, scores, threshold, false=1.0, missed=missed)
+    for depth, low, high in zip(ranked.depths, ranked.gain.lower, ranked.gain.upper, strict=True):
         yield f"gain at {depth}", low, high, exact.gain(labels, scores, float(depth))
 
 
@@ -221,10 +226,10 @@ def of_calibration(random, seed) -> Held:
     bins = released(calibration, ScoreCounts.from_arrays(labels, scores), seed)
     first, rows, positives, sums, variances = pools_of(bins, labels, scores)
     for place, of_pool in zip(first, positives / np.maximum(rows, 1), strict=True):
-        yield "observed share", bins.observed_lower[place], bins.observed_upper[place], of_pool
-    yield "error", *bins.ece_interval, float(np.abs(positives - sums).sum() / rows.sum())
-    if bins.statistic is not None and (variances > 0).all():
-        yield "Hosmer-Lemeshow", *bins.statistic_interval, float(((positives - sums) ** 2 / variances).sum())
+        yield "observed share", bins.observed.lower[place], bins.observed.upper[place], of_pool
+    yield "error", *bins.ece.interval, float(np.abs(positives - sums).sum() / rows.sum())
+    if bins.statistic.value is not None and (variances > 0).all():
+        yield "Hosmer-Lemeshow", *bins.statistic.interval, float(((positives - sums) ** 2 / variances).sum())
 
 
 def of_binned_residuals(random, seed) -> Held:
@@ -232,15 +237,15 @@ def of_binned_residuals(random, seed) -> Held:
     bins = released(binned_residuals, ScoreCounts.from_arrays(labels, scores), seed)
     first, rows, positives, sums, _ = pools_of(bins, labels, scores)
     for place, of_pool in zip(first, (positives - sums) / np.maximum(rows, 1), strict=True):
-        yield "residual", bins.residual_lower[place], bins.residual_upper[place], of_pool
-    yield "mean distance", *bins.mean_distance_interval, float(np.abs(positives - sums).sum() / rows.sum())
+        yield "residual", bins.residual.lower[place], bins.residual.upper[place], of_pool
+    yield "mean distance", *bins.mean_distance.interval, float(np.abs(positives - sums).sum() / rows.sum())
 
 
 def of_recalibration(random, seed) -> Held:
     labels, scores, _ = scored(random)
     outcome = released(recalibration, ScoreCounts.from_arrays(labels, scores), seed, clip=1e-3)
     for name, true in exact.losses(labels, scores, clip=1e-3).items():
-        yield name, *getattr(outcome, f"{name}_interval"), true
+        yield name, *getattr(outcome, name).interval, true
 
 
 def of_by_group(random, seed) -> Held:
@@ -257,14 +262,14 @@ def of_by_group(random, seed) -> Held:
         in_force = float(matrix.thresholds[0])
         yield "a threshold in force is at most a cell below", 0, 1 / 256, threshold - in_force
         true = exact.rates(of_labels, of_scores, in_force)["recall"]
-        yield "recall of a group", matrix.lower["recall"][0], matrix.upper["recall"][0], true
+        yield "recall of a group", *matrix.recall.at(0).interval, true
 
 
 def of_roc_comparison(random, seed) -> Held:
     labels, scores, _ = scored(random)
     other = np.clip(np.round(scores + random.normal(0, 0.2, scores.size), 2), 0, 1)
     outcome = released(roc_comparison, PairedScoreCounts.from_arrays(labels, scores, other), seed)
-    yield "difference", *outcome.auc_interval, exact.area(labels, scores) - exact.area(labels, other)
+    yield "difference", *outcome.auc_difference.interval, exact.area(labels, scores) - exact.area(labels, other)
 
 
 def of_residual_plot(random, seed) -> Held:
@@ -280,14 +285,14 @@ def of_residual_plot(random, seed) -> Held:
         ends = float(plot.fitted_edges[own[0]]), float(plot.fitted_edges[own[-1] + 1])
         inside = exact.column(fitted, residuals, ends, bound)
         if inside.size == round(float(plot.column_rows[own[0]])):
-            low, high = plot.trend_lower[own[0]] / bound, plot.trend_upper[own[0]] / bound
+            low, high = plot.trend.lower[own[0]] / bound, plot.trend.upper[own[0]] / bound
             yield "mean", low, high, float(inside.mean()) / bound
-            low, high = plot.spread_lower[own[0]] / bound, plot.spread_upper[own[0]] / bound
+            low, high = plot.spread.lower[own[0]] / bound, plot.spread.upper[own[0]] / bound
             yield "spread", low, high, exact.spread(inside) / bound
     for place, score in enumerate(plot.qq_theoretical):
         level = float(exact.stats.norm.cdf(score))
         true = exact.quantile(np.clip(residuals, -bound, bound), level) / bound
-        yield f"quantile {level}", plot.qq_lower[place] / bound, plot.qq_upper[place] / bound, true
+        yield f"quantile {level}", plot.qq_residual.lower[place] / bound, plot.qq_residual.upper[place] / bound, true
 
 
 def of_linear_regression(random, seed) -> Held:
@@ -301,8 +306,8 @@ def of_linear_regression(random, seed) -> Held:
     slope, intercept = exact.line(x, y)
     if np.isnan(slope) or np.var(x) < 1e-4 * wide**2:
         return
-    yield "slope", float(fit.slope_lower[0]) * wide, float(fit.slope_upper[0]) * wide, slope * wide
-    for at, low, high in zip(fit.x, fit.predictions_lower[0], fit.predictions_upper[0], strict=True):
+    yield "slope", float(fit.slope.lower[0]) * wide, float(fit.slope.upper[0]) * wide, slope * wide
+    for at, low, high in zip(fit.x, fit.predictions.lower[0], fit.predictions.upper[0], strict=True):
         yield f"height at {at}", low / steps, high / steps, float(np.clip(intercept + slope * at, 0, steps)) / steps
 
 
@@ -317,9 +322,9 @@ def of_linear_fit(random, seed) -> Held:
     )
     fit = released(linear_fit, CrossProducts.from_arrays({"a": a, "b": b}, y, design=design), seed)
     true = sm.OLS(y, sm.add_constant(np.stack([a, b], axis=1))).fit()
-    for name, low, high, one in zip(fit.terms, fit.lower, fit.upper, true.params, strict=True):
+    for name, low, high, one in zip(fit.terms, *fit.coefficients.ends(), true.params, strict=True):
         yield name, low, high, float(one)
-    yield "R2", fit.fit["r_squared_lower"], fit.fit["r_squared_upper"], float(true.rsquared)
+    yield "R2", *fit.r_squared.interval, float(true.rsquared)
 
 
 def of_logistic_fit(random, seed) -> Held:
@@ -331,7 +336,7 @@ def of_logistic_fit(random, seed) -> Held:
     fit = released(logistic_fit, LabelledRows.from_arrays({"a": a, "b": b}, y, design=design), seed)
     true = sm.Logit(y, sm.add_constant(np.stack([a, b], axis=1))).fit(disp=0)
     if fit.status == "ok":
-        for name, low, high, one in zip(fit.terms, fit.lower, fit.upper, true.params, strict=True):
+        for name, low, high, one in zip(fit.terms, *fit.coefficients.ends(), true.params, strict=True):
             yield name, low, high, float(one)
 
 

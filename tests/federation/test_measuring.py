@@ -73,8 +73,8 @@ def test_a_curve_from_servers_that_see_no_table_is_the_tables(way):
     roc = diagnostic("roc_curve")
     ours = roc.summarise(measure_together(roc, silos, aggregation=way, **options), seed=1)
     theirs = roc.summarise(roc.measure(pooled, noise=SeededNoise(2), **options), seed=1)
-    np.testing.assert_allclose(ours.tpr, theirs.tpr, atol=1e-9)
-    assert ours.auc == pytest.approx(theirs.auc, abs=1e-6)
+    np.testing.assert_allclose(ours.tpr.value, theirs.tpr.value, atol=1e-9)
+    assert ours.auc.value == pytest.approx(theirs.auc.value, abs=1e-6)
 
 
 def test_a_measurement_that_is_no_sum_differs_and_is_not_listed(monkeypatch):

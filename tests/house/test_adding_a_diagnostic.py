@@ -1,4 +1,4 @@
-"""The page on adding a diagnostic, followed: its five files in a copy of the tree, and the test that it prints."""
+"""The page on adding a diagnostic, followed: its six files in a copy of the tree, and the test that it prints."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ from tests.support.repository import ROOT
 
 PAGE = ROOT / "docs" / "contributing" / "adding-a-diagnostic.md"
 PACKAGE = "spark_jobs/diagnostics/lift_at_k"
-FILES = (f"{PACKAGE}/__init__.py", f"{PACKAGE}/page.py", "tests/diagnostics/test_lift_at_k.py")
+FILES = (
+    "spark_jobs/contract/results/lift_at_k.py",
+    f"{PACKAGE}/__init__.py",
+    f"{PACKAGE}/page.py",
+    "tests/diagnostics/test_lift_at_k.py",
+)
 
 
 @pytest.mark.verify
-def test_five_files_make_a_diagnostic(tmp_path: Path) -> None:
+def test_six_files_make_a_diagnostic(tmp_path: Path) -> None:
     text = PAGE.read_text()
     for folder in ("spark_jobs", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.xz"))
@@ -27,12 +32,11 @@ def test_five_files_make_a_diagnostic(tmp_path: Path) -> None:
     shutil.copy(ROOT / "setup.cfg", tmp_path)
 
     options, changelog = re.findall(r"```diff\n(.*?)```", text, re.S)
-    removed, added = (
-        "\n".join(line[1:] for line in options.splitlines()[3:] if line.startswith(sign)) for sign in "-+"
-    )
     module = tmp_path / "spark_jobs" / "contract" / "options" / "score_figures.py"
-    assert module.read_text().count(removed) == 1
-    module.write_text(module.read_text().replace(removed, added))
+    for hunk in options.split("\n@@ ")[1:]:
+        removed, added = ("\n".join(line[1:] for line in hunk.splitlines() if line.startswith(sign)) for sign in "-+")
+        assert module.read_text().count(removed) == 1
+        module.write_text(module.read_text().replace(removed, added))
     assert "lift_at_k" in changelog
 
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)

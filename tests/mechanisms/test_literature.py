@@ -179,7 +179,7 @@ def test_scores_of_zero_are_above_the_last_threshold():
     labels, scores = np.array([1, 1, 0, 0]), np.array([0.0, 0.7, 0.0, 0.2])
     assert np.count_nonzero((scores > 0) & (labels == 1)) == 1  # of two
     curve = roc_curve.release(ScoreCounts.from_arrays(labels, scores, cells=16), epsilon=1e9, noise=SeededNoise(1))
-    assert (curve.thresholds[-1], curve.tpr[-1], curve.fpr[-1]) == (0, 1, 1)
+    assert (curve.thresholds[-1], curve.tpr.value[-1], curve.fpr[-1]) == (0, 1, 1)
 
 
 def test_ties_counted_against_the_model_bias_the_area_on_a_coarse_grid_and_halves_do_not():

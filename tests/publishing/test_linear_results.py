@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dp_operators.release_check import broken_rules
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.options import LinearRegressionOptions, ResidualPlotOptions
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
@@ -30,17 +31,14 @@ def request(kind, **fields):
     return made.request(diagnostics=[LinearRegressionOptions(kind=kind, **LINES, **fields)], label=None, model=None)
 
 
-WIDE = (-1_234_567.0, -1_234_567.0)
+WIDE = Ends(-1_234_567.0, -1_234_567.0)
 RELEASED = {
     "a plot": linear_results.residual_plot(),
     "a plot of large effects": replace(
         linear_results.residual_plot(),
-        slope=WIDE[0],
-        slope_interval=WIDE,
-        bow=WIDE[0],
-        bow_interval=WIDE,
-        spread_ratio=0.00123,
-        spread_ratio_interval=(0.000123, 0.0123),
+        slope=Figure(value=WIDE.lower, interval=WIDE),
+        bow=Figure(value=WIDE.lower, interval=WIDE),
+        spread_ratio=Figure(value=0.00123, interval=Ends(0.000123, 0.0123)),
     ),
     "a coarse plot": linear_results.residual_plot(bins=4, rows=300),
     "a fine plot": linear_results.residual_plot(bins=256),
@@ -132,7 +130,7 @@ def test_data_file_of_lines_has_a_row_for_each_group_and_is_read_back():
     table = pq.read_table(io.BytesIO(files["linear_regression.parquet"]))
     assert table["group"].to_pylist() == list(found.keys)
     np.testing.assert_array_equal(table["prediction_0.75"].to_numpy(), found.predictions[:, 1])
-    np.testing.assert_array_equal(table["slope_lower"].to_numpy(), found.slope_lower)
+    np.testing.assert_array_equal(table["slope_lower"].to_numpy(), found.slope.lower)
     assert {"linear_regression.svg", "linear_regression_groups.png"} <= set(files)
     assert list(rendering("a line").columns) == table.column_names
 
@@ -180,7 +178,7 @@ def test_report_and_pictures_of_a_residual_plot_say_effect_sizes_before_tests():
     ],
 )
 def test_spread_ratio_is_said_in_words_whatever_its_size(ratio, interval, value, words):
-    found = replace(RELEASED["a plot"], spread_ratio=ratio, spread_ratio_interval=interval)
+    found = replace(RELEASED["a plot"], spread_ratio=Figure(value=ratio, interval=interval and Ends(*interval)))
     page = rendering("a plot", found)
     assert page.section.headline.value.rstrip("\N{MULTIPLICATION SIGN}") == value
     assert (page.section.headline.marks is None) == (ratio is None)
@@ -188,8 +186,8 @@ def test_spread_ratio_is_said_in_words_whatever_its_size(ratio, interval, value,
 
 
 def test_headline_of_a_single_line_is_its_slope_with_its_interval():
-    slope = {"slope": np.array([0.4]), "slope_lower": np.array([0.3]), "slope_upper": np.array([0.5])}
-    found = linear_results.linear_fit(**slope)
+    slope = Figure(value=np.array([0.4]), interval=Ends(np.array([0.3]), np.array([0.5])))
+    found = linear_results.linear_fit(slope=slope)
     headline = rendering("a line", found).section.headline
     assert (headline.label, headline.value, headline.interval) == ("Slope", "0.4", "90\xa0% interval 0.3 to 0.5")
     assert headline.scale == ("-0.6", "0.6")
@@ -198,8 +196,7 @@ def test_headline_of_a_single_line_is_its_slope_with_its_interval():
     assert "Slope: 0.4 (90\xa0% interval 0.3 to 0.5)" in [text.get_text() for text in drawn(plot, alone=True)[1]]
     silent = rendering("a line", linear_results.without_intervals(found)).section.headline
     assert (silent.value, silent.interval, silent.marks) == ("0.4", None, (headline.marks[1],) * 3)
-    nothing = dict.fromkeys(slope, np.array([np.nan]))
-    undefined = rendering("a line", linear_results.linear_fit(**nothing, status=("undefined",)))
+    undefined = rendering("a line", linear_results.linear_fit(slope=slope.withheld(), status=("undefined",)))
     headline = undefined.section.headline
     assert (headline.value, headline.interval, headline.marks) == ("undefined", None, None)
     assert "Slope: undefined" in undefined.plots[0].description

@@ -28,10 +28,10 @@ def curve():
 def test_real_result_is_published_as_it_was_released(curve):
     release, files = made.publish({"roc_curve": curve}, facts=made.facts(draft=True))
     table = pq.read_table(io.BytesIO(files["roc_curve.parquet"]))
-    np.testing.assert_array_equal(table.column("tpr").to_numpy(), curve.tpr)
+    np.testing.assert_array_equal(table.column("tpr").to_numpy(), curve.tpr.value)
     assert release.guarantee == NOT_PRIVATE, "its noise came from a seed"
     assert Release.from_json(release.to_json()) == release
-    assert f'class="number">{curve.auc:.3f}'.encode() in files["report.html"]
+    assert f'class="number">{curve.auc.value:.3f}'.encode() in files["report.html"]
 
 
 def test_empty_table_gives_files_of_the_same_shape(curve):

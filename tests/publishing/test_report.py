@@ -144,12 +144,12 @@ def test_plot_follows_the_page_and_is_described(page):
 
 def test_headline_and_table_show_the_released_values(page):
     curve = made.curve()
-    low, high = curve.auc_interval
-    assert f'<p class="number">{curve.auc:.3f}</p>' in page
+    low, high = curve.auc.interval
+    assert f'<p class="number">{curve.auc.value:.3f}</p>' in page
     assert f"interval {low:.3f} to {high:.3f}" in page
     i = int(curve.fpr.searchsorted(0.2, side="right")) - 1
     row = re.search(r"at most 20 %</th>(.*?)</tr>", page, re.DOTALL).group(1)
-    assert f"{100 * curve.tpr[i]:.1f}" in row
+    assert f"{100 * curve.tpr.value[i]:.1f}" in row
     assert f"{curve.thresholds[i]:.3f}" in row
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.diagnostics.roc_curve import page
 from spark_jobs.publishing import figures
 from tests.support import publications as made
@@ -44,7 +45,7 @@ def test_table_reads_the_best_released_point_within_the_bound(fpr):
     curve = made.curve()
     table = rendering(curve).section.table
     row = table.rows[page.READ_AT.index(fpr)]
-    best = curve.tpr[curve.fpr <= fpr].max()
+    best = curve.tpr.value[curve.fpr <= fpr].max()
     assert row[2].startswith(f"{100 * best:.1f}")
 
 
@@ -101,13 +102,13 @@ def test_a_curve_of_many_points_is_drawn_from_few_and_kept_whole():
     fpr, tpr = line.get_data()
     assert len(fpr) < 2000
     assert (fpr[0], tpr[0], fpr[-1], tpr[-1]) == (0, 0, 1, 1)
-    assert np.abs(np.interp(many.fpr, fpr, tpr) - many.tpr).max() < 1e-5
+    assert np.abs(np.interp(many.fpr, fpr, tpr) - many.tpr.value).max() < 1e-5
 
 
 def test_a_step_keeps_its_corners():
     fpr = np.concatenate([np.zeros(3000), np.linspace(0, 1, 3000)])
     tpr = np.concatenate([np.linspace(0, 1, 3000), np.ones(3000)])
-    step = replace(made.curve(points=6000), fpr=fpr, tpr=tpr, tpr_lower=tpr, tpr_upper=tpr)
+    step = replace(made.curve(points=6000), fpr=fpr, tpr=Figure(value=tpr, interval=Ends(tpr, tpr)))
     (plot,) = rendering(step).plots
     with figures.fixed_settings():
         (line,) = (line for line in plot.draw(True).axes[0].lines if line.get_label() == "released curve")

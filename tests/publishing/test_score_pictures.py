@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
+from spark_jobs.contract.results.score_figures import RATES
 from spark_jobs.diagnostics import auc, confusion_matrix
 from spark_jobs.diagnostics.confusion_matrix.plots import _apart
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -153,8 +154,8 @@ def test_the_report_states_what_the_noise_makes_of_the_interval_for_the_populati
         made.render("confusion_matrix", MATRICES[name], made.request()).section.measures
         for name in ("one", "many", "many, no rows")
     )
-    share = percent(float(MATRICES["one"].privacy_share["recall"][0]))
+    share = percent(float(MATRICES["one"].recall.privacy_share[0]))
     assert f"of which the noise makes {share}" in next(item.note for item in one if item.label == "Recall")
-    shares = np.stack([*MATRICES["many"].privacy_share.values()])
+    shares = np.stack([getattr(MATRICES["many"], rate).privacy_share for rate in RATES])
     assert ("Share of the noise", percent(float(np.nanmedian(shares)))) in [(item.label, item.value) for item in many]
     assert ("Share of the noise", "\N{EN DASH}") in [(item.label, item.value) for item in undefined]

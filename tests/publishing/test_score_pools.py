@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dp_operators.release_check import broken_rules
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.diagnostics import binned_residuals, calibration
 from spark_jobs.diagnostics._score_groups.page import score_range
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -93,7 +94,7 @@ def test_the_report_states_what_the_noise_makes_of_the_interval_for_the_populati
     for epsilon in ("0.3", "3"):
         found = released(kind, epsilon=epsilon)
         [told] = (item for item in rendering(kind, found).section.measures if item.label == "Share of the noise")
-        shares = getattr(found, f"{field}_privacy_share")[np.unique(found.pool, return_index=True)[1]]
+        shares = found.published()[f"{field}_privacy_share"][np.unique(found.pool, return_index=True)[1]]
         assert told.value == percent(float(np.median(shares)))
         shown.append(float(np.median(shares)))
     assert 1 > shown[0] > 2 * shown[1]
@@ -140,8 +141,8 @@ def test_the_worst_values_are_drawn_without_failing():
     found = released("calibration")
     nothing = np.zeros(BINS)
     flat = replace(
-        found, predicted=nothing, observed=nothing, observed_lower=nothing, observed_upper=nothing, zone_lower=nothing,
-        zone_upper=nothing, ece=1.0, ece_interval=(1.0, 1.0), p_value=0.0001,
+        found, predicted=nothing, observed=replace(found.observed, value=nothing, interval=Ends(nothing, nothing)),
+        zone_lower=nothing, zone_upper=nothing, ece=Figure(value=1.0, interval=Ends(1.0, 1.0)), p_value=0.0001,
     )  # fmt: skip
     (plot,) = rendering("calibration", flat).plots
     figure, _ = drawn(plot, alone=True)
@@ -158,10 +159,10 @@ def test_numbers_are_printed_to_what_they_tell():
 def test_binned_residuals_lead_with_their_distance_and_that_of_a_calibrated_model(bend, calibrated):
     result = released("binned_residuals", 20000, bend=bend)
     headline = rendering("binned_residuals", result).section.headline
-    assert headline.value == f"{100 * result.mean_distance:.1f} points"
-    low, high = result.mean_distance_interval
+    assert headline.value == f"{100 * result.mean_distance.value:.1f} points"
+    low, high = result.mean_distance.interval
     assert headline.interval.endswith(f"interval {100 * low:.1f} to {100 * high:.1f} points")
     end = float(headline.scale[1].removesuffix(" points")) / 100
-    assert headline.marks == pytest.approx((low / end, result.mean_distance / end, high / end))
+    assert headline.marks == pytest.approx((low / end, result.mean_distance.value / end, high / end))
     assert headline.reference[1] == pytest.approx(result.mean_distance_calibrated / end)
     assert (headline.marks[0] < headline.reference[1]) is calibrated

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
@@ -17,7 +16,7 @@ from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 
 
 class DiagnosticSuite:
-    """A subclass, named ``Test...``, gives the attributes below and ``check_form``.
+    """A subclass, named ``Test...``, gives the attributes below, and ``check_form`` for what no type says.
 
     Attributes:
         package: the package of the kind.
@@ -40,8 +39,9 @@ class DiagnosticSuite:
         return self.package.release(statistic, **options)
 
     def check_form(self, result: Any, options: Mapping[str, Any]) -> None:
-        """Assert what holds for every result with these options, whatever the rows are."""
-        raise NotImplementedError
+        """Assert what holds for every result with these options, whatever the rows are: the rules of its type."""
+        fields = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+        assert type(result).violations(fields) == []
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Give each test the tables and settings that it asks for."""
@@ -84,9 +84,8 @@ class DiagnosticSuite:
 
 
 def shapes(result: Any) -> dict[str, tuple[int, ...]]:
-    """The shapes of a result's arrays, by the names of their fields."""
-    values = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
-    return {name: value.shape for name, value in values.items() if isinstance(value, np.ndarray)}
+    """The shapes of a result's arrays, by their published names."""
+    return {name: value.shape for name, value in result.published().items() if isinstance(value, np.ndarray)}
 
 
 def _name_of(options: Mapping[str, Any]) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import PRIVATE
 from spark_jobs.diagnostics.linear_regression import LinearFit
 from spark_jobs.diagnostics.residual_plot import ResidualPlot
-from spark_jobs.diagnostics.residual_plot.effects import EFFECTS
 
 
 def residual_plot(*, bins: int = 32, rows: int = 6000, bow: float = 0.02, funnel: float = 0.05) -> ResidualPlot:
@@ -51,25 +52,15 @@ def residual_plot(*, bins: int = 32, rows: int = 6000, bow: float = 0.02, funnel
         overflow=float(bins // 2 + 1 + 2 * (bins + 2)),
         trend_fitted=middles,
         column_rows=columns.astype(np.float64),
-        trend=trend,
-        trend_lower=trend - half,
-        trend_upper=trend + half,
-        spread=spread,
-        spread_lower=np.maximum(spread - half, 0.0),
-        spread_upper=spread + half,
+        trend=around(trend, half),
+        spread=Figure(value=spread, interval=Ends(np.maximum(spread - half, 0.0), spread + half)),
         qq_theoretical=levels,
-        qq_residual=quantiles,
-        qq_lower=quantiles - 0.4,
-        qq_upper=quantiles + 0.4,
+        qq_residual=around(quantiles, 0.4),
         qq_line=2.6 * levels,
-        shift=0.1,
-        shift_interval=(-0.1, 0.3),
-        slope=0.02,
-        slope_interval=(-0.01, 0.05),
-        bow=3.1,
-        bow_interval=(2.8, 3.4),
-        spread_ratio=2.5,
-        spread_ratio_interval=(2.2, 2.9),
+        shift=Figure(value=0.1, interval=Ends(-0.1, 0.3)),
+        slope=Figure(value=0.02, interval=Ends(-0.01, 0.05)),
+        bow=Figure(value=3.1, interval=Ends(2.8, 3.4)),
+        spread_ratio=Figure(value=2.5, interval=Ends(2.2, 2.9)),
         line_p_value=0.41,
         curvature_p_value=0.0004,
         variance_p_value=0.012,
@@ -87,6 +78,11 @@ def residual_plot(*, bins: int = 32, rows: int = 6000, bow: float = 0.02, funnel
         neighbours=Neighbours.ADD_REMOVE,
         guarantee=PRIVATE,
     )
+
+
+def around(value: FloatArray, half: FloatArray | float) -> Figure[FloatArray]:
+    """Figures with intervals of this half width."""
+    return Figure(value=value, interval=Ends(value - half, value + half))
 
 
 def undefined_residual_plot(*, bins: int = 1) -> ResidualPlot:
@@ -108,12 +104,7 @@ def undefined_residual_plot(*, bins: int = 1) -> ResidualPlot:
         overflow=0.0,
         trend_fitted=nothing,
         column_rows=nothing,
-        **dict.fromkeys(("trend", "trend_lower", "trend_upper"), np.full(bins, np.nan)),
-        **dict.fromkeys(("spread", "spread_lower", "spread_upper"), np.full(bins, np.nan)),
-        **dict.fromkeys(("qq_residual", "qq_lower", "qq_upper", "qq_line"), np.full(25, np.nan)),
-        **dict.fromkeys(("line_p_value", "curvature_p_value", "variance_p_value", "shift_p_value", "p_value")),
-        **dict.fromkeys(EFFECTS),
-        **dict.fromkeys(f"{name}_interval" for name in EFFECTS),
+        **dict.fromkeys(("trend", "spread"), around(nothing, nothing)),
         verdict="Too few rows to tell.",
         findings=(),
         rows=0.0,
@@ -137,15 +128,9 @@ def linear_fit(groups: int | None = None, **changes: Any) -> LinearFit:
         keys=None if groups is None else tuple(f"tract {number:05}" for number in range(groups)),
         at=np.array([0.25, 0.75]),
         x=x,
-        predictions=predictions,
-        predictions_lower=predictions - half,
-        predictions_upper=predictions + half,
-        slope=own,
-        slope_lower=own - 0.1,
-        slope_upper=own + 0.1,
-        intercept=np.where(failed, np.nan, intercept),
-        intercept_lower=np.where(failed, np.nan, intercept - 3_000),
-        intercept_upper=np.where(failed, np.nan, intercept + 3_000),
+        predictions=around(predictions, half),
+        slope=around(own, 0.1),
+        intercept=around(np.where(failed, np.nan, intercept), 3_000),
         status=tuple("undefined" if each else "ok" for each in failed),
         rows=rows,
         total_rows=float(rows.sum()),
@@ -166,16 +151,15 @@ def linear_fit(groups: int | None = None, **changes: Any) -> LinearFit:
 def undefined_fit(groups: int | None) -> LinearFit:
     """Lines of too few rows, none of which has a slope."""
     found = linear_fit(groups)
-    names = [f"{name}{end}" for name in ("slope", "intercept") for end in ("", "_lower", "_upper")]
-    return replace(found, status=("undefined",) * found.groups, **dict.fromkeys(names, np.full(found.groups, np.nan)))
+    status = ("undefined",) * found.groups
+    return replace(found, status=status, slope=found.slope.withheld(), intercept=found.intercept.withheld())
 
 
 def without_intervals(found: LinearFit) -> LinearFit:
     """The same of a method whose noise depends on the data."""
-    nothing = np.full(found.groups, np.nan)
+    figures = {name: getattr(found, name) for name in ("predictions", "slope", "intercept")}
     return replace(
         found,
         methods=("dp_exp_theil_sen",) * found.groups,
-        **dict.fromkeys(("slope_lower", "slope_upper", "intercept_lower", "intercept_upper"), nothing),
-        **dict.fromkeys(("predictions_lower", "predictions_upper"), np.full(found.predictions.shape, np.nan)),
+        **{name: replace(one, interval=one.withheld().interval) for name, one in figures.items()},
     )

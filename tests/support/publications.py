@@ -11,6 +11,7 @@ import numpy as np
 
 from spark_jobs import publishing
 from spark_jobs.contract.account import AccountState
+from spark_jobs.contract.figure import PARTS, Ends, Figure
 from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE, Release
 from spark_jobs.contract.request import ReleaseRequest
@@ -47,20 +48,20 @@ def curve(*, points: int = 129, strength: float = 2.2, width: float = 0.02) -> R
     auc = strength / (strength + 1)
     return RocCurve(
         fpr=fpr,
-        tpr=tpr,
         thresholds=thresholds,
-        tpr_lower=np.clip(tpr - inner, 0, 1),
-        tpr_upper=np.clip(tpr + inner, 0, 1),
-        tpr_lower_everywhere=np.clip(tpr - 1.8 * inner, 0, 1),
-        tpr_upper_everywhere=np.clip(tpr + 1.8 * inner, 0, 1),
-        tpr_population_lower=np.clip(tpr - 2.5 * inner, 0, 1),
-        tpr_population_upper=np.clip(tpr + 2.5 * inner, 0, 1),
-        tpr_population_lower_everywhere=np.clip(tpr - 3 * inner, 0, 1),
-        tpr_population_upper_everywhere=np.clip(tpr + 3 * inner, 0, 1),
-        auc=auc,
-        auc_interval=(auc - width / 2, auc + width / 2),
-        auc_population_interval=(auc - width, auc + width),
-        auc_privacy_share=0.2,
+        tpr=Figure(
+            value=tpr,
+            **{
+                of: Ends(np.clip(tpr - times * inner, 0, 1), np.clip(tpr + times * inner, 0, 1))
+                for of, times in zip(PARTS, (1, 1.8, 2.5, 3), strict=True)
+            },
+        ),
+        auc=Figure(
+            value=auc,
+            interval=Ends(auc - width / 2, auc + width / 2),
+            population=Ends(auc - width, auc + width),
+            privacy_share=0.2,
+        ),
         positives=6899.4,
         negatives=3190.8,
         status="ok",
@@ -75,16 +76,6 @@ def undefined_curve(*, points: int = 129) -> RocCurve:
     """What is released where a class is too small to tell: the same shape, and nothing in it."""
     return replace(
         curve(points=points),
-        **dict.fromkeys(("fpr", "tpr", "tpr_lower", "tpr_upper"), np.full(points, np.nan)),
-        **dict.fromkeys(("tpr_lower_everywhere", "tpr_upper_everywhere"), np.full(points, np.nan)),
-        **dict.fromkeys(("tpr_population_lower", "tpr_population_upper"), np.full(points, np.nan)),
-        **dict.fromkeys(
-            ("tpr_population_lower_everywhere", "tpr_population_upper_everywhere"), np.full(points, np.nan)
-        ),
-        auc=None,
-        auc_interval=None,
-        auc_population_interval=None,
-        auc_privacy_share=None,
         positives=0.0,
         negatives=0.3,
         status="undefined",
@@ -93,23 +84,14 @@ def undefined_curve(*, points: int = 129) -> RocCurve:
 
 def broken_curve(*, points: int = 129) -> RocCurve:
     """Values that no diagnostic should release; publishing them must not fail all the same."""
-    nothing = np.full(points, np.nan)
+    whole, nothing = curve(points=points), float("nan")
     return replace(
-        curve(points=points),
-        fpr=nothing,
-        tpr=nothing,
-        tpr_lower=nothing,
-        tpr_upper=nothing,
-        tpr_lower_everywhere=nothing,
-        tpr_upper_everywhere=nothing,
-        tpr_population_lower=nothing,
-        tpr_population_upper=nothing,
-        tpr_population_lower_everywhere=nothing,
-        tpr_population_upper_everywhere=nothing,
-        auc=float("nan"),
-        auc_interval=(float("nan"), float("nan")),
-        auc_population_interval=(float("nan"), float("nan")),
-        auc_privacy_share=float("nan"),
+        whole,
+        fpr=whole.fpr * nothing,
+        tpr=whole.tpr.withheld(),
+        auc=Figure(
+            value=nothing, interval=Ends(nothing, nothing), population=Ends(nothing, nothing), privacy_share=nothing
+        ),
         positives=-1.2,
         negatives=float("inf"),
     )

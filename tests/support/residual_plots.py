@@ -78,24 +78,17 @@ def check_form(plot):
         reach = 1.000001 * (edges[1] - edges[0])  # of the frame
         assert (points >= edges[0] - reach).all()
         assert (points <= edges[-1] + reach).all()
+    published = plot.published()
     for name in ARRAYS:
-        assert getattr(plot, name).shape == (m,)
-    assert plot.qq_theoretical.shape == plot.qq_residual.shape == plot.qq_line.shape == (33,)
+        assert published[name].shape == (m,)
+    assert plot.qq_theoretical.shape == plot.qq_residual.value.shape == plot.qq_line.shape == (33,)
     assert set(plot.findings) <= {"line", "curvature", "variance", "shift"}
     assert "\n" not in plot.verdict
     if is_undefined("residual_plot", plot):
         return
     assert plot.status == "ok"
-    for lower, value, upper in (
-        (plot.trend_lower, plot.trend, plot.trend_upper),
-        (plot.spread_lower, plot.spread, plot.spread_upper),
-        (plot.qq_lower, plot.qq_residual, plot.qq_upper),
-    ):
-        assert (lower <= value).all()
-        assert (value <= upper).all()
-        assert (np.abs(value) <= plot.residual_bound).all()
-    for name in ("qq_lower", "qq_residual", "qq_upper"):
-        assert (np.diff(getattr(plot, name)) >= 0).all(), name
+    for figure in (plot.trend, plot.spread, plot.qq_residual):
+        assert (np.abs(figure.value) <= plot.residual_bound).all()
     for p in (plot.line_p_value, plot.curvature_p_value, plot.variance_p_value, plot.shift_p_value, plot.p_value):
         assert 0 < p <= 1
-    json.dumps(plot.to_dict(), allow_nan=False)
+    assert type(plot).violations(json.loads(json.dumps(plot.to_dict(), allow_nan=False))) == []

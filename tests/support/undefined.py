@@ -15,8 +15,8 @@ def is_undefined(kind, result):
     fields = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     if result.status != UNDEFINED:
         return False
-    assert is_withheld(DIAGNOSTICS[kind].figures, fields)
-    for name in DIAGNOSTICS[kind].figures:
-        value = getattr(result, name, None)
-        assert np.isnan(value).all() if isinstance(value, np.ndarray) else not isinstance(value, float)
+    assert is_withheld(DIAGNOSTICS[kind].result.figure_names(), fields)
+    for name, spec in result.specs().items():
+        for value in spec.write(getattr(result, name)).values():
+            assert np.isnan(value).all() if isinstance(value, np.ndarray) else value is None
     return True

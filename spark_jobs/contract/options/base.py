@@ -12,7 +12,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockExpression
 from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, PrivacyUnit, exact_decimal, plain
-from spark_jobs.contract.result_checks import ResultCheck
+from spark_jobs.contract.published import Result
 from spark_jobs.contract.tables import Model, TableSource
 from spark_jobs.contract.values import Frozen, did_you_mean
 
@@ -170,13 +170,10 @@ class Options(Frozen):
     Attributes:
         kind: the kind of diagnostic.
         weight: its share of the budget, relative to the weights of the request's other diagnostics; 1 if left out.
-        figures: the fields of a result that are null if its status is ``undefined``; empty if every group has a status
-            of its own.
-        checks: the rules that the JSON form of a defined result must meet.
+        result: what is published of it, which states its figures and the rules that they meet.
     """
 
-    figures: ClassVar[tuple[str, ...]]
-    checks: ClassVar[tuple[ResultCheck, ...]]
+    result: ClassVar[type[Result]]
     kind: str
     weight: ExactDecimal | None = None
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, SerializeAsAny, field_validator
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.options.base import Options, Settings, Statistic, entries_of
 from spark_jobs.contract.options.linear import Keys, require_keys
@@ -21,19 +20,8 @@ from spark_jobs.contract.options.score_figures import (
     RecalibrationOptions,
 )
 from spark_jobs.contract.options.scores import BinnedResidualsOptions, CalibrationOptions, RocCurveOptions
-from spark_jobs.contract.result_checks import (
-    Fields,
-    ResultCheck,
-    among,
-    ascending,
-    finite,
-    inside,
-    null_together,
-    rows,
-    same_length,
-    violations,
-    within,
-)
+from spark_jobs.contract.published import Result
+from spark_jobs.contract.results.groups import ByGroup
 
 MIN_GROUPS, MAX_GROUPS = 2, 50
 OTHER = "other"
@@ -108,19 +96,6 @@ class ByGroupSettings(Settings):
         return value
 
 
-def _results_of_kinds() -> ResultCheck:
-    """Each group's results meet the rules of their kinds."""
-
-    def broken(result: Fields) -> Iterator[str]:
-        for by_kind in result["results"]:
-            for kind in dict(by_kind):
-                released, options = by_kind[kind], KINDS_BY_GROUP[kind]
-                for line in violations(released, figures=options.figures, checks=options.checks):
-                    yield f"{kind}: {line}"
-
-    return ResultCheck(names=("results",), broken=broken)
-
-
 class ByGroupOptions(ByGroupSettings, Options):
     """What scores say of each group of a public list, at the cost of one release, and whether the groups are equal.
 
@@ -130,23 +105,7 @@ class ByGroupOptions(ByGroupSettings, Options):
             compared with the column as text. All other rows form the group ``other``.
     """
 
-    figures: ClassVar[tuple[str, ...]] = ()
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("status", "keys", "results", "positives", "negatives"),
-        among("status", values=(OK, UNDEFINED)),
-        finite("positives", "negatives", low=0),
-        rows(
-            "comparisons",
-            ascending("lower", "values", "upper", nullable=True),
-            null_together("lower", "values", "upper"),
-            inside("overall", "overall_interval", nullable=True),
-            null_together("overall", "overall_interval"),
-            inside("difference", "difference_interval", nullable=True),
-            null_together("difference", "difference_interval", "p_value", "adjusted_p_value", "highest", "lowest"),
-            within("p_value", "adjusted_p_value", nullable=True),
-        ),
-        _results_of_kinds(),
-    )
+    result: ClassVar[type[Result]] = ByGroup
     kind: Literal["by_group"] = "by_group"
     group_by: Annotated[str, Field(min_length=1, max_length=255)]
     groups: Keys

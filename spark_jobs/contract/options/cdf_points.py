@@ -10,18 +10,8 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import Options, Settings
 from spark_jobs.contract.options.score_figures import in_ascending_order
 from spark_jobs.contract.options.values import FiniteFloat, OfValues
-from spark_jobs.contract.result_checks import (
-    ResultCheck,
-    ascending,
-    finite,
-    inside,
-    interval,
-    never_falls,
-    rows,
-    same_length,
-    whole,
-    within,
-)
+from spark_jobs.contract.published import Result
+from spark_jobs.contract.results.values import CdfPoints
 
 
 class CdfPointsSettings(Settings):
@@ -66,18 +56,7 @@ class CdfPointsSettings(Settings):
 class CdfPointsOptions(CdfPointsSettings, OfValues):
     """Distribution function at chosen thresholds, and quantiles by search, of a column or of the model's scores."""
 
-    figures: ClassVar[tuple[str, ...]] = ("cdf", "lower", "upper", "quantiles")
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("thresholds", "cdf", "lower", "upper"),
-        never_falls("thresholds"),
-        finite("thresholds", "bounds"),
-        finite("rows", "evaluations", "left", low=0),
-        whole("evaluations", "left"),
-        within("cdf", "lower", "upper"),
-        ascending("lower", "cdf", "upper"),
-        interval("bounds"),
-        rows("quantiles", within("level"), finite("value", "interval"), inside("value", "interval")),
-    )
+    result: ClassVar[type[Result]] = CdfPoints
     kind: Literal["cdf_points"] = "cdf_points"
 
     @model_validator(mode="after")

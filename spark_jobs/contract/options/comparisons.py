@@ -20,17 +20,9 @@ from spark_jobs.contract.options.base import (
     Statistic,
     require_filled_in,
 )
-from spark_jobs.contract.options.scores import RocCurveOptions
 from spark_jobs.contract.privacy import ExactDecimal, Neighbours
-from spark_jobs.contract.result_checks import (
-    ResultCheck,
-    finite,
-    inside,
-    part,
-    same_length,
-    violations,
-    within,
-)
+from spark_jobs.contract.published import Result
+from spark_jobs.contract.results.curves import RocComparison, RocCurve
 from spark_jobs.contract.tables import ColumnsModel, LinearModel, LogisticModel
 from spark_jobs.contract.values import Frozen
 
@@ -111,7 +103,7 @@ class PublishedCurve(Frozen):
     @model_validator(mode="after")
     def _is_a_curve(self) -> Self:
         result = self.model_dump(mode="json")
-        broken = violations(result, figures=RocCurveOptions.figures, checks=RocCurveOptions.checks)
+        broken = RocCurve.violations(result)
         sizes = {len(getattr(self, name)) for name in ("thresholds", "fpr", "tpr")}
         if broken or len(sizes) != 1 or not sizes <= set(range(3, MAX_POINTS + 2)):
             raise InvalidRequest(
@@ -206,20 +198,7 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
         other: the second model, on the same rows, which cannot be a saved pipeline; the first one is the request's.
     """
 
-    figures: ClassVar[tuple[str, ...]] = (
-        "auc_difference", "auc_interval", "auc_interval_population", "auc_privacy_share", "auc_p_value",
-        "largest_difference",
-    )  # fmt: skip
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("first.fpr", "second.fpr"),
-        part("first", figures=RocCurveOptions.figures, checks=RocCurveOptions.checks),
-        part("second", figures=RocCurveOptions.figures, checks=RocCurveOptions.checks),
-        within("auc_difference", "auc_interval", "auc_interval_population", low=-1),
-        inside("auc_difference", "auc_interval"),
-        inside("auc_difference", "auc_interval_population"),
-        within("auc_privacy_share", "auc_p_value", "largest_difference"),
-        finite("positives", "negatives"),
-    )
+    result: ClassVar[type[Result]] = RocComparison
     kind: Literal["roc_comparison"] = "roc_comparison"
     other: OtherModel | None = None
 

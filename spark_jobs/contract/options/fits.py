@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import parse
-from spark_jobs.contract.figures import OK, SHRUNK
 from spark_jobs.contract.grids import are_bounds
 from spark_jobs.contract.options.base import Options, Settings, Statistic
-from spark_jobs.contract.result_checks import (
-    Fields,
-    ResultCheck,
-    among,
-    ascending,
-    finite,
-    null_together,
-    numbers,
-    positive,
-    same_length,
-    within,
-)
-from spark_jobs.contract.tables import LinearModel, LogisticModel
+from spark_jobs.contract.published import Result
+from spark_jobs.contract.results.fits import PrivateLinearFit, PrivateLogisticFit
 from spark_jobs.contract.values import Frozen
 
 MAX_TERMS = 128
@@ -256,43 +244,6 @@ class _FitOptions(FitSettings, Options):
         }
 
 
-def _model(kind: type[LinearModel | LogisticModel]) -> ResultCheck:
-    """The released model is one that a request accepts, with the released coefficients."""
-
-    def broken(result: Fields) -> Iterator[str]:
-        coefficients = numbers(result, "coefficients")
-        try:
-            model = kind.parse(result["model"])
-        except InvalidRequest:
-            yield "model is one that a request accepts"
-            return
-        effects = [value for levels in model.categorical.values() for value in list(levels.values())[1:]]
-        if model.basis != "differentially_private":
-            yield "model is differentially private"
-        if [model.intercept, *model.coefficients.values(), *effects] != coefficients:
-            yield "model has the released coefficients"
-
-    return ResultCheck(names=("model", "coefficients"), broken=broken)
-
-
-_ENDS = ("lower_population", "lower", "coefficients", "upper", "upper_population")
-
-
-_FIT: tuple[ResultCheck, ...] = (
-    among("status", values=(OK, SHRUNK)),
-    same_length("terms", "spans", *_ENDS),
-    finite(*_ENDS),
-    ascending(*_ENDS),
-    finite("spans"),
-    positive("spans"),
-    finite("rows", "ridge", low=0),
-)
-"""The rules for results of both fits."""
-
-
-_R_SQUARED = tuple(f"r_squared{end}" for end in ("_lower_population", "_lower", "", "_upper", "_upper_population"))
-
-
 class LinearFitOptions(_FitOptions):
     """Linear model of several features, fitted by noisy sums.
 
@@ -301,15 +252,7 @@ class LinearFitOptions(_FitOptions):
         outcome_bounds: its public bounds; values beyond a bound are clipped to it.
     """
 
-    figures: ClassVar[tuple[str, ...]] = ("model", *_ENDS, "residual_stddev", *_R_SQUARED)
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        *_FIT,
-        within(*_R_SQUARED, nullable=True),
-        null_together(*_R_SQUARED),
-        ascending(*_R_SQUARED, nullable=True),
-        finite("residual_stddev", low=0, nullable=True),
-        _model(LinearModel),
-    )
+    result: ClassVar[type[Result]] = PrivateLinearFit
     kind: Literal["linear_fit"] = "linear_fit"
     outcome: Name
     outcome_bounds: tuple[float, float]
@@ -336,12 +279,7 @@ class LinearFitOptions(_FitOptions):
 class LogisticFitOptions(LogisticFitSettings, _FitOptions):
     """Logistic model of the request's label, fitted by noisy sums."""
 
-    figures: ClassVar[tuple[str, ...]] = ("model", *_ENDS, "positives")
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        *_FIT,
-        within("positives", nullable=True),
-        _model(LogisticModel),
-    )
+    result: ClassVar[type[Result]] = PrivateLogisticFit
     kind: Literal["logistic_fit"] = "logistic_fit"
 
     @property

@@ -11,21 +11,11 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns
-from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.grids import are_bounds, check_grid
 from spark_jobs.contract.options.base import Options, RequestContext, Settings, Statistic
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.contract.result_checks import (
-    ResultCheck,
-    among,
-    ascending,
-    finite,
-    inside,
-    interval,
-    null_together,
-    null_where,
-    shape,
-)
+from spark_jobs.contract.published import Result
+from spark_jobs.contract.results.lines import LinearFit
 from spark_jobs.contract.tables import SparkMLModel
 
 Amount = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -126,12 +116,6 @@ class LinearRegressionSettings(Settings):
         return self.method.endswith("_zcdp")
 
 
-_LINES = ("slope", "intercept")
-
-
-_ENDS = tuple((f"{name}_lower", f"{name}_upper") for name in (*_LINES, "predictions"))
-
-
 class LinearRegressionOptions(LinearRegressionSettings, Options):
     """A private line through the points of each group.
 
@@ -144,21 +128,7 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         cells: the number of cells of each axis, a power of two.
     """
 
-    figures: ClassVar[tuple[str, ...]] = ()
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        shape("status", "methods", "rows", *_LINES, *_ENDS[0], *_ENDS[1], sizes=("keys",)),
-        shape("predictions", *_ENDS[2], sizes=("keys", "x")),
-        among("status", values=(OK, UNDEFINED)),
-        null_where(*_LINES, by="status", value=UNDEFINED),
-        null_where(*_ENDS[0], *_ENDS[1], by="status", value=UNDEFINED, only=False),
-        finite(*_LINES, *_ENDS[0], *_ENDS[1], *_ENDS[2], "total_rows", nullable=True),
-        finite("rows", low=0, nullable=True),
-        finite("x", "predictions"),
-        interval("y_bounds"),
-        inside("predictions", "y_bounds", forecast=False),
-        *(null_together(*ends) for ends in _ENDS),
-        *(ascending(low, low.removesuffix("_lower"), high, nullable=True) for low, high in _ENDS),
-    )
+    result: ClassVar[type[Result]] = LinearFit
     kind: Literal["linear_regression"] = "linear_regression"
     x: Amount
     y: Amount

@@ -10,31 +10,8 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import MAX_BOUND, RESIDUAL_KEYS
 from spark_jobs.contract.options.base import HistogramChoice, Options, Settings, Statistic
 from spark_jobs.contract.options.linear import Amount, expression, power_of_two
-from spark_jobs.contract.result_checks import (
-    ResultCheck,
-    add_up,
-    always_rises,
-    among,
-    ascending,
-    finite,
-    inside,
-    never_falls,
-    null_together,
-    same_length,
-    shape,
-    whole,
-    within,
-)
-
-_EDGES = ("fitted_edges", "residual_edges")
-_BEYOND = ("counts_left", "counts_right", "counts_below", "counts_above")
-
-_EFFECTS = ("shift", "slope", "bow", "spread_ratio")
-
-
-def _effect(name: str) -> tuple[ResultCheck, ...]:
-    """The rules for an effect size, which is null if there are too few columns for it."""
-    return null_together(name, f"{name}_interval"), inside(name, f"{name}_interval", nullable=True)
+from spark_jobs.contract.published import Result
+from spark_jobs.contract.results.lines import ResidualPlot
 
 
 class ResidualCells(Statistic):
@@ -86,38 +63,7 @@ class ResidualPlotOptions(ResidualPlotSettings, Options):
         unit: the smallest size that matters, of fitted values and residuals; public.
     """
 
-    figures: ClassVar[tuple[str, ...]] = (
-        "trend", "trend_lower", "trend_upper", "spread", "spread_lower", "spread_upper",
-        "qq_residual", "qq_lower", "qq_upper", "qq_line",
-        "line_p_value", "curvature_p_value", "variance_p_value", "shift_p_value", "p_value",
-        *_EFFECTS, *(f"{name}_interval" for name in _EFFECTS),
-    )  # fmt: skip
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        finite("rows", "overflow", low=0),
-        shape("counts", sizes=("bins", "bins")),
-        shape("counts_left", "counts_right", "trend_fitted", "column_rows", *figures[:6], sizes=("bins",)),
-        shape(*_EDGES, sizes=("bins",), more=1),
-        shape("counts_below", "counts_above", sizes=("bins",), more=2),
-        finite("counts", *_BEYOND, low=0),
-        whole("counts", *_BEYOND),
-        add_up(*_BEYOND, total="overflow"),
-        finite(*_EDGES),
-        always_rises(*_EDGES),
-        finite("trend_fitted", *figures[:4], "spread_upper"),
-        finite("column_rows", "spread_lower", low=0),
-        ascending("trend_lower", "trend", "trend_upper"),
-        ascending("spread_lower", "spread", "spread_upper"),
-        same_length("qq_theoretical", *figures[6:10]),
-        finite("qq_theoretical", *figures[6:10]),
-        never_falls("qq_theoretical", "qq_residual", "qq_lower", "qq_upper"),
-        ascending("qq_lower", "qq_residual", "qq_upper"),
-        same_length("points_fitted", "points_residual"),
-        finite("points_fitted", "points_residual"),
-        within(*figures[10:15], "p_value_floor"),
-        finite(*figures[15:], nullable=True),
-        *(check for name in _EFFECTS for check in _effect(name)),
-        among("findings", values=("line", "curvature", "variance", "shift")),
-    )
+    result: ClassVar[type[Result]] = ResidualPlot
     kind: Literal["residual_plot"] = "residual_plot"
     outcome: Amount
     unit: Annotated[float, Field(allow_inf_nan=False)] = 1.0

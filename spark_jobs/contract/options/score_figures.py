@@ -10,16 +10,9 @@ from pydantic import Field, field_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import MIN_EPSILON, Options, Settings, SharingOptions
-from spark_jobs.contract.result_checks import (
-    ResultCheck,
-    ascending,
-    finite,
-    inside,
-    never_falls,
-    null_together,
-    same_length,
-    within,
-)
+from spark_jobs.contract.published import Result
+from spark_jobs.contract.results.curves import BinormalRoc, RankingFigures
+from spark_jobs.contract.results.score_figures import Auc, AveragePrecision, ConfusionMatrix, Recalibration
 
 AreaMethod = Literal["auto", "polynomial", "cauchy", "laplace", "counts"]
 PrecisionMethod = Literal["auto", "polynomial", "cauchy", "laplace", "counts", "weighted_counts"]
@@ -108,51 +101,24 @@ class _FigureOptions(SharingOptions):
         return MIN_EPSILON_OF_SMOOTH if self.method in ("polynomial", "cauchy") else MIN_EPSILON
 
 
-_AREA: tuple[ResultCheck, ...] = (
-    within("value"),
-    within("interval", "population_interval", "privacy_share", nullable=True),
-    inside("value", "interval", nullable=True),
-    inside("value", "population_interval", nullable=True),
-    null_together("interval", "positives", "negatives"),
-    null_together("interval", "population_interval", "privacy_share"),
-    finite("positives", "negatives", nullable=True),
-)
-"""The rules for a single figure; it has no interval if the sizes of the classes were not paid for."""
-
-
 class AucOptions(AucSettings, _FigureOptions):
     """Area under the ROC curve."""
 
-    figures: ClassVar[tuple[str, ...]] = ("value", "interval", "population_interval", "privacy_share")
-    checks: ClassVar[tuple[ResultCheck, ...]] = _AREA
+    result: ClassVar[type[Result]] = Auc
     kind: Literal["auc"] = "auc"
 
 
 class AveragePrecisionOptions(AveragePrecisionSettings, _FigureOptions):
     """Average precision, the area under the precision-recall curve, by steps."""
 
-    figures: ClassVar[tuple[str, ...]] = ("value", "interval", "population_interval", "privacy_share")
-    checks: ClassVar[tuple[ResultCheck, ...]] = _AREA
+    result: ClassVar[type[Result]] = AveragePrecision
     kind: Literal["average_precision"] = "average_precision"
 
 
 class BinormalRocOptions(BinormalRocSettings, _FigureOptions):
     """Symmetric binormal ROC curve through a private AUC."""
 
-    figures: ClassVar[tuple[str, ...]] = (
-        "separation", "auc", "auc_interval", "auc_population_interval", "auc_privacy_share",
-        "tpr", "tpr_lower", "tpr_upper", "tpr_population_lower", "tpr_population_upper",
-    )  # fmt: skip
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("fpr", *figures[5:]),
-        within("fpr", *figures[1:]),
-        never_falls("fpr", "tpr"),
-        ascending("tpr_lower", "tpr", "tpr_upper"),
-        ascending("tpr_population_lower", "tpr", "tpr_population_upper"),
-        inside("auc", "auc_interval"),
-        inside("auc", "auc_population_interval"),
-        finite("separation", "positives", "negatives"),
-    )
+    result: ClassVar[type[Result]] = BinormalRoc
     kind: Literal["binormal_roc"] = "binormal_roc"
 
 
@@ -173,31 +139,10 @@ class ConfusionMatrixSettings(Settings):
         return in_ascending_order(value, "thresholds")
 
 
-_COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
-
-
-_RATES = ("accuracy", "precision", "recall", "specificity", "f1")
-_RATES_WITH_ENDS = tuple(
-    (f"{rate}_{of}lower", rate, f"{rate}_{of}upper") for rate in _RATES for of in ("", "population_")
-)
-
-
 class ConfusionMatrixOptions(ConfusionMatrixSettings, SharingOptions):
     """Confusion matrices at given thresholds, with the rates that follow from them."""
 
-    figures: ClassVar[tuple[str, ...]] = (
-        *dict.fromkeys(name for rate in _RATES_WITH_ENDS for name in rate),
-        *(f"{rate}_privacy_share" for rate in _RATES),
-    )
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("thresholds", *_COUNTS, *figures),
-        within("thresholds"),
-        finite(*_COUNTS),
-        *(null_together(*rate) for rate in _RATES_WITH_ENDS),
-        *(null_together(rate, f"{rate}_privacy_share") for rate in _RATES),
-        within(*figures, nullable=True),
-        *(ascending(*rate, nullable=True) for rate in _RATES_WITH_ENDS),
-    )
+    result: ClassVar[type[Result]] = ConfusionMatrix
     kind: Literal["confusion_matrix"] = "confusion_matrix"
 
 
@@ -227,38 +172,10 @@ class RankingFiguresSettings(Settings):
         return in_ascending_order(value, "depths")
 
 
-_SINGLE = ("gini", "ks", "cost")
-_FIGURE_PARTS = ("", "_interval", "_population_interval", "_privacy_share")
-_PRECISION = (
-    "precision_lower_everywhere", "precision_lower", "precision", "precision_upper", "precision_upper_everywhere",
-    "precision_population_lower", "precision_population_upper",
-)  # fmt: skip
-_GAINS = tuple(
-    f"{name}{end}" for name in ("gain", "lift") for end in
-    ("_lower", "", "_upper", "_population_lower", "_population_upper")
-)  # fmt: skip
-
-
 class RankingFiguresOptions(RankingFiguresSettings, SharingOptions):
     """Precision-recall curve, gains and lift, KS, Gini, and the threshold of least cost."""
 
-    figures: ClassVar[tuple[str, ...]] = (
-        *(f"{name}{end}" for name in _SINGLE for end in _FIGURE_PARTS),
-        "threshold", *_PRECISION, *_GAINS,
-    )  # fmt: skip
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("recall", *_PRECISION),
-        same_length("depths", *_GAINS),
-        within("recall", "depths", "ks", *_PRECISION, *_GAINS[:5], *(f"{name}_privacy_share" for name in _SINGLE)),
-        within("gini", low=-1),
-        finite("threshold", "cost", *_GAINS[5:], low=0),
-        ascending(*_PRECISION[:5], along="recall"),
-        ascending("precision_population_lower", "precision", "precision_population_upper", along="recall"),
-        *(ascending(f"{name}_lower", name, f"{name}_upper") for name in ("gain", "lift")),
-        *(ascending(f"{name}_population_lower", name, f"{name}_population_upper") for name in ("gain", "lift")),
-        *(inside(name, f"{name}{end}") for name in _SINGLE for end in ("_interval", "_population_interval")),
-        finite("positives", "negatives"),
-    )
+    result: ClassVar[type[Result]] = RankingFigures
     kind: Literal["ranking_figures"] = "ranking_figures"
 
 
@@ -275,28 +192,10 @@ class RecalibrationSettings(Settings):
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
 
 
-_PROBABILITY = ("brier", "log_loss", "slope", "intercept")
-_MAPPED = ("recalibrated_lower", "recalibrated", "recalibrated_upper")
-_MAPPED_POPULATION = ("recalibrated_population_lower", "recalibrated", "recalibrated_population_upper")
-
-
 class RecalibrationOptions(RecalibrationSettings, SharingOptions):
     """Brier score, log loss, calibration slope and intercept, and a map that recalibrates scores."""
 
-    figures: ClassVar[tuple[str, ...]] = (
-        *(f"{name}{end}" for name in _PROBABILITY for end in _FIGURE_PARTS),
-        "map", *_MAPPED, _MAPPED_POPULATION[0], _MAPPED_POPULATION[2],
-    )  # fmt: skip
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("score", *_MAPPED, *_MAPPED_POPULATION),
-        within("score", "brier", *_MAPPED, *_MAPPED_POPULATION),
-        within(*(f"{name}_privacy_share" for name in _PROBABILITY)),
-        finite("log_loss", low=0),
-        finite("slope", "intercept", "map.slope", "map.intercept", "map.clip", "positives", "negatives"),
-        ascending(*_MAPPED, along="score"),
-        ascending(*_MAPPED_POPULATION, along="score"),
-        *(inside(name, f"{name}{end}") for name in _PROBABILITY for end in ("_interval", "_population_interval")),
-    )
+    result: ClassVar[type[Result]] = Recalibration
     kind: Literal["recalibration"] = "recalibration"
 
 

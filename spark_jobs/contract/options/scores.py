@@ -15,21 +15,9 @@ from spark_jobs.contract.options.base import (
     Settings,
     SharingOptions,
 )
-from spark_jobs.contract.result_checks import (
-    ResultCheck,
-    adjoining,
-    ascending,
-    counts_up,
-    ends,
-    finite,
-    inside,
-    interval,
-    never_falls,
-    never_rises,
-    null_first,
-    same_length,
-    within,
-)
+from spark_jobs.contract.published import Result
+from spark_jobs.contract.results.curves import RocCurve
+from spark_jobs.contract.results.pooled import BinnedResiduals, Calibration
 
 CurveMethod = Literal["auto", "tree", "fixed_cells", "equi_depth", "recursive_medians"]
 GroupingMethod = Literal["auto", "recursive_medians", "fixed_bins"]
@@ -72,29 +60,7 @@ class RocCurveSettings(Settings):
 class RocCurveOptions(RocCurveSettings, SharingOptions):
     """ROC curve with AUC and bands."""
 
-    figures: ClassVar[tuple[str, ...]] = (
-        "auc", "auc_interval", "auc_population_interval", "auc_privacy_share",
-        "fpr", "tpr", "tpr_lower", "tpr_upper", "tpr_lower_everywhere", "tpr_upper_everywhere",
-        "tpr_population_lower", "tpr_population_upper",
-        "tpr_population_lower_everywhere", "tpr_population_upper_everywhere",
-    )  # fmt: skip
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("thresholds", *figures[4:]),
-        within("auc", "auc_interval", *figures[4:]),
-        within("auc_population_interval", "auc_privacy_share", nullable=True),
-        null_first("thresholds"),
-        within("thresholds", nullable=True),
-        never_rises("thresholds", nullable=True),
-        never_falls("fpr", "tpr"),
-        ends("fpr", "tpr", first=0, last=1),
-        ascending("tpr_lower", "tpr", "tpr_upper", along="fpr"),
-        ascending("tpr_lower_everywhere", "tpr", "tpr_upper_everywhere", along="fpr"),
-        ascending("tpr_population_lower", "tpr", "tpr_population_upper", along="fpr"),
-        ascending("tpr_population_lower_everywhere", "tpr", "tpr_population_upper_everywhere", along="fpr"),
-        inside("auc", "auc_interval"),
-        inside("auc", "auc_population_interval", nullable=True),
-        finite("positives", "negatives"),
-    )
+    result: ClassVar[type[Result]] = RocCurve
     kind: Literal["roc_curve"] = "roc_curve"
 
     @property
@@ -140,60 +106,17 @@ class CalibrationSettings(GroupedSettings):
     default_bins: ClassVar[Mapping[GroupingMethod, int]] = {"auto": 10, "recursive_medians": 8, "fixed_bins": 10}
 
 
-_BINS: tuple[ResultCheck, ...] = (
-    adjoining("lower", "upper", first=0, last=1),
-    counts_up("pool"),
-    finite("rows", low=0),
-    finite("positives", "negatives"),
-)
-"""The rules for bins of scores, which are pooled where they have too few rows."""
-
-
 class BinnedResidualsOptions(BinnedResidualsSettings, SharingOptions):
     """Binned residuals with error bars and a test of fit."""
 
-    figures: ClassVar[tuple[str, ...]] = (
-        "predicted", "residual", "residual_lower", "residual_upper",
-        "residual_population_lower", "residual_population_upper", "zone_lower", "zone_upper",
-        "residual_privacy_share",
-        "p_value", "trend_p_value", "scatter_p_value",
-        "mean_distance", "mean_distance_interval", "mean_distance_population_interval", "mean_distance_privacy_share",
-        "mean_distance_calibrated",
-    )  # fmt: skip
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        *_BINS,
-        same_length("lower", "upper", "pool", "rows", *figures[:9]),
-        within("predicted", "residual_privacy_share", *figures[9:]),
-        inside("mean_distance", "mean_distance_interval"),
-        interval("mean_distance_population_interval", forecast=True),
-        within(*figures[1:8], low=-1),
-        ascending("residual_lower", "residual", "residual_upper"),
-        ascending("residual_population_lower", "residual", "residual_population_upper"),
-    )
+    result: ClassVar[type[Result]] = BinnedResiduals
     kind: Literal["binned_residuals"] = "binned_residuals"
 
 
 class CalibrationOptions(CalibrationSettings, SharingOptions):
     """Reliability diagram with the Hosmer-Lemeshow test and the expected calibration error."""
 
-    figures: ClassVar[tuple[str, ...]] = (
-        "predicted", "observed", "observed_lower", "observed_upper",
-        "observed_population_lower", "observed_population_upper", "zone_lower", "zone_upper",
-        "observed_privacy_share",
-        "statistic", "statistic_interval", "p_value",
-        "ece", "ece_interval", "ece_population_interval", "ece_privacy_share", "ece_calibrated",
-    )  # fmt: skip
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        *_BINS,
-        same_length("lower", "upper", "pool", "rows", *figures[:9]),
-        within(*figures[:9], *figures[11:]),
-        ascending("observed_lower", "observed", "observed_upper"),
-        ascending("observed_population_lower", "observed", "observed_population_upper"),
-        finite("statistic", "statistic_interval"),
-        inside("statistic", "statistic_interval", forecast=False),
-        inside("ece", "ece_interval"),
-        interval("ece_population_interval", forecast=True),
-    )
+    result: ClassVar[type[Result]] = Calibration
     kind: Literal["calibration"] = "calibration"
 
 

@@ -12,18 +12,8 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
 from spark_jobs.contract.options.base import Options, ScoreCells, Settings, Statistic, require_filled_in
-from spark_jobs.contract.result_checks import (
-    ResultCheck,
-    ascending,
-    finite,
-    inside,
-    interval,
-    never_falls,
-    null_together,
-    rows,
-    same_length,
-    within,
-)
+from spark_jobs.contract.published import Result
+from spark_jobs.contract.results.values import DistributionFunction, SingleQuantile
 from spark_jobs.contract.values import Frozen
 
 SEARCH_UNIT, SEARCH_DOUBLINGS, SEARCH_CELLS = 2.0**-20, 64, 2**20
@@ -205,19 +195,6 @@ class EcdfSettings(Settings):
         return require_filled_in(value)
 
 
-_BANDS = ("lower_everywhere", "lower", "cdf", "upper", "upper_everywhere")
-
-
-def _distance(name: str) -> tuple[ResultCheck, ...]:
-    """The rules for the distance of two distribution functions, which is null unless both are defined."""
-    value, interval, p_value = (f"{name}.{field}" for field in ("value", "interval", "p_value"))
-    return (
-        null_together(value, interval, p_value),
-        within(value, interval, p_value, nullable=True),
-        inside(value, interval, nullable=True),
-    )
-
-
 class OfValues(Options):
     """An entry about the values of a column, or about the model's scores.
 
@@ -301,18 +278,7 @@ class EcdfOptions(EcdfSettings, OfValues):
     """
 
     size_public: ClassVar[bool] = False
-    figures: ClassVar[tuple[str, ...]] = (*_BANDS, "quantiles", "distance")
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("values", *_BANDS),
-        finite("values", "bounds", "rows"),
-        within(*_BANDS),
-        never_falls("values", *_BANDS),
-        ascending(*_BANDS),
-        interval("bounds"),
-        rows("quantiles", within("level"), finite("value", "interval"), inside("value", "interval")),
-        *_distance("distance"),
-        *_distance("comparison.distance"),
-    )
+    result: ClassVar[type[Result]] = DistributionFunction
     kind: Literal["ecdf"] = "ecdf"
 
     @model_validator(mode="after")
@@ -379,17 +345,7 @@ class QuantileOptions(QuantileSettings, OfValues):
     Without bounds, the values are counted on a very wide logarithmic grid; this costs nothing.
     """
 
-    figures: ClassVar[tuple[str, ...]] = ("value", "interval")
-    checks: ClassVar[tuple[ResultCheck, ...]] = (
-        finite("value", "bounds"),
-        finite("interval", nullable=True),
-        finite("rows", low=0, nullable=True),
-        within("level"),
-        interval("bounds"),
-        null_together("interval", "rows"),
-        inside("value", "interval", nullable=True),
-        inside("value", "bounds", forecast=False),
-    )
+    result: ClassVar[type[Result]] = SingleQuantile
     kind: Literal["quantile"] = "quantile"
 
 

@@ -8,10 +8,21 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.contract.figures import SHRUNK, UNDEFINED
-from spark_jobs.diagnostics._fits.result import PrivateFit
+from spark_jobs.contract.results.fits import PrivateFit, PrivateLinearFit, PrivateLogisticFit
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent, visible
-from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable, finite
+from spark_jobs.publishing.rendering import (
+    Column,
+    Measure,
+    Plot,
+    Probe,
+    Rendering,
+    Section,
+    ValueTable,
+    figure_columns,
+    finite,
+    known,
+)
 from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
 
@@ -44,13 +55,12 @@ def _columns(result: PrivateFit) -> dict[str, Column]:
     """The columns of the data file, with a row for each term, the intercept first."""
     noisy = f"{level(result.confidence)} interval for what the same rows give without noise"
     both = f"{level(result.confidence)} interval for noise and sampling together"
+    ends = {"interval": f"end of the {noisy}", "population": f"end of the {both}"}
+    coefficients = figure_columns(result, "coefficients", "in the column's own units", ends)
     return {
         "term": Column(values=np.array(result.terms, dtype=object), meaning="feature, or column = level"),
-        "coefficient": Column(values=result.coefficients, meaning="in the column's own units"),
-        "lower": Column(values=result.lower, meaning=f"lower end of the {noisy}"),
-        "upper": Column(values=result.upper, meaning=f"upper end of the {noisy}"),
-        "lower_population": Column(values=result.lower_population, meaning=f"lower end of the {both}"),
-        "upper_population": Column(values=result.upper_population, meaning=f"upper end of the {both}"),
+        "coefficient": coefficients.pop("coefficients"),
+        **coefficients,
         "span": Column(values=result.spans, meaning="range of the term by its public bounds; 1 for a level"),
     }
 
@@ -97,7 +107,8 @@ def _box(result: PrivateFit, width: float, body: float) -> tuple[float, float, f
 
 def _effects(result: PrivateFit) -> tuple[np.ndarray, ...]:
     """Coefficients and the ends of both intervals of the shown terms, multiplied by their spans; five arrays."""
-    arrays = (result.coefficients, result.lower, result.upper, result.lower_population, result.upper_population)
+    figure = result.coefficients
+    arrays = (figure.value, *figure.ends(), *figure.ends("population"))
     last = 1 + _shown(result)
     return tuple((array * result.spans)[1:last] for array in arrays)
 
@@ -149,11 +160,11 @@ def _probes(result: PrivateFit) -> tuple[Probe, ...]:
     probes = []
     for place in range(value.size):
         up = 1 - (place + 0.5) / value.size
-        own = float(result.coefficients[1 + place])
+        figure = result.coefficients.at(1 + place)
         lines = (
             one_line(result.terms[1 + place], _LABEL_CHARACTERS),
-            number(own, 4),
-            f"{number(float(result.lower[1 + place]), 4)} to {number(float(result.upper[1 + place]), 4)}",
+            number(figure.number, 4),
+            _interval(*figure.ends()),
         )
         probes.append(Probe(x=along(float(value[place])), y=up, low=up, high=up, lines=lines))
     return tuple(sorted(probes, key=lambda probe: probe.x))
@@ -164,7 +175,7 @@ def _description(result: PrivateFit) -> str:
         return "An empty plot of coefficients: undefined, because there are too few rows for the noise."
     listed = "; ".join(
         f"{one_line(term, _LABEL_CHARACTERS)} {number(float(value), 4)}"
-        for term, value in list(zip(result.terms, result.coefficients, strict=True))[1:7]
+        for term, value in list(zip(result.terms, result.coefficients.value, strict=True))[1:7]
     )
     more = "" if len(result.terms) <= 7 else f"; and {len(result.terms) - 7} more"
     return f"Coefficients with intervals, each multiplied by the range of its feature. {listed}{more}."
@@ -195,17 +206,19 @@ def _section(result: PrivateFit, outcome: str) -> Section:
 
 def _measures(result: PrivateFit) -> tuple[Measure, ...]:
     rows = Measure(label="Rows", value=f"≈{SPACE}{count(result.rows)}", note="noisy")
-    if result.kind == "logistic":
-        return (rows, Measure(label="Positives", value=percent(result.fit["positives"]), note="noisy"))
+    if isinstance(result, PrivateLogisticFit):
+        return (rows, Measure(label="Positives", value=percent(result.positives), note="noisy"))
+    if not isinstance(result, PrivateLinearFit):
+        return (rows,)
     return (
         rows,
-        Measure(label="R²", value=decimals(result.fit["r_squared"]), note=_note_on_r_squared(result)),
-        Measure(label="Residuals", value=number(result.fit["residual_stddev"], 4), note="standard deviation"),
+        Measure(label="R²", value=decimals(result.r_squared.value), note=_note_on_r_squared(result)),
+        Measure(label="Residuals", value=number(known(result.residual_stddev), 4), note="standard deviation"),
     )
 
 
-def _note_on_r_squared(result: PrivateFit) -> str:
-    low, high = (result.fit[f"r_squared_{end}_population"] for end in ("lower", "upper"))
+def _note_on_r_squared(result: PrivateLinearFit) -> str:
+    low, high = result.r_squared.ends("population")
     known = f"{decimals(low)} to {decimals(high)} with noise and sampling; " if finite(low) else ""
     return f"{known}share of the outcome's variance explained"
 
@@ -215,12 +228,13 @@ def _table(result: PrivateFit) -> ValueTable:
     rows = tuple(
         (
             visible(term),
-            number(float(result.coefficients[i]), 4) if defined else ABSENT,
-            _interval(result.lower[i], result.upper[i]),
-            _interval(result.lower_population[i], result.upper_population[i]),
-            number(float(result.coefficients[i] * result.spans[i]), 4) if defined and i else ABSENT,
+            number(figure.number, 4) if defined else ABSENT,
+            _interval(*figure.ends()),
+            _interval(*figure.ends("population")),
+            number(figure.number * float(result.spans[i]), 4) if defined and i else ABSENT,
         )
         for i, term in enumerate(result.terms)
+        for figure in (result.coefficients.at(i),)
     )
     return ValueTable(
         caption=f"Coefficients, with {level(result.confidence)} intervals.",

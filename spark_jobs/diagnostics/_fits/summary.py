@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.figures import UNDEFINED
+from spark_jobs.contract.figure import Ends, Figure
+from spark_jobs.contract.results.fits import PrivateFit
 from spark_jobs.diagnostics._fits.measurement import FitDraw
-from spark_jobs.diagnostics._fits.result import PrivateFit
-from spark_jobs.diagnostics.undefined import publishable
 
 DIGITS = 10
 BASIS = "differentially_private"
+R = TypeVar("R", bound=PrivateFit)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,7 +25,7 @@ class Fitted:
         line: in units of the outcome, or log-odds; shape (p + 1,).
         noisy: copies with other noise; shape (copies, p + 1).
         sampled: copies with other noise and other rows of the population.
-        rows, ridge, status, method, fit: as in ``PrivateFit``.
+        rows, ridge, status, method: as in ``PrivateFit``.
     """
 
     line: FloatArray
@@ -36,30 +35,29 @@ class Fitted:
     ridge: float
     status: str
     method: str
-    fit: dict[str, float]
 
 
-def released_fit(draw: FitDraw, kind: str, fitted: Fitted) -> PrivateFit:
-    """The result of a draw, in the user's units; ``kind`` is ``linear`` or ``logistic``.
+def released_fit(result_type: type[R], draw: FitDraw, fitted: Fitted, **figures: Any) -> R:
+    """The result of a draw, in the user's units, with the figures of its kind.
 
     Intervals are basic bootstrap: the deviations of the copies from the released coefficients stand for those of the
     released ones from the exact ones.
     """
     coefficients = _significant(_in_units(draw, fitted.line))
     noisy, sampled = (_ends(draw, fitted.line, copies) for copies in (fitted.noisy, fitted.sampled))
-    released = PrivateFit(
-        kind=kind,
+    lower, upper = np.minimum(_significant(noisy[0]), coefficients), np.maximum(_significant(noisy[1]), coefficients)
+    low, high = np.minimum(sampled[0], noisy[0]), np.maximum(sampled[1], noisy[1])
+    return result_type(
         terms=terms_of(draw),
-        coefficients=coefficients,
-        lower=np.minimum(_significant(noisy[0]), coefficients),
-        upper=np.maximum(_significant(noisy[1]), coefficients),
-        lower_population=np.minimum(_significant(np.minimum(sampled[0], noisy[0])), coefficients),
-        upper_population=np.maximum(_significant(np.maximum(sampled[1], noisy[1])), coefficients),
+        coefficients=Figure(
+            value=coefficients,
+            interval=Ends(lower, upper),
+            population=Ends(np.minimum(_significant(low), coefficients), np.maximum(_significant(high), coefficients)),
+        ),
         spans=np.array([1.0, *(2 * feature.half for feature in draw.features), *_ones(draw)]),
-        ridge=_digits(fitted.ridge),
-        rows=_digits(max(fitted.rows, 0.0)),
-        fit={name: _digits(value) for name, value in fitted.fit.items()},
-        model=_model(draw, kind, coefficients),
+        ridge=digits(fitted.ridge),
+        rows=digits(max(fitted.rows, 0.0)),
+        model=_model(draw, result_type.KIND, coefficients),
         status=fitted.status,
         method=fitted.method,
         confidence=draw.confidence,
@@ -67,10 +65,8 @@ def released_fit(draw: FitDraw, kind: str, fitted: Fitted) -> PrivateFit:
         delta=draw.delta,
         neighbours=draw.neighbours,
         guarantee=draw.guarantee,
+        **figures,
     )
-    if fitted.status == UNDEFINED:
-        released = replace(released, fit=dict.fromkeys(released.fit, math.nan))
-    return publishable(f"{kind}_fit", released)
 
 
 def _ends(draw: FitDraw, line: FloatArray, copies: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -113,9 +109,10 @@ def _model(draw: FitDraw, kind: str, coefficients: FloatArray) -> dict[str, Any]
     return model
 
 
-def _digits(value: float) -> float:
+def digits(value: float) -> float:
+    """A number as it is published."""
     return float(f"{value:.{DIGITS}g}") + 0.0
 
 
 def _significant(values: FloatArray) -> FloatArray:
-    return np.array([_digits(value) for value in values.tolist()])
+    return np.array([digits(value) for value in values.tolist()])

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import Number, Numbers
 from spark_jobs.contract.figures import UNCHECKED, UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_figures.result import ScoreFigure
+from spark_jobs.contract.results.score_figures import ScoreFigure
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
@@ -25,7 +25,6 @@ from spark_jobs.publishing.rendering import (
     Rendering,
     Section,
     ValueTable,
-    ends_of,
     finite,
     known,
 )
@@ -76,26 +75,25 @@ def render_figure(result: ScoreFigure, request: ReleaseRequest, wording: Wording
 
 
 def _defined(result: ScoreFigure) -> bool:
-    return result.status != UNDEFINED and finite(result.value)
-
-
-def _ends(result: ScoreFigure) -> tuple[float, float]:
-    return ends_of(result.interval)
+    return result.status != UNDEFINED and finite(result.figure.value)
 
 
 def _columns(result: ScoreFigure, wording: Wording) -> dict[str, Column]:
-    low, high = _ends(result)
-    lowest, highest = ends_of(result.population_interval)
     nominal = f"{100 * result.confidence:.4g} %"
     end = f"end of the {nominal} interval for what the same rows give without noise; null if not paid for"
     beyond = f"end of the {nominal} interval for the population: noise and sampling; null if not paid for"
     sizes = [known(size) for size in (result.positives, result.negatives)]
     return {
-        wording.kind: Column(values=np.array([known(result.value)]), meaning=f"{wording.title.lower()}, with noise"),
-        "lower": Column(values=np.array([low]), meaning=f"lower {end}"),
-        "upper": Column(values=np.array([high]), meaning=f"upper {end}"),
-        "population_lower": Column(values=np.array([lowest]), meaning=f"lower {beyond}"),
-        "population_upper": Column(values=np.array([highest]), meaning=f"upper {beyond}"),
+        wording.kind: Column(values=np.array([result.figure.number]), meaning=f"{wording.title.lower()}, with noise"),
+        **{
+            name: Column(values=np.array([value]), meaning=meaning)
+            for name, value, meaning in (
+                ("lower", result.figure.lower, f"lower {end}"),
+                ("upper", result.figure.upper, f"upper {end}"),
+                ("population_lower", result.figure.ends("population").lower, f"lower {beyond}"),
+                ("population_upper", result.figure.ends("population").upper, f"upper {beyond}"),
+            )
+        },
         "positives": Column(values=np.array(sizes[:1]), meaning="noisy number of positives; null if not paid for"),
         "negatives": Column(values=np.array(sizes[1:]), meaning="noisy number of negatives; null if not paid for"),
     }
@@ -135,8 +133,8 @@ def _draw(axes: Axes, result: ScoreFigure, wording: Wording) -> None:
     if not _defined(result):
         figures.draw_undefined(axes, "a class has too few rows", height=0.4)
         return
-    low, high = _ends(result)
-    value, with_interval = known(result.value), finite(low) and finite(high)
+    low, high = result.figure.ends()
+    value, with_interval = result.figure.number, finite(low) and finite(high)
     if with_interval:
         axes.plot([low, high], [_WHOLE] * 2, color=light("curve"), linewidth=_BAR, alpha=0.3, solid_capstyle="butt")
         _draw_zoomed(axes, result, (low, high))
@@ -146,7 +144,7 @@ def _draw(axes: Axes, result: ScoreFigure, wording: Wording) -> None:
 
 
 def _draw_zoomed(axes: Axes, result: ScoreFigure, interval: tuple[float, float]) -> None:
-    middle = known(result.value)
+    middle = result.figure.number
     reach = _LENS * max(interval[1] - middle, middle - interval[0], 1e-4)
     first, last = max(0.0, middle - reach), min(1.0, middle + reach)
 
@@ -168,7 +166,7 @@ def _draw_zoomed(axes: Axes, result: ScoreFigure, interval: tuple[float, float])
     for place, value in ((low, interval[0]), (high, interval[1])):
         _text(axes, place, _ZOOMED + 0.09, decimals(value, _places(result)), colour="muted")
     axes.text(
-        along(middle), _ZOOMED + 0.155, decimals(result.value, _places(result)), color=light("ink"), size=12,
+        along(middle), _ZOOMED + 0.155, decimals(result.figure.value, _places(result)), color=light("ink"), size=12,
         weight="bold", ha="center", va="bottom",
     )  # fmt: skip
 
@@ -188,24 +186,24 @@ def _text(axes: Axes, place: float, height: float, text: str, *, colour: str) ->
 
 
 def _places(result: ScoreFigure) -> int:
-    low, high = _ends(result)
+    low, high = result.figure.ends()
     return 4 if high - low < 0.01 else 3
 
 
 def _line(result: ScoreFigure, wording: Wording) -> str:
     if not _defined(result):
         return f"{wording.short} undefined: a class has too few rows for the noise"
-    text = f"{wording.short} {decimals(result.value, _places(result))}"
-    return text if result.interval is None else f"{text}  ({_interval(result)})"
+    text = f"{wording.short} {decimals(result.figure.value, _places(result))}"
+    return text if result.figure.interval is None else f"{text}  ({_interval(result)})"
 
 
 def _interval(result: ScoreFigure) -> str:
-    low, high = (decimals(end, _places(result)) for end in _ends(result))
+    low, high = (decimals(end, _places(result)) for end in result.figure.ends())
     return f"{level(result.confidence)} interval {low} to {high}"
 
 
 def _notes(result: ScoreFigure) -> tuple[str, ...]:
-    if result.interval is not None:
+    if result.figure.interval is not None:
         return ("The interval measures the noise alone; that for the population, the sampling of the rows as well.",)
     if result.status == UNCHECKED:
         return ("No interval: the scale of the noise depends on the sizes of the classes, which were not paid for.",)
@@ -214,27 +212,27 @@ def _notes(result: ScoreFigure) -> tuple[str, ...]:
 
 def _section(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> Section:
     defined, chance = _defined(result), wording.chance(result)
-    low, high = _ends(result)
+    low, high = result.figure.ends()
     marks = None
     if defined:
-        value = known(result.value)
+        value = result.figure.number
         marks = (low, value, high) if finite(low) and finite(high) else (value, value, value)
     number = partial(decimals, places=_places(result))
-    cells = [number(value) if defined else ABSENT for value in (result.value, low, high)]
+    cells = [number(value) if defined else ABSENT for value in (result.figure.value, low, high)]
     return Section(
         title=wording.title,
         reading=wording.reading,
         headline=Headline(
             label=wording.label,
-            value=number(result.value) if defined else "undefined",
-            interval=_interval(result) if defined and result.interval is not None else None,
+            value=number(result.figure.value) if defined else "undefined",
+            interval=_interval(result) if defined and result.figure.interval is not None else None,
             scale=("0", "1 perfect"),
             marks=marks,
             reference=None if chance is None else (wording.chance_label, chance),
         ),
         measures=(
             *size_measures(result.positives, result.negatives, request),
-            *population_measures(result.population_interval, result.privacy_share, result.confidence, _places(result)),
+            *population_measures(result.figure, result.confidence, _places(result)),
         ),
         table=ValueTable(
             caption="The figure, and the ends of its interval.",
@@ -248,34 +246,41 @@ def _section(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> 
 
 
 def population_measures(
-    interval: tuple[float, float] | None,
-    share: float | None,
-    confidence: float,
-    places: int,
-    *,
-    scale: float = 1.0,
-    unit: str = "",
+    figure: Number, confidence: float, places: int, *, scale: float = 1.0, unit: str = ""
 ) -> tuple[Measure, ...]:
     """The interval for the population, and the share of its width that privacy costs; nothing if there is none."""
-    low, high = ends_of(interval)
+    low, high = figure.ends("population")
     if not (finite(low) and finite(high)):
         return ()
+    share = percent(known(figure.privacy_share))
     return (
         Measure(
             label="For the population",
             value=f"{decimals(scale * low, places)} to {decimals(scale * high, places)}{unit}",
-            note=f"{level(confidence)} interval for noise and sampling; noise is {percent(known(share))} of its width",
+            note=f"{level(confidence)} interval for noise and sampling; noise is {share} of its width",
         ),
     )
 
 
-def share_measure(shares: FloatArray, of: str) -> Measure:
+def both_intervals(figure: Number, places: int = 3) -> str:
+    """Both intervals of a figure, as a note; empty if there are none."""
+    if figure.interval is None:
+        return ""
+    (low, high), (lowest, highest) = (
+        (decimals(end, places) for end in figure.ends(of)) for of in ("interval", "population")
+    )
+    share = percent(figure.privacy_share)
+    return f"{low} to {high}; for the population {lowest} to {highest}, of which the noise makes {share}"
+
+
+def share_measure(figures: Sequence[Numbers], of: str) -> Measure:
     """The median share of the intervals for the population that the noise makes.
 
     Args:
-        shares: a share for each of several figures, NaN where a figure is undefined.
+        figures: several figures, whose shares are NaN where they are undefined.
         of: what the figures are, in the plural.
     """
+    shares = np.stack([one.privacy_share for one in figures if one.privacy_share is not None])
     there = shares[np.isfinite(shares)]
     return Measure(
         label="Share of the noise",

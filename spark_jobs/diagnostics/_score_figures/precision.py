@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
-from spark_jobs.diagnostics._simulation import TwoIntervals, normal, two_intervals
+from spark_jobs.contract.figure import Figure
+from spark_jobs.diagnostics._simulation import normal, with_intervals
 from spark_jobs.diagnostics.roc_curve.bands import exact_copies
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import Edges, choose_points, read
@@ -28,7 +29,7 @@ See ``docs/explanation/mechanisms/auc.md``.
 """
 
 
-def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[float, TwoIntervals]:
+def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int) -> Figure[float]:
     """The average precision of a defined curve, with its intervals.
 
     Near the released counts the figure is linear in the rows, so noise moves it by the noise in the sum of influences.
@@ -54,7 +55,7 @@ def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[f
     order = normal(noise, errors.shape)
     errors = errors + np.where(order > 0, below, above) * order
     sampling = math.sqrt(sampling_variance(rows, cuts))
-    return value, two_intervals(value, errors, sampling=sampling, confidence=draw.confidence)
+    return with_intervals(value, errors, sampling=sampling, confidence=draw.confidence)
 
 
 def sampling_variance(rows: FloatArray, cuts: Int64Array) -> float:

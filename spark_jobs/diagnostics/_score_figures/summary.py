@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
+from spark_jobs.contract.results.score_figures import ScoreFigure
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, bound_for
 from spark_jobs.diagnostics._score_figures.precision import precision_from_counts
-from spark_jobs.diagnostics._score_figures.result import ScoreFigure
 from spark_jobs.diagnostics._score_figures.weighted import precision_from_sum
-from spark_jobs.diagnostics._simulation import DECIMALS, TwoIntervals
 from spark_jobs.diagnostics.roc_curve import summarise as summarise_curve
 from spark_jobs.diagnostics.roc_curve.trace import trace
-from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import quantile
@@ -39,7 +39,7 @@ def summarise_as(result_type: type[R], draw: FigureDraw, *, seed: int) -> R:
         seed: public seed of the simulations behind intervals from counts.
     """
     fields = _from_counts(draw, seed=seed) if draw.counts is not None else _direct(draw)
-    released = result_type(
+    return result_type(
         **fields,
         method=draw.method,
         confidence=draw.confidence,
@@ -48,32 +48,31 @@ def summarise_as(result_type: type[R], draw: FigureDraw, *, seed: int) -> R:
         neighbours=draw.neighbours,
         guarantee=draw.guarantee,
     )
-    return publishable(draw.figure, released)
 
 
 def _direct(draw: FigureDraw) -> dict[str, Any]:
     value, sizes = float(draw.value or 0.0), draw.sizes
     if sizes is None:
-        return {"value": value, **_fields(None), "positives": None, "negatives": None, "status": UNCHECKED}
+        return {"figure": Figure(value=value), "positives": None, "negatives": None, "status": UNCHECKED}
     return {
-        "value": round(value, DECIMALS),
-        **_fields(_direct_intervals(draw, value)),
+        "figure": _direct_figure(draw, value),
         "positives": max(float(sizes[1]), 0.0),
         "negatives": max(float(sizes[0]), 0.0),
         "status": OK if min(sizes) >= min_size(draw) else UNDEFINED,
     }
 
 
-def _direct_intervals(draw: FigureDraw, value: float) -> TwoIntervals:
-    """Intervals of a direct release; half widths of noise and sampling add up in squares."""
+def _direct_figure(draw: FigureDraw, value: float) -> Figure[float]:
+    """The figure of a direct release; half widths of noise and sampling add up in squares."""
     half, deviate = half_width(draw), float(ndtri((1 + draw.confidence) / 2))
     sampling = deviate * math.sqrt(_sampling_variance(draw, value))
     both = math.hypot(half, sampling)
     noise, population = (
-        (round(max(value - reach, 0.0), DECIMALS), round(min(value + reach, 1.0), DECIMALS)) for reach in (half, both)
+        Ends(round(max(value - reach, 0.0), DECIMALS), round(min(value + reach, 1.0), DECIMALS))
+        for reach in (half, both)
     )
-    share = 1 - sampling / both if both > 0 else 0.0
-    return TwoIntervals(noise=noise, population=population, privacy_share=round(share, DECIMALS))
+    share = round(1 - sampling / both if both > 0 else 0.0, DECIMALS)
+    return Figure(value=round(value, DECIMALS), interval=noise, population=population, privacy_share=share)
 
 
 def _sampling_variance(draw: FigureDraw, value: float) -> float:
@@ -128,27 +127,11 @@ def _from_counts(draw: FigureDraw, *, seed: int) -> dict[str, Any]:
         "status": OK if traced.defined else UNDEFINED,
     }
     if not traced.defined:
-        return {"value": None, **_fields(None), **fields}
+        return {"figure": Figure(value=None), **fields}
     if draw.figure == "auc":
-        curve = summarise_curve(counts, seed=seed)
-        value = curve.auc or 0.0
-        intervals = TwoIntervals(
-            noise=curve.auc_interval or (0.0, 1.0),
-            population=curve.auc_population_interval or (0.0, 1.0),
-            privacy_share=1.0 if curve.auc_privacy_share is None else curve.auc_privacy_share,
-        )
+        figure = summarise_curve(counts, seed=seed).auc
     elif draw.weighted is None:
-        value, intervals = precision_from_counts(counts, traced, seed=seed)
+        figure = precision_from_counts(counts, traced, seed=seed)
     else:
-        value, intervals = precision_from_sum(counts, draw.weighted, traced, seed=seed)
-    return {"value": round(value, DECIMALS), **_fields(intervals), **fields}
-
-
-def _fields(intervals: TwoIntervals | None) -> dict[str, Any]:
-    if intervals is None:
-        return {"interval": None, "population_interval": None, "privacy_share": None}
-    return {
-        "interval": intervals.noise,
-        "population_interval": intervals.population,
-        "privacy_share": intervals.privacy_share,
-    }
+        figure = precision_from_sum(counts, draw.weighted, traced, seed=seed)
+    return {"figure": replace(figure, value=round(figure.number, DECIMALS)), **fields}

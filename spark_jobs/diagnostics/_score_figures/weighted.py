@@ -13,13 +13,13 @@ from decimal import Decimal
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.figure import Figure
 from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import _score_cells as score_cells
 from spark_jobs.diagnostics._score_figures.densities import expected_rows, fine_cuts, narrow_at_top
 from spark_jobs.diagnostics._score_figures.smoothing_prior import as_observation, posterior_of_counts
 from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, precision_given
-from spark_jobs.diagnostics._simulation import TwoIntervals
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.diagnostics.roc_curve.trace import Trace
@@ -138,9 +138,7 @@ def _cells(located: tuple[NoisyCells, ...], signal: float, *, grid: int, epsilon
     return narrow_at_top(rows, cuts, grid=grid, cells=cells, nearest=NEAREST / epsilon, part=PART)
 
 
-def precision_from_sum(
-    counts: roc.RocDraw, weighted: WeightedSum, traced: Trace, *, seed: int
-) -> tuple[float, TwoIntervals]:
+def precision_from_sum(counts: roc.RocDraw, weighted: WeightedSum, traced: Trace, *, seed: int) -> Figure[float]:
     """The average precision of a defined curve, with its intervals.
 
     Args:

@@ -20,6 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.figure import Figure
 from spark_jobs.diagnostics._score_figures.densities import cell_of, expected_rows, fine_cuts, narrow_at_top, sums
 from spark_jobs.diagnostics._score_figures.precision import average_precision_of, influence, sampling_variance
 from spark_jobs.diagnostics._score_figures.smoothing_prior import (
@@ -29,7 +30,7 @@ from spark_jobs.diagnostics._score_figures.smoothing_prior import (
     as_observation,
     posterior_of_draw,
 )
-from spark_jobs.diagnostics._simulation import TwoIntervals, normal, two_intervals
+from spark_jobs.diagnostics._simulation import normal, with_intervals
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.cells import inside
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
@@ -131,7 +132,7 @@ def _residual_variance(copies: Copies, weights: CellWeights, noise: float) -> fl
 
 def precision_given(
     copies: Copies, weights: CellWeights, total: int, *, scale: float, confidence: float
-) -> tuple[float, TwoIntervals]:
+) -> Figure[float]:
     """The average precision and its intervals, from posterior draws and the noisy weighted sum.
 
     Figures are regressed on sums. The posterior of the exact sum combines a normal distribution with the draws' mean
@@ -162,7 +163,7 @@ def precision_given(
     sampling = math.sqrt(sampling_variance(copies.middle, copies.cuts))
     value = float(np.clip(value, 0, 1))
     errors = value - np.add.outer(beyond, slope * likely).ravel()
-    return value, two_intervals(value, errors, sampling=sampling, confidence=confidence)
+    return with_intervals(value, errors, sampling=sampling, confidence=confidence)
 
 
 def _draws(posterior: Posterior, fine: Int64Array, departs: FloatArray, noise: SeededNoise) -> FloatArray:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.diagnostics._populations import privacy_share
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples
 
@@ -99,27 +100,11 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeanDistance:
-    """The mean distance of the share of positives from the mean score, weighted by rows.
+def mean_distance(pooled: Pools, excesses: Excesses, confidence: float) -> tuple[Figure[float], float]:
+    """The mean distance of the share of positives from the mean score, weighted by rows; within [0, 1].
 
-    Attributes:
-        value: the estimate for the exact counts in the released pools, corrected for what noise adds to a distance.
-        interval: for the exact counts.
-        population_interval: for the population that the rows are a sample of.
-        privacy_share: share of the width of ``population_interval`` that is due to the noise.
-        calibrated: upper limit of the released distance of a calibrated model, whose labels differ from its scores too.
-    """
-
-    value: float = 0.0
-    interval: tuple[float, float] = (0.0, 1.0)
-    population_interval: tuple[float, float] = (0.0, 1.0)
-    privacy_share: float = 0.0
-    calibrated: float = 1.0
-
-
-def mean_distance(pooled: Pools, excesses: Excesses, confidence: float) -> MeanDistance:
-    """The mean distance of the excesses of these pools, within [0, 1].
+    It is the estimate for the exact counts in the released pools, corrected for what noise adds to a distance. Beside
+    it stands the upper limit of the released distance of a calibrated model, whose labels differ from its scores too.
 
     Args:
         pooled: the pools.
@@ -133,13 +118,13 @@ def mean_distance(pooled: Pools, excesses: Excesses, confidence: float) -> MeanD
     # a calibrated model's figure is corrected by as much as the released one
     unexplained = max(float(_distances(pooled.released)) - value, 0.0)
     calibrated = float(np.quantile(_distances(pooled.null_copies()), confidence))
-    return MeanDistance(
+    distance = Figure(
         value=min(value, 1.0),
-        interval=interval,
-        population_interval=(float(population[0]), float(population[1])),
+        interval=Ends(*interval),
+        population=Ends(float(population[0]), float(population[1])),
         privacy_share=float(privacy_share(np.array(interval), population)),
-        calibrated=float(np.clip(calibrated - unexplained, 0.0, 1.0)),
     )
+    return distance, float(np.clip(calibrated - unexplained, 0.0, 1.0))
 
 
 def _sampling(pooled: Pools) -> FloatArray:

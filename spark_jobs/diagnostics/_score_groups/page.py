@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray
+from spark_jobs.contract.figure import Numbers
 from spark_jobs.contract.figures import OK
+from spark_jobs.contract.results.pooled import PooledBins
 from spark_jobs.diagnostics._score_figures.page import share_measure
-from spark_jobs.diagnostics._score_groups.result import PooledBins
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
-from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable
+from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable, figure_columns
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
@@ -64,9 +65,7 @@ class PoolPage:
     Attributes:
         kind: name of the kind, and of its files.
         title: title of the section and the picture.
-        field: the field of the result that is drawn; its ends are ``<field>_lower`` and ``<field>_upper``, and for the
-            population ``<field>_population_lower`` and ``<field>_population_upper``; the share of the latter
-            that the noise makes is ``<field>_privacy_share``.
+        field: the field of the result that is drawn.
         meaning: description of that field in the data file.
         zone: name of the quantity that the zone is about.
         frame: size of the picture.
@@ -107,9 +106,10 @@ class PoolPage:
 
     def points(self, result: PooledBins) -> PoolPoints:
         """The pools of a result."""
-        first = result.pool_starts
+        first = np.array(result.pool_starts)
         last = np.append(first[1:], result.pool.size) - 1
-        y, low, high = (getattr(result, name)[first] for name in self._fields)
+        drawn = self.figure(result)
+        y, low, high = (values[first] for values in (drawn.value, *drawn.ends()))
         return PoolPoints(
             x=result.predicted[first],
             y=y,
@@ -151,47 +151,57 @@ class PoolPage:
                 value=f"{int(outside.sum())} of {outside.size}" if is_defined(result) else ABSENT,
                 note="pools",
             ),
-            share_measure(getattr(result, f"{self.field}_privacy_share")[result.pool_starts], "pools"),
+            share_measure([self.figure(result).at(result.pool_starts)], "pools"),
             Measure(
                 label="Rows", value=f"≈{SPACE}{count(result.positives + result.negatives)}", note="of both classes"
             ),
         )
 
-    @property
-    def _fields(self) -> tuple[str, str, str]:
-        return self.field, f"{self.field}_lower", f"{self.field}_upper"
+    def figure(self, result: PooledBins) -> Numbers:
+        """The figure that is drawn."""
+        drawn: Numbers = getattr(result, self.field)
+        return drawn
 
     def _range(self, low: float, high: float) -> str:
         return f"{self.text(low)} to {self.text(high)}"
 
     def _cells(self, result: PooledBins, i: int) -> tuple[str, ...]:
-        value, low, high = (getattr(result, name)[i] for name in self._fields)
+        drawn = self.figure(result).at(i)
         zone = self._range(result.zone_lower[i], result.zone_upper[i])
         rows = f"≈{SPACE}{count(result.rows[i])}"
-        population = self._range(*(getattr(result, f"{self.field}_population_{end}")[i] for end in ("lower", "upper")))
-        return percent(result.predicted[i]), self.text(value), self._range(low, high), population, zone, rows
+        interval, population = (self._range(*drawn.ends(of)) for of in ("interval", "population"))
+        return percent(result.predicted[i]), self.text(drawn.number), interval, population, zone, rows
 
     def _columns(self, result: PooledBins) -> dict[str, Column]:
         name, nominal = self.field, f"{100 * result.confidence:.4g} %"
-        interval = f"{nominal} interval of {name} for what the same rows give without noise"
-        population = f"{nominal} interval of {name} for the population that the rows are a sample of"
-        zone = f"{nominal} zone: where the released {self.zone} of a calibrated model would lie"
-        meanings = {
-            "lower": "lower edge of the bin, as a score",
-            "upper": "upper edge of the bin, as a score",
-            "pool": "pool of the bin; bins of one pool share all values that follow",
-            "predicted": "mean score of the pool",
-            name: self.meaning,
-            f"{name}_lower": f"lower end of the {interval}",
-            f"{name}_upper": f"upper end of the {interval}",
-            f"{name}_population_lower": f"lower end of the {population}",
-            f"{name}_population_upper": f"upper end of the {population}",
-            f"{name}_privacy_share": "share of the interval for the population that the noise makes",
-            "zone_lower": f"lower end of the {zone}",
-            "zone_upper": f"upper end of the {zone}",
-            "rows": "noisy number of rows of the pool",
+        ends = {
+            "interval": f"end of the {nominal} interval of {name} for what the same rows give without noise",
+            "population": f"end of the {nominal} interval of {name} for the population that the rows are a sample of",
         }
-        return {field: Column(values=getattr(result, field), meaning=line) for field, line in meanings.items()}
+        share = "share of the interval for the population that the noise makes"
+        zone = f"{nominal} zone: where the released {self.zone} of a calibrated model would lie"
+
+        def public(meanings: dict[str, str]) -> dict[str, Column]:
+            return {field: Column(values=getattr(result, field), meaning=line) for field, line in meanings.items()}
+
+        return {
+            **public(
+                {
+                    "lower": "lower edge of the bin, as a score",
+                    "upper": "upper edge of the bin, as a score",
+                    "pool": "pool of the bin; bins of one pool share all values that follow",
+                    "predicted": "mean score of the pool",
+                }
+            ),
+            **figure_columns(result, name, self.meaning, ends, share=share),
+            **public(
+                {
+                    "zone_lower": f"lower end of the {zone}",
+                    "zone_upper": f"upper end of the {zone}",
+                    "rows": "noisy number of rows of the pool",
+                }
+            ),
+        }
 
     def _plot(self, result: PooledBins, description: str) -> Plot:
         at = self.points(result)

@@ -17,46 +17,23 @@ Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> statistic = ScoreCounts.from_arrays([0, 1] * 5000, [0.2, 0.7] * 5000)
     >>> result = release(statistic, epsilon=1, noise=SeededNoise(1))
-    >>> round(result.value, 2), result.interval[0] <= 1.0 <= result.interval[1], result.guarantee
+    >>> round(result.figure.value, 2), result.figure.lower <= 1.0 <= result.figure.upper, result.guarantee
     (1.0, True, 'NOT PRIVATE')
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 
 from spark_jobs.contract.options import AucOptions, AucSettings
+from spark_jobs.contract.results.score_figures import Auc
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, measure_figure
-from spark_jobs.diagnostics._score_figures.result import ScoreFigure
 from spark_jobs.diagnostics._score_figures.shared import figure_of_groups
 from spark_jobs.diagnostics._score_figures.summary import summarise_as
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
-from spark_jobs.diagnostics.roc_area import RocArea
 from spark_jobs.statistics import ScoreCounts
 
 __all__ = ["DIAGNOSTIC", "Auc", "FigureDraw", "measure", "release", "summarise"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Auc(ScoreFigure):
-    """A released area under the ROC curve; the exact one is 1/2 if a class is empty."""
-
-    @property
-    def roc_area(self) -> RocArea | None:
-        """The area and its errors."""
-        return RocArea.of(self.value, self.interval, self.population_interval, self.confidence)
-
-    def with_roc_area(self, area: RocArea) -> Auc:
-        """The result with this area."""
-        ends = area.at(self.confidence)
-        return replace(
-            self,
-            value=area.value,
-            interval=ends.noise,
-            population_interval=ends.population,
-            privacy_share=ends.privacy_share,
-        )
 
 
 class Call(AucSettings, Terms):

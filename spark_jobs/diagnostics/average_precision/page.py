@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.score_figures import ScoreFigure
 from spark_jobs.diagnostics._score_figures.page import Wording, render_figure
-from spark_jobs.diagnostics._score_figures.result import ScoreFigure
 from spark_jobs.diagnostics.average_precision import AveragePrecision
 from spark_jobs.publishing.rendering import Rendering, finite
 

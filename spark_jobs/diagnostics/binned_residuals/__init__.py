@@ -23,9 +23,9 @@ Example:
 from __future__ import annotations
 
 from spark_jobs.contract.options import BinnedResidualsOptions, BinnedResidualsSettings
+from spark_jobs.contract.results.pooled import BinnedResiduals
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw, measure_groups
 from spark_jobs.diagnostics._score_groups.shared import groups_of_groups
-from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.diagnostics.binned_residuals.summary import summarise
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.statistics import ScoreCounts

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.pooled import BinnedResiduals
 from spark_jobs.diagnostics._score_figures.page import population_measures
 from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined
-from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, count, decimals, level, p_text
-from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, ends_of, known
+from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, known
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _signed(value: float) -> str:
 
 
 def _lines(result: BinnedResiduals) -> tuple[str, str]:
-    distance = f"Mean distance from 0: {_points(known(result.mean_distance))}; " if is_defined(result) else ""
+    distance = f"Mean distance from 0: {_points(result.mean_distance.number)}; " if is_defined(result) else ""
     return (
         f"{distance}{_test_line(result)}",
         f"released with noise; about {count(result.positives + result.negatives)} rows",
@@ -102,7 +102,7 @@ def _headline(result: BinnedResiduals) -> Headline:
     label = "Mean distance from the model"
     if not is_defined(result):
         return Headline(label=label, value="undefined", interval=None, scale=("0", "100 points"))
-    (low, high), distance = ends_of(result.mean_distance_interval), known(result.mean_distance)
+    (low, high), distance = result.mean_distance.ends(), result.mean_distance.number
     calibrated = known(result.mean_distance_calibrated)
     end = next(scale for scale in _SCALES if scale >= min(100.0, 115 * max(high, calibrated))) / 100
     return Headline(
@@ -140,14 +140,7 @@ def _section(result: BinnedResiduals) -> Section:
                 if defined
                 else "",
             ),
-            *population_measures(
-                result.mean_distance_population_interval,
-                result.mean_distance_privacy_share,
-                result.confidence,
-                1,
-                scale=100,
-                unit=" points",
-            ),
+            *population_measures(result.mean_distance, result.confidence, 1, scale=100, unit=" points"),
             *_PAGE.measures(result),
         ),
         table=_PAGE.table(result),

@@ -6,14 +6,14 @@ import numpy as np
 from scipy.special import logit
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics._populations import RatioNoise, population_interval, privacy_share
-from spark_jobs.diagnostics._score_groups.excesses import Excesses, MeanDistance, mean_distance
+from spark_jobs.contract.figure import Figure
+from spark_jobs.contract.results.pooled import BinnedResiduals
+from spark_jobs.diagnostics._populations import RatioNoise, population_interval
+from spark_jobs.diagnostics._score_groups.excesses import Excesses, mean_distance
+from spark_jobs.diagnostics._score_groups.fields import binned, rounded_figure, rounded_number, shared_fields
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, pools
-from spark_jobs.diagnostics._score_groups.result import rounded_ends, rounded_number, shared_fields
 from spark_jobs.diagnostics._simulation import central_range, possible_interval, solved_interval
-from spark_jobs.diagnostics.binned_residuals.result import BinnedResiduals
-from spark_jobs.diagnostics.undefined import publishable
 
 DIRECTIONS = 3
 """Shift, slope and curve of the log-odds: the effects of a missing intercept, slope or square on residuals."""
@@ -38,27 +38,18 @@ def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
     zone_lower, zone_upper = central_range(pooled.null_copies().mean_excess, draw.confidence)
     tests = fit_test(pooled) if pooled.defined else (1.0, 1.0, 1.0)
     either, trend, scatter = (rounded_number(p) for p in tests)
-    distance = MeanDistance()
+    distance, calibrated = Figure(value=0.0), 1.0
     if pooled.defined:
-        distance = mean_distance(pooled, Excesses.of_pools(pooled), draw.confidence)
-    result = BinnedResiduals(
+        distance, calibrated = mean_distance(pooled, Excesses.of_pools(pooled), draw.confidence)
+    return BinnedResiduals(
         **shared_fields(draw, pooled, zone=(np.maximum(zone_lower, -1.0), np.minimum(zone_upper, 1.0))),
-        residual=pooled.of_bins(residual),
-        residual_lower=pooled.of_bins(lower),
-        residual_upper=pooled.of_bins(upper),
-        residual_population_lower=pooled.of_bins(lowest),
-        residual_population_upper=pooled.of_bins(highest),
-        residual_privacy_share=pooled.of_bins(privacy_share((lower, upper), (lowest, highest))),
-        mean_distance=rounded_number(distance.value),
-        mean_distance_interval=rounded_ends(distance.interval),
-        mean_distance_population_interval=rounded_ends(distance.population_interval),
-        mean_distance_privacy_share=rounded_number(distance.privacy_share),
-        mean_distance_calibrated=rounded_number(distance.calibrated),
+        residual=binned(pooled, residual, (lower, upper), (lowest, highest)),
+        mean_distance=rounded_figure(distance),
+        mean_distance_calibrated=rounded_number(calibrated),
         p_value=either,
         trend_p_value=trend,
         scatter_p_value=scatter,
     )
-    return publishable("binned_residuals", result)
 
 
 def fit_test(pooled: Pools) -> tuple[float, float, float]:

@@ -11,24 +11,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number
 from spark_jobs.contract.options import AucSettings, BinormalRocOptions, BinormalRocSettings
-from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.results.curves import BinormalRoc as ReleasedBinormalRoc
 from spark_jobs.diagnostics import auc
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw
 from spark_jobs.diagnostics._score_figures.shared import figure_of_groups
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
-from spark_jobs.diagnostics._simulation import DECIMALS
+from spark_jobs.diagnostics._simulation import WIDEST
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw, Measurement, Terms
-from spark_jobs.diagnostics.roc_area import RocArea
-from spark_jobs.diagnostics.undefined import plain_fields, publishable
 from spark_jobs.statistics import ScoreCounts
 
 __all__ = ["DIAGNOSTIC", "BinormalDraw", "BinormalRoc", "measure", "release", "summarise"]
@@ -53,63 +51,12 @@ class BinormalDraw(Draw):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BinormalRoc:
-    """A released symmetric binormal ROC curve; the length of all arrays is the request's number of points.
+class BinormalRoc(ReleasedBinormalRoc):
+    """A released curve that can be drawn through another area."""
 
-    A band covers the binormal curve with the exact AUC, of the same rows or of their population. It does not measure
-    how far the exact curve is from a binormal one.
-
-    Attributes:
-        fpr: false positive rates, evenly spaced from 0 to 1.
-        tpr: true positive rates; never falling.
-        tpr_lower, tpr_upper: simultaneous band at level ``confidence``, for the same rows.
-        tpr_population_lower, tpr_population_upper: the same for the population that the rows are a sample of.
-        separation: ``a``, the distance of the class means in standard deviations.
-        auc, auc_interval: the released area, and its interval for the same rows without noise.
-        auc_population_interval: the same for the population.
-        auc_privacy_share: share of the width of ``auc_population_interval`` that is due to the noise.
-        positives, negatives: noisy class sizes.
-        status: status of the area: ``ok``, or ``undefined``; then the curve is NaN and the figures are None.
-        confidence: nominal level.
-        epsilon, delta: cost of the release.
-        neighbours: the relation of the guarantee.
-        guarantee: ``differentially private`` or ``NOT PRIVATE``.
-    """
-
-    separation: float | None
-    auc: float | None
-    positives: float
-    negatives: float
-    status: str
-    confidence: float
-    guarantee: str
-    auc_interval: tuple[float, float] | None
-    auc_population_interval: tuple[float, float] | None
-    auc_privacy_share: float | None
-    epsilon: Decimal
-    delta: Decimal
-    neighbours: Neighbours
-    fpr: FloatArray
-    tpr: FloatArray
-    tpr_lower: FloatArray
-    tpr_upper: FloatArray
-    tpr_population_lower: FloatArray
-    tpr_population_upper: FloatArray
-
-    @property
-    def roc_area(self) -> RocArea | None:
-        """The area and its errors."""
-        return RocArea.of(self.auc, self.auc_interval, self.auc_population_interval, self.confidence)
-
-    def with_roc_area(self, area: RocArea) -> BinormalRoc:
+    def with_area(self, area: Number) -> BinormalRoc:
         """The curve with this area."""
-        ends = area.at(self.confidence)
-        lines = _lines(self.fpr, area.value, ends.noise, ends.population, sizes=(self.negatives, self.positives))
-        return replace(self, **lines, **area.auc_fields(self.confidence))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return plain_fields(self)
+        return replace(self, auc=area, **_lines(self.fpr, area, sizes=(self.negatives, self.positives)))
 
 
 def measure_area(statistic: ScoreCounts, options: BinormalRocSettings, terms: Terms) -> BinormalDraw:
@@ -140,15 +87,13 @@ def summarise(draw: BinormalDraw, *, seed: int) -> BinormalRoc:
     area = auc.summarise(draw.area, seed=seed)
     positives, negatives = area.positives or 0.0, area.negatives or 0.0
     fpr = np.linspace(0.0, 1.0, draw.points)
-    value = 0.5 if area.value is None else area.value
-    ends, population = area.interval or (0.0, 1.0), area.population_interval or (0.0, 1.0)
-    curve = BinormalRoc(
+    found = area.figure
+    if found.value is None:
+        found = Figure(value=0.5, interval=WIDEST, population=WIDEST, privacy_share=1.0)
+    return BinormalRoc(
         fpr=fpr,
-        **_lines(fpr, value, ends, population, sizes=(negatives, positives)),
-        auc=value,
-        auc_interval=ends,
-        auc_population_interval=population,
-        auc_privacy_share=1.0 if area.privacy_share is None else area.privacy_share,
+        **_lines(fpr, found, sizes=(negatives, positives)),
+        auc=found,
         positives=positives,
         negatives=negatives,
         status=area.status,
@@ -158,24 +103,22 @@ def summarise(draw: BinormalDraw, *, seed: int) -> BinormalRoc:
         neighbours=area.neighbours,
         guarantee=area.guarantee,
     )
-    return publishable("binormal_roc", curve)
 
 
-def _lines(
-    fpr: FloatArray,
-    area: float,
-    ends: tuple[float, float],
-    population: tuple[float, float],
-    *,
-    sizes: tuple[float, float],
-) -> dict[str, Any]:
-    """The fields of the curve with this area, and of its bands, between the curves of the ends of its intervals."""
+def _lines(fpr: FloatArray, area: Number, *, sizes: tuple[float, float]) -> dict[str, Any]:
+    """The curve with this area, its bands between the curves of the ends of its intervals, and the separation."""
     margin = 1 / (2 * max(min(sizes), 1.0))
-    bands = {}
-    for name, (low, high) in (("tpr", ends), ("tpr_population", population)):
-        bands[f"{name}_lower"] = np.zeros_like(fpr) if low <= 0.0 else _curve(fpr, low, margin)
-        bands[f"{name}_upper"] = np.ones_like(fpr) if high >= 1.0 else _curve(fpr, high, margin)
-    return {"tpr": _curve(fpr, area, margin), **bands, "separation": round(separation(area, margin), DECIMALS)}
+
+    def band(ends: Ends[float]) -> Ends[FloatArray]:
+        return Ends(
+            np.zeros_like(fpr) if ends.lower <= 0.0 else _curve(fpr, ends.lower, margin),
+            np.ones_like(fpr) if ends.upper >= 1.0 else _curve(fpr, ends.upper, margin),
+        )
+
+    tpr = Figure(
+        value=_curve(fpr, area.number, margin), interval=band(area.ends()), population=band(area.ends("population"))
+    )
+    return {"tpr": tpr, "separation": round(separation(area.number, margin), DECIMALS)}
 
 
 def separation(area: float, margin: float = 1e-3) -> float:

@@ -19,8 +19,7 @@ from spark_jobs.publishing.rendering import (
     Rendering,
     Section,
     ValueTable,
-    ends_of,
-    known,
+    figure_columns,
 )
 from spark_jobs.publishing.roc_axes import FRAME, fraction_at, roc_figure
 from spark_jobs.publishing.theme import light
@@ -44,19 +43,18 @@ def _columns(curve: BinormalRoc) -> dict[str, Column]:
     population = f"{band} of the population that the rows are a sample of"
     return {
         "fpr": Column(values=curve.fpr, meaning="false positive rate"),
-        "tpr": Column(values=curve.tpr, meaning="true positive rate of the symmetric binormal curve"),
-        "tpr_lower": Column(values=curve.tpr_lower, meaning=f"lower end of the {band}"),
-        "tpr_upper": Column(values=curve.tpr_upper, meaning=f"upper end of the {band}"),
-        "tpr_population_lower": Column(values=curve.tpr_population_lower, meaning=f"lower end of the {population}"),
-        "tpr_population_upper": Column(values=curve.tpr_population_upper, meaning=f"upper end of the {population}"),
-    }
+        **figure_columns(
+            curve, "tpr", "true positive rate of the symmetric binormal curve",
+            {"interval": f"end of the {band}", "population": f"end of the {population}"},
+        ),
+    }  # fmt: skip
 
 
 def _line(curve: BinormalRoc) -> str:
     if curve.status != "ok":
         return "AUC undefined"
-    low, high = (decimals(end) for end in ends_of(curve.auc_interval))
-    return f"AUC {decimals(curve.auc)}  ({level(curve.confidence)} interval {low} to {high})"
+    low, high = (decimals(end) for end in curve.auc.ends())
+    return f"AUC {decimals(curve.auc.value)}  ({level(curve.confidence)} interval {low} to {high})"
 
 
 def _plot(curve: BinormalRoc) -> Plot:
@@ -72,7 +70,7 @@ def _plot(curve: BinormalRoc) -> Plot:
 def _probes(curve: BinormalRoc) -> tuple[Probe, ...]:
     probes = []
     for fpr in np.linspace(0.0, 1.0, _PROBES):
-        tpr, low, high = (float(np.interp(fpr, curve.fpr, v)) for v in (curve.tpr, curve.tpr_lower, curve.tpr_upper))
+        tpr, low, high = (float(np.interp(fpr, curve.fpr, v)) for v in (curve.tpr.value, *curve.tpr.ends()))
         lines = (
             f"FPR {percent(float(fpr))}",
             f"TPR {percent(tpr)}",
@@ -90,14 +88,14 @@ def _draw(axes: Axes, curve: BinormalRoc) -> None:
     if curve.status == "ok":
         axes.fill_between(
             curve.fpr,
-            curve.tpr_lower,
-            curve.tpr_upper,
+            curve.tpr.lower,
+            curve.tpr.upper,
             color=light("curve"),
             alpha=0.22,
             linewidth=0,
             label=f"{level(curve.confidence)} band of the whole curve",
         )
-        axes.plot(curve.fpr, curve.tpr, color=light("curve"), linewidth=1.8, label="binormal curve")
+        axes.plot(curve.fpr, curve.tpr.value, color=light("curve"), linewidth=1.8, label="binormal curve")
     else:
         axes.text(0.33, 0.8, "undefined", color=light("muted"), size=20, ha="center", va="center")
 
@@ -106,10 +104,10 @@ def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
     defined = curve.status == "ok"
     rows = []
     for fpr in READ_AT:
-        at = [float(np.interp(fpr, curve.fpr, values)) for values in (curve.tpr, curve.tpr_lower, curve.tpr_upper)]
+        at = [float(np.interp(fpr, curve.fpr, values)) for values in (curve.tpr.value, *curve.tpr.ends())]
         cells = [percent(value) if defined else ABSENT for value in at]
         rows.append((f"{100 * fpr:.0f} %", cells[0], f"{cells[1]} to {cells[2]}"))
-    low, high = ends_of(curve.auc_interval)
+    low, high = curve.auc.ends()
     return Section(
         title=_TITLE,
         reading=(
@@ -118,10 +116,10 @@ def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
         ),
         headline=Headline(
             label="Area under the curve (AUC)",
-            value=decimals(curve.auc) if defined else "undefined",
+            value=decimals(curve.auc.value) if defined else "undefined",
             interval=f"{level(curve.confidence)} interval {decimals(low)} to {decimals(high)}" if defined else None,
             scale=("0", "1 perfect"),
-            marks=(low, known(curve.auc), high) if defined else None,
+            marks=(low, curve.auc.number, high) if defined else None,
             reference=("½ chance", 0.5),
         ),
         measures=(
@@ -131,7 +129,7 @@ def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
                 note="distance of mean scores, in standard deviations",
             ),
             *size_measures(curve.positives, curve.negatives, request),
-            *population_measures(curve.auc_population_interval, curve.auc_privacy_share, curve.confidence, 3),
+            *population_measures(curve.auc, curve.confidence, 3),
         ),
         table=ValueTable(
             caption="The curve in numbers.",

@@ -11,7 +11,7 @@ Example:
     >>> labels, scores = [0, 1] * 5000, [0.2, 0.7] * 5000
     >>> statistic = GroupedScoreCounts.from_arrays(labels, scores, ["a"] * 4000 + ["b"] * 6000, keys=["a", "b"])
     >>> result = release(statistic, epsilon=1, noise=SeededNoise(1), kinds=("auc",))
-    >>> result.keys, result.status, [round(results["auc"].value, 1) for results in result.results[:2]]
+    >>> result.keys, result.status, [round(results["auc"].figure.number, 1) for results in result.results[:2]]
     (('a', 'b', 'other'), ('ok', 'ok', 'undefined'), [1.0, 1.0])
     >>> tuple(comparison.figure for comparison in result.comparisons)
     ('positive_rate', 'auc')
@@ -20,8 +20,8 @@ Example:
 from __future__ import annotations
 
 from spark_jobs.contract.options import ByGroupOptions, ByGroupSettings
+from spark_jobs.contract.results.groups import ByGroup, GroupComparison
 from spark_jobs.diagnostics.by_group.measurement import ByGroupDraw, measure_by_group
-from spark_jobs.diagnostics.by_group.result import ByGroup, GroupComparison
 from spark_jobs.diagnostics.by_group.summary import summarise
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.statistics import GroupedScoreCounts

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics._simulation import DECIMALS, normal
-from spark_jobs.diagnostics.by_group.estimates import Estimate
+from spark_jobs.contract.figure import DECIMALS, Figure
+from spark_jobs.diagnostics._simulation import normal
 from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES = 4000
@@ -44,7 +44,7 @@ class LargestDifference:
 
 
 def largest_difference(
-    estimates: Sequence[Estimate], *, confidence: float, noise: SeededNoise
+    estimates: Sequence[Figure[float]], *, confidence: float, noise: SeededNoise
 ) -> LargestDifference | None:
     """The largest difference among the groups with an estimate; None if there are fewer than two.
 
@@ -56,7 +56,7 @@ def largest_difference(
     places = [place for place, estimate in enumerate(estimates) if np.isfinite(estimate.value)]
     if len(places) < 2:
         return None
-    value, lower, upper = np.array([estimates[place] for place in places]).T
+    value, lower, upper = np.array([(one.value, *one.ends()) for one in (estimates[place] for place in places)]).T
     deviate = float(ndtri((1 + confidence) / 2))
     below, above = (np.maximum(half, _SMALLEST) / deviate for half in (value - lower, upper - value))
     spread = np.sqrt(np.add.outer(below**2, above**2))

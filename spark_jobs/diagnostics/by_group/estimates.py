@@ -9,26 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.diagnostics._populations import RatioNoise, population_interval
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.mechanisms.noise import laplace_variance
 
-
-class Estimate(NamedTuple):
-    """A figure and the ends of its interval for the population; NaN if it is undefined."""
-
-    value: float
-    lower: float
-    upper: float
-
-
-NOTHING = Estimate(math.nan, math.nan, math.nan)
+NOTHING: Figure[float] = Figure(value=math.nan, interval=Ends(math.nan, math.nan))
+"""A figure that the noise leaves undefined."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +62,7 @@ def _class_rows(group: SharedGroups, first: int, last: int) -> tuple[Noisy, Nois
     return of_positives, of_negatives
 
 
-def rate(part: Noisy, rest: Noisy, confidence: float) -> Estimate:
+def rate(part: Noisy, rest: Noisy, confidence: float) -> Figure[float]:
     """The share of ``part`` in ``part + rest``."""
     whole = part + rest
     if not whole.is_known:
@@ -78,10 +70,10 @@ def rate(part: Noisy, rest: Noisy, confidence: float) -> Estimate:
     value = min(max(part.rows / whole.rows, 0.0), 1.0)
     noise = RatioNoise(*map(np.asarray, (part.variance, part.variance, whole.variance)))
     low, high = population_interval(np.asarray(value), np.asarray(whole.rows), noise, confidence=confidence)
-    return Estimate(value, float(low), float(high))
+    return Figure(value=value, interval=Ends(float(low), float(high)))
 
 
-def rates_at(groups: Groups, cell: int, confidence: float) -> dict[str, Estimate]:
+def rates_at(groups: Groups, cell: int, confidence: float) -> dict[str, Figure[float]]:
     """Rates at a threshold, given as a cell of the grid that is an edge of every group's cells."""
     (true_above, false_above), (true_below, false_below) = class_rows(groups, cell), class_rows(groups, 0, cell)
     return {
@@ -92,7 +84,7 @@ def rates_at(groups: Groups, cell: int, confidence: float) -> dict[str, Estimate
     }
 
 
-def mean_residual(groups: Groups, confidence: float) -> Estimate:
+def mean_residual(groups: Groups, confidence: float) -> Figure[float]:
     """The share of positives less the mean score."""
     positives, negatives = class_rows(groups)
     whole = positives + negatives
@@ -109,7 +101,7 @@ def mean_residual(groups: Groups, confidence: float) -> Estimate:
     noise = sum(_residual_variance(one, value) for one in groups)
     reach = float(ndtri((1 + confidence) / 2)) * math.sqrt(sampling + noise / rows**2)
     shown = min(max(value, -1.0), 1.0)
-    return Estimate(shown, max(shown - reach, -1.0), min(shown + reach, 1.0))
+    return Figure(value=shown, interval=Ends(max(shown - reach, -1.0), min(shown + reach, 1.0)))
 
 
 def _residual_variance(group: SharedGroups, value: float) -> float:

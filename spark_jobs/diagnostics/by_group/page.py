@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from spark_jobs.contract.figure import Number
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.options import ByGroupOptions
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.groups import ByGroup, GroupComparison
 from spark_jobs.diagnostics.by_group.plots import (
     MAX_DRAWN,
     MAX_FIGURES,
@@ -19,7 +21,6 @@ from spark_jobs.diagnostics.by_group.plots import (
     is_unequal,
     name_of,
 )
-from spark_jobs.diagnostics.by_group.result import ByGroup, GroupComparison
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, p_text
 from spark_jobs.publishing.rendering import (
@@ -30,7 +31,6 @@ from spark_jobs.publishing.rendering import (
     Rendering,
     Section,
     ValueTable,
-    ends_of,
     known,
 )
 
@@ -70,7 +70,7 @@ def _columns(result: ByGroup) -> dict[str, Column]:
     nominal = f"{100 * result.confidence:.4g} % interval for the population of the group: noise and sampling"
 
     def flat(name: str) -> np.ndarray:
-        return np.array([known(value) for one in compared for value in getattr(one, name)], dtype=np.float64)
+        return np.array([known(value) for one in compared for value in one.published()[name]], dtype=np.float64)
 
     return {
         "figure": Column(
@@ -92,7 +92,7 @@ def _differences(result: ByGroup) -> dict[str, Column]:
     """One row for each figure."""
     compared = result.comparisons
     nominal = f"{100 * result.confidence:.4g} % interval"
-    ends = np.array([(*ends_of(one.difference_interval), *ends_of(one.overall_interval)) for one in compared])
+    ends = np.array([(*one.difference.ends(), *one.overall.ends()) for one in compared])
     numbers = {
         "threshold": "rows with at least this score are predicted positive; null for figures without a threshold",
         "overall": "the figure of all rows, with noise; null for the AUC, or if undefined",
@@ -102,7 +102,7 @@ def _differences(result: ByGroup) -> dict[str, Column]:
     }
     columns = {"figure": Column(values=np.array([one.figure for one in compared], dtype=object), meaning="the figure")}
     for name, meaning in numbers.items():
-        columns[name] = Column(values=np.array([known(getattr(one, name)) for one in compared]), meaning=meaning)
+        columns[name] = Column(values=np.array([known(one.published()[name]) for one in compared]), meaning=meaning)
     meanings = {
         "difference_lower": f"lower end of the difference's {nominal} for all pairs of groups",
         "difference_upper": f"upper end of the difference's {nominal} for all pairs of groups",
@@ -165,7 +165,7 @@ def _multiples(result: ByGroup, kind: str, pages: list[Rendering]) -> Multiples:
 
 def _section(result: ByGroup, column: str) -> Section:
     undefined = sum(status == UNDEFINED for status in result.status[:-1])
-    tested = [one for one in result.comparisons if one.difference is not None]
+    tested = [one for one in result.comparisons if one.difference.value is not None]
     unequal = [one for one in tested if is_unequal(one)]
     groups = len(result.keys) - 1
     return Section(
@@ -201,12 +201,12 @@ def _headline(result: ByGroup, tested: list[GroupComparison]) -> Headline | None
     """The figure in which groups differ most surely."""
     if not tested:
         return None
-    surest = min(tested, key=lambda one: (known(one.p_value), -known(one.difference)))
-    low, high = ends_of(surest.difference_interval)
-    first, middle, last = (float(np.clip(end, 0.0, 1.0)) for end in (low, known(surest.difference), high))
+    surest = min(tested, key=lambda one: (known(one.p_value), -one.difference.number))
+    low, high = surest.difference.ends()
+    first, middle, last = (float(np.clip(end, 0.0, 1.0)) for end in (low, surest.difference.number, high))
     return Headline(
         label=f"{name_of(surest)}: {surest.highest} above {surest.lowest} by",
-        value=decimals(surest.difference),
+        value=decimals(surest.difference.value),
         interval=f"{level(result.confidence)} interval {decimals(low)} to {decimals(high)}, {_p(result, surest)}",
         scale=("0 equal", "1"),
         marks=(first, middle, last),
@@ -228,10 +228,10 @@ def _table(result: ByGroup) -> ValueTable:
         for name, sizes in (("Positive", result.positives), ("Negative", result.negatives))
     ]  # fmt: skip
     for one in shown:
-        cells = (_cell(one.values[place], (one.lower[place], one.upper[place])) for place in places)
+        cells = (_cell(one.values.at(place)) for place in places)
         pair = f"{one.highest} above {one.lowest}" if one.highest is not None else ABSENT
-        rows.append((name_of(one), _cell(one.overall, one.overall_interval), *cells, pair,
-                     _cell(one.difference, one.difference_interval),
+        rows.append((name_of(one), _cell(one.overall), *cells, pair,
+                     _cell(one.difference),
                      ABSENT if one.p_value is None else _p(result, one)))  # fmt: skip
     return ValueTable(
         caption=f"Figures with {level(result.confidence)} intervals for the populations; p-values are not adjusted.",
@@ -240,8 +240,8 @@ def _table(result: ByGroup) -> ValueTable:
     )
 
 
-def _cell(value: float | None, ends: tuple[float | None, float | None] | None) -> str:
-    if value is None or ends is None:
+def _cell(figure: Number) -> str:
+    if figure.value is None:
         return ABSENT
-    low, high = ends
-    return f"{decimals(value)} ({decimals(low)} to {decimals(high)})"
+    low, high = figure.ends()
+    return f"{decimals(figure.value)} ({decimals(low)} to {decimals(high)})"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spark_jobs.contract.figures import UNDEFINED
-from spark_jobs.diagnostics.by_group.result import ByGroup, GroupComparison
+from spark_jobs.contract.results.groups import ByGroup, GroupComparison
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import level, one_line
 from spark_jobs.publishing.rendering import Plot, known
@@ -52,8 +52,8 @@ def differences_plot(result: ByGroup) -> Plot:
     shown = result.comparisons[:MAX_FIGURES]
     rows = []
     for comparison in shown:
-        low, high = comparison.difference_interval or (float("nan"), float("nan"))
-        rows.append((low, known(comparison.difference), high, "curve" if is_unequal(comparison) else "chance"))
+        low, high = comparison.difference.ends()
+        rows.append((low, comparison.difference.number, high, "curve" if is_unequal(comparison) else "chance"))
     reach = max((abs(end) for low, _, high, _ in rows for end in (low, high) if end == end), default=1.0)
 
     def draw(alone: bool) -> Figure:
@@ -83,10 +83,10 @@ def figure_plot(result: ByGroup, place: int) -> Plot:
     rows = [
         (known(low), known(value), known(high), "chance" if key == result.keys[-1] else "curve")
         for low, value, high, key in zip(
-            comparison.lower, comparison.values, comparison.upper, result.keys, strict=True
+            comparison.values.lower, comparison.values.value, comparison.values.upper, result.keys, strict=True
         )
     ][:MAX_DRAWN]
-    overall = known(comparison.overall)
+    overall = comparison.overall.number
     shown = [overall, *(end for low, _, high, _ in rows for end in (low, high))]
     ends = [end for end in shown if end == end] or [0.0, 1.0]
     room = 0.05 * max(max(ends) - min(ends), 1e-3)

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.options import ConfusionMatrixSettings, GroupedSettings
+from spark_jobs.contract.results.groups import ByGroup, GroupComparison
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
-from spark_jobs.diagnostics._simulation import DECIMALS
 from spark_jobs.diagnostics.by_group.equality import P_VALUE_FLOOR, adjusted, largest_difference
-from spark_jobs.diagnostics.by_group.estimates import NOTHING, Estimate, class_rows, mean_residual, rate, rates_at
+from spark_jobs.diagnostics.by_group.estimates import NOTHING, class_rows, mean_residual, rate, rates_at
 from spark_jobs.diagnostics.by_group.measurement import ByGroupDraw
-from spark_jobs.diagnostics.by_group.result import ByGroup, GroupComparison
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.score_grid import edges_of, threshold_cells
 
-Figure = tuple[str, float | None]
+Compared = tuple[str, float | None]
 """The name of a figure, and its threshold if it has one."""
 
 
@@ -75,9 +75,9 @@ def _results(draw: ByGroupDraw, group: SharedGroups, seed: int) -> Mapping[str, 
     return results
 
 
-def _figures(draw: ByGroupDraw, results: Sequence[Mapping[str, Any]]) -> tuple[Figure, ...]:
+def _figures(draw: ByGroupDraw, results: Sequence[Mapping[str, Any]]) -> tuple[Compared, ...]:
     """The figures that the requested kinds can be compared by, whether or not any group has them."""
-    named: list[Figure] = [("positive_rate", None)]
+    named: list[Compared] = [("positive_rate", None)]
     if _area_of(results[0]) is not None:
         named.append(("auc", None))
     if any(isinstance(options, GroupedSettings) for options in draw.kinds):
@@ -98,10 +98,10 @@ def _thresholds(draw: ByGroupDraw) -> list[tuple[float, int]]:
     return [(float(edges[cell]), cell) for of_one in cells for cell in dict.fromkeys(of_one)]
 
 
-def _estimates(draw: ByGroupDraw, groups: Sequence[SharedGroups]) -> dict[Figure, Estimate]:
+def _estimates(draw: ByGroupDraw, groups: Sequence[SharedGroups]) -> dict[Compared, Figure[float]]:
     """The figures of some groups together that are functions of sums of their counts."""
     confidence = draw.confidence
-    estimates: dict[Figure, Estimate] = {("positive_rate", None): rate(*class_rows(groups), confidence)}
+    estimates: dict[Compared, Figure[float]] = {("positive_rate", None): rate(*class_rows(groups), confidence)}
     if any(isinstance(options, GroupedSettings) for options in draw.kinds):
         estimates["mean_residual", None] = mean_residual(groups, confidence)
     for threshold, cell in _thresholds(draw):
@@ -109,35 +109,30 @@ def _estimates(draw: ByGroupDraw, groups: Sequence[SharedGroups]) -> dict[Figure
     return estimates
 
 
-def _areas(draw: ByGroupDraw, results: Mapping[str, Any]) -> dict[Figure, Estimate]:
+def _areas(draw: ByGroupDraw, results: Mapping[str, Any]) -> dict[Compared, Figure[float]]:
     """The area of a group, if a kind states one; none of all rows, as rows of two groups have no counts in common."""
-    area = _area_of(results)
-    return {} if area is None else {("auc", None): area_estimate(*area, draw.confidence)}
+    found = _area_of(results)
+    return {} if found is None else {("auc", None): area_estimate(*found, draw.confidence)}
 
 
-def _area_of(results: Mapping[str, Any]) -> tuple[float | None, tuple[float, float] | None, float] | None:
-    """The area of a group, its interval for the population and the level of that; None if no kind states one."""
-    if "roc_curve" in results:
-        curve = results["roc_curve"]
-        return curve.auc, curve.auc_population_interval, curve.confidence
-    if "auc" in results:
-        figure = results["auc"]
-        return figure.value, figure.population_interval, figure.confidence
-    return None
+def _area_of(results: Mapping[str, Any]) -> tuple[Number, float] | None:
+    """The area of a group, and the level of its intervals; None if no kind states one."""
+    stating = [results[kind] for kind in ("roc_curve", "auc") if kind in results]
+    return (stating[0].area, stating[0].confidence) if stating else None
 
 
-def area_estimate(
-    value: float | None, interval: tuple[float, float] | None, level: float, confidence: float
-) -> Estimate:
-    """An area with its interval at another level, by normal quantiles on either side."""
-    if value is None or interval is None:
+def area_estimate(area: Number, level: float, confidence: float) -> Figure[float]:
+    """An area with its interval for the population at another level, by normal quantiles on either side."""
+    if area.value is None or area.population is None:
         return NOTHING
     factor = 1.0 if level == confidence else float(ndtri((1 + confidence) / 2) / ndtri((1 + level) / 2))
-    low, high = (value + factor * (end - value) for end in interval)
-    return Estimate(value, max(low, 0.0), min(high, 1.0))
+    low, high = (area.number + factor * (end - area.number) for end in area.ends("population"))
+    return Figure(value=area.number, interval=Ends(max(low, 0.0), min(high, 1.0)))
 
 
-def _compared(draw: ByGroupDraw, figure: Figure, estimates: Sequence[Estimate], noise: SeededNoise) -> GroupComparison:
+def _compared(
+    draw: ByGroupDraw, figure: Compared, estimates: Sequence[Figure[float]], noise: SeededNoise
+) -> GroupComparison:
     """The comparison of a figure; ``other``, the last group, takes no part in the test.
 
     Args:
@@ -147,27 +142,30 @@ def _compared(draw: ByGroupDraw, figure: Figure, estimates: Sequence[Estimate], 
         noise: source of the simulations.
     """
     name, threshold = figure
-    columns = zip(*((_shown(end) for end in estimate) for estimate in estimates), strict=True)
+    columns = zip(*((_shown(end) for end in (one.value, *one.ends())) for one in estimates), strict=True)
     (*values, overall), (*lower, low), (*upper, high) = columns
     comparison = GroupComparison(
         figure=name,
         threshold=threshold,
-        values=tuple(values),
-        lower=tuple(lower),
-        upper=tuple(upper),
-        overall=overall,
-        overall_interval=None if low is None or high is None else (low, high),
+        values=Figure(value=tuple(values), interval=Ends(tuple(lower), tuple(upper))),
+        overall=Figure(value=overall, interval=None if low is None or high is None else Ends(low, high)),
+        highest=None,
+        lowest=None,
+        difference=Figure(value=None),
+        p_value=None,
+        adjusted_p_value=None,
     )
     largest = largest_difference(estimates[:-2], confidence=draw.confidence, noise=noise)
     if largest is None:
         return comparison
-    ends = largest.interval
     return replace(
         comparison,
         highest=draw.keys[largest.highest],
         lowest=draw.keys[largest.lowest],
-        difference=round(largest.difference, DECIMALS),
-        difference_interval=(round(ends[0], DECIMALS), round(ends[1], DECIMALS)),
+        difference=Figure(
+            value=round(largest.difference, DECIMALS),
+            interval=Ends(*(round(end, DECIMALS) for end in largest.interval)),
+        ),
         p_value=round(largest.p_value, DECIMALS),
     )
 

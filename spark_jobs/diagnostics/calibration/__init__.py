@@ -24,9 +24,9 @@ Example:
 from __future__ import annotations
 
 from spark_jobs.contract.options import CalibrationOptions, CalibrationSettings
+from spark_jobs.contract.results.pooled import Calibration
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw, measure_groups
 from spark_jobs.diagnostics._score_groups.shared import groups_of_groups
-from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.diagnostics.calibration.summary import summarise
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.statistics import ScoreCounts

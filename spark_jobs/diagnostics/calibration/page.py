@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.pooled import Calibration
 from spark_jobs.diagnostics._score_figures.page import population_measures
 from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined
-from spark_jobs.diagnostics.calibration.result import Calibration
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, p_text, percent
-from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, ends_of, known
+from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, known
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _lines(result: Calibration) -> tuple[str, str]:
 def _error_line(result: Calibration) -> str:
     if not is_defined(result):
         return "Expected calibration error undefined"
-    return f"Expected calibration error {_percent(known(result.ece))}  ({_interval(result)})"
+    return f"Expected calibration error {_percent(result.ece.number)}  ({_interval(result)})"
 
 
 def _test_line(result: Calibration) -> str:
@@ -66,7 +66,7 @@ def _test_line(result: Calibration) -> str:
 
 
 def _interval(result: Calibration) -> str:
-    low, high = ends_of(result.ece_interval)
+    low, high = result.ece.ends()
     return f"{level(result.confidence)} interval {_percent(low)} to {_percent(high)}"
 
 
@@ -110,21 +110,21 @@ _PAGE = PoolPage(
 def _headline(result: Calibration) -> Headline:
     if not is_defined(result):
         return Headline(label="Expected calibration error", value="undefined", interval=None, scale=("0", "100 %"))
-    (low, high), limit = ends_of(result.ece_interval), known(result.ece_calibrated)
+    (low, high), limit = result.ece.ends(), known(result.ece_calibrated)
     end = next(scale for scale in _SCALES if scale >= min(1.0, 1.15 * max(high, limit)))
     return Headline(
         label="Expected calibration error",
-        value=_percent(known(result.ece)),
+        value=_percent(result.ece.number),
         interval=_interval(result),
         scale=("0", f"{100 * end:g}{SPACE}%"),
-        marks=(low / end, known(result.ece) / end, high / end),
+        marks=(low / end, result.ece.number / end, high / end),
         reference=("calibrated model: below", limit / end),
     )
 
 
 def _section(result: Calibration) -> Section:
     defined = is_defined(result)
-    low, high = ends_of(result.statistic_interval)
+    low, high = result.statistic.ends()
     return Section(
         title="Calibration",
         reading=(
@@ -143,17 +143,10 @@ def _section(result: Calibration) -> Section:
             ),
             Measure(
                 label="Statistic",
-                value=decimals(result.statistic, 1) if defined else ABSENT,
+                value=decimals(result.statistic.value, 1) if defined else ABSENT,
                 note=f"{decimals(low, 1)} to {decimals(high, 1)}; {result.degrees} groups" if defined else "",
             ),
-            *population_measures(
-                result.ece_population_interval,
-                result.ece_privacy_share,
-                result.confidence,
-                2,
-                scale=100,
-                unit=f"{SPACE}%",
-            ),
+            *population_measures(result.ece, result.confidence, 2, scale=100, unit=f"{SPACE}%"),
             *_PAGE.measures(result),
         ),
         table=_PAGE.table(result),

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics._populations import RatioNoise, population_interval, privacy_share
+from spark_jobs.contract.figure import Ends, Figure
+from spark_jobs.contract.results.pooled import Calibration
+from spark_jobs.diagnostics._populations import RatioNoise, population_interval
 from spark_jobs.diagnostics._score_groups.excesses import (
     MIN_VARIANCE,
     Excesses,
-    MeanDistance,
     mean_distance,
     statistic_interval,
 )
+from spark_jobs.diagnostics._score_groups.fields import binned, rounded_figure, rounded_number, shared_fields
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, p_value, pools
-from spark_jobs.diagnostics._score_groups.result import rounded_ends, rounded_number, shared_fields
 from spark_jobs.diagnostics._simulation import central_range, possible_interval, solved_interval
-from spark_jobs.diagnostics.calibration.result import Calibration
-from spark_jobs.diagnostics.undefined import publishable
 
 EXPECTED = 5.0
 """Smallest expected number of rows of either class in a pool. With fewer, the smallest denominator dominates the
 chi-squared sum (Hosmer, Lemeshow, Sturdivant 2013, section 5.2)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figures:
-    """The numbers of a calibration, with their intervals."""
-
-    statistic: float = 0.0
-    statistic_interval: tuple[float, float] = (0.0, 0.0)
-    p_value: float = 1.0
-    error: MeanDistance = field(default_factory=MeanDistance)
+_NOTHING: dict[str, Any] = {
+    "statistic": Figure(value=None),
+    "ece": Figure(value=None),
+    "ece_calibrated": None,
+    "p_value": None,
+}
 
 
 def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
@@ -59,40 +56,29 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
         zone = central_range(pooled.null_copies().mean_excess, draw.confidence)
         zone_lower, zone_upper = (np.clip(predicted + end, 0.0, 1.0) for end in zone)
         figures = _figures(pooled, draw.confidence)
-    else:  # placeholders, which ``publishable`` replaces by NaN and None
+    else:  # placeholders, which the result withholds
         observed = lower = upper = lowest = highest = zone_lower = zone_upper = predicted
-        figures = Figures()
-    result = Calibration(
+        figures = {}
+    return Calibration(
         **shared_fields(draw, pooled, zone=(zone_lower, zone_upper)),
-        observed=pooled.of_bins(observed),
-        observed_lower=pooled.of_bins(lower),
-        observed_upper=pooled.of_bins(upper),
-        observed_population_lower=pooled.of_bins(lowest),
-        observed_population_upper=pooled.of_bins(highest),
-        observed_privacy_share=pooled.of_bins(privacy_share((lower, upper), (lowest, highest))),
-        statistic=rounded_number(figures.statistic),
-        statistic_interval=rounded_ends(figures.statistic_interval),
+        observed=binned(pooled, observed, (lower, upper), (lowest, highest)),
         degrees=predicted.size,
-        p_value=rounded_number(figures.p_value),
-        ece=rounded_number(figures.error.value),
-        ece_interval=rounded_ends(figures.error.interval),
-        ece_population_interval=rounded_ends(figures.error.population_interval),
-        ece_privacy_share=rounded_number(figures.error.privacy_share),
-        ece_calibrated=rounded_number(figures.error.calibrated),
+        **{**_NOTHING, **figures},
     )
-    return publishable("calibration", result)
 
 
-def _figures(pooled: Pools, confidence: float) -> Figures:
+def _figures(pooled: Pools, confidence: float) -> dict[str, Any]:
     excesses = Excesses.of_pools(pooled)
     statistic = float(hosmer_lemeshow(pooled.released, pooled.noise_variance))
     low, high = statistic_interval(excesses, statistic, confidence)
-    return Figures(
-        statistic=max(statistic, 0.0),
-        statistic_interval=(min(low, max(statistic, 0.0)), max(high, statistic, 0.0)),
-        error=mean_distance(pooled, excesses, confidence),
-        p_value=calibration_test(pooled),
-    )
+    distance, calibrated = mean_distance(pooled, excesses, confidence)
+    ends = Ends(min(low, max(statistic, 0.0)), max(high, statistic, 0.0))
+    return {
+        "statistic": rounded_figure(Figure(value=max(statistic, 0.0), interval=ends)),
+        "ece": rounded_figure(distance),
+        "ece_calibrated": rounded_number(calibrated),
+        "p_value": rounded_number(calibration_test(pooled)),
+    }
 
 
 def calibration_test(pooled: Pools) -> float:

@@ -9,15 +9,16 @@ Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> amounts = ValueCounts.from_arrays([1.0, 2.0, 3.0, 4.0, 5.0] * 2000, lower=0, upper=8, cells=64)
     >>> released = release(amounts, epsilon=1, thresholds=[2.5], quantiles=[0.5], noise=SeededNoise(1))
-    >>> released.cdf.round(1).tolist(), released.quantiles[0].value, released.guarantee
+    >>> released.cdf.value.round(1).tolist(), released.quantiles[0].figure.value, released.guarantee
     ([0.4], 3.0, 'NOT PRIVATE')
 """
 
 from __future__ import annotations
 
 from spark_jobs.contract.options import CdfPointsOptions
+from spark_jobs.contract.results.values import CdfPoints
 from spark_jobs.diagnostics.cdf_points.measurement import CdfPointsChoices, CdfPointsDraw, measure_points
-from spark_jobs.diagnostics.cdf_points.result import CdfPoints, summarise
+from spark_jobs.diagnostics.cdf_points.summary import summarise
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics.cdf_points.result import CdfPoints
+from spark_jobs.contract.results.values import CdfPoints
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, percent
-from spark_jobs.publishing.rendering import Column, Measure, Rendering, Section, ValueTable, known
+from spark_jobs.publishing.rendering import Column, Measure, Rendering, Section, ValueTable
 from spark_jobs.publishing.value_axis import number
 
 _NAME_CHARACTERS = 60
@@ -29,19 +29,19 @@ def _columns(result: CdfPoints) -> dict[str, Column]:
             meaning="whether the value is a quantile that was searched for; otherwise it is a threshold that was given",
         ),
         "value": Column(
-            values=np.append(result.thresholds, [known(quantile.value) for quantile in searched]),
+            values=np.append(result.thresholds, [quantile.figure.number for quantile in searched]),
             meaning="a threshold, or a quantile",
         ),
         "share": Column(
-            values=np.append(result.cdf, [quantile.level for quantile in searched]),
+            values=np.append(result.cdf.value, [quantile.level for quantile in searched]),
             meaning="share of the rows up to the threshold, or level of the quantile",
         ),
         "lower": Column(
-            values=np.append(result.lower, [known(quantile.lower) for quantile in searched]),
+            values=np.append(result.cdf.lower, [quantile.figure.lower for quantile in searched]),
             meaning=f"lower {end} of a quantile",
         ),
         "upper": Column(
-            values=np.append(result.upper, [known(quantile.upper) for quantile in searched]),
+            values=np.append(result.cdf.upper, [quantile.figure.upper for quantile in searched]),
             meaning=f"upper {end} of a quantile",
         ),
     }
@@ -84,7 +84,7 @@ def _section(result: CdfPoints) -> Section:
 
 
 def _thresholds(result: CdfPoints, *, defined: bool) -> list[tuple[str, ...]]:
-    points = zip(result.thresholds, result.cdf, result.lower, result.upper, strict=True)
+    points = zip(result.thresholds, result.cdf.value, *result.cdf.ends(), strict=True)
     return [
         (
             f"below {number(at, 6)}",
@@ -98,9 +98,9 @@ def _thresholds(result: CdfPoints, *, defined: bool) -> list[tuple[str, ...]]:
 def _quantiles(result: CdfPoints, *, defined: bool) -> list[tuple[str, ...]]:
     return [
         (
-            f"up to {number(known(quantile.value), 6)}" if defined else ABSENT,
+            f"up to {number(quantile.figure.number, 6)}" if defined else ABSENT,
             percent(quantile.level),
-            f"{number(known(quantile.lower), 6)} to {number(known(quantile.upper), 6)}" if defined else ABSENT,
+            " to ".join(number(end, 6) for end in quantile.figure.ends()) if defined else ABSENT,
         )
         for quantile in result.quantiles
     ]

@@ -15,8 +15,8 @@ Example:
 from __future__ import annotations
 
 from spark_jobs.contract.options import ConfusionMatrixOptions, ConfusionMatrixSettings
+from spark_jobs.contract.results.score_figures import ConfusionMatrix
 from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw, measure_counts
-from spark_jobs.diagnostics.confusion_matrix.result import ConfusionMatrix
 from spark_jobs.diagnostics.confusion_matrix.shared import confusion_of_groups
 from spark_jobs.diagnostics.confusion_matrix.summary import summarise
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms

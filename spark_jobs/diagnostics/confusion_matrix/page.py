@@ -6,13 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spark_jobs.contract.figure import Numbers
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.score_figures import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, share_measure, size_measures
 from spark_jobs.diagnostics.confusion_matrix.plots import NAMES, SHORT, draw_matrix, draw_rates, draw_tiles
-from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, count, level, percent
-from spark_jobs.publishing.rendering import Column, Measure, Multiples, Plot, Rendering, Section, ValueTable
+from spark_jobs.publishing.rendering import (
+    Column,
+    Measure,
+    Multiples,
+    Plot,
+    Rendering,
+    Section,
+    ValueTable,
+    figure_columns,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +70,7 @@ def _matrix(result: ConfusionMatrix, place: int) -> Plot:
         draw_tiles(axes, result, place)
         return figure
 
-    counts = ", ".join(f"{SHORT[name]} {count(float(result.counts[name][place]))}" for name in COUNTS)
+    counts = ", ".join(f"{SHORT[name]} {count(float(getattr(result, name)[place]))}" for name in COUNTS)
     return Plot(
         name=f"confusion_matrix_{place}",
         title=_TITLE,
@@ -77,27 +87,18 @@ def _columns(result: ConfusionMatrix) -> dict[str, Column]:
             values=result.asked, meaning="the threshold of the request; in force is the start of its cell of the grid"
         ),
         **{
-            name: Column(values=result.counts[name], meaning=f"noisy number of {name.replace('_', ' ')}")
+            name: Column(values=getattr(result, name), meaning=f"noisy number of {name.replace('_', ' ')}")
             for name in COUNTS
         },
     }
     end = f"end of the {100 * result.confidence:.4g} % interval for what the same rows give without noise"
     population = f"end of the {100 * result.confidence:.4g} % interval for the population that the rows are a sample of"
     for name in RATES:
-        columns[name] = Column(
-            values=result.rates[name], meaning=f"{_MEANINGS[name]}; NaN where the noise hides the denominator"
-        )
-        columns[f"{name}_lower"] = Column(values=result.lower[name], meaning=f"lower {end}")
-        columns[f"{name}_upper"] = Column(values=result.upper[name], meaning=f"upper {end}")
-        columns[f"{name}_population_lower"] = Column(
-            values=result.population_lower[name], meaning=f"lower {population}"
-        )
-        columns[f"{name}_population_upper"] = Column(
-            values=result.population_upper[name], meaning=f"upper {population}"
-        )
-        columns[f"{name}_privacy_share"] = Column(
-            values=result.privacy_share[name], meaning="share of the interval for the population that the noise makes"
-        )
+        columns |= figure_columns(
+            result, name, f"{_MEANINGS[name]}; NaN where the noise hides the denominator",
+            {"interval": end, "population": population},
+            share="share of the interval for the population that the noise makes",
+        )  # fmt: skip
     return columns
 
 
@@ -120,21 +121,27 @@ def _lines(result: ConfusionMatrix) -> tuple[str, str]:
 
 
 def _description(result: ConfusionMatrix) -> str:
-    first = "; ".join(f"{NAMES[name].lower()} {percent(float(result.rates[name][0]))}" for name in RATES)
+    first = "; ".join(f"{NAMES[name].lower()} {percent(float(_rate(result, name).value[0]))}" for name in RATES)
     return f"Rates with intervals by threshold. At {result.asked[0]:.4g}: {first}."
 
 
+def _rate(result: ConfusionMatrix, name: str) -> Numbers:
+    rate: Numbers = getattr(result, name)
+    return rate
+
+
 def _cell(result: ConfusionMatrix, name: str, i: int) -> str:
-    return f"{percent(float(result.rates[name][i]))} ({_interval(result, name, i)})"
+    return f"{percent(float(_rate(result, name).value[i]))} ({_interval(result, name, i)})"
 
 
 def _interval(result: ConfusionMatrix, name: str, i: int) -> str:
-    return f"{percent(float(result.lower[name][i]))} to {percent(float(result.upper[name][i]))}"
+    return " to ".join(percent(float(end[i])) for end in _rate(result, name).ends())
 
 
 def _population(result: ConfusionMatrix, name: str) -> str:
-    low, high = (float(ends[name][0]) for ends in (result.population_lower, result.population_upper))
-    share = percent(float(result.privacy_share[name][0]))
+    rate = _rate(result, name)
+    low, high = (float(end[0]) for end in rate.ends("population"))
+    share = ABSENT if rate.privacy_share is None else percent(float(rate.privacy_share[0]))
     return f"for the population {percent(low)} to {percent(high)}, of which the noise makes {share}"
 
 
@@ -144,7 +151,7 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
     rows = tuple(
         (
             f"{asked:.6g}" if asked == threshold else f"{asked:.6g} (in force {threshold:.7g})",
-            *(count(float(result.counts[name][i])) for name in COUNTS),
+            *(count(float(getattr(result, name)[i])) for name in COUNTS),
             *(_cell(result, name, i) if defined else ABSENT for name in RATES),
         )
         for i, (asked, threshold) in enumerate(zip(result.asked, result.thresholds, strict=True))
@@ -161,7 +168,7 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
                 (
                     Measure(
                         label=NAMES[name],
-                        value=percent(float(result.rates[name][0])),
+                        value=percent(float(_rate(result, name).value[0])),
                         note=f"{_interval(result, name, 0)}; {_population(result, name)}; {_MEANINGS[name]}",
                     )
                     for name in RATES
@@ -169,11 +176,7 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
                 if single and defined
                 else ()
             ),
-            *(
-                ()
-                if single
-                else (share_measure(np.stack([*result.privacy_share.values()]), "rates at all thresholds"),)
-            ),
+            *(() if single else (share_measure([_rate(result, name) for name in RATES], "rates at all thresholds"),)),
             *size_measures(result.positives, result.negatives, request),
         ),
         table=ValueTable(

@@ -9,7 +9,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics.confusion_matrix.result import RATES, ConfusionMatrix
+from spark_jobs.contract.figure import Numbers
+from spark_jobs.contract.results.score_figures import RATES, ConfusionMatrix
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import SPACE, count, percent
 from spark_jobs.publishing.rendering import finite
@@ -57,7 +58,7 @@ def draw_tiles(axes: Axes, result: ConfusionMatrix, place: int) -> None:
             _LEFT - 0.02, bottom + _TILE_HEIGHT / 2, label, color=light("muted"), size=9.5, rotation="vertical",
             ha="right", va="center",
         )  # fmt: skip
-        sizes = [max(float(result.counts[name][place]), 0.0) for name in tiles]
+        sizes = [max(float(getattr(result, name)[place]), 0.0) for name in tiles]
         for column, name in enumerate(tiles):
             share = sizes[column] / max(sum(sizes), 1.0) if known else 0.0
             correct = name.startswith("true")
@@ -87,7 +88,8 @@ def _tile(
 
 def _bar(axes: Axes, result: ConfusionMatrix, name: str, height: float) -> None:
     """Draw a rate on a scale from 0 to 100 %."""
-    value, low, high = (float(values[name][0]) for values in (result.rates, result.lower, result.upper))
+    rate: Numbers = getattr(result, name)
+    value, low, high = (float(values[0]) for values in (rate.value, *rate.ends()))
     first, last = _NAME_WIDTH, 0.84
 
     def along(share: float) -> float:
@@ -127,8 +129,9 @@ def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
     ends = {}
     for name in RATES:
         token, dashes = _STYLES[name]
-        values = result.rates[name]
-        axes.fill_between(at, result.lower[name], result.upper[name], color=light(token), alpha=0.16, linewidth=0)
+        rate: Numbers = getattr(result, name)
+        values = rate.value
+        axes.fill_between(at, *rate.ends(), color=light(token), alpha=0.16, linewidth=0)
         axes.plot(at, values, color=light(token), linewidth=1.7, linestyle=dashes, marker="o", markersize=3.5)
         known = values[np.isfinite(values)]
         ends[name] = float(known[-1]) if known.size else 0.5

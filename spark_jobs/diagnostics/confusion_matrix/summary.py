@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Numbers
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.contract.results.score_figures import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.diagnostics._populations import RatioNoise, population_interval, privacy_share
-from spark_jobs.diagnostics._simulation import DECIMALS, rounded, solved_interval, tree_errors
+from spark_jobs.diagnostics._simulation import rounded, solved_interval, tree_errors
 from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw
-from spark_jobs.diagnostics.confusion_matrix.result import COUNTS, ENDS, RATES, ConfusionMatrix
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone
 from spark_jobs.score_grid import edges_of
@@ -37,9 +39,7 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
     sizes = [float(counts[-1]) for counts in below]
     noisy = max(float(error[:, -1].std()) for error in errors)
     defined = np.array(min(sizes) >= max(DEFINED_ABOVE * noisy, 1.0))
-    rates: dict[str, FloatArray] = {}
-    ends: dict[str, dict[str, FloatArray]] = {end: {} for end in ENDS}
-    shares: dict[str, FloatArray] = {}
+    rates: dict[str, Numbers] = {}
     for name in RATES:
         part, whole = _fraction(name, raw)
         copy_part, copy_whole = _fraction(name, copies)
@@ -47,25 +47,27 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         low, high = solved_interval(value, copy_part / np.maximum(copy_whole, 1.0), draw.confidence)
         unknown = ~defined | (whole < np.maximum(DEFINED_ABOVE * copy_whole.std(axis=0), 1.0))
         shown = np.clip(value, 0.0, 1.0)
-        rates[name] = rounded(np.where(unknown, np.nan, shown))
         intervals = (
-            np.minimum(np.clip(low, 0.0, 1.0), shown),
-            np.maximum(np.clip(high, 0.0, 1.0), shown),
-            *_population_interval(name, raw, copies, draw.confidence),
+            (np.minimum(np.clip(low, 0.0, 1.0), shown), np.maximum(np.clip(high, 0.0, 1.0), shown)),
+            _population_interval(name, raw, copies, draw.confidence),
         )
-        for end, values in zip(ends, intervals, strict=True):
-            ends[end][name] = rounded(np.where(unknown, np.nan, values))
-        low, high, lowest, highest = (ends[end][name] for end in ENDS)
-        shares[name] = rounded(privacy_share((low, high), (lowest, highest)))
+        noise_of, population = (
+            Ends(*(rounded(np.where(unknown, np.nan, end)) for end in interval)) for interval in intervals
+        )
+        rates[name] = Figure(
+            value=rounded(np.where(unknown, np.nan, shown)),
+            interval=noise_of,
+            population=population,
+            privacy_share=rounded(privacy_share(noise_of, population)),
+        )
     in_force = edges_of(draw.grid)[list(draw.at)]
     shown_counts = _counts(_never_falling(below[0]), _never_falling(below[1]), index)
+    fields: dict[str, Any] = {name: rounded(np.maximum(shown_counts[name], 0.0)) for name in COUNTS}
+    fields |= rates
     return ConfusionMatrix(
         thresholds=in_force,
         asked=np.array(draw.asked or in_force),
-        counts={name: rounded(np.maximum(shown_counts[name], 0.0)) for name in COUNTS},
-        rates=rates,
-        **ends,
-        privacy_share=shares,
+        **fields,
         negatives=round(max(sizes[0], 0.0), DECIMALS),
         positives=round(max(sizes[1], 0.0), DECIMALS),
         status=OK if defined else UNDEFINED,

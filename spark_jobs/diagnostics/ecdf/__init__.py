@@ -18,10 +18,11 @@ Example:
 from __future__ import annotations
 
 from spark_jobs.contract.options import EcdfOptions
+from spark_jobs.contract.results.values import Distance, EcdfComparison, Quantile
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.ecdf.distance import distance_between, distance_to
 from spark_jobs.diagnostics.ecdf.measurement import EcdfChoices, EcdfDraw, measure_function
-from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf, EcdfComparison, Quantile
+from spark_jobs.diagnostics.ecdf.result import Ecdf
 from spark_jobs.diagnostics.ecdf.summary import summarise
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 

@@ -32,12 +32,14 @@ from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.options import ReferenceDistribution
-from spark_jobs.diagnostics._simulation import DECIMALS, uniform
+from spark_jobs.contract.results.values import Distance
+from spark_jobs.diagnostics._simulation import uniform
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.noise_model import COPIES, band_widths, upper_quantile
-from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
+from spark_jobs.diagnostics.ecdf.result import Ecdf
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smoothing import smooth_1norm, smooth_2norm
 
@@ -252,9 +254,8 @@ def _tested(value: float, at: float, null: FloatArray, ends: tuple[float, float]
     # without noise a simulated distance may equal the released one up to rounding
     as_large = int((null >= value - 1e-9).sum())
     return Distance(
-        value=round(value, DECIMALS),
+        figure=Figure(value=round(value, DECIMALS), interval=Ends(*(round(end, DECIMALS) for end in ends))),
         at=at,
-        interval=(round(ends[0], DECIMALS), round(ends[1], DECIMALS)),
         p_value=round((1 + as_large) / (1 + null.size), DECIMALS),
         p_value_floor=round(1 / (1 + null.size), DECIMALS),
         confidence=level,
@@ -262,4 +263,4 @@ def _tested(value: float, at: float, null: FloatArray, ends: tuple[float, float]
 
 
 def _undefined_distance(level: float) -> Distance:
-    return Distance(value=None, at=None, interval=None, p_value=None, p_value_floor=None, confidence=level)
+    return Distance(figure=Figure(value=None), at=None, p_value=None, p_value_floor=None, confidence=level)

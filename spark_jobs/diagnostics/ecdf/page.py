@@ -6,10 +6,20 @@ import numpy as np
 
 from spark_jobs.contract.options import EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.values import Distance
 from spark_jobs.diagnostics.ecdf.plots import defined_comparison, ecdf_plot, is_defined, quantile_text, value_text
-from spark_jobs.diagnostics.ecdf.result import Distance, Ecdf
+from spark_jobs.diagnostics.ecdf.result import Ecdf
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, p_text, percent
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ValueTable, ends_of, known
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Rendering,
+    Section,
+    ValueTable,
+    figure_columns,
+    known,
+)
 from spark_jobs.publishing.value_axis import number
 
 _NAME_CHARACTERS = 60
@@ -29,26 +39,27 @@ def _reference(request: ReleaseRequest) -> ReferenceDistribution | None:
 
 def _columns(result: Ecdf) -> dict[str, Column]:
     nominal = f"{100 * result.confidence:.4g} %"
-    band = f"pointwise {nominal} confidence band of the cdf that the same rows would have without noise"
-    everywhere = f"simultaneous {nominal} confidence band of the whole function"
+    bands = {
+        "interval": f"pointwise {nominal} confidence band of the cdf that the same rows would have without noise",
+        "everywhere": f"simultaneous {nominal} confidence band of the whole function",
+    }
     columns = {
         "value": Column(values=result.values, meaning="start of the cell; values are rounded down to it"),
-        "cdf": Column(values=result.cdf, meaning="fraction of the rows whose rounded value is at most this one"),
-        "lower": Column(values=result.lower, meaning=f"lower end of the {band}"),
-        "upper": Column(values=result.upper, meaning=f"upper end of the {band}"),
-        "lower_everywhere": Column(values=result.lower_everywhere, meaning=f"lower end of the {everywhere}"),
-        "upper_everywhere": Column(values=result.upper_everywhere, meaning=f"upper end of the {everywhere}"),
-    }
+        **figure_columns(
+            result, "function", "fraction of the rows whose rounded value is at most this one",
+            {of: f"end of the {band}" for of, band in bands.items()},
+        ),
+    }  # fmt: skip
     if result.comparison is not None:
         distance = result.comparison.distance
-        low, high = ends_of(distance.interval)
+        low, high = distance.figure.ends()
         columns["earlier_cdf"] = Column(
             values=result.comparison.cdf,
             meaning="cdf of the earlier release; "
             + (
                 "its distance from this release is undefined"
-                if distance.value is None
-                else f"its largest distance from this release is {distance.value:g} ({low:g} to {high:g}), "
+                if distance.figure.value is None
+                else f"its largest distance from this release is {distance.figure.value:g} ({low:g} to {high:g}), "
                 f"at {known(distance.at):g}, with p-value {known(distance.p_value):g}"
             ),
         )
@@ -67,7 +78,7 @@ def _table(result: Ecdf) -> ValueTable:
     for quantile in result.quantiles:
         cells = [ABSENT, ABSENT]
         if is_defined(result):
-            cells = [value_text(result, quantile.value, 6), quantile_text(result, quantile)]
+            cells = [value_text(result, quantile, 6), quantile_text(result, quantile)]
         if result.comparison is not None:
             cells.append(ABSENT if compared is None else number(float(result.earlier_quantile(quantile.level))))
         rows.append((percent(quantile.level), *cells))
@@ -87,11 +98,11 @@ def _headline(result: Ecdf) -> Headline:
         return Headline(label=label, value="undefined", interval=None, scale=scale)
     median = result.median
     edges = np.append(result.values, high)
-    places = [known(end) for end in (median.lower, median.value, median.upper)]
+    places = [median.figure.lower, median.figure.number, median.figure.upper]
     marks = np.interp(places, edges, np.linspace(0.0, 1.0, edges.size))
     return Headline(
         label=label,
-        value=value_text(result, median.value),
+        value=value_text(result, median),
         interval=f"{level(result.confidence)} interval {quantile_text(result, median)}",
         scale=scale,
         marks=(float(marks[0]), float(marks[1]), float(marks[2])),
@@ -126,11 +137,11 @@ def _measures(result: Ecdf) -> tuple[Measure, ...]:
 
 def _distance_measures(distance: Distance, to: str, test: str, *, shown: bool) -> tuple[Measure, Measure]:
     """The figures of a distance and of its test."""
-    low, high = ends_of(distance.interval)
+    low, high = distance.figure.ends()
     return (
         Measure(
             label=f"Distance to {to}",
-            value=decimals(distance.value) if shown else ABSENT,
+            value=decimals(distance.figure.value) if shown else ABSENT,
             note=f"{level(distance.confidence)} interval {decimals(low)} to {decimals(high)}, largest at "
             f"{number(known(distance.at), 4)}"
             if shown

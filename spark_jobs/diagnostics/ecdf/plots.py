@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options import ReferenceDistribution
+from spark_jobs.contract.results.values import EcdfComparison, Quantile
 from spark_jobs.diagnostics.ecdf.distance import reference_cdf
-from spark_jobs.diagnostics.ecdf.result import Ecdf, EcdfComparison, Quantile
+from spark_jobs.diagnostics.ecdf.result import Ecdf
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import count, level, one_line, p_text, percent
 from spark_jobs.publishing.rendering import Plot, Probe, known
@@ -38,9 +39,10 @@ def defined_comparison(result: Ecdf) -> EcdfComparison | None:
     return compared if compared is not None and compared.status == "ok" and is_defined(result) else None
 
 
-def value_text(result: Ecdf, value: float | None, digits: int = 4) -> str:
+def value_text(result: Ecdf, quantile: Quantile, digits: int = 4) -> str:
     """A quantile; in the cell at a bound that was found privately, it may lie anywhere beyond."""
-    place, text = known(value), number(known(value), digits)
+    place = quantile.figure.number
+    text = number(place, digits)
     if result.bounds_found and place >= result.values[-1]:
         return f"{text} or more"
     return f"{text} or less" if result.bounds_found and place <= result.values[0] else text
@@ -48,7 +50,7 @@ def value_text(result: Ecdf, value: float | None, digits: int = 4) -> str:
 
 def quantile_text(result: Ecdf, quantile: Quantile) -> str:
     """A quantile's interval, which is open if it ends beyond a bound that was found privately."""
-    low, high = known(quantile.lower), known(quantile.upper)
+    low, high = quantile.figure.ends()
     below, above = low < result.bounds[0], high > result.bounds[1]
     if below and above:
         return "any value"
@@ -95,11 +97,7 @@ def ecdf_plot(result: Ecdf, reference: ReferenceDistribution | None) -> Plot:
 
 def _axis(result: Ecdf) -> ValueAxis:
     edges = np.append(result.values, result.bounds[1])
-    shown = (
-        [known(end) for quantile in result.quantiles for end in (quantile.lower, quantile.upper)]
-        if is_defined(result)
-        else []
-    )
+    shown = [end for quantile in result.quantiles for end in quantile.figure.ends()] if is_defined(result) else []
     fractions = result.cdf if is_defined(result) else np.arange(1, result.cdf.size + 1) / result.cdf.size
     return ValueAxis.around(edges, fractions, logarithmic=result.logarithmic, shown=shown)
 
@@ -115,8 +113,8 @@ def _draw(axes: Axes, result: Ecdf, axis: ValueAxis, reference: ReferenceDistrib
         return
     shown = _shown(result, axis)
     bands = {
-        "of the whole function": (result.lower_everywhere, result.upper_everywhere),
-        "of each fraction": (result.lower, result.upper),
+        "of the whole function": result.function.ends("everywhere"),
+        "of each fraction": result.function.ends(),
     }
     for (what, (lower, upper)), alpha in zip(bands.items(), BAND_OPACITY, strict=True):
         low, high = (np.append(band[shown], band[shown[-1]]) for band in (lower, upper))
@@ -173,10 +171,10 @@ def _draw_quantiles(axes: Axes, result: Ecdf, axis: ValueAxis) -> None:
     """Dots at the quantiles, with their confidence intervals."""
     marks = result.quantiles if len(result.quantiles) <= _MAX_MARKS else (result.median,)
     levels = np.array([mark.level for mark in marks])
-    ends = axis.place([[known(mark.lower) for mark in marks], [known(mark.upper) for mark in marks]])
+    ends = axis.place(np.array([mark.figure.ends() for mark in marks]).T)
     axes.hlines(levels, ends[0], ends[1], color=light("spent"), linewidth=1.5, zorder=3)
     axes.plot(
-        axis.place([known(mark.value) for mark in marks]), levels, marker="o", markersize=5, color=light("spent"),
+        axis.place([mark.figure.number for mark in marks]), levels, marker="o", markersize=5, color=light("spent"),
         markeredgecolor="white", markeredgewidth=0.8, linestyle="none", zorder=4, label="quantiles with intervals",
     )  # fmt: skip
 
@@ -205,7 +203,7 @@ def _probes(result: Ecdf, axis: ValueAxis) -> tuple[Probe, ...]:
         return (float(place) + _MARGIN) / scale
 
     def lines(cell: int) -> tuple[str, ...]:
-        band = f"({percent(result.lower[cell])} to {percent(result.upper[cell])})"
+        band = f"({percent(result.function.lower[cell])} to {percent(result.function.upper[cell])})"
         here = f"at most {number(result.values[cell], 4)}"
         if compared is None:
             return here, f"{percent(result.cdf[cell])} of the rows", band
@@ -215,8 +213,8 @@ def _probes(result: Ecdf, axis: ValueAxis) -> tuple[Probe, ...]:
         Probe(
             x=share(float(axis.fraction(cell))),
             y=share(result.cdf[cell]),
-            low=share(result.lower[cell]),
-            high=share(result.upper[cell]),
+            low=share(result.function.lower[cell]),
+            high=share(result.function.upper[cell]),
             lines=lines(int(cell)),
         )
         for cell in cells
@@ -228,7 +226,7 @@ def _median_line(result: Ecdf) -> str:
         return "Median undefined"
     median = result.median
     interval = f"{level(result.confidence)} interval {quantile_text(result, median)}"
-    return f"Median {value_text(result, median.value)}  ({interval})"
+    return f"Median {value_text(result, median)}  ({interval})"
 
 
 def _second_line(result: Ecdf) -> str:
@@ -237,22 +235,21 @@ def _second_line(result: Ecdf) -> str:
         return f"released with noise; about {count(result.rows)} rows"
     gap = compared.distance
     place, p_value = number(known(gap.at), 4), p_text(known(gap.p_value), floor=known(gap.p_value_floor))
-    return f"Largest gap to the earlier release {percent(gap.value)} at {place} ({p_value})"
+    return f"Largest gap to the earlier release {percent(gap.figure.value)} at {place} ({p_value})"
 
 
 def _description(result: Ecdf) -> str:
     if not is_defined(result):
         return "An empty plot: the distribution is undefined because there are too few rows for this noise."
     read = "; ".join(
-        f"{percent(quantile.level)} are at most {value_text(result, quantile.value)}"
-        for quantile in result.quantiles[:7]
+        f"{percent(quantile.level)} are at most {value_text(result, quantile)}" for quantile in result.quantiles[:7]
     )
     compared = defined_comparison(result)
     apart = (
         ""
         if compared is None
-        else f" It differs from an earlier release by at most {percent(compared.distance.value)} of the rows, at "
-        f"{number(known(compared.distance.at), 4)}."
+        else f" It differs from an earlier release by at most {percent(compared.distance.figure.value)} of the rows, "
+        f"at {number(known(compared.distance.at), 4)}."
     )
     return (
         f"The share of rows with at most a given value, rising from lower left to upper right; {read}. "

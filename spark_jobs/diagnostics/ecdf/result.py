@@ -12,175 +12,45 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.grids import EARLIEST_ROUNDING
-from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.results.values import Distance, DistributionFunction, EcdfComparison, Quantile
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel
-from spark_jobs.diagnostics.undefined import listed
 from spark_jobs.mechanisms.trees import Tree
 from spark_jobs.statistics.value_grid import LOG, ValueGrid
 
 TOLERANCE = 2e-9
 """Fractions are rounded to nine decimals, so a level counts as reached from this far below."""
-ARRAYS = ("values", "cdf", "lower", "upper", "lower_everywhere", "upper_everywhere")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quantile:
-    """A quantile with its interval: the least value of the grid that a fraction ``level`` of the rows do not exceed.
-
-    If bounds were found privately, an interval that ends beyond a bound is open there: it ends at the public grid's
-    end, and the quantile may lie anywhere beyond the bound.
-    """
-
-    level: float
-    value: float | None
-    lower: float | None
-    upper: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "level": self.level,
-            "value": self.value,
-            "interval": None if self.lower is None else [self.lower, self.upper],
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Quantile:
-        """The quantile that ``to_dict`` described."""
-        low, high = fields["interval"] or (None, None)
-        return cls(level=fields["level"], value=fields["value"], lower=low, upper=high)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Distance:
-    """A Kolmogorov-Smirnov distance, to a reference distribution or to another release.
-
-    Attributes:
-        value: the largest difference of the two functions at the edges of cells.
-        at: the value at which they differ most.
-        interval: confidence interval of the distance without noise.
-        p_value: p-value of the hypothesis that the rows are a sample of the reference, or that the rows of both
-            releases are samples of one distribution; it accounts for sampling, noise and smoothing.
-        p_value_floor: the smallest p-value that its simulation can give.
-        confidence: nominal level of the interval.
-    """
-
-    value: float | None
-    at: float | None
-    interval: tuple[float, float] | None
-    p_value: float | None
-    p_value_floor: float | None
-    confidence: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "value": self.value,
-            "at": self.at,
-            "interval": None if self.interval is None else list(self.interval),
-            "p_value": self.p_value,
-            "p_value_floor": self.p_value_floor,
-            "confidence": self.confidence,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Distance:
-        """The distance that ``to_dict`` described."""
-        ends = fields["interval"]
-        return cls(
-            value=fields["value"],
-            at=fields["at"],
-            interval=None if ends is None else (ends[0], ends[1]),
-            p_value=fields["p_value"],
-            p_value_floor=fields.get("p_value_floor"),
-            confidence=fields["confidence"],
-        )
+_ORDER = (
+    "status", "rows", "bounds", "bounds_found", "quantiles", "distance", "comparison", "confidence", "named",
+    "smoothing", "points", "grid", "tree", "noise_scale", "rounding", "epsilon", "neighbours", "guarantee",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EcdfComparison:
-    """The comparison of a released distribution function with an earlier release.
+class Ecdf(DistributionFunction):
+    """A released distribution function that can be read at any value and level.
 
     Attributes:
-        released_by: release key of the earlier release.
-        named: name of the earlier release's values; None for scores.
-        status: status of the earlier release, ``ok`` or ``undefined``.
-        cdf: its released fractions at the cells of this release, shape (cells,).
-        distance: the distance of the two, with a test of the hypothesis that both tables are samples of one
-            distribution.
-    """
-
-    released_by: str
-    named: str | None
-    status: str
-    cdf: FloatArray
-    distance: Distance
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, without the fractions, which are in the request and in the data file."""
-        facts = {name: getattr(self, name) for name in ("released_by", "named", "status")}
-        return {**facts, "distance": self.distance.to_dict()}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Ecdf:
-    """A released empirical distribution function on its whole grid.
-
-    Arrays have one entry per cell; their length is fixed by the request. Values beyond the bounds count as the nearer
-    bound. Bands and intervals are for the same rows without noise; they do not account for the sampling of the rows.
-    The band of a cell holds the fraction up to any value in it: where a cell may hold several values, its lower end is
-    that of the cell before.
-
-    Attributes:
-        values: start of each cell, ascending.
-        cdf: fraction of the rows whose value is in this cell or one before; non-decreasing, and 1 at the last cell.
-        lower, upper: pointwise confidence band of ``cdf`` at level ``confidence``.
-        lower_everywhere, upper_everywhere: simultaneous confidence band of the whole function at that level.
-        bounds: lower and upper bound of the values.
-        bounds_found: whether the bounds are private (released) values; otherwise they are public.
-        quantiles: the requested quantiles.
-        distance: distance to the requested reference; None without a reference.
-        comparison: comparison with the requested earlier release; None without one.
-        rows: noisy number of rows.
-        named: name of the values; None for scores.
-        status: ``ok``, or ``undefined`` if the noisy number of rows is below 1 or below three standard deviations of
-            its noise: the function and its bands are then NaN, quantiles and distances None.
-        smoothing, confidence, points: as requested.
         grid: the public grid.
         cuts: indices of the grid's edges at which the cells begin and end, shape (cells + 1,).
         noise: the public distribution of the noise.
         rounding: the rule of the draw (``contract.grids.ROUNDING``).
-        epsilon: privacy cost of the release.
-        neighbours: neighbouring relation of the guarantee.
-        guarantee: ``differentially private`` or ``NOT PRIVATE``.
     """
 
-    values: FloatArray
-    cdf: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    lower_everywhere: FloatArray
-    upper_everywhere: FloatArray
-    bounds: tuple[float, float]
-    bounds_found: bool
-    quantiles: tuple[Quantile, ...]
-    distance: Distance | None
-    comparison: EcdfComparison | None
-    rows: float
-    named: str | None
-    status: str
-    smoothing: str
-    confidence: float
-    points: int
     grid: ValueGrid
     cuts: Int64Array
     noise: NoiseModel
     rounding: str
-    epsilon: Decimal
-    neighbours: Neighbours
-    guarantee: str
+
+    @property
+    def cdf(self) -> FloatArray:
+        """The released fractions."""
+        return self.function.value
 
     def evaluate(self, x: ArrayLike) -> FloatArray:
         """The fraction of rows with a value of at most ``x``, in its shape; 0 below the bounds, NaN for NaN."""
@@ -192,7 +62,7 @@ class Ecdf:
         If bounds were found privately, the rows counted at a bound may lie anywhere beyond it: from the last cell on,
         the band reaches down to the fraction below that cell, and below the first cell up to the fraction in it.
         """
-        lower, upper = (self.lower_everywhere, self.upper_everywhere) if everywhere else (self.lower, self.upper)
+        lower, upper = self.function.ends("everywhere" if everywhere else "interval")
         low, high = self._read(x, lower), self._read(x, upper)
         if not self.bounds_found:
             return low, high
@@ -225,8 +95,9 @@ class Ecdf:
         """The median, with its interval."""
         low, high = self.quantile_interval(0.5)
         if self.status == UNDEFINED:
-            return Quantile(level=0.5, value=None, lower=None, upper=None)
-        return Quantile(level=0.5, value=float(self.quantile(0.5)), lower=float(low), upper=float(high))
+            return Quantile(level=0.5, figure=Figure(value=None))
+        value = float(self.quantile(0.5))
+        return Quantile(level=0.5, figure=Figure(value=value, interval=Ends(float(low), float(high))))
 
     @property
     def logarithmic(self) -> bool:
@@ -249,7 +120,7 @@ class Ecdf:
         if self.status == UNDEFINED:
             nothing = np.full(levels.shape, np.nan)
             return nothing, nothing
-        first, last = _first_reaching(self.upper, levels), self._last_below(levels)
+        first, last = _first_reaching(self.function.upper, levels), self._last_below(levels)
         last = np.maximum(first, last)
         if self.rounding == EARLIEST_ROUNDING:
             low, high = self.values[first], self.values[last]
@@ -263,8 +134,8 @@ class Ecdf:
     def _last_below(self, levels: FloatArray) -> Int64Array:
         """The last cell before which the band's lower end does not reach each level."""
         if not self.in_cells:
-            return _first_reaching(self.lower, levels)
-        return np.maximum(np.searchsorted(self.lower, _wanted(levels)) - 1, 0).astype(np.int64)
+            return _first_reaching(self.function.lower, levels)
+        return np.maximum(np.searchsorted(self.function.lower, _wanted(levels)) - 1, 0).astype(np.int64)
 
     @property
     def in_cells(self) -> bool:
@@ -283,53 +154,34 @@ class Ecdf:
         index = np.maximum.accumulate(np.minimum(index, size - 1) - order) + order
         return np.clip(index, order, size - 1 - order[::-1]).astype(np.int64)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, with the function at ``points`` cells; the data file has all cells."""
-        rows = self.summary
-        return {
-            "status": self.status,
-            "rows": self.rows,
-            "bounds": list(self.bounds),
-            "bounds_found": self.bounds_found,
-            "quantiles": [quantile.to_dict() for quantile in self.quantiles],
-            "distance": None if self.distance is None else self.distance.to_dict(),
-            "comparison": None if self.comparison is None else self.comparison.to_dict(),
-            "confidence": self.confidence,
-            "named": self.named,
-            "smoothing": self.smoothing,
-            "points": self.points,
+    def published(self) -> dict[str, Any]:
+        """The published fields, with the function at ``points`` cells; the data file has all cells."""
+        tree, rows = self.noise.tree, self.summary
+        fields = {name: value for name, value in super().published().items() if name not in ("cuts", "noise")}
+        model = {
             "grid": self.grid.fields(),
-            "tree": {
-                "cells": self.noise.tree.cells,
-                "branching": self.noise.tree.branching,
-                "root": self.noise.tree.root,
-            },
+            "tree": {"cells": tree.cells, "branching": tree.branching, "root": tree.root},
             "noise_scale": self.noise.scale,
-            "rounding": self.rounding,
-            "epsilon": plain(self.epsilon),
-            "neighbours": str(self.neighbours),
-            "guarantee": self.guarantee,
-            **{name: listed(getattr(self, name)[rows]) for name in ARRAYS},
         }
+        public = {name: value for name, value in {**fields, **model}.items() if not isinstance(value, np.ndarray)}
+        arrays = {name: value[rows] for name, value in fields.items() if isinstance(value, np.ndarray)}
+        return {**{name: public[name] for name in _ORDER}, **arrays}
 
     @classmethod
     def from_release(cls, fields: Mapping[str, Any], columns: Mapping[str, ArrayLike]) -> Ecdf:
         """The function, rebuilt from ``results["ecdf"]`` of ``release.json`` and the columns of ``ecdf.parquet``."""
         compared = fields["comparison"]
-        names = ("value", *ARRAYS[1:], *([] if compared is None else ["earlier_cdf"]))
+        bands = ("lower", "upper", "lower_everywhere", "upper_everywhere")
+        names = ("value", "cdf", *bands, *([] if compared is None else ["earlier_cdf"]))
         column = {name: np.asarray(columns[name], dtype=np.float64) for name in names}
         grid = ValueGrid(**fields["grid"])
         last = grid.size if fields["bounds"][1] >= grid.upper else int(grid.cell(fields["bounds"][1]))
         return cls(
             values=column["value"],
-            cdf=column["cdf"],
-            lower=column["lower"],
-            upper=column["upper"],
-            lower_everywhere=column["lower_everywhere"],
-            upper_everywhere=column["upper_everywhere"],
+            function=cls.specs()["function"].read(column),
             bounds=(fields["bounds"][0], fields["bounds"][1]),
             bounds_found=fields["bounds_found"],
-            quantiles=tuple(Quantile.from_dict(quantile) for quantile in fields["quantiles"]),
+            quantiles=tuple(map(Quantile.from_dict, fields["quantiles"])),
             distance=None if fields["distance"] is None else Distance.from_dict(fields["distance"]),
             comparison=None
             if compared is None
@@ -394,7 +246,6 @@ def may_hold_several(grid: ValueGrid, cuts: Int64Array) -> bool:
     return grid.step is None or grid.values_in_cell > 1 or bool((np.diff(cuts) > 1).any())
 
 
-def in_any_place(band: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+def in_any_place(band: Ends[FloatArray]) -> Ends[FloatArray]:
     """A band for the fraction up to any value in each cell: between that before the cell, and that at its end."""
-    lower, upper = band
-    return np.concatenate([[0.0], lower[:-1]]), upper
+    return Ends(np.concatenate([[0.0], band.lower[:-1]]), band.upper)

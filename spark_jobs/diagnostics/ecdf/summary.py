@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
-from spark_jobs.diagnostics._simulation import DECIMALS
+from spark_jobs.contract.results.values import EcdfComparison, Quantile
 from spark_jobs.diagnostics.ecdf.distance import SMOOTHERS, TEST_COPIES, distance_between, distance_to, reference_cdf
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
 from spark_jobs.diagnostics.ecdf.measurement import EcdfDraw
 from spark_jobs.diagnostics.ecdf.noise_model import COPIES, NoiseModel, band_widths
-from spark_jobs.diagnostics.ecdf.result import Ecdf, EcdfComparison, Quantile, in_any_place
-from spark_jobs.diagnostics.undefined import publishable
+from spark_jobs.diagnostics.ecdf.result import Ecdf, in_any_place
 from spark_jobs.mechanisms.noise import SeededNoise
 
 
@@ -35,18 +35,19 @@ def summarise(measurement: EcdfDraw, *, seed: int) -> Ecdf:
     cdf = smoother(prefix / size, total=1.0)
     cdf = np.round(cdf, DECIMALS)
     cdf[-1] = 1.0
-    function = replace(function, cdf=cdf)
+    function = replace(function, function=Figure(value=cdf))
     widths = band_widths(
         function.noise, cdf, smoother=smoother, confidence=measurement.confidence,
         copies=min(COPIES, TEST_COPIES[measurement.smoothing]), noise=SeededNoise(seed),
     )  # fmt: skip
     bands = [_around(cdf, width) for width in (widths.single, np.maximum(widths.single, widths.largest))]
-    if function.in_cells:
-        bands = [in_any_place(band) for band in bands]
-    function = _with_bands(function, *bands)
+    single, whole = map(in_any_place, bands) if function.in_cells else bands
+    # the band of the whole function contains the other
+    everywhere = Ends(np.minimum(single.lower, whole.lower), np.maximum(single.upper, whole.upper))
+    function = replace(function, function=Figure(value=cdf, interval=single, everywhere=everywhere))
     low, high = function.quantile_interval(measurement.quantiles)
     quantiles = tuple(
-        Quantile(level=level, value=float(value), lower=float(lower), upper=float(upper))
+        Quantile(level=level, figure=Figure(value=float(value), interval=Ends(float(lower), float(upper))))
         for level, value, lower, upper in zip(
             measurement.quantiles, function.quantile(measurement.quantiles), low, high, strict=True
         )
@@ -59,11 +60,11 @@ def summarise(measurement: EcdfDraw, *, seed: int) -> Ecdf:
 
 
 def _undefined(function: Ecdf, measurement: EcdfDraw, seed: int) -> Ecdf:
-    quantiles = tuple(Quantile(level=level, value=None, lower=None, upper=None) for level in measurement.quantiles)
+    quantiles = tuple(Quantile(level=level, figure=Figure(value=None)) for level in measurement.quantiles)
     reference = measurement.reference
     distance = None if reference is None else distance_to(function, reference_cdf(reference), seed=seed)
     comparison = _comparison(function, measurement, seed)
-    return publishable("ecdf", replace(function, quantiles=quantiles, distance=distance, comparison=comparison))
+    return replace(function, quantiles=quantiles, distance=distance, comparison=comparison)
 
 
 def _comparison(function: Ecdf, measurement: EcdfDraw, seed: int) -> EcdfComparison | None:
@@ -87,11 +88,7 @@ def _without_bands(measurement: EcdfDraw, cdf: FloatArray, size: float) -> Ecdf:
     noise = NoiseModel(tree=tree.tree, scale=tree.scale, rows=max(size, 1.0))
     return Ecdf(
         values=edges[:-1],
-        cdf=cdf,
-        lower=cdf,
-        upper=cdf,
-        lower_everywhere=cdf,
-        upper_everywhere=cdf,
+        function=Figure(value=cdf, interval=Ends(cdf, cdf), everywhere=Ends(cdf, cdf)),
         bounds=(float(edges[0]), float(edges[-1])),
         bounds_found=measurement.bounds_found,
         quantiles=(),
@@ -113,22 +110,11 @@ def _without_bands(measurement: EcdfDraw, cdf: FloatArray, size: float) -> Ecdf:
     )
 
 
-def _around(cdf: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _around(cdf: FloatArray, width: FloatArray) -> Ends[FloatArray]:
     """A band of half-width ``width`` around ``cdf``, clipped to [0, 1] and widened until both ends are monotone."""
     low = np.minimum.accumulate((cdf - width)[::-1])[::-1]
     high = np.maximum.accumulate(cdf + width)
     bands = [np.round(np.clip(band, 0.0, 1.0), DECIMALS) for band in (low, high)]
     for band in bands:
         band[-1] = 1.0  # all rows are at most the last value
-    return np.minimum(bands[0], cdf), np.maximum(bands[1], cdf)
-
-
-def _with_bands(function: Ecdf, single: tuple[FloatArray, FloatArray], whole: tuple[FloatArray, FloatArray]) -> Ecdf:
-    """``function`` with both bands; the band of the whole function contains the other."""
-    return replace(
-        function,
-        lower=single[0],
-        upper=single[1],
-        lower_everywhere=np.minimum(single[0], whole[0]),
-        upper_everywhere=np.maximum(single[1], whole[1]),
-    )
+    return Ends(np.minimum(bands[0], cdf), np.maximum(bands[1], cdf))

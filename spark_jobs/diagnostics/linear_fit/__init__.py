@@ -29,26 +29,22 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, SHRUNK, UNDEFINED
 from spark_jobs.contract.options import FitSettings, LinearFitOptions
 from spark_jobs.contract.options.fits import Bounded
+from spark_jobs.contract.results.fits import PrivateLinearFit
 from spark_jobs.diagnostics._fits.intervals import as_line, copies_for, least_squares_copies
 from spark_jobs.diagnostics._fits.measurement import FitDraw, layout_of
-from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics._fits.solving import Solution, solve
-from spark_jobs.diagnostics._fits.summary import Fitted, released_fit
-from spark_jobs.diagnostics._simulation import two_intervals
+from spark_jobs.diagnostics._fits.summary import Fitted, digits, released_fit
+from spark_jobs.diagnostics._simulation import with_intervals
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.mechanisms.moment_matrix import NoisyProducts, noisy_products
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts
 
-R_SQUARED = (
-    "r_squared", "r_squared_lower", "r_squared_upper", "r_squared_lower_population", "r_squared_upper_population",
-)  # fmt: skip
-"""R^2, and the ends of its intervals for the noise, and for noise and sampling together."""
-
-__all__ = ["DIAGNOSTIC", "LinearFitDraw", "PrivateFit", "measure", "release", "summarise"]
+__all__ = ["DIAGNOSTIC", "LinearFitDraw", "PrivateLinearFit", "measure", "release", "summarise"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,7 +94,7 @@ def measure_sums(statistic: CrossProducts, options: FitSettings, terms: Terms) -
     )
 
 
-def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateFit:
+def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateLinearFit:
     """The model of a draw; the same draw and seed give the same result.
 
     Args:
@@ -113,14 +109,12 @@ def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateFit:
         intercept = solution.outcome - (solution.slopes * solution.means).sum(axis=-1)
         return middle + half * intercept, half * solution.slopes
 
-    fit = dict.fromkeys(("residual_stddev", *R_SQUARED), math.nan)
+    stddev_of_residuals, r_squared = None, Figure[float | None](value=None)
     copies = products.copies(copies_for(products.layout.size), noise=(noise := SeededNoise(seed)))
     if solution.residual >= DEFINED_ABOVE * solution.blur:
         again = solve(products.matrix + copies, stddev=stddev, step=step, min_ridge=float(solution.ridge))
-        fit = {
-            "residual_stddev": half * math.sqrt(solution.variance),
-            **dict(zip(R_SQUARED, _r_squared(solution, again, measurement.confidence), strict=True)),
-        }
+        stddev_of_residuals = digits(half * math.sqrt(solution.variance))
+        r_squared = _r_squared(solution, again, measurement.confidence).mapped(digits)
     noisy, sampled = least_squares_copies(
         products.matrix, copies, solution, stddev=stddev, step=step, line=line, noise=noise
     )
@@ -133,13 +127,12 @@ def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateFit:
         ridge=float(solution.ridge),
         status=UNDEFINED if rows < max(1.0, DEFINED_ABOVE * stddev) else status,
         method=products.method,
-        fit=fit,
     )
-    return released_fit(measurement, "linear", fitted)
+    return released_fit(PrivateLinearFit, measurement, fitted, residual_stddev=stddev_of_residuals, r_squared=r_squared)
 
 
-def _r_squared(solution: Solution, copies: Solution, confidence: float) -> tuple[float, ...]:
-    """R^2 and the ends of its intervals, in the order of ``R_SQUARED``.
+def _r_squared(solution: Solution, copies: Solution, confidence: float) -> Figure[float]:
+    """R^2 with its intervals.
 
     Its sampling variance is ``4 R^2 (1 - R^2)^2 / n`` (Olkin and Finn 1995, equation 1), plus ``2 p / n^2``, that of p
     features that explain nothing.
@@ -147,9 +140,10 @@ def _r_squared(solution: Solution, copies: Solution, confidence: float) -> tuple
     value, rows = 1.0 - float(solution.residual / solution.total), float(solution.rows)
     errors = 1.0 - copies.residual / np.maximum(copies.total, 1e-300) - value
     sampling = math.sqrt(4 * value * (1 - value) ** 2 / rows + 2 * solution.slopes.size / rows**2)
-    both = two_intervals(value, errors, sampling=sampling, confidence=confidence)
-    low, high = min(both.noise[0], value), max(both.noise[1], value)
-    return value, low, high, min(both.population[0], low), max(both.population[1], high)
+    found = with_intervals(value, errors, sampling=sampling, confidence=confidence)
+    (low, high), (lowest, highest) = found.ends(), found.ends("population")
+    low, high = min(low, value), max(high, value)
+    return Figure(value=value, interval=Ends(low, high), population=Ends(min(lowest, low), max(highest, high)))
 
 
 class Call(FitSettings, Terms):

@@ -22,17 +22,17 @@ Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> points = PointCounts.from_arrays([1, 2, 3, 4] * 2000, [10, 30, 50, 70] * 2000, lower=0, upper=(5, 100))
     >>> fit = release(points, epsilon=1, noise=SeededNoise(1))
-    >>> fit.predictions.round().tolist(), fit.slope.round().tolist(), fit.methods, fit.guarantee
+    >>> fit.predictions.value.round().tolist(), fit.slope.value.round().tolist(), fit.methods, fit.guarantee
     ([[15.0, 65.0]], [20.0], ('noisy_moments',), 'NOT PRIVATE')
 """
 
 from __future__ import annotations
 
 from spark_jobs.contract.options import LinearRegressionOptions, LinearRegressionSettings
+from spark_jobs.contract.results.lines import LinearFit
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.linear_regression.measurement import LinesDraw
 from spark_jobs.diagnostics.linear_regression.noisy_lines import measure_lines
-from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.diagnostics.linear_regression.summary import summarise
 from spark_jobs.statistics import Moments, PointCounts
 

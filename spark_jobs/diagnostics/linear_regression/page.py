@@ -7,9 +7,11 @@ from collections import Counter
 import numpy as np
 
 from spark_jobs.arrays import BoolArray
+from spark_jobs.contract.figure import Figure
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.options import LinearRegressionOptions
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.lines import LinearFit
 from spark_jobs.diagnostics.linear_regression.method_choice import MIN_GROUPS
 from spark_jobs.diagnostics.linear_regression.plots import (
     MAX_LINES,
@@ -19,9 +21,18 @@ from spark_jobs.diagnostics.linear_regression.plots import (
     hidden_groups,
     places_of,
 )
-from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Plot, Rendering, Section, ValueTable, finite
+from spark_jobs.publishing.rendering import (
+    Column,
+    Headline,
+    Measure,
+    Plot,
+    Rendering,
+    Section,
+    ValueTable,
+    figure_columns,
+    finite,
+)
 from spark_jobs.publishing.value_axis import number
 
 TITLE = "Linear regression"
@@ -60,6 +71,7 @@ def _axes_of(request: ReleaseRequest) -> tuple[str, str]:
 def _columns(result: LinearFit) -> dict[str, Column]:
     """One row per group, so that the file can be joined to a map by the groups' keys."""
     nominal = f"{100 * result.confidence:.4g} % confidence interval, for the same method without noise"
+    unknown = f"end of its {nominal}; NaN where unknown"
     keys = [""] if result.keys is None else [str(key) for key in result.keys]
     columns = {
         "group": Column(values=np.array(keys, dtype=object), meaning="public key of the group; empty for all rows"),
@@ -76,17 +88,13 @@ def _columns(result: LinearFit) -> dict[str, Column]:
         ("slope", "slope of the line, in units of y per unit of x"),
         ("intercept", "value of the line at x = 0"),
     ):
-        columns[name] = Column(values=getattr(result, name), meaning=meaning)
-        for end in ("lower", "upper"):
-            values = getattr(result, f"{name}_{end}")
-            columns[f"{name}_{end}"] = Column(values=values, meaning=f"{end} end of its {nominal}; NaN where unknown")
+        columns |= figure_columns(result, name, meaning, {"interval": unknown})
     for k, at in enumerate(result.at):
-        name = f"prediction_{at:g}"
+        name, figure = f"prediction_{at:g}", result.predictions.at((slice(None), k))
         where = f"the line at {at:g} of the range of x, x = {result.x[k]:.6g}"
-        columns[name] = Column(values=result.predictions[:, k], meaning=where)
-        for end in ("lower", "upper"):
-            values = getattr(result, f"predictions_{end}")[:, k]
-            columns[f"{name}_{end}"] = Column(values=values, meaning=f"{end} end of its {nominal}; NaN where unknown")
+        columns[name] = Column(values=figure.value, meaning=where)
+        for end, values in zip(("lower", "upper"), figure.ends(), strict=True):
+            columns[f"{name}_{end}"] = Column(values=values, meaning=f"{end} {unknown}")
     return columns
 
 
@@ -157,8 +165,8 @@ def _headline(result: LinearFit) -> Headline:
     """The slope, on a scale that ends where a line crosses the public box from corner to corner."""
     (left, right), (low, high) = result.x_bounds, result.y_bounds
     steepest = (high - low) / (right - left)
-    slope = float(result.slope[0])
-    interval = float(result.slope_lower[0]), float(result.slope_upper[0])
+    slope = float(result.slope.value[0])
+    interval = float(result.slope.lower[0]), float(result.slope.upper[0])
     bounded = all(finite(end) for end in interval)
     marks = None
     if finite(slope):
@@ -178,13 +186,13 @@ def _headline(result: LinearFit) -> Headline:
 def _line_table(result: LinearFit) -> ValueTable:
     rows = []
     for name in ("slope", "intercept"):
-        low, high = getattr(result, f"{name}_lower")[0], getattr(result, f"{name}_upper")[0]
-        rows.append((name.capitalize(), number(float(getattr(result, name)[0]), 4), _interval(low, high)))
+        figure: Figure[float] = getattr(result, name).at(0)
+        rows.append((name.capitalize(), number(figure.number, 4), _interval(*figure.ends())))
     rows += [
         (
             f"At {number(float(result.x[k]), 4)}",
-            number(float(result.predictions[0, k]), 4),
-            _interval(result.predictions_lower[0, k], result.predictions_upper[0, k]),
+            number(float(result.predictions.value[0, k]), 4),
+            _interval(*result.predictions.at((0, k)).ends()),
         )
         for k in range(result.at.size)
     ]
@@ -197,13 +205,13 @@ def _groups_table(result: LinearFit) -> ValueTable:
     places = places_of(result)
     rows = []
     for g in range(min(result.groups, _LISTED)):
-        predicted = [number(float(result.predictions[g, k]), 4) for k in places]
+        predicted = [number(float(result.predictions.value[g, k]), 4) for k in places]
         rows.append(
             (
                 str((result.keys or ("",))[g]),
                 *predicted,
-                number(float(result.slope[g]), 4),
-                _interval(result.slope_lower[g], result.slope_upper[g]),
+                number(float(result.slope.value[g]), 4),
+                _interval(*result.slope.at(g).ends()),
                 ("" if result.public_sizes else f"≈{SPACE}") + count(float(result.rows[g])),
                 result.status[g],
             )
@@ -259,4 +267,4 @@ def _notes(result: LinearFit) -> tuple[str, ...]:
 def _without_intervals(result: LinearFit) -> bool:
     """Whether any defined line has no interval."""
     given: BoolArray = np.array(result.status) == OK
-    return bool(np.isnan(result.slope_lower[given]).any())
+    return bool(np.isnan(result.slope.lower[given]).any())

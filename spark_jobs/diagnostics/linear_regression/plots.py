@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection
 
 from spark_jobs.arrays import BoolArray
 from spark_jobs.contract.figures import OK
-from spark_jobs.diagnostics.linear_regression.result import LinearFit
+from spark_jobs.contract.results.lines import LinearFit
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import level, one_line
 from spark_jobs.publishing.rendering import Plot, Probe, finite
@@ -115,8 +115,8 @@ def groups_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
 def hidden_groups(result: LinearFit) -> BoolArray:
     """Groups whose intervals all cover most of the public range of y, or that have no slope; shape (groups,)."""
     low, high = result.y_bounds
-    narrow = result.predictions_upper - result.predictions_lower < _HIDING_SHARE * (high - low)
-    without = np.isnan(result.predictions_lower).all(axis=1)
+    narrow = result.predictions.upper - result.predictions.lower < _HIDING_SHARE * (high - low)
+    without = np.isnan(result.predictions.lower).all(axis=1)
     hidden: BoolArray = (np.array(result.status) != OK) | ~(narrow.any(axis=1) | without)
     return hidden
 
@@ -131,9 +131,7 @@ def _draw_rows(axes: Axes, result: LinearFit, places: list[int], shown: int) -> 
     apart = 0.17 if len(places) > 1 else 0.0
     for side, place, token, marker in ((-apart, places[0], "curve", "o"), (apart, places[-1], "spent", "D")):
         rows = np.arange(shown) + side
-        value, low, high = (
-            ends[:shown, place] for ends in (result.predictions, result.predictions_lower, result.predictions_upper)
-        )
+        value, low, high = (ends[:shown, place] for ends in (result.predictions.value, *result.predictions.ends()))
         for grey in (False, True):
             kept = hidden == grey
             colour = light("chance" if grey else token)
@@ -143,12 +141,12 @@ def _draw_rows(axes: Axes, result: LinearFit, places: list[int], shown: int) -> 
 
 
 def _dots(axes: Axes, result: LinearFit, g: int, *, size: float) -> None:
-    low, high = result.predictions_lower[g], result.predictions_upper[g]
+    low, high = result.predictions.lower[g], result.predictions.upper[g]
     known = ~(np.isnan(low) | np.isnan(high))
     axes.vlines(result.x[known], low[known], high[known], color=light("curve"), linewidth=1.4, zorder=3)
     axes.plot(
-        result.x, result.predictions[g], color=light("curve"), marker="o", markersize=size, markeredgecolor="white",
-        markeredgewidth=0.7, linestyle="none", zorder=4,
+        result.x, result.predictions.value[g], color=light("curve"), marker="o", markersize=size,
+        markeredgecolor="white", markeredgewidth=0.7, linestyle="none", zorder=4,
     )  # fmt: skip
 
 
@@ -165,10 +163,10 @@ def _ends(result: LinearFit, g: int) -> list[tuple[float, float]]:
     """Where the line enters and leaves the public box; a line outside the box is drawn at the nearer edge."""
     (left, right), (low, high) = result.x_bounds, result.y_bounds
     at = np.linspace(left, right, 65)
-    heights = result.intercept[g] + result.slope[g] * at
+    heights = result.intercept.value[g] + result.slope.value[g] * at
     if np.isnan(heights).any():  # undefined slope: through the predictions
         order = np.argsort(result.x)
-        heights = np.interp(at, result.x[order], result.predictions[g][order])
+        heights = np.interp(at, result.x[order], result.predictions.value[g][order])
     heights = np.clip(heights, low, high)
     inside = np.flatnonzero((heights > low) & (heights < high))
     first, last = (0, at.size - 1) if inside.size == 0 else (max(inside[0] - 1, 0), min(inside[-1] + 1, at.size - 1))
@@ -184,7 +182,7 @@ def _lines(result: LinearFit) -> tuple[str, ...]:
 
 def _slope_line(result: LinearFit) -> str:
     """The slope of a single line, with its interval if it has one."""
-    slope, low, high = (float(ends[0]) for ends in (result.slope, result.slope_lower, result.slope_upper))
+    slope, low, high = (float(ends[0]) for ends in (result.slope.value, *result.slope.ends()))
     if not finite(slope):
         return "Slope: undefined"
     known = finite(low) and finite(high)
@@ -194,7 +192,8 @@ def _slope_line(result: LinearFit) -> str:
 
 def _prediction_line(result: LinearFit) -> str:
     predictions = ", ".join(
-        f"{number(float(result.predictions[0, k]), 4)} at {number(float(result.x[k]), 4)}" for k in places_of(result)
+        f"{number(float(result.predictions.value[0, k]), 4)} at {number(float(result.x[k]), 4)}"
+        for k in places_of(result)
     )
     return f"Predicted: {predictions}"
 
@@ -207,8 +206,8 @@ def _probes(result: LinearFit) -> tuple[Probe, ...]:
 
     probes = []
     for k in np.argsort(result.x):
-        middle = float(result.predictions[0, k])
-        ends = [float(end) for end in (result.predictions_lower[0, k], result.predictions_upper[0, k])]
+        middle = float(result.predictions.value[0, k])
+        ends = [float(end) for end in result.predictions.at((0, k)).ends()]
         known = all(finite(end) for end in ends)
         first, last = ends if known else (middle, middle)
         interval = (f"({number(first, 4)} to {number(last, 4)})",) if known else ()

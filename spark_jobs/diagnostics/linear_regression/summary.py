@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray
+from spark_jobs.contract.figure import Ends, Figure, Numbers
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.options.linear import GRADIENTS
+from spark_jobs.contract.results.lines import LinearFit
 from spark_jobs.diagnostics.linear_regression.intervals import Simulated, half_widths_of_lines, half_widths_of_sums
 from spark_jobs.diagnostics.linear_regression.measurement import LinesDraw, MethodDraw, NoisyHeights
 from spark_jobs.diagnostics.linear_regression.method_choice import MEAN, MIN_GROUPS
-from spark_jobs.diagnostics.linear_regression.result import LinearFit
 from spark_jobs.diagnostics.linear_regression.robust_intervals import robust_half_widths
 from spark_jobs.diagnostics.linear_regression.shrinkage import shrunk_lines, significant
 from spark_jobs.mechanisms.regression.lines import NoisyLines
@@ -59,8 +60,7 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
         for field in fields(lines):
             values = getattr(lines, field.name)
             columns.setdefault(field.name, np.empty((measurement.groups, *values.shape[1:])))[part.groups] = values
-    slopes, slopes_low, slopes_high = _slopes(columns, measurement.cells)
-    heights, low, top = _heights(columns, places, measurement.cells)
+    slopes, heights = _slopes(columns, measurement.cells), _heights(columns, places, measurement.cells)
     failed = columns["failed"] > 0
 
     def own(values: FloatArray) -> FloatArray:
@@ -71,15 +71,9 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
         keys=measurement.keys,
         at=at,
         x=x_low + wide * at,
-        predictions=_rounded(y_low + high * heights[:, :-1]),
-        predictions_lower=_rounded(y_low + high * low[:, :-1]),
-        predictions_upper=_rounded(y_low + high * top[:, :-1]),
-        slope=own(slopes * (high / wide)),
-        slope_lower=own(slopes_low * (high / wide)),
-        slope_upper=own(slopes_high * (high / wide)),
-        intercept=own(y_low + high * heights[:, -1]),
-        intercept_lower=own(y_low + high * low[:, -1]),
-        intercept_upper=own(y_low + high * top[:, -1]),
+        predictions=heights.mapped(lambda values: _rounded(y_low + high * values[:, :-1])),
+        slope=slopes.mapped(lambda values: own(values * (high / wide))),
+        intercept=heights.mapped(lambda values: own(y_low + high * values[:, -1])),
         status=tuple(np.where(failed, UNDEFINED, OK).tolist()),
         rows=_rounded(np.maximum(columns["rows"], 0.0)),
         total_rows=float(_rounded(columns["rows"].sum(keepdims=True))[0]),
@@ -96,23 +90,21 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
     )
 
 
-def _slopes(columns: dict[str, FloatArray], cells: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _slopes(columns: dict[str, FloatArray], cells: int) -> Numbers:
     """Slopes and their intervals, clipped to the steepest slope between two points of the grid."""
     slope, centre, half_width = (columns[name] for name in ("slope", "slope_centre", "slope_half_width"))
     low, high = (np.clip(centre + side * half_width, -cells, cells) for side in (-1.0, 1.0))
-    return slope, np.minimum(low, slope), np.maximum(high, slope)
+    return Figure(value=slope, interval=Ends(np.minimum(low, slope), np.maximum(high, slope)))
 
 
-def _heights(
-    columns: dict[str, FloatArray], places: FloatArray, cells: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _heights(columns: dict[str, FloatArray], places: FloatArray, cells: int) -> Numbers:
     """Heights and their intervals, finite; predictions are clipped to the box."""
     # a line lies within the box at its mean of x, and is no steeper than the grid allows
     far = cells * np.maximum(np.abs(places), np.abs(places - 1.0))
     lowest, highest = np.append(np.zeros(places.size - 1), -far[-1]), np.append(np.ones(places.size - 1), 1.0 + far[-1])
     heights = np.clip(columns["heights"], lowest, highest)
     low, high = (np.clip(columns["centre"] + side * columns["half_width"], lowest, highest) for side in (-1.0, 1.0))
-    return heights, np.minimum(low, heights), np.maximum(high, heights)
+    return Figure(value=heights, interval=Ends(np.minimum(low, heights), np.maximum(high, heights)))
 
 
 def _of_part(part: MethodDraw, places: FloatArray, simulated: Simulated, *, public_sizes: bool) -> _Lines:

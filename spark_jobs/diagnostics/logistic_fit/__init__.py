@@ -31,11 +31,11 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, SHRUNK, UNDEFINED
 from spark_jobs.contract.options import LogisticFitOptions, LogisticFitSettings
 from spark_jobs.contract.options.fits import InterceptMethod
+from spark_jobs.contract.results.fits import PrivateLogisticFit
 from spark_jobs.diagnostics._fits.intervals import as_line, copies_for, least_squares_copies, normals
 from spark_jobs.diagnostics._fits.measurement import FitDraw, layout_of
-from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.diagnostics._fits.solving import solve
-from spark_jobs.diagnostics._fits.summary import Fitted, released_fit
+from spark_jobs.diagnostics._fits.summary import Fitted, digits, released_fit
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.logistic_fit.newton import newton_step
 from spark_jobs.diagnostics.logistic_fit.passes import step_of, take_passes
@@ -45,7 +45,7 @@ from spark_jobs.mechanisms.newton_pass import NewtonPass, rounding_stddev
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import LabelledRows
 
-__all__ = ["DIAGNOSTIC", "LogisticFitDraw", "PrivateFit", "measure", "release", "summarise"]
+__all__ = ["DIAGNOSTIC", "LogisticFitDraw", "PrivateLogisticFit", "measure", "release", "summarise"]
 
 LONG_STEP = 0.5
 """The longest last step after which the remainder is small enough to be described by intervals."""
@@ -103,7 +103,7 @@ def measure_rows(statistic: LabelledRows, options: LogisticFitSettings, terms: T
     )
 
 
-def summarise(measurement: LogisticFitDraw, *, seed: int) -> PrivateFit:
+def summarise(measurement: LogisticFitDraw, *, seed: int) -> PrivateLogisticFit:
     """The model that a measurement makes; the same measurement and seed give the same one.
 
     Args:
@@ -124,9 +124,9 @@ def summarise(measurement: LogisticFitDraw, *, seed: int) -> PrivateFit:
         ridge=ridge,
         status=status,
         method=measurement.passes[-1].method,
-        fit={"positives": min(max(positives / max(rows, 1.0), 0.0), 1.0)},
     )
-    return released_fit(measurement, "logistic", fitted)
+    share = digits(min(max(positives / max(rows, 1.0), 0.0), 1.0))
+    return released_fit(PrivateLogisticFit, measurement, fitted, positives=share)
 
 
 def _sizes(measurement: LogisticFitDraw) -> tuple[float, float, float]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.fits import PrivateFit
 from spark_jobs.diagnostics._fits.page import render_fit
-from spark_jobs.diagnostics._fits.result import PrivateFit
 from spark_jobs.publishing.rendering import Rendering
 
 

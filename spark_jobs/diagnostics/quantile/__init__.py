@@ -19,18 +19,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
 from spark_jobs.contract.options import QuantileOptions, QuantileSettings
-from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.results.values import SingleQuantile
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw, Measurement, Terms
 from spark_jobs.diagnostics.ecdf.measurement import ends_of, line_of
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel
-from spark_jobs.diagnostics.undefined import plain_fields, publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.quantiles import private_quantile
@@ -73,44 +72,6 @@ class QuantileDraw(Draw):
     grid: ValueGrid
     cell: int
     around: NoisyTree | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SingleQuantile:
-    """A released quantile: near the least value of the grid that a fraction ``level`` of the rows do not exceed.
-
-    Attributes:
-        value: the quantile, with noise: the first value of a cell of the grid; None if undefined.
-        interval: at level ``confidence``, for the quantile of the same rows: it accounts for the noise and for the
-            grid, not for the sampling of the rows. It ends where its last cell ends, and at a bound if the noise hides
-            the rows beyond. None if undefined or not paid for.
-        level: the fraction of the rows.
-        rows: noisy number of rows; None if the interval was not paid for.
-        bounds: bounds of the values; values beyond a bound count as the bound.
-        named: name of the values; None for scores.
-        status: ``ok``, or ``undefined`` if the noisy number of rows is below three standard deviations of its noise;
-            ``unchecked`` without an interval, as there may then be no rows at all.
-        confidence: nominal level of the interval.
-        epsilon: what the release cost.
-        neighbours: the relation of the guarantee.
-        guarantee: ``differentially private`` or ``NOT PRIVATE``.
-    """
-
-    value: float | None
-    interval: tuple[float, float] | None
-    level: float
-    rows: float | None
-    bounds: tuple[float, float]
-    named: str | None
-    status: str
-    confidence: float
-    epsilon: Decimal
-    neighbours: Neighbours
-    guarantee: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return plain_fields(self)
 
 
 def measure_quantile(
@@ -171,8 +132,7 @@ def summarise(draw: QuantileDraw, *, seed: int) -> SingleQuantile:
     """The quantile of a draw, with its interval; the same draw and seed give the same one."""
     edges = draw.grid.edges
     result = SingleQuantile(
-        value=float(edges[draw.cell]),
-        interval=None,
+        figure=Figure(value=float(edges[draw.cell])),
         level=draw.level,
         rows=None,
         bounds=(float(edges[0]), float(edges[-1])),
@@ -189,13 +149,12 @@ def summarise(draw: QuantileDraw, *, seed: int) -> SingleQuantile:
     model = NoiseModel(tree=draw.around.tree, scale=draw.around.scale, rows=1.0)
     first, last = _ends(draw, noisy, model, seed)
     low, high = ends_of(draw.grid, min(first, draw.cell), max(last, draw.cell), draw.rounding)
-    result = replace(
+    return replace(
         result,
-        interval=(float(low), float(high)),
+        figure=replace(result.figure, interval=Ends(float(low), float(high))),
         rows=round(max(float(noisy[-1]), 0.0), 9),
         status=OK if noisy[-1] >= max(1.0, DEFINED_ABOVE * model.total_stddev) else UNDEFINED,
     )
-    return publishable("quantile", result)
 
 
 def _ends(draw: QuantileDraw, noisy: FloatArray, model: NoiseModel, seed: int) -> tuple[int, int]:

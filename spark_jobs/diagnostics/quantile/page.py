@@ -8,7 +8,7 @@ from spark_jobs.contract.options import QuantileOptions
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.quantile import SingleQuantile
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, one_line, percent
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ends_of, known
+from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, known
 from spark_jobs.publishing.value_axis import number
 
 _NAME_CHARACTERS = 60
@@ -20,12 +20,12 @@ def render(result: SingleQuantile, request: ReleaseRequest) -> Rendering:
 
 
 def _columns(result: SingleQuantile) -> dict[str, Column]:
-    low, high = ends_of(result.interval)
+    low, high = result.figure.ends()
     nominal = f"{100 * result.confidence:.4g} %"
     end = f"end of the {nominal} interval for the quantile of the same rows without noise; null if not paid for"
     return {
         "level": Column(values=np.array([result.level]), meaning="share of the rows that the quantile is not below"),
-        "value": Column(values=np.array([known(result.value)]), meaning="the quantile, with noise"),
+        "value": Column(values=np.array([result.figure.number]), meaning="the quantile, with noise"),
         "lower": Column(values=np.array([low]), meaning=f"lower {end}"),
         "upper": Column(values=np.array([high]), meaning=f"upper {end}"),
         "rows": Column(values=np.array([known(result.rows)]), meaning="noisy number of rows; null if not paid for"),
@@ -39,19 +39,20 @@ def _marks(result: SingleQuantile, request: ReleaseRequest) -> tuple[float, floa
         for options in request.diagnostics
         if isinstance(options, QuantileOptions)
     )
-    if result.value is None or not linear:
+    value, interval = result.figure.value, result.figure.interval
+    if value is None or not linear:
         return None
     bottom, top = result.bounds
-    low, high = (result.value, result.value) if result.interval is None else result.interval
-    first, middle, last = ((end - bottom) / (top - bottom) for end in (low, result.value, high))
+    low, high = (value, value) if interval is None else result.figure.ends()
+    first, middle, last = ((end - bottom) / (top - bottom) for end in (low, value, high))
     return first, middle, last
 
 
 def _section(result: SingleQuantile, request: ReleaseRequest) -> Section:
     name = "scores" if result.named is None else one_line(result.named, _NAME_CHARACTERS)
     label = f"Median of {name}" if result.level == 0.5 else f"{percent(result.level)} quantile of {name}"
-    defined = result.value is not None
-    low, high = ends_of(result.interval)
+    defined = result.figure.value is not None
+    low, high = result.figure.ends()
     bottom, top = result.bounds
     return Section(
         title=label,
@@ -61,9 +62,9 @@ def _section(result: SingleQuantile, request: ReleaseRequest) -> Section:
         ),
         headline=Headline(
             label=label,
-            value=number(known(result.value), 4) if defined else "undefined",
+            value=number(result.figure.number, 4) if defined else "undefined",
             interval=f"{level(result.confidence)} interval {number(low, 4)} to {number(high, 4)}"
-            if result.interval is not None
+            if result.figure.interval is not None
             else None,
             scale=(number(bottom, 4), number(top, 4)),
             marks=_marks(result, request),

@@ -16,9 +16,9 @@ Example:
 from __future__ import annotations
 
 from spark_jobs.contract.options import RankingFiguresOptions, RankingFiguresSettings
+from spark_jobs.contract.results.curves import RankingFigures
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.ranking_figures.measurement import RankingDraw, measure_ranking, ranking_of_groups
-from spark_jobs.diagnostics.ranking_figures.result import RankingFigures
 from spark_jobs.diagnostics.ranking_figures.summary import summarise
 from spark_jobs.statistics import ScoreCounts
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import Ends, Number, Numbers
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
-from spark_jobs.diagnostics.ranking_figures.result import Ends, RankingFigures
+from spark_jobs.contract.results.curves import RankingFigures
+from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, both_intervals, size_measures
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, decimals, level, percent
 from spark_jobs.publishing.rendering import (
@@ -21,7 +22,6 @@ from spark_jobs.publishing.rendering import (
     Rendering,
     Section,
     ValueTable,
-    ends_of,
     known,
 )
 from spark_jobs.publishing.theme import light
@@ -50,48 +50,42 @@ def _columns(result: RankingFigures) -> dict[str, Column]:
     """One row for each recall and for each depth, twice: gains, then lift."""
     names = np.repeat(["precision", "gain", "lift"], [result.recall.size, *[result.depths.size] * 2])
     nominal = f"{100 * result.confidence:.4g} %"
-    noise = f"of the {nominal} interval for what the same rows give without noise"
-    population = f"of the {nominal} interval for the population; of a band of the whole curve for the precision"
-    band = f"{nominal} simultaneous band of the precision-recall curve; null for gain and lift"
-
-    def joined(end: str) -> FloatArray:
-        return np.concatenate([getattr(result, f"{name}{end}") for name in ("precision", "gain", "lift")])
-
+    noise = f"end of the {nominal} interval for what the same rows give without noise"
+    population = f"end of the {nominal} interval for the population; of a band of the whole curve for the precision"
+    band = f"end of the {nominal} simultaneous band of the precision-recall curve; null for gain and lift"
+    figures: tuple[Numbers, ...] = (result.precision, result.gain, result.lift)
     none = np.full(2 * result.depths.size, np.nan)
-    return {
+    columns = {
         "figure": Column(values=names, meaning="what the row gives: precision at a recall, gain or lift at a depth"),
         "at": Column(
             values=np.concatenate([result.recall, result.depths, result.depths]), meaning="the recall, or the depth"
         ),
-        "value": Column(values=joined(""), meaning="the figure, with noise"),
-        "lower": Column(values=joined("_lower"), meaning=f"lower end {noise}"),
-        "upper": Column(values=joined("_upper"), meaning=f"upper end {noise}"),
-        "lower_everywhere": Column(
-            values=np.append(result.precision_lower_everywhere, none),
-            meaning=f"lower end of the {band}",
-        ),
-        "upper_everywhere": Column(
-            values=np.append(result.precision_upper_everywhere, none),
-            meaning=f"upper end of the {band}",
-        ),
-        "population_lower": Column(values=joined("_population_lower"), meaning=f"lower end {population}"),
-        "population_upper": Column(values=joined("_population_upper"), meaning=f"upper end {population}"),
+        "value": Column(values=np.concatenate([one.value for one in figures]), meaning="the figure, with noise"),
     }
+    for place, end in enumerate(("lower", "upper")):
+        columns[end] = Column(values=np.concatenate([one.ends()[place] for one in figures]), meaning=f"{end} {noise}")
+    for place, end in enumerate(("lower", "upper")):
+        everywhere = np.append(result.precision.ends("everywhere")[place], none)
+        columns[f"{end}_everywhere"] = Column(values=everywhere, meaning=f"{end} {band}")
+    for place, end in enumerate(("lower", "upper")):
+        ends = np.concatenate([one.ends("population")[place] for one in figures])
+        columns[f"population_{end}"] = Column(values=ends, meaning=f"{end} {population}")
+    return columns
 
 
 def _precision(result: RankingFigures) -> Plot:
     def draw(axes: Axes) -> None:
         bands = {
-            "of the whole curve": (result.precision_lower_everywhere, result.precision_upper_everywhere),
-            "of each point": (result.precision_lower, result.precision_upper),
+            "of the whole curve": result.precision.ends("everywhere"),
+            "of each point": result.precision.ends(),
         }
-        _draw(axes, result, result.recall, result.precision, bands)
+        _draw(axes, result, result.recall, result.precision.value, bands)
         share = result.positives / max(result.positives + result.negatives, 1.0)
         _chance(axes, [0, 1], [share, share])
 
     title = "Precision-recall curve"
     text = ", ".join(
-        f"{percent(float(np.interp(at, result.recall, result.precision)))} at a recall of {percent(at)}"
+        f"{percent(float(np.interp(at, result.recall, result.precision.value)))} at a recall of {percent(at)}"
         for at in (0.2, 0.5, 0.8)
     )
     return _plot(result, "ranking_figures", title, ("Recall", "Precision"), f"Precision: {text}.", draw)
@@ -104,13 +98,13 @@ def _gains(result: RankingFigures) -> Plot:
         return np.concatenate([[0.0], values, [1.0]])
 
     def draw(axes: Axes) -> None:
-        bands = {"of each point": (whole(result.gain_lower), whole(result.gain_upper))}
-        _draw(axes, result, depths, whole(result.gain), bands)
+        bands = {"of each point": Ends(whole(result.gain.lower), whole(result.gain.upper))}
+        _draw(axes, result, depths, whole(result.gain.value), bands)
         _chance(axes, [0, 1], [0, 1])
 
     text = ", ".join(
         f"{percent(float(gain))} of the positives in the first {percent(float(depth))} of rows"
-        for gain, depth in zip(result.gain, result.depths, strict=True)
+        for gain, depth in zip(result.gain.value, result.depths, strict=True)
     )
     labels = "Share of all rows, highest scores first", "Share of all positives"
     return _plot(result, "ranking_figures_gains", "Cumulative gains", labels, f"Gains: {text}.", draw)
@@ -138,7 +132,7 @@ def _plot(
         if alone:
             if _defined(result):
                 axes.legend(fontsize=figures.LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
-            lines = (_line("KS", result.ks, result.ks_interval, result), "released with noise")
+            lines = (_line("KS", result.ks, result), "released with noise")
             figures.heading(figure, left=0.03, title=title, lines=lines)
         return figure
 
@@ -153,7 +147,7 @@ def _draw(
     result: RankingFigures,
     at: FloatArray,
     values: FloatArray,
-    bands: dict[str, tuple[FloatArray, FloatArray]],
+    bands: Mapping[str, Ends[FloatArray]],
 ) -> None:
     for (what, (lower, upper)), alpha in zip(bands.items(), (0.13, 0.22)[-len(bands) :], strict=True):
         axes.fill_between(
@@ -167,31 +161,23 @@ def _chance(axes: Axes, x: list[float], y: list[float]) -> None:
     axes.plot(x, y, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
 
 
-def _line(name: str, value: float | None, interval: Ends | None, result: RankingFigures) -> str:
-    if interval is None:
+def _line(name: str, figure: Number, result: RankingFigures) -> str:
+    if figure.interval is None:
         return f"{name} undefined"
-    return f"{name} {decimals(value)}  ({_interval(interval, result)})"
+    return f"{name} {decimals(figure.value)}  ({_interval(figure, result)})"
 
 
-def _interval(interval: Ends | None, result: RankingFigures) -> str:
-    low, high = ends_of(interval)
+def _interval(figure: Number, result: RankingFigures) -> str:
+    low, high = figure.ends()
     return f"{level(result.confidence)} interval {decimals(low)} to {decimals(high)}"
 
 
-def _measure(label: str, name: str, result: RankingFigures) -> Measure:
-    value, interval = getattr(result, name), getattr(result, f"{name}_interval")
-    (low, high), (lowest, highest) = ends_of(interval), ends_of(getattr(result, f"{name}_population_interval"))
-    share = percent(getattr(result, f"{name}_privacy_share"))
-    note = (
-        f"{decimals(low)} to {decimals(high)}; for the population {decimals(lowest)} to {decimals(highest)}, of which "
-        f"the noise makes {share}"
-    )
-    return Measure(label=label, value=decimals(value), note=note if interval is not None else "")
+def _measure(label: str, figure: Number) -> Measure:
+    return Measure(label=label, value=decimals(figure.value), note=both_intervals(figure))
 
 
 def _section(result: RankingFigures, request: ReleaseRequest) -> Section:
     defined = _defined(result)
-    low, high = ends_of(result.ks_interval)
     above = (
         "predict no row positive" if known(result.threshold) > 1 else f"score at least {decimals(result.threshold, 4)}"
     )
@@ -208,16 +194,16 @@ def _section(result: RankingFigures, request: ReleaseRequest) -> Section:
         ),
         headline=Headline(
             label="Kolmogorov-Smirnov distance (KS)",
-            value=decimals(result.ks) if defined else "undefined",
-            interval=_interval(result.ks_interval, result) if defined else None,
+            value=decimals(result.ks.value) if defined else "undefined",
+            interval=_interval(result.ks, result) if defined else None,
             scale=("0 chance", "1 perfect"),
-            marks=(low, known(result.ks), high) if defined else None,
+            marks=(result.ks.lower, result.ks.number, result.ks.upper) if defined else None,
         ),
         measures=(
-            _measure("Gini", "gini", result),
+            _measure("Gini", result.gini),
             Measure(label="Threshold of least cost", value=above if defined else ABSENT, note=costs),
-            _measure("Cost of a row there", "cost", result),
-            _measure("KS", "ks", result),
+            _measure("Cost of a row there", result.cost),
+            _measure("KS", result.ks),
             *size_measures(result.positives, result.negatives, request),
         ),
         table=ValueTable(
@@ -226,8 +212,8 @@ def _section(result: RankingFigures, request: ReleaseRequest) -> Section:
             rows=tuple(
                 (
                     percent(float(depth)),
-                    *(percent(float(getattr(result, f"gain{end}")[row])) for end in ("", "_lower", "_upper")),
-                    *(decimals(float(getattr(result, f"lift{end}")[row]), 2) for end in ("", "_lower", "_upper")),
+                    *(percent(float(values[row])) for values in (result.gain.value, *result.gain.ends())),
+                    *(decimals(float(values[row]), 2) for values in (result.lift.value, *result.lift.ends())),
                 )
                 for row, depth in enumerate(result.depths)
             ),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number, Numbers
 from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.contract.results.curves import RankingFigures, gini_of
 from spark_jobs.diagnostics._populations import privacy_share
-from spark_jobs.diagnostics._simulation import DECIMALS, band_of_courses, central_range, rounded
+from spark_jobs.diagnostics._simulation import band_of_courses, central_range, rounded
 from spark_jobs.diagnostics.ranking_figures.measurement import RankingDraw
 from spark_jobs.diagnostics.ranking_figures.reading import (
     Ranking,
@@ -20,50 +21,11 @@ from spark_jobs.diagnostics.ranking_figures.reading import (
     mean_cost,
     precision_of,
 )
-from spark_jobs.diagnostics.ranking_figures.result import Ends, RankingFigures, gini_of
 from spark_jobs.diagnostics.roc_curve.bands import bands, hidden_band
 from spark_jobs.diagnostics.roc_curve.posterior import trees_of
 from spark_jobs.diagnostics.roc_curve.trace import Trace, trace
-from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.score_grid import edges_of
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Band:
-    """Released values, with the ends of their intervals for the noise and for the population; shape (k,)."""
-
-    value: FloatArray
-    noise: tuple[FloatArray, FloatArray]
-    population: tuple[FloatArray, FloatArray]
-
-    @classmethod
-    def of(cls, value: FloatArray, noise: FloatArray, population: FloatArray, confidence: float) -> Band:
-        """Central ranges of copies, extended to the values.
-
-        Args:
-            value: the released values, shape (k,).
-            noise: copies of the exact ones, shape (copies, k).
-            population: copies of those of the population.
-            confidence: nominal level.
-        """
-        ends = [_around(value, *central_range(copies, confidence)) for copies in (noise, population)]
-        return cls(value=rounded(value), noise=ends[0], population=ends[1])
-
-    def named(self, name: str, scale: FloatArray | float = 1.0) -> dict[str, Any]:
-        """Fields of a result."""
-        ends = {f"{name}": self.value, f"{name}_lower": self.noise[0], f"{name}_upper": self.noise[1]}
-        ends |= {f"{name}_population_lower": self.population[0], f"{name}_population_upper": self.population[1]}
-        return {field: rounded(values * scale) for field, values in ends.items()}
-
-    def single(self, name: str) -> dict[str, Any]:
-        """Fields of a result, of the only value."""
-        return {
-            name: float(self.value[0]),
-            f"{name}_interval": _ends(self.noise),
-            f"{name}_population_interval": _ends(self.population),
-            f"{name}_privacy_share": float(rounded(privacy_share(self.noise, self.population))[0]),
-        }
 
 
 def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
@@ -78,19 +40,19 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
     at_places = traced if trees_of(draw.curve) else trace(draw.curve, resolve_rarer=True)
     ranking = Ranking.of(draw.curve, at_places, SeededNoise(seed))
     recall, depths = (np.arange(draw.points) + 0.5) / draw.points, np.array(draw.depths)
-    rates = bands(draw.curve, traced, seed=seed)
+    _, area = bands(draw.curve, traced, seed=seed)
     gains = _gains(ranking, depths, draw.curve.confidence)
     threshold, cost = _lowest_cost(ranking, draw)
-    figures = RankingFigures(
+    return RankingFigures(
         recall=rounded(recall),
-        **_precision(ranking, recall, draw.curve.confidence, traced),
+        precision=_precision(ranking, recall, draw.curve.confidence, traced),
         depths=depths,
-        **gains.named("gain"),
-        **gains.named("lift", 1 / depths),
-        **gini_of(traced.auc, rates.area),
-        **_largest_distance(ranking, draw.curve.confidence),
+        gain=gains,
+        lift=gains.mapped(lambda values: rounded(values * (1 / depths))),
+        gini=gini_of(area),
+        ks=_largest_distance(ranking, draw.curve.confidence),
         threshold=threshold,
-        **cost.single("cost"),
+        cost=cost,
         false_positive_cost=draw.costs[0],
         false_negative_cost=draw.costs[1],
         positives=round(max(traced.sizes[1], 0.0), DECIMALS),
@@ -101,10 +63,9 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
         neighbours=draw.neighbours,
         guarantee=draw.guarantee,
     )
-    return publishable("ranking_figures", figures)
 
 
-def _precision(ranking: Ranking, recall: FloatArray, confidence: float, traced: Trace) -> dict[str, Any]:
+def _precision(ranking: Ranking, recall: FloatArray, confidence: float, traced: Trace) -> Numbers:
     """The precision at recalls, with its bands.
 
     With few positives the errors of a precision are skewed, and so are those of the false positives for each true one.
@@ -124,20 +85,16 @@ def _precision(ranking: Ranking, recall: FloatArray, confidence: float, traced: 
     noise, population = (
         false_per_true(ranking.copied(at, copies), recall, steps) for copies in (ranking.noise, ranking.population)
     )
-    band = Band.of(precision_of(released), precision_of(noise), precision_of(population), confidence)
+    band = _with_intervals(precision_of(released), precision_of(noise), precision_of(population), confidence)
     hidden = _hidden_courses(ranking, recall, traced)
     low, high = _all_precisions(noise, confidence, hidden)
-    lowest, highest = np.minimum(low, band.noise[0]), np.maximum(high, band.noise[1])
+    lowest, highest = np.minimum(low, band.lower), np.maximum(high, band.upper)
     low, high = (np.clip(end, 0.0, 1.0) for end in band_of_courses(precision_of(population), confidence))
-    return {
-        "precision": band.value,
-        "precision_lower": band.noise[0],
-        "precision_upper": band.noise[1],
-        "precision_lower_everywhere": rounded(lowest),
-        "precision_upper_everywhere": rounded(highest),
-        "precision_population_lower": rounded(np.minimum(low, lowest)),
-        "precision_population_upper": rounded(np.maximum(high, highest)),
-    }
+    return replace(
+        band,
+        everywhere=Ends(rounded(lowest), rounded(highest)),
+        population=Ends(rounded(np.minimum(low, lowest)), rounded(np.maximum(high, highest))),
+    )
 
 
 def _all_precisions(
@@ -179,18 +136,18 @@ def everywhere(copies: FloatArray, confidence: float) -> tuple[FloatArray, Float
     return middle - reach, middle + reach
 
 
-def _gains(ranking: Ranking, depths: FloatArray, confidence: float) -> Band:
+def _gains(ranking: Ranking, depths: FloatArray, confidence: float) -> Numbers:
     places, fine = ranking.fine()
     at = np.interp(depths, (fine.true + fine.false) / fine.rows, places)
     steps = ranking.steps(at)
     noise, population = (
         gain_at(ranking.copied(at, copies), depths, steps) for copies in (ranking.noise, ranking.population)
     )
-    return Band.of(gain_at(ranking.released(at), depths, steps), noise, population, confidence)
+    return _with_intervals(gain_at(ranking.released(at), depths, steps), noise, population, confidence)
 
 
-def _largest_distance(ranking: Ranking, confidence: float) -> dict[str, Any]:
-    """Fields of the largest distance. The rows' is at one of thousands of scores; the population's curve is smooth."""
+def _largest_distance(ranking: Ranking, confidence: float) -> Number:
+    """The largest distance. The rows' is at one of thousands of scores; the population's curve is smooth."""
     places, released = ranking.fine()
     value = np.array([max(float(distance(released).max()), 0.0)])
     noise, population = (distance(ranking.copied(places, copies)) for copies in (ranking.noise, ranking.population))
@@ -200,9 +157,9 @@ def _largest_distance(ranking: Ranking, confidence: float) -> dict[str, Any]:
     )
     ends = (np.clip(pair, 0.0, 1.0) for pair in (_ends_of_the_largest(noise, confidence), of_population))
     of_noise, of_both = (_around(value, *pair) for pair in ends)
-    fields = Band(value=rounded(value), noise=of_noise, population=of_both).single("ks")
     # the rows' own interval is wider, as it allows for a rough curve
-    return fields | {"ks_privacy_share": float(rounded(privacy_share(smooth, of_population))[0])}
+    found = Figure(value=rounded(value), interval=of_noise, population=of_both)
+    return _single(found, privacy_share(smooth, of_population))
 
 
 def _ends_of_the_largest(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
@@ -216,7 +173,7 @@ def _ends_of_the_largest(copies: FloatArray, confidence: float) -> tuple[FloatAr
     return np.quantile(single, tail, axis=0), np.quantile(copies.max(axis=1, keepdims=True), 1 - tail, axis=0)
 
 
-def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Band]:
+def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Number]:
     """The edge of least cost by the released curve, and its cost."""
     curve, grid = ranking.curve, draw.curve.grid
     released = mean_cost(ranking.at_edges(), draw.costs)
@@ -226,7 +183,8 @@ def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Band]:
         for copies in (ranking.noise, ranking.population)
     )
     threshold = float(edges_of(grid)[curve.cuts[best]]) if best else 1.0 + 1.0 / grid
-    return threshold, Band.of(released[[best]], noise, population, draw.curve.confidence)
+    cost = _with_intervals(released[[best]], noise, population, draw.curve.confidence)
+    return threshold, _single(cost, privacy_share(cost.ends(), cost.ends("population")))
 
 
 def _at_the_lowest(copies: FloatArray, best: int) -> FloatArray:
@@ -245,9 +203,23 @@ def _at_the_lowest(copies: FloatArray, best: int) -> FloatArray:
     return np.asarray(middle[best] - np.take_along_axis(errors, lowest, axis=1))
 
 
-def _around(value: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return rounded(np.minimum(low, value)), rounded(np.maximum(high, value))
+def _single(figure: Numbers, share: FloatArray) -> Number:
+    """The only number of an array, with the share of its interval for the population that the noise makes."""
+    return replace(figure.at(0).mapped(float), privacy_share=float(rounded(share)[0]))
 
 
-def _ends(ends: tuple[FloatArray, FloatArray]) -> Ends:
-    return float(ends[0][0]), float(ends[1][0])
+def _around(value: FloatArray, low: FloatArray, high: FloatArray) -> Ends[FloatArray]:
+    return Ends(rounded(np.minimum(low, value)), rounded(np.maximum(high, value)))
+
+
+def _with_intervals(value: FloatArray, noise: FloatArray, population: FloatArray, confidence: float) -> Numbers:
+    """Released values with central ranges of copies, extended to the values.
+
+    Args:
+        value: the released values, shape (k,).
+        noise: copies of the exact ones, shape (copies, k).
+        population: copies of those of the population.
+        confidence: nominal level.
+    """
+    ends = (_around(value, *central_range(copies, confidence)) for copies in (noise, population))
+    return Figure(value=rounded(value), interval=next(ends), population=next(ends))

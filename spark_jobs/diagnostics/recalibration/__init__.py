@@ -17,13 +17,13 @@ Example:
 from __future__ import annotations
 
 from spark_jobs.contract.options import RecalibrationOptions, RecalibrationSettings
+from spark_jobs.contract.results.score_figures import Recalibration
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.recalibration.measurement import (
     RecalibrationDraw,
     measure_recalibration,
     recalibration_of_groups,
 )
-from spark_jobs.diagnostics.recalibration.result import Recalibration
 from spark_jobs.diagnostics.recalibration.summary import summarise
 from spark_jobs.statistics import ScoreCounts
 

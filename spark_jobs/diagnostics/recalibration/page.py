@@ -8,9 +8,10 @@ import numpy as np
 from scipy.special import expit, logit
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import Number
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
-from spark_jobs.diagnostics.recalibration.result import Ends, Recalibration
+from spark_jobs.contract.results.score_figures import Recalibration
+from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, both_intervals, size_measures
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import decimals, level, percent
 from spark_jobs.publishing.rendering import (
@@ -21,8 +22,6 @@ from spark_jobs.publishing.rendering import (
     Rendering,
     Section,
     ValueTable,
-    ends_of,
-    known,
 )
 from spark_jobs.publishing.theme import light
 
@@ -52,13 +51,14 @@ def _columns(result: Recalibration) -> dict[str, Column]:
         f"of the {nominal} for the map of the same rows without noise",
         f"of the {nominal} for the map of the population",
     )
+    found = result.recalibrated
     return {
         "score": Column(values=result.score, meaning="score of the model"),
-        "recalibrated": Column(values=result.recalibrated, meaning="probability that the map gives this score"),
-        "lower": Column(values=result.recalibrated_lower, meaning=f"lower end {noise}"),
-        "upper": Column(values=result.recalibrated_upper, meaning=f"upper end {noise}"),
-        "population_lower": Column(values=result.recalibrated_population_lower, meaning=f"lower end {population}"),
-        "population_upper": Column(values=result.recalibrated_population_upper, meaning=f"upper end {population}"),
+        "recalibrated": Column(values=found.value, meaning="probability that the map gives this score"),
+        "lower": Column(values=found.lower, meaning=f"lower end {noise}"),
+        "upper": Column(values=found.upper, meaning=f"upper end {noise}"),
+        "population_lower": Column(values=found.ends("population").lower, meaning=f"lower end {population}"),
+        "population_upper": Column(values=found.ends("population").upper, meaning=f"upper end {population}"),
     }
 
 
@@ -101,49 +101,43 @@ def _scales(axes: Axes) -> None:
 def _curve(axes: Axes, result: Recalibration) -> None:
     at = logit(result.score)
     bands = (
-        ("for the population", result.recalibrated_population_lower, result.recalibrated_population_upper, 0.13),
-        ("for these rows", result.recalibrated_lower, result.recalibrated_upper, 0.22),
+        ("for the population", *result.recalibrated.ends("population"), 0.13),
+        ("for these rows", *result.recalibrated.ends(), 0.22),
     )
     for what, low, high, alpha in bands:
         axes.fill_between(
             at, _log_odds(low), _log_odds(high), color=light("curve"), alpha=alpha, linewidth=0,
             label=f"{level(result.confidence)} band {what}",
         )  # fmt: skip
-    axes.plot(at, _log_odds(result.recalibrated), color=light("curve"), linewidth=1.8, label="released map")
+    axes.plot(at, _log_odds(result.recalibrated.value), color=light("curve"), linewidth=1.8, label="released map")
 
 
 def _log_odds(values: FloatArray) -> FloatArray:
     return np.asarray(logit(np.clip(values, _OUTERMOST, 1 - _OUTERMOST)), dtype=np.float64)
 
 
-def _interval(interval: Ends | None, result: Recalibration, places: int = 3) -> str:
-    low, high = ends_of(interval)
+def _interval(figure: Number, result: Recalibration, places: int = 3) -> str:
+    low, high = figure.ends()
     return f"{level(result.confidence)} interval {decimals(low, places)} to {decimals(high, places)}"
 
 
 def _line(result: Recalibration) -> str:
     if not _defined(result):
         return "Calibration slope undefined"
-    return f"Calibration slope {decimals(result.slope, 2)}  ({_interval(result.slope_interval, result, 2)})"
+    return f"Calibration slope {decimals(result.slope.value, 2)}  ({_interval(result.slope, result, 2)})"
 
 
 def _description(result: Recalibration) -> str:
     if not _defined(result):
         return "An empty recalibration map: undefined, because a class has too few rows for the noise."
     shown = (0.01, 0.1, 0.5, 0.9)
-    mapped = expit(known(result.intercept) + known(result.slope) * logit(np.clip(shown, result.clip, 1 - result.clip)))
+    mapped = expit(result.intercept.number + result.slope.number * logit(np.clip(shown, result.clip, 1 - result.clip)))
     text = ", ".join(f"{percent(score)} becomes {percent(float(to))}" for score, to in zip(shown, mapped, strict=True))
     return f"Recalibrated probability against the score, both in log-odds: {text}. {_line(result)}."
 
 
-def _measure(label: str, name: str, result: Recalibration, places: int = 3) -> Measure:
-    if not _defined(result):
-        return Measure(label=label, value=decimals(None), note="")
-    noise, population = (ends_of(getattr(result, f"{name}{end}_interval")) for end in ("", "_population"))
-    (low, high), (lowest, highest) = ((decimals(a, places), decimals(b, places)) for a, b in (noise, population))
-    share = percent(getattr(result, f"{name}_privacy_share"))
-    note = f"{low} to {high}; for the population {lowest} to {highest}, of which the noise makes {share}"
-    return Measure(label=label, value=decimals(getattr(result, name), places), note=note)
+def _measure(label: str, figure: Number, places: int = 3) -> Measure:
+    return Measure(label=label, value=decimals(figure.value, places), note=both_intervals(figure, places))
 
 
 def _section(result: Recalibration, request: ReleaseRequest) -> Section:
@@ -161,10 +155,10 @@ def _section(result: Recalibration, request: ReleaseRequest) -> Section:
         ),
         headline=_headline(result),
         measures=(
-            _measure("Calibration slope", "slope", result),
-            _measure("Calibration intercept", "intercept", result),
-            _measure("Brier score", "brier", result, 4),
-            _measure("Log loss", "log_loss", result, 4),
+            _measure("Calibration slope", result.slope),
+            _measure("Calibration intercept", result.intercept),
+            _measure("Brier score", result.brier, 4),
+            _measure("Log loss", result.log_loss, 4),
             *size_measures(result.positives, result.negatives, request),
         ),
         table=_table(result),
@@ -188,13 +182,12 @@ def _headline(result: Recalibration) -> Headline:
     if not _defined(result):
         return Headline(label=label, value="undefined", interval=None, scale=scale)
     low, value, high = (
-        min(max(end / _WIDEST_SCALE, 0.0), 1.0)
-        for end in (ends_of(result.slope_interval)[0], known(result.slope), ends_of(result.slope_interval)[1])
+        min(max(end / _WIDEST_SCALE, 0.0), 1.0) for end in (result.slope.lower, result.slope.number, result.slope.upper)
     )
     return Headline(
         label=label,
-        value=decimals(result.slope, 2),
-        interval=_interval(result.slope_interval, result, 2),
+        value=decimals(result.slope.value, 2),
+        interval=_interval(result.slope, result, 2),
         scale=scale,
         marks=(low, value, high),
         reference=("calibrated model", 1 / _WIDEST_SCALE),
@@ -203,10 +196,10 @@ def _headline(result: Recalibration) -> Headline:
 
 def _table(result: Recalibration) -> ValueTable:
     rows = np.linspace(0, result.score.size - 1, _ROWS).round().astype(int)
-    names = ("score", "recalibrated", "recalibrated_lower", "recalibrated_upper")
-    ends = ("recalibrated_population_lower", "recalibrated_population_upper")
+    found = result.recalibrated
+    columns = (result.score, found.value, *found.ends(), *found.ends("population"))
     return ValueTable(
         caption=f"The map, with {level(result.confidence)} bands.",
         header=("Score", "Recalibrated", "From", "To", "For the population, from", "To"),
-        rows=tuple(tuple(percent(float(getattr(result, name)[row])) for name in (*names, *ends)) for row in rows),
+        rows=tuple(tuple(percent(float(values[row])) for values in columns) for row in rows),
     )

@@ -14,14 +14,14 @@ import numpy as np
 from scipy.special import expit, logit
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure
 from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.contract.results.score_figures import Recalibration
 from spark_jobs.diagnostics._populations import privacy_share
-from spark_jobs.diagnostics._simulation import DECIMALS, normal, rounded, solved_interval
+from spark_jobs.diagnostics._simulation import normal, rounded, solved_interval
 from spark_jobs.diagnostics.recalibration.estimate import Estimates, estimate
 from spark_jobs.diagnostics.recalibration.inside_groups import Means
 from spark_jobs.diagnostics.recalibration.measurement import RecalibrationDraw
-from spark_jobs.diagnostics.recalibration.result import Recalibration
-from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise
 
 BATCHES, COPIES_OF_BATCH = 20, 20
@@ -41,7 +41,7 @@ def summarise(draw: RecalibrationDraw, *, seed: int) -> Recalibration:
         raise ValueError("the draw of a recalibration has no class sizes")
     defined = sizes.are_known
     scores = rounded(expit(np.linspace(logit(draw.clip), -logit(draw.clip), POINTS)))
-    result = Recalibration(
+    return Recalibration(
         **(_figures(draw, scores, seed) if defined else _placeholders(scores)),
         score=scores,
         clip=draw.clip,
@@ -53,7 +53,6 @@ def summarise(draw: RecalibrationDraw, *, seed: int) -> Recalibration:
         neighbours=draw.neighbours,
         guarantee=draw.guarantee,
     )
-    return publishable("recalibration", result)
 
 
 def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int) -> dict[str, Any]:
@@ -63,17 +62,22 @@ def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int) -> dict[str
     fields: dict[str, Any] = {}
     for name in ("brier", "log_loss", "slope", "intercept"):
         value, *copies = (getattr(one, name) for one in (released, noise, population))
-        fields[name] = round(float(value[0]), DECIMALS)
         ends = [solved_interval(value[0], one, draw.confidence) for one in copies]
-        for end, (low, high) in zip(("", "_population"), ends, strict=True):
-            fields[f"{name}{end}_interval"] = (float(rounded(low)), float(rounded(high)))
-        fields[f"{name}_privacy_share"] = float(rounded(privacy_share(*ends)))
+        fields[name] = Figure(
+            value=round(float(value[0]), DECIMALS),
+            interval=Ends(*(float(rounded(end)) for end in ends[0])),
+            population=Ends(*(float(rounded(end)) for end in ends[1])),
+            privacy_share=float(rounded(privacy_share(*ends))),
+        )
     mapped = released.mapped(scores)[0]
-    fields["recalibrated"] = rounded(mapped)
-    for end, one in (("", noise), ("_population", population)):
-        low, high = (rounded(side) for side in solved_interval(mapped, one.mapped(scores), draw.confidence))
-        fields |= {f"recalibrated{end}_lower": low, f"recalibrated{end}_upper": high}
-    return {**fields, "map": {"intercept": fields["intercept"], "slope": fields["slope"], "clip": draw.clip}}
+    of_noise, of_both = (
+        Ends(*map(rounded, solved_interval(mapped, one.mapped(scores), draw.confidence))) for one in (noise, population)
+    )
+    fields["recalibrated"] = Figure(value=rounded(mapped), interval=of_noise, population=of_both)
+    return {
+        **fields,
+        "map": {"intercept": fields["intercept"].value, "slope": fields["slope"].value, "clip": draw.clip},
+    }
 
 
 def _copies(
@@ -92,10 +96,7 @@ def _copies(
 
 
 def _placeholders(scores: FloatArray) -> dict[str, Any]:
-    """What ``publishable`` replaces by None and NaN."""
-    names = ("brier", "log_loss", "slope", "intercept")
-    fields: dict[str, Any] = dict.fromkeys(names, 0.0)
-    fields |= {f"{name}_privacy_share": 1.0 for name in names}
-    fields |= {f"{name}{end}_interval": (0.0, 0.0) for name in names for end in ("", "_population")}
-    ends = ("", "_lower", "_upper", "_population_lower", "_population_upper")
-    return {**fields, "map": None, **{f"recalibrated{end}": scores for end in ends}}
+    """What the result withholds."""
+    nothing: dict[str, Any] = dict.fromkeys(("brier", "log_loss", "slope", "intercept"), Figure(value=None))
+    ends = Ends(scores, scores)
+    return {**nothing, "map": None, "recalibrated": Figure(value=scores, interval=ends, population=ends)}

@@ -26,9 +26,9 @@ Example:
 from __future__ import annotations
 
 from spark_jobs.contract.options import ResidualPlotOptions, ResidualPlotSettings
+from spark_jobs.contract.results.lines import ResidualPlot
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw, measure_residuals
-from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.diagnostics.residual_plot.summary import summarise
 from spark_jobs.statistics import ResidualCounts
 

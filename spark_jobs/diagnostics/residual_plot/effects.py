@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import Ends, Figure, Number
 from spark_jobs.diagnostics._simulation import rounded, solved_interval, widest_interval
 from spark_jobs.diagnostics.residual_plot.columns import means, spreads
 
@@ -61,8 +62,8 @@ def effect_sizes(columns: FloatArray, at: FloatArray, rows: FloatArray, edges: F
     )
 
 
-def effect_fields(sizes: FloatArray, copies: FloatArray, *, unit: float, confidence: float) -> dict[str, object]:
-    """The fields of a released residual plot: each effect and its interval, None where there are too few pools.
+def effect_fields(sizes: FloatArray, copies: FloatArray, *, unit: float, confidence: float) -> dict[str, Number]:
+    """The fields of a released residual plot: each effect with its interval, None where there are too few pools.
 
     Args:
         sizes: ``effect_sizes`` of the released counts, shape (4,).
@@ -70,14 +71,14 @@ def effect_fields(sizes: FloatArray, copies: FloatArray, *, unit: float, confide
         unit: the unit of fitted values and residuals.
         confidence: nominal level.
     """
-    fields: dict[str, object] = {}
+    fields: dict[str, Number] = {}
     for i, name in enumerate(EFFECTS):
-        value, interval = None, None
+        fields[name] = Figure(value=None)
         if np.isfinite(sizes[i]):
             interval_of = widest_interval if name == "spread_ratio" else solved_interval
             ends = np.array([sizes[i], *interval_of(sizes[i], copies[:, i], confidence)])
             scale = unit if name in ("shift", "bow") else 1.0
             # relative to the unit, so that tiny units keep their digits
             value, *interval = (np.exp(ends) if name == "spread_ratio" else rounded(ends) * scale).tolist()
-        fields |= {name: value, f"{name}_interval": None if interval is None else tuple(interval)}
+            fields[name] = Figure(value=value, interval=Ends(*interval))
     return fields

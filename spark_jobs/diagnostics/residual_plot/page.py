@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.contract.figure import Number, Numbers
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.lines import ResidualPlot
 from spark_jobs.diagnostics.residual_plot.plots import (
     TITLE,
     ends_text,
@@ -18,9 +20,8 @@ from spark_jobs.diagnostics.residual_plot.plots import (
     quantile_plot,
     residual_plot,
 )
-from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, p_text, percent
-from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ValueTable, known
+from spark_jobs.publishing.rendering import Column, Headline, Measure, Rendering, Section, ValueTable, finite, known
 from spark_jobs.publishing.value_axis import number
 
 _TESTS = {"slope": "line", "bow": "curvature", "spread": "variance", "shift": "shift"}
@@ -72,10 +73,11 @@ def _columns(result: ResidualPlot) -> dict[str, Column]:
         "column_rows": across(result.column_rows, "noisy number of rows in the pool of columns"),
     }
     for name, what in (("trend", "mean residual"), ("spread", "half the distance between the 16 % and 84 % quantiles")):
-        columns[name] = across(getattr(result, name), f"{what} of the pool of columns")
-        for end in ("lower", "upper"):
+        figure: Numbers = getattr(result, name)
+        columns[name] = across(figure.value, f"{what} of the pool of columns")
+        for end, values in zip(("lower", "upper"), figure.ends(), strict=True):
             meaning = f"{end} end of its {nominal} confidence interval, for the same rows without noise"
-            columns[f"{name}_{end}"] = across(getattr(result, f"{name}_{end}"), meaning)
+            columns[f"{name}_{end}"] = across(values, meaning)
     return columns
 
 
@@ -134,8 +136,8 @@ def _section(result: ResidualPlot, request: ReleaseRequest) -> Section:
 
 def _headline(result: ResidualPlot) -> Headline:
     """How unequally wide the residuals are, on a logarithmic scale around 1; slope, bow and shift below it."""
-    ratio, interval = result.spread_ratio, result.spread_ratio_interval
-    if ratio is None or interval is None:
+    ratio, interval = result.spread_ratio.number, result.spread_ratio.ends()
+    if not finite(ratio):
         value, text, marks = "undefined", None, None
     else:
         value = f"{number(ratio, 2)}\N{MULTIPLICATION SIGN}"
@@ -166,8 +168,9 @@ def _comparison(ratio: float) -> str:
 
 
 def _measure(result: ResidualPlot, name: str, note: str) -> Measure:
-    value, interval = getattr(result, name), getattr(result, f"{name}_interval")
-    if value is None or interval is None:
+    effect: Number = getattr(result, name)
+    value, interval = effect.value, effect.ends()
+    if value is None:
         return Measure(label=name.capitalize(), value=ABSENT, note=note)
     return Measure(label=name.capitalize(), value=number(value, 3), note=f"{ends_text(interval, 3)}: {note}")
 
@@ -187,9 +190,9 @@ def _table(result: ResidualPlot) -> ValueTable:
     for at, i in zip(x[1:-1], place[1:-1], strict=True):
         values = (
             (
-                number(result.trend[i], 3),
+                number(result.trend.value[i], 3),
                 interval_at(result, "trend", i),
-                number(result.spread[i], 3),
+                number(result.spread.value[i], 3),
                 interval_at(result, "spread", i),
                 f"≈{SPACE}{count(result.column_rows[i])}",
             )

@@ -9,11 +9,12 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
+from spark_jobs.contract.figure import Number, Numbers
+from spark_jobs.contract.results.lines import ResidualPlot
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import count, level
 from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
-from spark_jobs.publishing.rendering import Plot, Probe
+from spark_jobs.publishing.rendering import Plot, Probe, finite
 from spark_jobs.publishing.theme import light
 from spark_jobs.publishing.value_axis import number
 
@@ -74,8 +75,8 @@ def _lines(result: ResidualPlot) -> tuple[str, ...]:
 
 def _effect_lines(result: ResidualPlot) -> tuple[str, str, str]:
     """Spread ratio, slope and bow with their intervals, a short line each."""
-    ratio, interval = result.spread_ratio, result.spread_ratio_interval
-    if ratio is None or interval is None:
+    ratio, interval = result.spread_ratio.number, result.spread_ratio.ends()
+    if not finite(ratio):
         spread = "Spread at the top, against the bottom: undefined"
     elif number(ratio, 2) == "1":
         spread = f"As wide at the top as at the bottom ({ends_text(interval, 2)} times)"
@@ -96,8 +97,9 @@ def _findings(result: ResidualPlot) -> str:
 
 
 def _value(result: ResidualPlot, name: str) -> str:
-    value, interval = getattr(result, name), getattr(result, f"{name}_interval")
-    return "undefined" if value is None or interval is None else f"{number(value, 3)} ({ends_text(interval, 3)})"
+    effect: Number = getattr(result, name)
+    value, interval = effect.value, effect.ends()
+    return "undefined" if value is None else f"{number(value, 3)} ({ends_text(interval, 3)})"
 
 
 def ends_text(interval: tuple[float, float], digits: int) -> str:
@@ -147,14 +149,16 @@ def _draw(axes: Axes, result: ResidualPlot) -> None:
     axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), zorder=2)
     x, place = pools(result)
     axes.fill_between(
-        x, result.trend_lower[place], result.trend_upper[place], color=light("spent"), alpha=_BAND_OPACITY, linewidth=0,
+        x, result.trend.lower[place], result.trend.upper[place], color=light("spent"), alpha=_BAND_OPACITY, linewidth=0,
         zorder=3,
     )  # fmt: skip
-    axes.plot(x, result.trend[place], color=light("spent"), linewidth=2.0, label="mean residual, with band", zorder=4)
+    axes.plot(
+        x, result.trend.value[place], color=light("spent"), linewidth=2.0, label="mean residual, with band", zorder=4
+    )
     for left, right in hidden_columns(result):
         axes.axvspan(left, right, color=light("chance"), alpha=0.3, linewidth=0, zorder=3.5)
     for sign, label in ((1, "mean ± spread"), (-1, "_")):
-        edge = result.trend[place] + sign * result.spread[place]
+        edge = result.trend.value[place] + sign * result.spread.value[place]
         axes.plot(x, edge, color=light("spent"), linewidth=1.2, linestyle=(0, (2, 2)), label=label, zorder=4)
 
 
@@ -168,7 +172,9 @@ def _cells(result: ResidualPlot) -> tuple[Int64Array, FloatArray, FloatArray]:
 
 def pools(result: ResidualPlot) -> tuple[FloatArray, NDArray[np.intp]]:
     """Points for a line through the pools of columns: each pool's middle, and the ends; with its first column."""
-    values = np.stack([result.trend, result.spread, result.trend_lower, result.trend_upper, result.column_rows])
+    values = np.stack(
+        [result.trend.value, result.spread.value, result.trend.lower, result.trend.upper, result.column_rows]
+    )
     starts = np.flatnonzero(np.append(True, (np.diff(values, axis=1) != 0).any(axis=0)))
     ends = np.append(starts[1:], result.bins)
     middles = (result.fitted_edges[starts] + result.fitted_edges[ends]) / 2
@@ -178,8 +184,8 @@ def pools(result: ResidualPlot) -> tuple[FloatArray, NDArray[np.intp]]:
 
 def hidden_columns(result: ResidualPlot) -> list[tuple[float, float]]:
     """Fitted values at which the noise hides the mean residual: its interval is wider than the residuals spread."""
-    low, high = np.interp((-1.0, 1.0), result.qq_theoretical, result.qq_residual)
-    hidden = np.flatnonzero(result.trend_upper - result.trend_lower > high - low)
+    low, high = np.interp((-1.0, 1.0), result.qq_theoretical, result.qq_residual.value)
+    hidden = np.flatnonzero(result.trend.upper - result.trend.lower > high - low)
     return [(float(result.fitted_edges[i]), float(result.fitted_edges[i + 1])) for i in hidden]
 
 
@@ -193,13 +199,13 @@ def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
     return tuple(
         Probe(
             x=float((at - left) / (right - left)),
-            y=up(result.trend[i]),
-            low=up(result.trend_lower[i]),
-            high=up(result.trend_upper[i]),
+            y=up(result.trend.value[i]),
+            low=up(result.trend.lower[i]),
+            high=up(result.trend.upper[i]),
             lines=(
                 f"fitted {number(at, 4)}: about {count(result.column_rows[i])} rows",
-                f"mean residual {number(result.trend[i], 3)} ({interval_at(result, 'trend', i)})",
-                f"spread {number(result.spread[i], 3)} ({interval_at(result, 'spread', i)})",
+                f"mean residual {number(result.trend.value[i], 3)} ({interval_at(result, 'trend', i)})",
+                f"spread {number(result.spread.value[i], 3)} ({interval_at(result, 'spread', i)})",
             ),
         )
         for at, i in zip(x[1:-1], place[1:-1], strict=True)
@@ -209,8 +215,8 @@ def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
 
 def interval_at(result: ResidualPlot, name: str, i: int) -> str:
     """The interval of ``trend`` or ``spread`` in a column."""
-    low, high = getattr(result, f"{name}_lower")[i], getattr(result, f"{name}_upper")[i]
-    return f"{number(low, 3)} to {number(high, 3)}"
+    figure: Numbers = getattr(result, name)
+    return ends_text(figure.at(i).ends(), 3)
 
 
 def quantile_plot(result: ResidualPlot) -> Plot:
@@ -261,7 +267,9 @@ def quantile_plot(result: ResidualPlot) -> Plot:
 def _quantile_limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[float, float]]:
     ends = result.qq_theoretical[[0, -1]]
     values = (
-        np.concatenate([result.qq_lower, result.qq_upper, result.qq_line]) if result.status == "ok" else np.zeros(1)
+        np.concatenate([result.qq_residual.lower, result.qq_residual.upper, result.qq_line])
+        if result.status == "ok"
+        else np.zeros(1)
     )
     low, high = float(values.min()), float(values.max())
     if not high > low:
@@ -274,13 +282,13 @@ def _quantile_limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[f
 def _draw_quantiles(axes: Axes, result: ResidualPlot) -> None:
     x = result.qq_theoretical
     axes.fill_between(
-        x, result.qq_lower, result.qq_upper, color=light("curve"), alpha=0.22, linewidth=0,
+        x, result.qq_residual.lower, result.qq_residual.upper, color=light("curve"), alpha=0.22, linewidth=0,
         label=f"{level(result.confidence)} band",
     )  # fmt: skip
     axes.plot(
         x, result.qq_line, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="a normal distribution"
     )
-    axes.plot(x, result.qq_residual, color=light("curve"), linewidth=1.8, label="released quantiles")
+    axes.plot(x, result.qq_residual.value, color=light("curve"), linewidth=1.8, label="released quantiles")
 
 
 def _quantile_probes(result: ResidualPlot) -> tuple[Probe, ...]:
@@ -292,12 +300,12 @@ def _quantile_probes(result: ResidualPlot) -> tuple[Probe, ...]:
     return tuple(
         Probe(
             x=float((result.qq_theoretical[i] - left) / (right - left)),
-            y=up(result.qq_residual[i]),
-            low=up(result.qq_lower[i]),
-            high=up(result.qq_upper[i]),
+            y=up(result.qq_residual.value[i]),
+            low=up(result.qq_residual.lower[i]),
+            high=up(result.qq_residual.upper[i]),
             lines=(
-                f"residual {number(result.qq_residual[i], 3)}",
-                f"({number(result.qq_lower[i], 3)} to {number(result.qq_upper[i], 3)})",
+                f"residual {number(result.qq_residual.value[i], 3)}",
+                f"({number(result.qq_residual.lower[i], 3)} to {number(result.qq_residual.upper[i], 3)})",
                 f"normal: {number(result.qq_line[i], 3)}",
             ),
         )
@@ -308,7 +316,7 @@ def _quantile_probes(result: ResidualPlot) -> tuple[Probe, ...]:
 def _described_quantiles(result: ResidualPlot) -> str:
     if result.status != "ok":
         return "An empty plot of quantiles: undefined because there are too few rows for this noise."
-    inside = int(((result.qq_lower <= result.qq_line) & (result.qq_line <= result.qq_upper)).sum())
+    inside = int(((result.qq_residual.lower <= result.qq_line) & (result.qq_line <= result.qq_residual.upper)).sum())
     return (
         "Quantiles of the residuals against those of a normal distribution, rising from lower left to upper right; "
         f"the normal line lies within the band at {inside} of {result.qq_line.size} quantiles."

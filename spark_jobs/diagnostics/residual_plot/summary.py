@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Numbers
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
-from spark_jobs.diagnostics._simulation import DECIMALS, Interval, rounded, solved_interval, widest_interval
+from spark_jobs.contract.results.lines import ResidualPlot
+from spark_jobs.diagnostics._simulation import Interval, rounded, solved_interval, widest_interval
 from spark_jobs.diagnostics.residual_plot.columns import (
     in_whole_rows,
     means,
@@ -23,9 +25,7 @@ from spark_jobs.diagnostics.residual_plot.copies import cell_variance, copies_of
 from spark_jobs.diagnostics.residual_plot.effects import MAX_COPIES, effect_fields, effect_sizes
 from spark_jobs.diagnostics.residual_plot.lack_of_fit import NOTHING, lack_of_fit_tests
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
-from spark_jobs.diagnostics.residual_plot.result import ResidualPlot
 from spark_jobs.diagnostics.residual_plot.verdict import verdict
-from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_variance
 
 MAX_POINTS = 5000
@@ -34,15 +34,6 @@ QQ_SCORES = np.linspace(-2.0, 2.0, 33)
 """Quantiles of the standard normal distribution at which the Q-Q plot is evaluated."""
 LEVELS = ndtr(QQ_SCORES)
 _QUARTILE_SCORE = 0.6744897501960817
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Along:
-    """Figures with their intervals."""
-
-    value: FloatArray
-    lower: FloatArray
-    upper: FloatArray
 
 
 def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
@@ -67,7 +58,7 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
     findings = tests.findings(error_rate)
     unit, box = measurement.unit, measurement.box
     lower, upper = (_line(qq, end) for end in (0, -1))
-    released = ResidualPlot(
+    return ResidualPlot(
         fitted_edges=box.fitted * unit,
         residual_edges=box.residual * unit,
         fitted_lower=float(box.fitted[0] * unit),
@@ -84,16 +75,10 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
         overflow=float(total - counts.sum()),
         trend_fitted=(box.fitted[1:] + box.fitted[:-1]) / 2 * unit,
         column_rows=np.round(_pooled(measurement.cells, pools[0]).sum(axis=-1).clip(0.0), 3)[pools[1]],
-        trend=trend.value,
-        trend_lower=trend.lower,
-        trend_upper=trend.upper,
-        spread=spread.value,
-        spread_lower=spread.lower,
-        spread_upper=spread.upper,
+        trend=trend,
+        spread=spread,
         qq_theoretical=QQ_SCORES,
-        qq_residual=qq.value,
-        qq_lower=qq.lower,
-        qq_upper=qq.upper,
+        qq_residual=qq,
         qq_line=np.linspace(lower, upper, QQ_SCORES.size),
         **_effects(measurement, framed, errors[:MAX_COPIES], SeededNoise(seed + 1)),
         line_p_value=tests.p_values["line"],
@@ -113,7 +98,6 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
         neighbours=measurement.neighbours,
         guarantee=measurement.guarantee,
     )
-    return publishable("residual_plot", released)
 
 
 def _rows(measurement: ResidualDraw) -> tuple[float, float]:
@@ -147,7 +131,7 @@ def scatter(framed: Int64Array, measurement: ResidualDraw, noise: SeededNoise) -
     return fitted, residual
 
 
-def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) -> tuple[_Along, _Along, _Along]:
+def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) -> tuple[Numbers, Numbers, Numbers]:
     """Trend, spread and quantiles with their intervals, in units of the outcome; ``errors`` are copies of the noise."""
     cells, box, unit = measurement.cells, measurement.box, measurement.unit
     pools, of_column = pools_of(measurement)
@@ -155,15 +139,12 @@ def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) ->
 
     def along(
         figure: FloatArray, copies: FloatArray, interval: Interval, *, smallest: float, worst: FloatArray
-    ) -> _Along:
+    ) -> Numbers:
         lower, upper = interval(figure, copies, measurement.confidence)
         if not defined:
             figure, lower, upper = worst, np.full_like(worst, smallest), np.full_like(worst, bound)
-        return _Along(
-            value=_rounded_to_box(figure, bound) * unit,
-            lower=_rounded_to_box(np.clip(lower, smallest, bound), bound) * unit,
-            upper=_rounded_to_box(np.clip(upper, smallest, bound), bound) * unit,
-        )
+        ends = (np.clip(end, smallest, bound) for end in (lower, upper))
+        return Figure(value=figure, interval=Ends(*ends)).mapped(lambda line: _rounded_to_box(line, bound) * unit)
 
     columns, again = _pooled(cells, pools), _pooled(cells - errors, pools)
     nothing = np.zeros(box.bins)
@@ -195,10 +176,10 @@ def _effects(measurement: ResidualDraw, framed: Int64Array, errors: FloatArray, 
     return effect_fields(sizes, copies, unit=measurement.unit, confidence=measurement.confidence)
 
 
-def _rising(qq: _Along) -> _Along:
+def _rising(qq: Numbers) -> Numbers:
     """``qq`` with the ends of its intervals moved outwards until they are monotone, as quantiles are."""
     lower = np.minimum.accumulate(qq.lower[::-1])[::-1]
-    return replace(qq, lower=lower, upper=np.maximum.accumulate(qq.upper))
+    return replace(qq, interval=Ends(lower, np.maximum.accumulate(qq.upper)))
 
 
 def pools_of(measurement: ResidualDraw) -> tuple[Int64Array, Int64Array]:
@@ -215,7 +196,7 @@ def _pooled(cells: FloatArray, starts: Int64Array) -> FloatArray:
     return pooled
 
 
-def _line(qq: _Along, end: int) -> float:
+def _line(qq: Numbers, end: int) -> float:
     """The line through the quartiles of the Q-Q plot, at one of its ends."""
     first, third = (float(np.interp(score, QQ_SCORES, qq.value)) for score in (-_QUARTILE_SCORE, _QUARTILE_SCORE))
     return (first + third) / 2 + (third - first) / (2 * _QUARTILE_SCORE) * float(QQ_SCORES[end])

@@ -25,6 +25,7 @@ Example:
 from __future__ import annotations
 
 from spark_jobs.contract.options import RocComparisonOptions, RocComparisonSettings
+from spark_jobs.contract.results.curves import RocComparison
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.roc_comparison.measurement import (
     ComparisonDraw,
@@ -32,7 +33,6 @@ from spark_jobs.diagnostics.roc_comparison.measurement import (
     measure_rest,
     read_shared,
 )
-from spark_jobs.diagnostics.roc_comparison.result import RocComparison
 from spark_jobs.diagnostics.roc_comparison.summary import summarise
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
 

@@ -27,9 +27,10 @@ from scipy.special import ndtr, ndtri
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figures import DEFINED_ABOVE
+from spark_jobs.contract.results.curves import RocCurve
 from spark_jobs.diagnostics._simulation import normal, tree_errors
 from spark_jobs.diagnostics.roc_comparison.placements import placements
-from spark_jobs.diagnostics.roc_curve import RocCurve, RocDraw
+from spark_jobs.diagnostics.roc_curve import RocDraw
 from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts
 from spark_jobs.diagnostics.roc_curve.shape import area
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -163,16 +164,17 @@ def independent_rows(first: RocCurve, second: RocCurve, *, confidence: float) ->
 
 def _area(curve: RocCurve, confidence: float) -> tuple[float, float, float]:
     """The area, and the ends of its interval at another level, as if its error were normal."""
-    auc, (low, high) = curve.auc if curve.auc is not None else 0.5, curve.auc_interval or (0.0, 1.0)
+    auc, (low, high) = (0.5, (0.0, 1.0)) if curve.auc.value is None else (curve.auc.value, curve.auc.ends())
     times = float(ndtri((1 + confidence) / 2) / ndtri((1 + curve.confidence) / 2))
     return auc, auc - times * (auc - low), auc + times * (high - auc)
 
 
 def _sampling_variance(curve: RocCurve) -> float:
     """DeLong's variance of the area, from the curve."""
-    auc = area(curve.fpr, curve.tpr)
-    of_negatives = area(curve.fpr, curve.tpr**2) - auc**2
-    of_positives = area(curve.tpr, (1 - curve.fpr) ** 2) - auc**2
+    tpr = curve.tpr.value
+    auc = area(curve.fpr, tpr)
+    of_negatives = area(curve.fpr, tpr**2) - auc**2
+    of_positives = area(tpr, (1 - curve.fpr) ** 2) - auc**2
     return max(of_negatives, 0.0) / max(curve.negatives, 1.0) + max(of_positives, 0.0) / max(curve.positives, 1.0)
 
 

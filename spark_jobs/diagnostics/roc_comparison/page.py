@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spark_jobs.contract.figure import Number, Part
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.curves import SAME, RocComparison, RocCurve
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
-from spark_jobs.diagnostics.roc_comparison.result import SAME, RocComparison
 from spark_jobs.diagnostics.roc_curve.page import READ_AT, drawn_points, point_at
-from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, one_line, p_text, percent
 from spark_jobs.publishing.rendering import (
@@ -23,7 +23,6 @@ from spark_jobs.publishing.rendering import (
     Rendering,
     Section,
     ValueTable,
-    ends_of,
     finite,
     known,
 )
@@ -70,9 +69,9 @@ def _columns(result: RocComparison) -> dict[str, Column]:
                 values=curve.thresholds, meaning=f"a row counts as positive if its score {of} is at least this"
             ),
             f"{which}_fpr": Column(values=curve.fpr, meaning=f"false positive rate {of}"),
-            f"{which}_tpr": Column(values=curve.tpr, meaning=f"true positive rate {of}"),
-            f"{which}_tpr_lower": Column(values=curve.tpr_lower, meaning=f"lower end of the {band}"),
-            f"{which}_tpr_upper": Column(values=curve.tpr_upper, meaning=f"upper end of the {band}"),
+            f"{which}_tpr": Column(values=curve.tpr.value, meaning=f"true positive rate {of}"),
+            f"{which}_tpr_lower": Column(values=curve.tpr.lower, meaning=f"lower end of the {band}"),
+            f"{which}_tpr_upper": Column(values=curve.tpr.upper, meaning=f"upper end of the {band}"),
         }
     return columns
 
@@ -111,7 +110,7 @@ def _probes(result: RocComparison) -> tuple[Probe, ...]:
 
 
 def _rate(curve: RocCurve, fpr: float) -> float:
-    return float(curve.tpr[point_at(curve, fpr)])
+    return float(curve.tpr.value[point_at(curve, fpr)])
 
 
 def _draw(axes: Axes, result: RocComparison) -> None:
@@ -122,19 +121,19 @@ def _draw(axes: Axes, result: RocComparison) -> None:
         shown = drawn_points(curve)
         axes.fill_between(
             curve.fpr[shown],
-            curve.tpr_lower[shown],
-            curve.tpr_upper[shown],
+            curve.tpr.lower[shown],
+            curve.tpr.upper[shown],
             color=light(colour),
             alpha=0.16,
             linewidth=0,
         )
         axes.plot(
             curve.fpr[shown],
-            curve.tpr[shown],
+            curve.tpr.value[shown],
             color=light(colour),
             linewidth=1.8,
             linestyle=style,
-            label=f"{name}, AUC {decimals(curve.auc)}",
+            label=f"{name}, AUC {decimals(curve.auc.value)}",
         )
 
 
@@ -149,23 +148,23 @@ def _p(result: RocComparison) -> str:
     return p_text(known(result.auc_p_value), floor=result.p_value_floor)
 
 
-def _interval(ends: tuple[float, float] | None, confidence: float) -> str:
-    low, high = ends_of(ends)
+def _interval(figure: Number, of: Part, confidence: float) -> str:
+    low, high = figure.ends(of)
     return f"{level(confidence)} interval {decimals(low)} to {decimals(high)}"
 
 
 def _difference_line(result: RocComparison) -> str:
     if not _defined(result):
         return "released with noise"
-    interval = _interval(result.auc_interval_population, result.confidence)
-    return f"Difference of the AUCs: {decimals(result.auc_difference)} ({interval})"
+    interval = _interval(result.auc_difference, "population", result.confidence)
+    return f"Difference of the AUCs: {decimals(result.auc_difference.value)} ({interval})"
 
 
 def _description(result: RocComparison) -> str:
     if not _defined(result):
         return "An empty ROC plot: a curve is undefined, because a class has too few rows for the noise."
     areas = " and ".join(
-        f"{decimals(curve.auc)} ({name})" for curve, name in zip(_curves(result), _names(result), strict=True)
+        f"{decimals(curve.auc.value)} ({name})" for curve, name in zip(_curves(result), _names(result), strict=True)
     )
     return f"Two ROC curves with bands, of areas {areas}. {_difference_line(result)}. {_verdict(result)}."
 
@@ -190,7 +189,7 @@ def _table(result: RocComparison) -> ValueTable:
 
 def _band(curve: RocCurve, fpr: float) -> str:
     i = point_at(curve, fpr)
-    return f"{percent(float(curve.tpr_lower[i]))} to {percent(float(curve.tpr_upper[i]))}"
+    return f"{percent(float(curve.tpr.lower[i]))} to {percent(float(curve.tpr.upper[i]))}"
 
 
 def _question(result: RocComparison) -> str:
@@ -209,13 +208,15 @@ def _question(result: RocComparison) -> str:
 
 def _headline(result: RocComparison) -> Headline:
     defined = _defined(result)
-    low, high = ends_of(result.auc_interval_population)
-    marks = tuple(float((1 + bound) / 2) for bound in (low, known(result.auc_difference), high))
+    low, high = result.auc_difference.ends("population")
+    marks = tuple(float((1 + bound) / 2) for bound in (low, result.auc_difference.number, high))
     first, second = _names(result)
     return Headline(
         label=f"AUC, {first} less {second}",
-        value=decimals(result.auc_difference) if defined else "undefined",
-        interval=f"{_interval(result.auc_interval_population, result.confidence)}, population" if defined else None,
+        value=decimals(result.auc_difference.value) if defined else "undefined",
+        interval=f"{_interval(result.auc_difference, 'population', result.confidence)}, population"
+        if defined
+        else None,
         scale=("-1", "1"),
         marks=(marks[0], marks[1], marks[2]) if defined else None,
         reference=("0 equal", 0.5),
@@ -224,13 +225,13 @@ def _headline(result: RocComparison) -> Headline:
 
 def _measures(result: RocComparison, request: ReleaseRequest) -> tuple[Measure, ...]:
     defined = _defined(result)
-    low, high = ends_of(result.auc_interval)
-    share = percent(result.auc_privacy_share)
+    low, high = result.auc_difference.ends()
+    share = percent(result.auc_difference.privacy_share)
     areas = (
         Measure(
             label=f"AUC, {name}",
-            value=decimals(curve.auc) if defined and finite(curve.auc) else ABSENT,
-            note=f"{_interval(curve.auc_interval, curve.confidence)}, noise alone" if defined else "",
+            value=decimals(curve.auc.value) if defined and finite(curve.auc.value) else ABSENT,
+            note=f"{_interval(curve.auc, 'interval', curve.confidence)}, noise alone" if defined else "",
         )
         for curve, name in zip(_curves(result), _names(result), strict=True)
     )

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import replace
 
 import numpy as np
 
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.options import PublishedCurve
 from spark_jobs.contract.privacy import exact_sum
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
+from spark_jobs.contract.results.curves import INDEPENDENT, SAME, RocComparison, RocCurve
 from spark_jobs.diagnostics._populations import privacy_share
-from spark_jobs.diagnostics._simulation import DECIMALS, rounded
+from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.roc_comparison.difference import AreaDifference, independent_rows, same_rows
 from spark_jobs.diagnostics.roc_comparison.measurement import ComparisonDraw
-from spark_jobs.diagnostics.roc_comparison.result import INDEPENDENT, SAME, RocComparison
-from spark_jobs.diagnostics.roc_curve import RocCurve
 from spark_jobs.diagnostics.roc_curve.summary import summarise as curve_of
-from spark_jobs.diagnostics.undefined import publishable
 
 
 def summarise(draw: ComparisonDraw, *, seed: int) -> RocComparison:
@@ -40,7 +40,7 @@ def summarise(draw: ComparisonDraw, *, seed: int) -> RocComparison:
         difference = independent_rows(first, second, confidence=first.confidence)
     else:
         raise ValueError("the draw has neither a second curve nor an earlier one")
-    return publishable("roc_comparison", _result(draw, first, second, difference))
+    return _result(draw, first, second, difference)
 
 
 def _result(draw: ComparisonDraw, first: RocCurve, second: RocCurve, difference: AreaDifference) -> RocComparison:
@@ -49,16 +49,13 @@ def _result(draw: ComparisonDraw, first: RocCurve, second: RocCurve, difference:
         tuple(round(number, DECIMALS) for number in numbers)
         for numbers in ((difference.value,), difference.of_rows, difference.of_population)
     )
-    population = (min(of_rows[0], of_population[0]), max(of_rows[1], of_population[1]))
+    population = Ends(min(of_rows[0], of_population[0]), max(of_rows[1], of_population[1]))
     share = float(rounded(privacy_share(np.array(of_rows), np.array(population))))
     return RocComparison(
         names=draw.names,
         rows=SAME if draw.compare_with is None else INDEPENDENT,
         first_is_shared=draw.first_is_shared,
-        auc_difference=value[0],
-        auc_interval=(of_rows[0], of_rows[1]),
-        auc_interval_population=population,
-        auc_privacy_share=share,
+        auc_difference=Figure(value=value[0], interval=Ends(*of_rows), population=population, privacy_share=share),
         auc_p_value=round(difference.p_value, DECIMALS),
         p_value_floor=round(difference.p_value_floor, DECIMALS),
         largest_difference=round(_largest_gap(first, second), DECIMALS) if defined else None,
@@ -82,14 +79,18 @@ def _with_sizes(curve: RocCurve, difference: AreaDifference) -> RocCurve:
 
 
 def _largest_gap(first: RocCurve, second: RocCurve) -> float:
-    runs = first.fpr + first.tpr, second.fpr + second.tpr
+    runs = first.fpr + first.tpr.value, second.fpr + second.tpr.value
     at = np.union1d(*runs)
-    return float(np.abs(np.interp(at, runs[0], first.tpr) - np.interp(at, runs[1], second.tpr)).max())
+    return float(np.abs(np.interp(at, runs[0], first.tpr.value) - np.interp(at, runs[1], second.tpr.value)).max())
 
 
 def published(curve: PublishedCurve) -> RocCurve:
     """An earlier release's curve, rebuilt from the fields of a request."""
     fields = {name: getattr(curve, name) for name in PublishedCurve.model_fields}
-    lists = (name for name, value in fields.items() if isinstance(value, tuple) and "interval" not in name)
-    arrays = {name: np.array(fields[name], dtype=np.float64) for name in lists}
-    return RocCurve(**{**fields, **arrays, "thresholds": np.append(math.inf, arrays["thresholds"][1:])})
+    for name in ("thresholds", *RocCurve.figure_names()):
+        if isinstance(fields[name], tuple) and "interval" not in name:
+            fields[name] = np.array(fields[name], dtype=np.float64)
+    figures = {name: spec.read(fields) for name, spec in RocCurve.specs().items()}
+    public = {one.name: fields[one.name] for one in dataclasses.fields(RocCurve) if one.name in fields}
+    thresholds = np.append(math.inf, fields["thresholds"][1:])
+    return RocCurve(**{**public, **figures, "fpr": fields["fpr"], "thresholds": thresholds})

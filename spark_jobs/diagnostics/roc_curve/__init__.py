@@ -21,17 +21,17 @@ Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> statistic = ScoreCounts.from_arrays([0, 1] * 5000, [0.2, 0.7] * 5000)
     >>> curve = release(statistic, epsilon=1, noise=SeededNoise(1))
-    >>> curve.status, round(curve.auc, 1), curve.guarantee
+    >>> curve.status, round(curve.auc.number, 1), curve.guarantee
     ('ok', 1.0, 'NOT PRIVATE')
 """
 
 from __future__ import annotations
 
 from spark_jobs.contract.options import RocCurveOptions, RocCurveSettings
+from spark_jobs.contract.results.curves import RocCurve
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.roc_curve.comparison import CurveDifference, compare
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, measure_curve
-from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.shared import curve_of_groups
 from spark_jobs.diagnostics.roc_curve.summary import summarise
 from spark_jobs.statistics import ScoreCounts

@@ -20,19 +20,20 @@ Deviations are measured across the curve, at equal FPR + TPR, so that steep and 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray
+from spark_jobs.contract.figure import PARTS, Ends, Figure, Numbers
 from spark_jobs.diagnostics._simulation import (
     WIDEST,
-    TwoIntervals,
     band_of_courses,
     central_range,
     normal,
     tree_errors,
-    two_intervals,
+    with_intervals,
 )
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import ClassCounts, RocDraw
@@ -57,25 +58,11 @@ FLOOR = 0.5
 """Smallest count around which copies are drawn, in standard deviations of its noise: estimates of 0 are uncertain."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Bands:
-    """Bands of a curve at its points, single and simultaneous, and both for the population; intervals of its area."""
+def bands(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[Numbers, Figure[float]]:
+    """The curve with its bands, and its area with its intervals, by simulation.
 
-    lower: FloatArray
-    upper: FloatArray
-    lower_everywhere: FloatArray
-    upper_everywhere: FloatArray
-    population_lower: FloatArray
-    population_upper: FloatArray
-    population_lower_everywhere: FloatArray
-    population_upper_everywhere: FloatArray
-    area: TwoIntervals
-
-
-def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
-    """Bands by simulation; a deterministic function of released values and the seed.
-
-    They are [0, 1] if the curve is undefined, or the distribution of its error is not public.
+    A deterministic function of released values and the seed. Bands are [0, 1] if the curve is
+    undefined, or the distribution of its error is not public.
 
     Args:
         draw: the draw.
@@ -84,10 +71,9 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     """
     if not (traced.defined and draw.noise_is_known):
         none, all_ = np.zeros(traced.fpr.size), np.ones(traced.fpr.size)
-        return Bands(
-            lower=none, upper=all_, lower_everywhere=none, upper_everywhere=all_, population_lower=none,
-            population_upper=all_, population_lower_everywhere=none, population_upper_everywhere=all_, area=WIDEST,
-        )  # fmt: skip
+        widest: dict[str, Any] = dict.fromkeys(PARTS, Ends(none, all_))
+        of_area = Figure(value=traced.auc, interval=WIDEST, population=WIDEST, privacy_share=1.0)
+        return Figure(value=traced.tpr, **widest), of_area
     curve, points = traced.edges, traced.points
     fpr, tpr = read(curve, points, curve.straight)
     noise = SeededNoise(seed)
@@ -106,23 +92,22 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> Bands:
     )
     hidden_below, hidden_above = (side + _one_row(curve, traced.sizes) for side in _hidden_courses(curve, points))
     box_below, box_above, box_area = _boxes(curve, points)
-    return Bands(
-        lower=_across(fpr, tpr, -np.maximum(below, box_below)),
-        upper=_across(fpr, tpr, np.maximum(-above, box_above)),
-        lower_everywhere=_across(fpr, tpr, -np.maximum(below_all + hidden_below, box_below)),
-        upper_everywhere=_across(fpr, tpr, np.maximum(hidden_above - above_all, box_above)),
-        population_lower=_across(fpr, tpr, -np.maximum(lowest, box_below)),
-        population_upper=_across(fpr, tpr, np.maximum(-highest, box_above)),
-        population_lower_everywhere=_across(fpr, tpr, -np.maximum(lowest_all, box_below)),
-        population_upper_everywhere=_across(fpr, tpr, np.maximum(-highest_all, box_above)),
-        area=two_intervals(
-            area(fpr, tpr),
-            areas,
-            sampling=math.sqrt(sampling_variance(traced)),
-            confidence=draw.confidence,
-            slack=box_area,
-        ),
+    hidden = below_all + hidden_below, hidden_above - above_all
+
+    def band(low: FloatArray, high: FloatArray) -> Ends[FloatArray]:
+        return Ends(_across(fpr, tpr, -np.maximum(low, box_below)), _across(fpr, tpr, np.maximum(high, box_above)))
+
+    of_area = with_intervals(
+        area(fpr, tpr), areas, sampling=math.sqrt(sampling_variance(traced)), confidence=draw.confidence, slack=box_area
     )
+    of_curve = Figure(
+        value=traced.tpr,
+        interval=band(below, -above),
+        everywhere=band(*hidden),
+        population=band(lowest, -highest),
+        population_everywhere=band(lowest_all, -highest_all),
+    )
+    return of_curve, replace(of_area, value=traced.auc)
 
 
 def _furthest(ends: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:

@@ -27,40 +27,38 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number, figure
 from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.contract.published import Published
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.diagnostics._simulation import DECIMALS, normal, uniform
+from spark_jobs.diagnostics._simulation import WIDEST, normal, uniform
 from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.shape import Edges, area, counts_above, edges, read_straight
 from spark_jobs.diagnostics.roc_curve.summary import summarise
 from spark_jobs.diagnostics.roc_curve.trace import Trace, sampling_variance, trace
-from spark_jobs.diagnostics.undefined import plain_fields, without_figures
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 
 COPIES, COPIES_OF_FULL_GRID = 399, 99
-FIGURES = ("auc_difference", "auc_interval", "auc_p_value", "largest_difference", "p_value")
-"""What an undefined comparison has not."""
 EXACT_ROWS = 2_000
 """Largest sample of a class that is drawn row by row; larger ones are drawn as a Brownian bridge."""
 _TIE = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CurveDifference:
+class CurveDifference(Published):
     """The difference of two released ROC curves.
 
     Attributes:
-        auc_difference: area of the first curve less that of the second.
-        auc_interval: its interval at level ``confidence``, for the curves of the populations.
+        auc_difference: area of the first curve less that of the second; its interval is for the curves of the
+            populations.
         auc_p_value: p-value of the hypothesis that the curves are equal, by the difference of the areas.
         largest_difference: largest difference of TPR, and so of FPR, at equal FPR + TPR.
         p_value: p-value of the hypothesis that the curves are equal, by their largest difference.
@@ -70,18 +68,13 @@ class CurveDifference:
         guarantee: ``NOT PRIVATE`` if one of the releases is.
     """
 
-    auc_difference: float | None
-    auc_interval: tuple[float, float] | None
-    auc_p_value: float | None
-    largest_difference: float | None
-    p_value: float | None
+    auc_difference: Number = figure("difference of the areas", "interval", limits=(-1, 1), stem="auc")
+    auc_p_value: float | None = figure("p-value of equal areas", limits=(0, 1))
+    largest_difference: float | None = figure("largest difference of the rates", limits=(0, 1))
+    p_value: float | None = figure("p-value of equal curves", limits=(0, 1))
     status: str
     confidence: float
     guarantee: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return plain_fields(self)
 
 
 def compare(a: RocDraw, b: RocDraw, *, seed: int = 0, confidence: float | None = None) -> CurveDifference:
@@ -110,7 +103,7 @@ def compare(a: RocDraw, b: RocDraw, *, seed: int = 0, confidence: float | None =
         ...     for seed, scores in enumerate((good, bad))
         ... )
         >>> found = compare(one, other)
-        >>> round(found.auc_difference, 1), found.p_value < 0.01
+        >>> round(found.auc_difference.number, 1), found.p_value < 0.01
         (0.2, True)
     """
     level = a.confidence if confidence is None else confidence
@@ -130,8 +123,9 @@ def compare(a: RocDraw, b: RocDraw, *, seed: int = 0, confidence: float | None =
     else:
         p_value, auc_p_value, interval = 1.0, 1.0, (-1.0, 1.0)
     result = CurveDifference(
-        auc_difference=round(difference, DECIMALS),
-        auc_interval=(round(interval[0], DECIMALS), round(interval[1], DECIMALS)),
+        auc_difference=Figure(
+            value=round(difference, DECIMALS), interval=Ends(*(round(end, DECIMALS) for end in interval))
+        ),
         auc_p_value=round(auc_p_value, DECIMALS),
         largest_difference=round(float(np.abs(_apart(*released)[1]).max()), DECIMALS),
         p_value=round(p_value, DECIMALS),
@@ -139,7 +133,7 @@ def compare(a: RocDraw, b: RocDraw, *, seed: int = 0, confidence: float | None =
         confidence=level,
         guarantee=PRIVATE if a.guarantee == b.guarantee == PRIVATE else NOT_PRIVATE,
     )
-    return result if defined else without_figures(result, FIGURES)
+    return result if defined else result.withheld()
 
 
 def _check(level: float) -> None:
@@ -296,11 +290,14 @@ def _interval(
 ) -> tuple[float, float]:
     """The interval of the first area less the second."""
     (low_a, high_a), (low_b, high_b) = (
-        summarise(replace(draw, confidence=level), seed=seed + i).auc_interval or (0.0, 1.0)
-        for i, draw in enumerate(pair)
+        _ends_of_area(replace(draw, confidence=level), seed=seed + i) for i, draw in enumerate(pair)
     )
     a, b = (traced.auc for traced in traces)
     sampling = float(ndtri((1 + level) / 2)) ** 2 * sum(sampling_variance(traced) for traced in traces)
     low = a - b - math.sqrt((a - low_a) ** 2 + (high_b - b) ** 2 + sampling)
     high = a - b + math.sqrt((high_a - a) ** 2 + (b - low_b) ** 2 + sampling)
     return max(low, -1.0), min(high, 1.0)
+
+
+def _ends_of_area(draw: RocDraw, *, seed: int) -> tuple[float, float]:
+    return summarise(draw, seed=seed).auc.interval or WIDEST

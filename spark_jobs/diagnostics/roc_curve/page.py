@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.curves import RocCurve
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, population_measures, size_measures
-from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.publishing.formats import ABSENT, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -19,9 +19,8 @@ from spark_jobs.publishing.rendering import (
     Rendering,
     Section,
     ValueTable,
-    ends_of,
+    figure_columns,
     finite,
-    known,
 )
 from spark_jobs.publishing.roc_axes import FRAME, fraction_at, roc_figure
 from spark_jobs.publishing.theme import light
@@ -46,34 +45,27 @@ def render(result: RocCurve, request: ReleaseRequest) -> Rendering:
 
 def _columns(curve: RocCurve) -> dict[str, Column]:
     nominal = f"{100 * curve.confidence:.4g} %"
-    band = f"{nominal} pointwise band of tpr for what the same rows give without noise"
-    everywhere = f"{nominal} simultaneous band of the whole curve"
-    population = f"{nominal} pointwise band of the curve of the population that the rows are a sample of"
-    whole = f"{nominal} simultaneous band of the whole curve of that population"
+    bands = {
+        "interval": f"{nominal} pointwise band of tpr for what the same rows give without noise",
+        "everywhere": f"{nominal} simultaneous band of the whole curve",
+        "population": f"{nominal} pointwise band of the curve of the population that the rows are a sample of",
+        "population_everywhere": f"{nominal} simultaneous band of the whole curve of that population",
+    }
     return {
         "threshold": Column(
             values=curve.thresholds, meaning="a row counts as positive if its score is at least this; first infinity"
         ),
         "fpr": Column(values=curve.fpr, meaning="false positive rate: share of the negatives that count as positive"),
-        "tpr": Column(values=curve.tpr, meaning="true positive rate: share of the positives that count as positive"),
-        "tpr_lower": Column(values=curve.tpr_lower, meaning=f"lower end of the {band}"),
-        "tpr_upper": Column(values=curve.tpr_upper, meaning=f"upper end of the {band}"),
-        "tpr_lower_everywhere": Column(values=curve.tpr_lower_everywhere, meaning=f"lower end of the {everywhere}"),
-        "tpr_upper_everywhere": Column(values=curve.tpr_upper_everywhere, meaning=f"upper end of the {everywhere}"),
-        "tpr_population_lower": Column(values=curve.tpr_population_lower, meaning=f"lower end of the {population}"),
-        "tpr_population_upper": Column(values=curve.tpr_population_upper, meaning=f"upper end of the {population}"),
-        **{
-            f"tpr_population_{end}_everywhere": Column(
-                values=getattr(curve, f"tpr_population_{end}_everywhere"), meaning=f"{end} end of the {whole}"
-            )
-            for end in ("lower", "upper")
-        },
-    }
+        **figure_columns(
+            curve, "tpr", "true positive rate: share of the positives that count as positive",
+            {of: f"end of the {band}" for of, band in bands.items()},
+        ),
+    }  # fmt: skip
 
 
 def defined_curve(curve: RocCurve) -> bool:
     """Whether there is a curve to draw."""
-    return curve.status == "ok" and finite(curve.auc)
+    return curve.status == "ok" and finite(curve.auc.value)
 
 
 def _plot(curve: RocCurve) -> Plot:
@@ -95,8 +87,8 @@ def _draw_curve(axes: Axes, curve: RocCurve) -> None:
     if defined_curve(curve):
         shown = drawn_points(curve)
         bands = {
-            "of the whole curve": (curve.tpr_lower_everywhere, curve.tpr_upper_everywhere),
-            "of each point": (curve.tpr_lower, curve.tpr_upper),
+            "of the whole curve": curve.tpr.ends("everywhere"),
+            "of each point": curve.tpr.ends(),
         }
         for (what, (lower, upper)), alpha in zip(bands.items(), BAND_OPACITY, strict=True):
             axes.fill_between(
@@ -110,7 +102,7 @@ def _draw_curve(axes: Axes, curve: RocCurve) -> None:
             )
         axes.plot(
             curve.fpr[shown],
-            curve.tpr[shown],
+            curve.tpr.value[shown],
             color=light("curve"),
             linewidth=1.8,
             solid_joinstyle="round",
@@ -125,7 +117,7 @@ def drawn_points(curve: RocCurve) -> NDArray[np.intp]:
     """Indices of enough points to draw the curve to a fraction of a pixel."""
     if len(curve.fpr) <= _STEPS:
         return np.arange(len(curve.fpr))
-    along = curve.fpr + curve.tpr  # never falls, so that vertical parts keep their points too
+    along = curve.fpr + curve.tpr.value  # never falls, so that vertical parts keep their points too
     first = np.searchsorted(along, np.linspace(along[0], along[-1], _STEPS))
     return np.unique(np.append(first, len(along) - 1))
 
@@ -143,7 +135,7 @@ def _probes(curve: RocCurve) -> tuple[Probe, ...]:
     probes = []
     for fpr in _PROBES:
         i = point_at(curve, fpr)
-        tpr, low, high = float(curve.tpr[i]), float(curve.tpr_lower[i]), float(curve.tpr_upper[i])
+        tpr, low, high = (float(line[i]) for line in (curve.tpr.value, *curve.tpr.ends()))
         probes.append(
             Probe(
                 x=fraction_at(float(curve.fpr[i])),
@@ -171,9 +163,8 @@ def _table(curve: RocCurve) -> ValueTable:
         cells = (
             (
                 percent(float(curve.fpr[i])),
-                percent(float(curve.tpr[i])),
-                _range(float(curve.tpr_lower[i]), float(curve.tpr_upper[i])),
-                _range(float(curve.tpr_population_lower[i]), float(curve.tpr_population_upper[i])),
+                percent(float(curve.tpr.value[i])),
+                *(_range(*(float(line[i]) for line in curve.tpr.ends(of))) for of in ("interval", "population")),
                 _cut(float(curve.thresholds[i])),
             )
             if defined_curve(curve)
@@ -195,12 +186,12 @@ def _table(curve: RocCurve) -> ValueTable:
 
 
 def _auc(curve: RocCurve) -> str:
-    return decimals(curve.auc, _places(curve))
+    return decimals(curve.auc.value, _places(curve))
 
 
 def _places(curve: RocCurve) -> int:
     """Decimal places that suit the width of the interval."""
-    low, high = ends_of(curve.auc_interval)
+    low, high = curve.auc.ends()
     return 3 if not high - low < 0.01 else 4
 
 
@@ -211,7 +202,7 @@ def _auc_line(curve: RocCurve) -> str:
 
 
 def _interval(curve: RocCurve) -> str:
-    (low, high), places = ends_of(curve.auc_interval), _places(curve)
+    (low, high), places = curve.auc.ends(), _places(curve)
     return f"{level(curve.confidence)} interval {decimals(low, places)} to {decimals(high, places)}"
 
 
@@ -223,7 +214,7 @@ def _description(curve: RocCurve) -> str:
     if not defined_curve(curve):
         return "An empty ROC plot: the curve is undefined, because a class has too few rows for the noise."
     points = "; ".join(
-        f"at {percent(fpr)} it is {percent(float(curve.tpr[point_at(curve, fpr)]))}" for fpr in (0.1, 0.2, 0.5)
+        f"at {percent(fpr)} it is {percent(float(curve.tpr.value[point_at(curve, fpr)]))}" for fpr in (0.1, 0.2, 0.5)
     )
     return (
         "ROC curve from lower left to upper right: true positive rate against false positive rate; "
@@ -233,8 +224,7 @@ def _description(curve: RocCurve) -> str:
 
 def _section(curve: RocCurve, request: ReleaseRequest) -> Section:
     defined = defined_curve(curve)
-    low, high = ends_of(curve.auc_interval)
-    meaning = f" \N{EN DASH} here about {round(100 * known(curve.auc))} times in 100" if defined else ""
+    meaning = f" \N{EN DASH} here about {round(100 * curve.auc.number)} times in 100" if defined else ""
     return Section(
         title="ROC curve",
         reading=(
@@ -249,14 +239,12 @@ def _section(curve: RocCurve, request: ReleaseRequest) -> Section:
             value=_auc(curve) if defined else "undefined",
             interval=_interval(curve) if defined else None,
             scale=("0", "1 perfect"),
-            marks=(float(low), known(curve.auc), float(high)) if defined else None,
+            marks=(curve.auc.lower, curve.auc.number, curve.auc.upper) if defined else None,
             reference=("½ chance", 0.5),
         ),
         measures=(
             *size_measures(curve.positives, curve.negatives, request),
-            *population_measures(
-                curve.auc_population_interval, curve.auc_privacy_share, curve.confidence, _places(curve)
-            ),
+            *population_measures(curve.auc, curve.confidence, _places(curve)),
         ),
         table=_table(curve),
         legend=(

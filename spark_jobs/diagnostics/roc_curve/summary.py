@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import DECIMALS, PARTS, Ends, Figure, Numbers, Part
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.diagnostics._simulation import DECIMALS, rounded
-from spark_jobs.diagnostics.roc_curve.bands import Bands, bands
+from spark_jobs.contract.results.curves import RocCurve
+from spark_jobs.diagnostics._simulation import rounded
+from spark_jobs.diagnostics.roc_curve.bands import bands
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
-from spark_jobs.diagnostics.roc_curve.result import RocCurve
 from spark_jobs.diagnostics.roc_curve.trace import trace
-from spark_jobs.diagnostics.undefined import publishable
 from spark_jobs.score_grid import edges_of
 
 
@@ -25,17 +27,16 @@ def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
         seed: public seed of the simulations behind bands and intervals.
     """
     traced = trace(draw)
-    simulated = bands(draw, traced, seed=seed)
-    (low, high), (lowest, highest) = simulated.area.noise, simulated.area.population
-    curve = RocCurve(
+    curve, area = bands(draw, traced, seed=seed)
+    return RocCurve(
         thresholds=np.concatenate([[math.inf], edges_of(draw.grid)[traced.points.cuts]]),
         fpr=traced.fpr,
-        tpr=traced.tpr,
-        **_nested(simulated, traced.tpr),
-        auc=traced.auc,
-        auc_interval=(min(low, traced.auc), max(high, traced.auc)),
-        auc_population_interval=(min(lowest, traced.auc), max(highest, traced.auc)),
-        auc_privacy_share=simulated.area.privacy_share,
+        tpr=_nested(curve),
+        auc=replace(
+            area,
+            interval=_around(area.ends(), traced.auc),
+            population=_around(area.ends("population"), traced.auc),
+        ),
         positives=round(max(traced.sizes[1], 0.0), DECIMALS),
         negatives=round(max(traced.sizes[0], 0.0), DECIMALS),
         status=OK if traced.defined else UNDEFINED,
@@ -44,24 +45,20 @@ def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
         neighbours=draw.neighbours,
         guarantee=draw.guarantee,
     )
-    return publishable("roc_curve", curve)
 
 
-def _nested(simulated: Bands, tpr: FloatArray) -> dict[str, FloatArray]:
-    """Both ends of each band, which contains the curve and the bands that claim less."""
-    ends: dict[str, FloatArray] = {}
-    for end, outer in (("lower", np.minimum), ("upper", np.maximum)):
-        inner = outer(rounded(getattr(simulated, end)), tpr)
-        everywhere, population = (
-            outer(rounded(getattr(simulated, name)), inner) for name in (f"{end}_everywhere", f"population_{end}")
-        )
-        both = outer(everywhere, population)
-        ends |= {
-            f"tpr_{end}": inner,
-            f"tpr_{end}_everywhere": everywhere,
-            f"tpr_population_{end}": population,
-            f"tpr_population_{end}_everywhere": outer(
-                rounded(getattr(simulated, f"population_{end}_everywhere")), both
-            ),
-        }
-    return ends
+def _around(ends: Ends[float], value: float) -> Ends[float]:
+    return Ends(min(ends.lower, value), max(ends.upper, value))
+
+
+def _nested(curve: Numbers) -> Numbers:
+    """The curve with bands that contain it and the bands that claim less."""
+    ends: dict[Part, list[FloatArray]] = {of: [] for of in PARTS}
+    for end, outer in enumerate((np.minimum, np.maximum)):
+        inner = outer(rounded(curve.ends()[end]), curve.value)
+        everywhere, population = (outer(rounded(curve.ends(of)[end]), inner) for of in ("everywhere", "population"))
+        both = outer(rounded(curve.ends("population_everywhere")[end]), outer(everywhere, population))
+        for of, line in zip(PARTS, (inner, everywhere, population, both), strict=True):
+            ends[of].append(line)
+    fields: dict[str, Any] = {of: Ends(*pair) for of, pair in ends.items()}
+    return Figure(value=curve.value, **fields)

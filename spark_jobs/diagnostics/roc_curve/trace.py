@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics._simulation import DECIMALS, rounded
+from spark_jobs.contract.figure import DECIMALS
+from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw

@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics._populations import privacy_share
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools
 from spark_jobs.diagnostics._simulation import rounded
-from spark_jobs.diagnostics.undefined import plain_fields
 from spark_jobs.score_grid import edges_of
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PooledBins:
-    """The fields that binned residuals and calibrations share; each kind documents them with its own."""
-
-    status: str
-    confidence: float
-    positives: float
-    negatives: float
-    epsilon: Decimal
-    neighbours: Neighbours
-    guarantee: str
-    lower: FloatArray
-    upper: FloatArray
-    pool: Int64Array
-    predicted: FloatArray
-    zone_lower: FloatArray
-    zone_upper: FloatArray
-    rows: FloatArray
-    p_value_floor: float
-
-    @property
-    def pool_starts(self) -> NDArray[np.intp]:
-        """The first bin of each pool."""
-        return np.flatnonzero(np.diff(self.pool, prepend=-1))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; null for what is undefined."""
-        return plain_fields(self)
-
-
 def shared_fields(draw: GroupsDraw, pooled: Pools, *, zone: tuple[FloatArray, FloatArray]) -> dict[str, Any]:
-    """The values of ``PooledBins``; those of a pool are repeated for each of its bins.
+    """The fields that binned residuals and calibrations share; those of a pool are repeated for each of its bins.
 
     Args:
         draw: the draw.
@@ -83,6 +51,22 @@ def rounded_number(value: float) -> float:
     return float(rounded(np.array(value)))
 
 
-def rounded_ends(ends: tuple[float, float]) -> tuple[float, float]:
-    """Both ends of an interval as they are published."""
-    return rounded_number(ends[0]), rounded_number(ends[1])
+def rounded_figure(figure: Figure[float]) -> Figure[float]:
+    """A figure as it is published."""
+    share = None if figure.privacy_share is None else rounded_number(figure.privacy_share)
+    return replace(figure.mapped(rounded_number), privacy_share=share)
+
+
+def binned(
+    pooled: Pools,
+    value: FloatArray,
+    noise: tuple[FloatArray, FloatArray],
+    population: tuple[FloatArray, FloatArray],
+) -> Figure[FloatArray]:
+    """A figure of each pool with both intervals, repeated for each of the pool's bins."""
+    return Figure(
+        value=pooled.of_bins(value),
+        interval=Ends(*map(pooled.of_bins, noise)),
+        population=Ends(*map(pooled.of_bins, population)),
+        privacy_share=pooled.of_bins(privacy_share(noise, population)),
+    )

@@ -2,75 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
-
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.contract.grids import EARLIEST_ROUNDING
-from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.results.values import CdfPoints, Quantile
 from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.cdf_points.measurement import CdfPointsDraw
 from spark_jobs.diagnostics.ecdf.measurement import ends_of
-from spark_jobs.diagnostics.ecdf.result import Quantile
-from spark_jobs.diagnostics.undefined import plain_fields, publishable
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 
 COPIES = 2000
 RARE = 0.05
 """The share of an interval's error for edges whose counts are far from a quantile's."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CdfPoints:
-    """A released distribution function at thresholds, with quantiles.
-
-    Values beyond the bounds count as the nearer bound. Intervals are for the same rows without noise: that of a share
-    for the threshold in force, that of a quantile for the cells in which it may lie. They do not account for the
-    sampling of the rows.
-
-    Attributes:
-        thresholds: the requested thresholds as they are in force on the grid, shape (m,): the ends of their cells.
-        cdf: fraction of the rows up to each, shape (m,); NaN where undefined. On a grid with a step, rows at a
-            threshold in force count; on others, those below it, which all rows at the requested threshold are.
-        lower, upper: interval of each, at level ``confidence``.
-        quantiles: the requested quantiles.
-        rows: noisy number of rows.
-        evaluations: how many numbers of rows were paid for.
-        left: how many of them have not been asked for.
-        bounds: lower and upper bound of the values.
-        named: name of the values; None for scores.
-        status: ``ok``, or ``undefined`` if the noisy number of rows is below 1 or below three standard deviations of
-            its noise.
-        confidence: nominal level of the intervals.
-        epsilon: what the release cost.
-        neighbours: the relation of the guarantee.
-        guarantee: ``differentially private`` or ``NOT PRIVATE``.
-    """
-
-    thresholds: FloatArray
-    cdf: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    quantiles: tuple[Quantile, ...]
-    rows: float
-    evaluations: int
-    left: int
-    bounds: tuple[float, float]
-    named: str | None
-    status: str
-    confidence: float
-    epsilon: Decimal
-    neighbours: Neighbours
-    guarantee: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {**plain_fields(self), "quantiles": [quantile.to_dict() for quantile in self.quantiles]}
 
 
 def summarise(draw: CdfPointsDraw, *, seed: int) -> CdfPoints:
@@ -86,11 +33,12 @@ def summarise(draw: CdfPointsDraw, *, seed: int) -> CdfPoints:
     off = np.abs(noise[:, :1] - cdf * noise[:, 1:])
     half = np.quantile(off, draw.confidence, axis=0, method="higher") / max(rows, 1.0)
     defined = rows >= max(1.0, DEFINED_ABOVE * float(np.sqrt(laplace_variance(draw.scale))))
-    result = CdfPoints(
+    return CdfPoints(
         thresholds=_in_force(draw),
-        cdf=rounded(cdf),
-        lower=rounded(np.maximum(cdf - half, 0.0)),
-        upper=rounded(np.minimum(cdf + half, 1.0)),
+        cdf=Figure(
+            value=rounded(cdf),
+            interval=Ends(rounded(np.maximum(cdf - half, 0.0)), rounded(np.minimum(cdf + half, 1.0))),
+        ),
         quantiles=_quantiles(draw, seed),
         rows=max(rows, 0.0),
         evaluations=draw.evaluations,
@@ -103,7 +51,6 @@ def summarise(draw: CdfPointsDraw, *, seed: int) -> CdfPoints:
         neighbours=draw.neighbours,
         guarantee=draw.guarantee,
     )
-    return publishable("cdf_points", result)
 
 
 def _in_force(draw: CdfPointsDraw) -> FloatArray:
@@ -135,8 +82,8 @@ def _quantiles(draw: CdfPointsDraw, seed: int) -> tuple[Quantile, ...]:
         unsure = slice(below, until)
         first, last = (below + number for number in _not_refuted(excess[unsure], off[:, unsure], (1 - RARE) * error))
         ends = (min(points[first], cell), max(points[last + 1] - 1, cell))
-        lower, upper = (float(end) for end in ends_of(draw.grid, *ends, draw.rounding))
-        quantiles.append(Quantile(level=level, value=float(edges[cell]), lower=lower, upper=upper))
+        ends_of_cells = Ends(*(float(end) for end in ends_of(draw.grid, *ends, draw.rounding)))
+        quantiles.append(Quantile(level=level, figure=Figure(value=float(edges[cell]), interval=ends_of_cells)))
     return tuple(quantiles)
 
 

@@ -1,0 +1,235 @@
+"""The base of all released results: their JSON form, their rules and their intervals, by what their fields state.
+
+A result is a frozen dataclass. Its fields of figures are declared by ``figure``, those that hold further objects with
+figures by ``held``; all others are public facts and noisy sizes. This module needs no NumPy: the side that checks a
+release before it is committed has no engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from spark_jobs.contract.figure import Ends, Figure, Number, Span, Spec, is_array, spec_of, without
+from spark_jobs.contract.figures import UNDEFINED
+from spark_jobs.contract.privacy import Neighbours, plain
+from spark_jobs.contract.result_checks import ResultCheck, optional, part, rows, same_length, violations
+
+
+def withheld() -> Any:
+    """A field that holds no figures, but that an undefined result withholds too, such as a model."""
+    return field(metadata={"is_figure": True})
+
+
+def held(kind: type[Published], *, many: bool = False, absent: bool = False, is_figure: bool = False) -> Any:
+    """A field that holds another published object, or a tuple of ``many``, with figures of its own.
+
+    Args:
+        kind: the type of the object.
+        many: whether there are many.
+        absent: whether it may be null.
+        is_figure: whether it belongs to the figures of an undefined result, so that its own are withheld.
+    """
+    return field(metadata={"held": kind, "many": many, "absent": absent, "is_figure": is_figure})
+
+
+if TYPE_CHECKING:
+    F = TypeVar("F", bound=Callable[..., Any])
+
+    def _once(of_class: F) -> F:
+        """Remember what a function says of a class; the types of the cache know no classes."""
+        ...
+else:
+    _once = lru_cache(maxsize=None)
+
+
+class Published:
+    """A frozen dataclass that is published as a JSON object, by the figures that its fields state.
+
+    Attributes:
+        ORDER: the order in which fields are published; ``*`` stands for all that it does not name, in their order.
+        ARRAYS_LAST: whether arrays follow all other fields.
+        RULES: the rules that no figure's type can say.
+    """
+
+    ORDER: ClassVar[str] = "*"
+    ARRAYS_LAST: ClassVar[bool] = True
+    RULES: ClassVar[tuple[ResultCheck, ...]] = ()
+
+    @classmethod
+    def specs(cls) -> dict[str, Spec]:
+        """What each field of figures states."""
+        return _specs(cls)
+
+    @classmethod
+    def figure_names(cls) -> tuple[str, ...]:
+        """The published fields that are null if the object is undefined."""
+        return (*(name for spec in cls.specs().values() for name in spec.published), *_withheld(cls))
+
+    @classmethod
+    def checks(cls) -> tuple[ResultCheck, ...]:
+        """The rules that the JSON form of a defined result meets."""
+        return _checks(cls)
+
+    @classmethod
+    def intervals(cls) -> tuple[Span, ...]:
+        """The intervals whose widths can be forecast."""
+        found = [one for spec in cls.specs().values() for one in spec.intervals()]
+        for name, about in _held(cls):
+            found += [one.within(name) for one in about["held"].intervals()]
+        return tuple(found)
+
+    def withheld(self) -> Self:
+        """The same without its figures: None in place of numbers, and NaN in arrays."""
+        return replace(self, **{name: _nothing(getattr(self, name)) for name in _figure_fields(type(self))})  # type: ignore[type-var]
+
+    def published(self) -> dict[str, Any]:
+        """The published fields, in order; arrays as they are."""
+        found: dict[str, Any] = {}
+        specs = self.specs()
+        for one in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, one.name)
+            found |= specs[one.name].write(value) if one.name in specs else {one.name: value}
+        before, _, after = self.ORDER.partition("*")
+        first, last = ([name for name in part.split() if name in found] for part in (before, after))
+        names = (*first, *(name for name in found if name not in {*first, *last}), *last)
+        if not self.ARRAYS_LAST:
+            return {name: found[name] for name in names}
+        return {name: found[name] for arrays in (False, True) for name in names if is_array(found[name]) is arrays}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+        """The object that ``to_dict`` described, if its fields are figures and single values."""
+        specs = cls.specs()
+        names = [one.name for one in fields(cls)]  # type: ignore[arg-type]
+        return cls(**{name: specs[name].read(found) if name in specs else found.get(name) for name in names})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; null for what is undefined."""
+        return {name: as_json(value) for name, value in self.published().items()}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result(Published):
+    """What every released result says of itself; an undefined one has no figures, however it was made.
+
+    Attributes:
+        status: see ``contract.figures``; one for each group in a result by groups.
+        confidence: nominal level of its intervals.
+        epsilon: cost of the release.
+        neighbours: the relation of the guarantee.
+        guarantee: ``differentially private`` or ``NOT PRIVATE``.
+    """
+
+    ORDER: ClassVar[str] = "status * confidence positives negatives epsilon delta neighbours guarantee"
+
+    status: str
+    confidence: float
+    epsilon: Decimal
+    neighbours: Neighbours
+    guarantee: str
+
+    def __post_init__(self) -> None:
+        """Withhold the figures of an undefined result."""
+        if self.status == UNDEFINED:
+            for name in _figure_fields(type(self)):
+                object.__setattr__(self, name, _nothing(getattr(self, name)))
+
+    @classmethod
+    def violations(cls, result: Mapping[str, Any]) -> list[str]:
+        """The rules that the JSON form of a result breaks; see ``result_checks.violations``."""
+        return violations(result, figures=cls.figure_names(), checks=cls.checks())
+
+
+class OfOneFigure:
+    """An object about a single figure, whose parts can be read as its own."""
+
+    figure: Number
+
+    @property
+    def value(self) -> float | None:
+        """The figure; None if it is undefined."""
+        return self.figure.value
+
+    @property
+    def interval(self) -> Ends[Any] | None:
+        """See ``Figure``."""
+        return self.figure.interval
+
+    @property
+    def population(self) -> Ends[Any] | None:
+        """See ``Figure``."""
+        return self.figure.population
+
+    @property
+    def privacy_share(self) -> float | None:
+        """See ``Figure``."""
+        return self.figure.privacy_share
+
+
+def as_json(value: Any) -> Any:
+    """A published value as plain JSON types; NaN is null."""
+    if is_array(value):
+        return _null(value.tolist())
+    if isinstance(value, Published):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [as_json(one) for one in value]
+    if isinstance(value, Decimal):
+        return plain(value)
+    return str(value) if isinstance(value, StrEnum) else _null(value)
+
+
+def _null(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_null(one) for one in value]
+    return None if isinstance(value, float) and value != value else value
+
+
+def _nothing(value: Any) -> Any:
+    """What takes the place of a field that is withheld."""
+    if isinstance(value, (Figure, Published)):
+        return value.withheld()
+    if isinstance(value, tuple) and value and isinstance(value[0], Published):
+        return tuple(one.withheld() for one in value)
+    return without(value)
+
+
+@_once
+def _specs(cls: Any) -> dict[str, Spec]:
+    found = [one for one in fields(cls) if "figure" in one.metadata]
+    return {one.name: spec_of(one.name, one.metadata["figure"]) for one in found}
+
+
+def _held(cls: type[Published]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(one.name, one.metadata) for one in fields(cls) if "held" in one.metadata]  # type: ignore[arg-type]
+
+
+def _withheld(cls: type[Published]) -> list[str]:
+    return [one.name for one in fields(cls) if one.metadata.get("is_figure")]  # type: ignore[arg-type]
+
+
+@_once
+def _figure_fields(cls: Any) -> tuple[str, ...]:
+    return (*_specs(cls), *_withheld(cls))
+
+
+@_once
+def _checks(cls: Any) -> tuple[ResultCheck, ...]:
+    specs, found = list(cls.specs().values()), []
+    for axis in dict.fromkeys(spec.axis for spec in specs if spec.axis is not None):
+        found.append(same_length(axis, *(name for spec in specs if spec.axis == axis for name in spec.published)))
+    found += [check for spec in specs for check in spec.checks()]
+    for name, about in _held(cls):
+        kind: type[Published] = about["held"]
+        if about["many"]:
+            found.append(rows(name, *kind.checks()))
+        elif issubclass(kind, Result):
+            found.append(part(name, figures=kind.figure_names(), checks=kind.checks()))
+        else:
+            found += [optional(name, check) for check in kind.checks()]
+    return (*cls.RULES, *found)

@@ -1,0 +1,1 @@
+"""What each kind of diagnostic publishes: one class a result, which states the figures of the kind."""

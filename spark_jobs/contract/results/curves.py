@@ -1,0 +1,240 @@
+"""Released ROC curves, their comparison, and the figures of a ranking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from spark_jobs.contract.figure import DECIMALS, Number, Numbers, figure
+from spark_jobs.contract.published import Result, held
+from spark_jobs.contract.result_checks import (
+    ResultCheck,
+    ends,
+    finite,
+    never_falls,
+    never_rises,
+    null_first,
+    same_length,
+    within,
+)
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+    from typing import Any
+
+    from spark_jobs.arrays import FloatArray
+
+SAME, INDEPENDENT = "same", "independent"
+SHARE = (0, 1)
+"""The limits of a share, a rate or a probability."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RocCurve(Result):
+    """A released ROC curve, in scikit-learn's order: thresholds fall, and the first is infinite.
+
+    The length of all arrays is the number of thresholds plus one, which the request fixes.
+
+    Attributes:
+        auc: area under the curve, by trapezoids; in a release that measured the area more than once, the mean of all.
+        positives, negatives: noisy class sizes.
+        thresholds: a row is predicted positive if its score is at least this; scores are rounded down to the grid.
+        fpr: false positive rates; from 0 to 1, never falling.
+        tpr: true positive rates, with pointwise and simultaneous bands at ``fpr``; from 0 to 1, never falling.
+        status: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
+            noise; then the rates are NaN, and the area, its intervals and the share are None.
+    """
+
+    auc: Number = figure(
+        "area under the curve", "interval", "population", share=True, limits=SHARE, optional=("population",)
+    )
+    positives: float
+    negatives: float
+    thresholds: FloatArray
+    fpr: FloatArray = figure("false positive rate", limits=SHARE, axis="thresholds")
+    tpr: Numbers = figure(
+        "true positive rate", "interval", "everywhere", "population", "population_everywhere",
+        limits=SHARE, axis="thresholds", along="fpr",
+    )  # fmt: skip
+
+    RULES: ClassVar[tuple[ResultCheck, ...]] = (
+        null_first("thresholds"),
+        within("thresholds", nullable=True),
+        never_rises("thresholds", nullable=True),
+        never_falls("fpr", "tpr"),
+        ends("fpr", "tpr", first=0, last=1),
+        finite("positives", "negatives"),
+    )
+
+    @property
+    def area(self) -> Number:
+        """The area under the ROC curve."""
+        return self.auc
+
+    def with_area(self, area: Number) -> Self:
+        """The same points with this area, which other measurements of the release are in too."""
+        return replace(self, auc=area)
+
+    def published(self) -> dict[str, Any]:
+        """The published fields; null stands for the infinite threshold."""
+        return {**super().published(), "thresholds": [None, *self.thresholds[1:].tolist()]}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BinormalRoc(Result):
+    """A released symmetric binormal ROC curve; the length of all arrays is the request's number of points.
+
+    A band covers the binormal curve with the exact AUC, of the same rows or of their population. It does not measure
+    how far the exact curve is from a binormal one.
+
+    Attributes:
+        separation: ``a``, the distance of the class means in standard deviations.
+        auc: the released area.
+        positives, negatives: noisy class sizes.
+        delta: cost of the release, beside ``epsilon``.
+        fpr: false positive rates, evenly spaced from 0 to 1.
+        tpr: true positive rates, with simultaneous bands; never falling.
+        status: status of the area: ``ok``, or ``undefined``; then the curve is NaN and the figures are None.
+    """
+
+    ORDER: ClassVar[str] = "separation auc positives negatives status confidence guarantee * epsilon delta neighbours"
+
+    separation: float | None = figure("distance of the class means in standard deviations")
+    auc: Number = figure("area under the curve", "interval", "population", share=True, limits=SHARE)
+    positives: float
+    negatives: float
+    delta: Decimal
+    fpr: FloatArray
+    tpr: Numbers = figure("true positive rate", "interval", "population", limits=SHARE, axis="fpr")
+
+    RULES: ClassVar[tuple[ResultCheck, ...]] = (
+        within("fpr"),
+        never_falls("fpr", "tpr"),
+        finite("positives", "negatives"),
+    )
+
+    @property
+    def area(self) -> Number:
+        """The area under the ROC curve."""
+        return self.auc
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RocComparison(Result):
+    """The ROC curves of two models, with as many points each, and the difference of their areas.
+
+    Attributes:
+        names: of the models; the request's own is the first.
+        rows: ``same`` if both models scored the same rows; ``independent`` if the second curve is an earlier release's,
+            whose rows are taken as another sample.
+        first_is_shared: of two models on the same rows: whether the first curve is read from the noisy release that
+            other diagnostics share; it then counts rows without a score of the second model, too.
+        auc_difference: area of the first curve less that of the second.
+        auc_p_value: p-value of the hypothesis that the areas are equal *in the population*.
+        p_value_floor: the smallest that the simulation can give; 0 for independent rows, whose test needs none.
+        largest_difference: largest difference of TPR, and so of FPR, at equal FPR + TPR of the released curves.
+        positives, negatives: noisy class sizes: of the rows that have both scores, or of the first model's rows if
+            those of the second are others.
+        first, second: the curves; each ``epsilon`` is that curve's own, each interval and band as in ``RocCurve``.
+        released_by: release key of the second curve if it is an earlier release's, else None.
+        status: ``ok``, or ``undefined`` if one of the curves is, or a class is hidden by the noise; then differences,
+            intervals and p-value are None.
+        epsilon: cost of all that it is computed from, with that of a shared release.
+    """
+
+    ORDER: ClassVar[str] = (
+        "names auc_interval auc_interval_population rows first_is_shared auc_difference auc_privacy_share * "
+        "positives negatives released_by status confidence guarantee epsilon neighbours first second"
+    )
+
+    names: tuple[str, str]
+    rows: str
+    first_is_shared: bool
+    auc_difference: Number = figure(
+        "difference of the areas", "interval", "population", share=True, limits=(-1, 1), stem="auc",
+        population_last=True,
+    )  # fmt: skip
+    auc_p_value: float | None = figure("p-value of equal areas", limits=SHARE)
+    p_value_floor: float
+    largest_difference: float | None = figure("largest difference of the rates", limits=SHARE)
+    positives: float
+    negatives: float
+    first: RocCurve = held(RocCurve)
+    second: RocCurve = held(RocCurve)
+    released_by: str | None
+
+    RULES: ClassVar[tuple[ResultCheck, ...]] = (
+        same_length("first.fpr", "second.fpr"),
+        finite("positives", "negatives"),
+    )
+
+    def with_class_sizes(self, *, negatives: float, positives: float) -> Self:
+        """The comparison with these sizes of the first curve's rows; rows with both scores keep sizes of their own."""
+        first = replace(self.first, negatives=negatives, positives=positives)
+        if self.rows == SAME:
+            return replace(self, first=first)
+        return replace(self, first=first, negatives=negatives, positives=positives)
+
+    @property
+    def area(self) -> Number | None:
+        """The first curve's area, if another diagnostic states it, too."""
+        return self.first.auc if self.first_is_shared else None
+
+    def with_area(self, area: Number) -> Self:
+        """The same comparison, with this area of the first curve; the difference is measured on its own."""
+        return replace(self, first=self.first.with_area(area))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RankingFigures(Result):
+    """Released figures of a ranking: precision-recall curve, gains and lift, KS, Gini, and the threshold of least cost.
+
+    Attributes:
+        gini: Gini coefficient (accuracy ratio), ``2 AUC - 1``.
+        ks: Kolmogorov-Smirnov distance: the largest TPR - FPR.
+        threshold: the edge of the counted cells at which the expected cost is lowest; above 1 if it is lowest without
+            any row that is predicted positive.
+        cost: the expected cost of a row at this threshold.
+        false_positive_cost, false_negative_cost: costs of the two errors; from the request.
+        positives, negatives: noisy class sizes.
+        recall: the recalls at which the precision is given; public.
+        precision: the share of positives among the rows above the threshold that reaches each recall. The band for the
+            population is simultaneous.
+        depths: fractions of all rows, those with the highest scores first; from the request.
+        gain: the share of all positives among these rows.
+        lift: gain divided by depth: how many times more frequent positives are among these rows than among all.
+        status: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
+            noise; then all figures are None, and NaN in arrays.
+    """
+
+    gini: Number = figure("Gini coefficient", "interval", "population", share=True, limits=(-1, 1))
+    ks: Number = figure("Kolmogorov-Smirnov distance", "interval", "population", share=True, limits=SHARE)
+    threshold: float | None = figure("threshold of least cost", limits=(0, None))
+    cost: Number = figure("cost of a row there", "interval", "population", share=True, limits=(0, None))
+    false_positive_cost: float
+    false_negative_cost: float
+    positives: float
+    negatives: float
+    recall: FloatArray
+    precision: Numbers = figure(
+        "precision", "interval", "everywhere", "population", limits=SHARE, axis="recall", along="recall"
+    )
+    depths: FloatArray
+    gain: Numbers = figure("gain", "interval", "population", limits=SHARE, axis="depths")
+    lift: Numbers = figure("lift", "interval", "population", limits=(0, None), axis="depths")
+
+    RULES: ClassVar[tuple[ResultCheck, ...]] = (within("recall", "depths"), finite("positives", "negatives"))
+
+    @property
+    def area(self) -> Number:
+        """The area under the ROC curve, from the Gini coefficient."""
+        return self.gini.mapped(lambda gini: None if gini is None else (1 + gini) / 2)
+
+    def with_area(self, area: Number) -> Self:
+        """The result with the Gini coefficient of this area."""
+        return replace(self, gini=gini_of(area))
+
+
+def gini_of(area: Number) -> Number:
+    """The Gini coefficient of an area under the ROC curve."""
+    return area.mapped(lambda end: None if end is None else round(2 * end - 1, DECIMALS))
