@@ -104,9 +104,18 @@ def _paid(tasks: Iterable[Any]) -> Iterable[Any]:
     return (task for task in tasks if issubclass(_class(task), ApplicationOperator))
 
 
+def _is_mapped(task: Any) -> bool:
+    from airflow.sdk.definitions.mappedoperator import MappedOperator
+
+    return isinstance(task, MappedOperator)
+
+
 def _class(task: Any) -> type:
-    """The operator's class, of a mapped task too."""
-    known = getattr(task, "operator_class", type(task))
+    """The operator's class, of a mapped task too.
+
+    Of no other task: an operator of a DAG's own may have an attribute ``operator_class`` that says anything.
+    """
+    known = task.operator_class if _is_mapped(task) else type(task)
     return known if isinstance(known, type) else type(task)
 
 
@@ -115,7 +124,7 @@ def _parameter(task: Any, name: str) -> Any:
 
     None if the parameters that a task is mapped over, and that are known only when it runs, may replace it.
     """
-    if hasattr(task, "partial_kwargs"):
+    if _is_mapped(task):
         mapped = getattr(task.expand_input, "value", None)
         if not isinstance(mapped, Mapping) and not task._disallow_kwargs_override:  # expand_kwargs(..., strict=False)
             return None

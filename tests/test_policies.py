@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from airflow.exceptions import AirflowClusterPolicyViolation
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, task
 
 from dp_operators.operators import (
@@ -113,6 +114,31 @@ def test_sensor_of_another_release_guards_nothing() -> None:
         sensor >> made.task_dict["release"]
     with pytest.raises(AirflowClusterPolicyViolation, match="whose release_task_id is its own id"):
         privacy_policy("sensor")(made)
+
+
+def test_class_that_a_task_claims_for_itself_is_not_believed() -> None:
+    """Only of a mapped task is the class of its operator an attribute."""
+
+    class Ungoverned(RocCurveOperator):
+        operator_class = EmptyOperator
+        partial_kwargs: dict[str, Any] = {"account": "visits"}
+
+    class Sensor(EmptyOperator):
+        operator_class = PrivacyBudgetSensor
+        release_task_id = "release"
+
+    with DAG("lies", schedule=None) as made:
+        Sensor(task_id="b") >> Ungoverned(task_id="release", **GIVEN)
+    with pytest.raises(AirflowClusterPolicyViolation, match="must have a PrivacyBudgetSensor upstream"):
+        privacy_policy("sensor")(made)
+
+    class Claiming(ReleaseDiagnosticsOperator):
+        partial_kwargs: dict[str, Any] = {"account": "visits"}
+
+    with DAG("lies", schedule=None) as made:
+        Claiming(task_id="release", request="/requests/visits.yaml")
+    with pytest.raises(AirflowClusterPolicyViolation, match="must name the ledger account"):
+        privacy_policy("account")(made)
 
 
 def test_local_runner_is_for_trying_out() -> None:

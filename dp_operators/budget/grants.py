@@ -28,6 +28,8 @@ _CHANGED = (
     "changed_by, change_reason",
 )
 _ROLLBACK = ("seal_entry(integer, text)", "freeze_forgotten(integer, text, text, text, text)")
+IDLE_SECONDS = 60
+"""Seconds after which a session that waits within a transaction is ended: it would keep all others from charging."""
 _CHARGES = (
     "GRANT INSERT ON charges, stream_steps TO {role};",
     "GRANT SELECT ON run_keys TO {role};",
@@ -56,8 +58,9 @@ def grants(role: str, may: str, *, account: str | None = None, allotment: str | 
     ``view`` reads. ``charge`` also reserves, commits, burns and gives back charges and may freeze the ledger, but
     changes no cap, total or binding. ``administer`` also opens accounts, raises caps and creates sub-budgets, and thaws
     the ledger if it covers all accounts. No role may change or delete an entry of the audit log, or delete anything
-    else. Statements for one account add to the role's other privileges; statements for all accounts revoke all earlier
-    privileges first.
+    else. A session of a role that charges ends if it waits within a transaction, if the owner may alter the role; else
+    the server warns. Statements for one account add to the role's other privileges; statements for all accounts revoke
+    all earlier privileges first.
 
     Args:
         role: the role's name on the server.
@@ -87,9 +90,18 @@ def grants(role: str, may: str, *, account: str | None = None, allotment: str | 
         *((f"REVOKE ALL ON FUNCTION hold_ledger(), {', '.join(_ROLLBACK)} FROM {quoted};",) if account is None else ()),
         f"GRANT SELECT ON {_EVERYTHING} TO {quoted};",
         *(statement.format(role=quoted) for statement in more),
+        *(() if may == VIEW else (_not_idle(quoted),)),
         *(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;" for table in _TABLES),
         *_policies(role, quoted, may, account, allotment),
     )
+
+
+def _not_idle(quoted: str) -> str:
+    """Set the role's time for idle transactions; the owner of the tables may lack the right, and is told so."""
+    tag = f"$idle_{hashlib.sha256(quoted.encode()).hexdigest()[:16]}$"
+    setting = f"ALTER ROLE {quoted} SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'"
+    missed = "have an administrator of the server set idle_in_transaction_session_timeout for this role"
+    return f"DO {tag} BEGIN {setting}; EXCEPTION WHEN insufficient_privilege THEN RAISE WARNING '{missed}'; END {tag};"
 
 
 def _policies(role: str, quoted: str, may: str, account: str | None, allotment: str | None) -> Iterator[str]:

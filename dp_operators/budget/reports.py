@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -12,6 +10,7 @@ from typing import Any
 
 from dp_operators.budget.composition import ZCDP
 from dp_operators.budget.values import ALL, Account, AuditEntry, Charge, ChargeState, Head, SubBudget, exact_budget
+from spark_jobs.contract.csv_cells import csv_line
 from spark_jobs.contract.privacy import Budget, plain
 
 _COUNTED = tuple(state for state in ChargeState if state is not ChargeState.VOID)
@@ -96,12 +95,10 @@ def ledger_json(
 
 
 def log_csv(entries: Iterable[AuditEntry]) -> str:
-    """The audit log as CSV (RFC 4180), one entry a line."""
-    lines = io.StringIO()
-    writer = csv.DictWriter(lines, [field.name for field in fields(AuditEntry)])
-    writer.writeheader()
-    writer.writerows(entry_json(entry) for entry in entries)
-    return lines.getvalue()
+    """The audit log as CSV, one entry a line."""
+    names = [field.name for field in fields(AuditEntry)]
+    lines = (csv_line(entry_json(entry)[name] for name in names) for entry in entries)
+    return "".join((csv_line(names), *lines))
 
 
 def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = None) -> str:

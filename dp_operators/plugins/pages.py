@@ -21,6 +21,7 @@ from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, l
 from dp_operators.budget.overview import AccountOverview, ChargeFilter
 from dp_operators.budget.plain_words import meaning
 from dp_operators.plugins.charts import HEIGHT, WIDTH, Chart, words
+from spark_jobs.contract.csv_cells import csv_line
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 
@@ -228,26 +229,13 @@ def charges_of(ledger: LedgerReader, name: str, wanted: ChargeFilter, *, size: i
 def charges_csv(charges: Iterable[Charge], account: Account) -> Iterator[str]:
     """Charges as the lines of a CSV file (RFC 4180); no cell begins as a formula of a spreadsheet does."""
     names = ("reserved_at", "settled_at", "state", "epsilon", "delta", "rho", "release", "blocks", "allotment", "actor")
-    yield _line(names)
+    yield csv_line(names)
     for charge in charges:
         rho = "" if charge.cost.rho is None else plain(charge.cost.rho)
         amounts = (plain(charge.cost.epsilon), plain(charge.cost.delta), rho)
         blocks = " ".join(account.compacted(charge.blocks))
         texts = (charge.release, blocks, charge.allotment, charge.actor)
-        yield _line((charge.reserved_at, charge.settled_at or "", charge.state.value, *amounts, *map(_cell, texts)))
-
-
-def _line(cells: Iterable[str]) -> str:
-    import csv
-    import io
-
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue()
-
-
-def _cell(text: str) -> str:
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+        yield csv_line((charge.reserved_at, charge.settled_at or "", charge.state.value, *amounts, *texts))
 
 
 @cache

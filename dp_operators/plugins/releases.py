@@ -90,7 +90,8 @@ def published_release(ledger: LedgerReader, account: str, key: str) -> Committed
     )
     for output in ledger.account(account).outputs:
         try:
-            committed = committed_release(release_folder(output, charge.release), ledger, what="release")
+            folder = release_folder(output, charge.release)
+            committed = committed_release(folder, ledger, what="release", manifest_sha256=charge.manifest_sha256 or "")
         except InvalidRequest:
             continue
         if committed.release.charge_id == charge.id:

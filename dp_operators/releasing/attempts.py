@@ -66,7 +66,7 @@ class ChargedAttempt:
         """
         manifest = f"{release_folder(self.output, self.key)}/{manifest}"
         # read before the ledger: a manifest that is visible now was committed before the ledger is read
-        visible = self.store.read(manifest) is not None
+        visible = self.store.read(manifest, limit=0) is not None
         existing = self.ledger.find_charge(self.account, self.key)
         request_sha256 = self.request.charged_sha256
         if existing is not None and existing.counts:

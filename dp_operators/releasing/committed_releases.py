@@ -47,7 +47,7 @@ class CommittedRelease:
         """
         entries = [entry for entry in self.release.files if entry.name == name]
         with as_release_errors():
-            content = open_store(self.uri, what=self.what).read(f"{self.uri}/{name}") if entries else None
+            content = entries[0].read(open_store(self.uri, what=self.what), self.uri) if entries else None
         if content is None or not entries[0].matches(content):
             raise InvalidRequest(
                 self.what,
@@ -58,13 +58,16 @@ class CommittedRelease:
         return content
 
 
-def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> CommittedRelease:
+def committed_release(
+    uri: object, ledger: LedgerReader, *, what: str, manifest_sha256: str | None = None
+) -> CommittedRelease:
     """The published release in a folder.
 
     Args:
         uri: the folder, or the manifest in it.
         ledger: the ledger that paid for the release; it is only read.
         what: the request's field that names the release.
+        manifest_sha256: the hash of its manifest, if it is known; nothing else is parsed.
 
     Raises:
         InvalidRequest: there is no release in the folder, the ledger has not committed it, or it lies outside the
@@ -88,6 +91,8 @@ def committed_release(uri: object, ledger: LedgerReader, *, what: str) -> Commit
         requirement="must be a release that this ledger has committed",
         remedy="make it by a charged release; dp-budget check-release says what is wrong with this one",
     )
+    if manifest_sha256 is not None and manifest_sha256 != sha256(content):
+        raise refused
     try:
         release = Release.from_json(content)
         charge = ledger.charge(release.charge_id or "")

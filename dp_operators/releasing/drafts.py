@@ -11,7 +11,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.draft_folder import DraftFolder
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.layout import MANIFEST_NAME, ReleaseLayout
+from spark_jobs.contract.store.layout import MANIFEST_NAME, MAX_MANIFEST, ReleaseLayout
 from spark_jobs.contract.store.objects import ObjectStore
 from spark_jobs.contract.store.sealing import SealBroken, sha256
 
@@ -69,7 +69,7 @@ def read_manifest(store: ObjectStore, folder: str, *, what: str, remedy: str) ->
         ReleaseFailed: the store failed.
     """
     with as_release_errors():
-        content = store.read(f"{folder}/{MANIFEST_NAME}")
+        content = store.read(f"{folder}/{MANIFEST_NAME}", limit=MAX_MANIFEST)
     if content is None:
         raise InvalidRequest(
             what, value=folder, requirement=f"must be a folder that holds {MANIFEST_NAME}", remedy=remedy
@@ -114,7 +114,7 @@ def missing_files(store: ObjectStore, layout: ReleaseLayout, manifest: bytes) ->
     """
     missing = []
     for file in Release.from_json(manifest).files:
-        content = store.read(layout.file(file.name))
+        content = file.read(store, layout.root)
         if content is None:
             missing.append(file.name)
         elif not file.matches(content):

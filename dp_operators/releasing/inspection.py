@@ -12,7 +12,7 @@ from dp_operators.releasing.drafts import read_manifest
 from dp_operators.releasing.errors import as_release_errors
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
-from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, RECEIPT_NAME, folder_name
+from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, MAX_RECEIPT, RECEIPT_NAME, folder_name
 from spark_jobs.contract.store.objects import LocalStore, ObjectStore, local_path, open_store
 from spark_jobs.contract.store.sealing import sha256
 
@@ -46,7 +46,7 @@ def check_release_folder(uri: str, ledger: LedgerReader) -> tuple[str, ...]:
             *_unlisted(store, uri, release),
             *_payment(release, charge, sha256(content)),
             *_place(uri, release),
-            *_receipt(store.read(f"{uri}/{RECEIPT_NAME}"), release, charge, sha256(content), ledger),
+            *_receipt(store.read(f"{uri}/{RECEIPT_NAME}", limit=MAX_RECEIPT), release, charge, sha256(content), ledger),
         )
 
 
@@ -63,7 +63,7 @@ def _files(store: ObjectStore, uri: str, release: Release) -> Iterator[str]:
         if isinstance(store, LocalStore) and _is_link(local_path(uri), file.name):
             yield f"{file.name}: is a symbolic link, which is not followed"
             continue
-        content = store.read(f"{uri}/{file.name}")
+        content = file.read(store, uri)
         if content is None:
             yield f"{file.name}: is missing"
         elif not file.matches(content):

@@ -71,7 +71,7 @@ from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.layout import MANIFEST_NAME, ReleaseLayout
+from spark_jobs.contract.store.layout import MANIFEST_NAME, MAX_MANIFEST, ReleaseLayout
 from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.store.sealing import sha256
 from spark_jobs.contract.written import Written
@@ -226,7 +226,7 @@ class _Attempt(ChargedAttempt):
 
     def finish(self, charge: Charge, layout: ReleaseLayout) -> Published:
         """Make a committed release visible, unless it is already."""
-        visible = self.store.read(layout.manifest)
+        visible = self.store.read(layout.manifest, limit=MAX_MANIFEST)
         if visible is not None:
             if sha256(visible) != charge.manifest_sha256:
                 raise ReleaseDamaged(f"{layout.manifest} is not what the ledger committed")

@@ -23,7 +23,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import json_fields
-from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, ReleaseLayout
+from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, MAX_MANIFEST, ReleaseLayout
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.sealing import sha256
 from spark_jobs.contract.store.stream_objects import STREAM_NAME
@@ -136,7 +136,7 @@ def _visible(store: ObjectStore, root: str) -> tuple[bytes | None, str | None]:
     Raises:
         ValueError: it is neither.
     """
-    manifest = store.read(f"{root}/{MANIFEST_NAME}")
+    manifest = store.read(f"{root}/{MANIFEST_NAME}", limit=MAX_MANIFEST)
     if manifest is not None:
         return manifest, Release.from_json(manifest).charge_id
     described = store.read(f"{root}/{STREAM_NAME}")

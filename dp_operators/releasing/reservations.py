@@ -209,7 +209,7 @@ def _claim(key: str, account: str) -> bytes:
 
 
 def _claimed(store: ObjectStore, uri: str) -> bytes | None:
-    """The claim there; None if there is none."""
+    """The claim there; None without one."""
 
     def opener(content: bytes) -> bytes:
         try:

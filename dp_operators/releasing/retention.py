@@ -19,7 +19,7 @@ from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.inspection import known_charge
 from dp_operators.releasing.reconciling import drafts_below
 from spark_jobs.contract.release import Release
-from spark_jobs.contract.store.layout import ReleaseLayout
+from spark_jobs.contract.store.layout import MAX_MANIFEST, ReleaseLayout
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.sealing import sha256
 
@@ -77,7 +77,7 @@ def _is_old(charge: Charge, before: datetime) -> bool:
 
 
 def _files_of(store: ObjectStore, layout: ReleaseLayout, charge: Charge) -> Pruned:
-    manifest = store.read(layout.manifest)
+    manifest = store.read(layout.manifest, limit=MAX_MANIFEST)
     if manifest is None or sha256(manifest) != charge.manifest_sha256:
         return Pruned(release=charge.release, kept="its manifest is missing, or not what the ledger committed")
     draw = store.read(layout.draw)
@@ -91,6 +91,6 @@ def _present(store: ObjectStore, layout: ReleaseLayout, release: Release) -> Ite
     sealed = (layout.draft_manifest, *(layout.draft_file(file.name) for file in release.files))
     yield from (uri for uri in sealed if store.read(uri) is not None)
     for file in release.files:
-        content = store.read(layout.file(file.name))
+        content = file.read(store, layout.root)
         if content is not None and file.matches(content):
             yield layout.file(file.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -16,6 +16,9 @@ from spark_jobs.contract.json_pieces import json_bytes
 from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.privacy import Budget, ExactDecimal, Neighbours, PrivacyUnit
 from spark_jobs.contract.values import Frozen
+
+if TYPE_CHECKING:
+    from spark_jobs.contract.store.objects import ObjectStore
 
 FORMAT = 1
 NOT_PRIVATE = "NOT PRIVATE"
@@ -45,6 +48,14 @@ class ReleaseFile(Frozen):
     def of(cls, name: str, content: bytes, media_type: str) -> Self:
         """The entry for a file of this content."""
         return cls(name=name, media_type=media_type, size=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+    def read(self, store: ObjectStore, folder: str) -> bytes | None:
+        """What a release's folder has under this name, up to this entry's size; None if it has nothing there.
+
+        Raises:
+            OSError: the store failed.
+        """
+        return store.read(f"{folder}/{self.name}", limit=self.size)
 
     def matches(self, content: bytes) -> bool:
         """Whether ``content`` has this entry's size and hash."""

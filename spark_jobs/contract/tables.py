@@ -300,9 +300,15 @@ class ColumnsModel(_Basis):
     scale: ScoreScale | None = None
 
 
+MAX_COEFFICIENTS = 500
+"""The most features of a linear or logistic model. Levels of ``categorical`` columns do not count: none is parsed."""
+
+
 class _Coefficients(_Basis):
     intercept: float = Field(default=0.0, allow_inf_nan=False)
-    coefficients: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default_factory=dict)
+    coefficients: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(
+        default_factory=dict, max_length=MAX_COEFFICIENTS
+    )
     """The coefficient of each feature, which is a column or an expression of the allow-list."""
     categorical: dict[ColumnName, dict[str, Annotated[float, Field(allow_inf_nan=False)]]] = Field(default_factory=dict)
     """For each column, the coefficients of its levels; a level that is not listed, or null, counts as 0."""

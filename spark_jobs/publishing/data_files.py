@@ -9,17 +9,27 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from spark_jobs.contract.csv_cells import guarded
 from spark_jobs.publishing.rendering import Column
 
 MEDIA_TYPE, CSV = "application/vnd.apache.parquet", "text/csv"
 
 
 def csv_bytes(columns: Mapping[str, Column]) -> bytes:
-    """The columns as CSV with a header, in UTF-8; NaN becomes an empty field, and texts are quoted."""
-    arrays = {name: _array(column) for name, column in columns.items()}
+    """The columns as CSV with a header, in UTF-8; NaN becomes an empty field, and texts are quoted and guarded.
+
+    A text that a spreadsheet would compute is written after an apostrophe; the Parquet file has it as it is.
+    """
+    arrays = {name: _shown(_array(column)) for name, column in columns.items()}
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(pa.table(arrays), sink)
     return bytes(sink.getvalue().to_pybytes())
+
+
+def _shown(array: pa.Array) -> pa.Array:
+    if not pa.types.is_string(array.type):
+        return array
+    return pa.array([None if text is None else guarded(text) for text in array.to_pylist()], pa.string())
 
 
 def parquet_bytes(columns: Mapping[str, Column], *, metadata: Mapping[str, str]) -> bytes:

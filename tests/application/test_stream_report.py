@@ -98,10 +98,10 @@ class Reads(LocalStore):
         super().__init__()
         self.steps = []
 
-    def read(self, uri):
+    def read(self, uri, **limit):
         if "/steps/" in uri:
             self.steps.append(int(uri[-20:-8]))
-        return super().read(uri)
+        return super().read(uri, **limit)
 
 
 @pytest.mark.parametrize("name", ["states", "grouped", "hierarchy"])

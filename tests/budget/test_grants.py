@@ -40,6 +40,16 @@ THAWS: dict[str, Callable[[PrivacyLedger, str], object]] = {
 }
 ALL_CALLS = READS | CHARGES | ADMINISTERS | FREEZES | THAWS
 MAY = {"view": READS, "charge": READS | CHARGES, "administer": ALL_CALLS}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("may", "timeout"), [("view", "0"), ("charge", "1min"), ("administer", "1min")])
+def test_session_that_waits_within_a_transaction_is_ended(as_role, owner, may: str, timeout: str) -> None:
+    """It would hold the ledger's lock, and nobody could charge."""
+    with psycopg.connect(as_role(may), autocommit=True) as session:
+        assert session.execute("SHOW idle_in_transaction_session_timeout").fetchone() == (timeout,)
+
+
 FORGERIES = [
     "UPDATE audit_log SET reason = 'x'",
     "DELETE FROM audit_log",

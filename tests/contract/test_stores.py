@@ -171,6 +171,20 @@ def test_stores_without_exclusive_create_are_refused_in_one_line(uri):
     assert "\n" not in str(refused.value)
 
 
+def test_what_is_no_file_is_read_as_empty_where_its_writer_is_not_trusted(local, tmp_path):
+    """A link to /dev/zero has no end, and one to somebody's file no business here."""
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name, place in (("zero", "/dev/zero"), ("link", tmp_path / "secret"), ("loop", tmp_path / "loop")):
+        (tmp_path / name).symlink_to(place)
+    for name in ("zero", "link", "loop", "folder", "pipe"):
+        assert local.read(f"{tmp_path}/{name}", limit=10) == b""
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(2**40)
+    assert len(local.read(f"{tmp_path}/sparse", limit=1000)) == 1001
+
+
 def test_check_store_leaves_no_trace(tmp_path):
     check_store(f"file://{tmp_path}/releases")
     assert list((tmp_path / "releases").iterdir()) == []

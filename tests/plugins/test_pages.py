@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -22,10 +23,13 @@ from dp_operators.plugins import costs, pages, releases
 from dp_operators.plugins.costs import cost_page
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.expressions import parser
 from spark_jobs.contract.store.layout import release_folder
+from spark_jobs.contract.tables import MAX_COEFFICIENTS
 from tests.support.shown_ledger import KEY, SNEAKY, fill, request_for
 
 pytestmark = pytest.mark.slow
+_SYNTAX_TREE = parser._syntax_tree
 
 
 @pytest.fixture(scope="module")
@@ -193,8 +197,47 @@ class TestReleases:
             finally:
                 (folder / name).write_bytes(before)
 
+    @pytest.mark.parametrize("planted", ["link", "sparse"])
+    @pytest.mark.parametrize("name", ["roc_curve.svg", "release.json"])
+    def test_page_cannot_be_filled_up_from_the_store(
+        self, shown: PrivacyLedger, output: Path, name: str, planted: str
+    ) -> None:
+        """Whoever writes to the store may put a file without an end there."""
+        place = Path(release_folder(str(output / "releases"), KEY)) / name
+        before = place.read_bytes()
+        place.unlink()
+        if planted == "link":
+            place.symlink_to("/dev/zero")
+        else:
+            with place.open("wb") as file:
+                file.truncate(2**36)
+        tracemalloc.start()
+        try:
+            with pytest.raises(InvalidRequest):
+                releases.release_file(shown, "visits", KEY, "roc_curve.svg")
+            self.page(shown)
+            assert tracemalloc.get_traced_memory()[1] < 200 * 2**20
+        finally:
+            tracemalloc.stop()
+            place.unlink()
+            place.write_bytes(before)
+
 
 class TestCosts:
+    def test_request_of_many_features_is_refused_before_they_are_parsed(
+        self, shown: PrivacyLedger, output: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        parsed: list[str] = []
+        monkeypatch.setattr(parser, "_syntax_tree", lambda text: parsed.append(text) or _SYNTAX_TREE(text))
+        fields = json.loads(request_for(output / "releases").to_json())
+        for number in (MAX_COEFFICIENTS, 3 * MAX_COEFFICIENTS):
+            features = {f"score + {number}.{place}": 0.5 for place in range(number)}
+            fields["model"] = {"kind": "logistic", "basis": "public", "coefficients": features}
+            parsed.clear()
+            page = ask(shown, json.dumps(fields))
+            assert len(parsed) == (MAX_COEFFICIENTS if number == MAX_COEFFICIENTS else 0)
+            assert ("coefficients" in page and "at most 500 items" in page) == (not parsed)
+
     def test_price_is_told_and_nothing_is_charged(self, shown: PrivacyLedger, output: Path) -> None:
         before = shown.head()
         text = request_for(output / "releases").to_json()

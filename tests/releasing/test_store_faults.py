@@ -53,13 +53,13 @@ class Faulty:
             "create", uri, lambda: self.store.create(uri, content), again, half if self.how == "half" else None
         )
 
-    def read(self, uri):
+    def read(self, uri, **limit):
         def short():
-            content = self.store.read(uri)
+            content = self.store.read(uri, **limit)
             return content and content[: len(content) // 2]
 
         cut = short if self.how == "short" else None
-        return self._call("read", uri, lambda: self.store.read(uri), lambda answer: answer, cut)
+        return self._call("read", uri, lambda: self.store.read(uri, **limit), lambda answer: answer, cut)
 
     def remove(self, uri):
         raise PermissionError("nobody may delete here")

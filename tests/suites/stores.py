@@ -62,6 +62,16 @@ class StoreContract:
             assert len(list(store.names(f"{root}/r"))) == number
             open_store(root).create(f"{root}/r/{number}", b"")
 
+    def test_object_is_read_up_to_a_size(self, root: str) -> None:
+        """Of a larger object one byte more is read, which is no object of that size."""
+        store = open_store(root)
+        for name, content in (("empty", b""), ("some", b"12345")):
+            assert store.create(f"{root}/{name}", content)
+        assert store.read(f"{root}/empty", limit=0) == store.read(f"{root}/empty", limit=9) == b""
+        assert store.read(f"{root}/some", limit=5) == b"12345"
+        assert len(store.read(f"{root}/some", limit=3) or b"") > 3
+        assert store.read(f"{root}/none", limit=3) is None
+
     def test_removed_object_is_gone_and_no_other(self, root: str) -> None:
         store = open_store(root)
         for name in ("a.svg", "a.svg.b", "a/c.svg"):

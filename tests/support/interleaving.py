@@ -103,8 +103,9 @@ class MemoryStore:
         self.objects[uri] = content
         return True
 
-    def read(self, uri: str) -> bytes | None:
-        return self.objects.get(uri)
+    def read(self, uri: str, *, limit: int | None = None) -> bytes | None:
+        content = self.objects.get(uri)
+        return content if content is None or limit is None else content[: limit + 1]
 
     def names(self, uri: str) -> Iterator[str]:
         return iter([name[len(uri) + 1 :] for name in self.objects if name.startswith(f"{uri}/")])

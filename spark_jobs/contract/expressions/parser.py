@@ -14,6 +14,7 @@ import datetime
 import math
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
@@ -33,7 +34,7 @@ from spark_jobs.contract.expressions.tree import (
     Literal,
     Not,
     Or,
-    children,
+    size,
 )
 from spark_jobs.contract.nested_fields import path_of
 
@@ -100,17 +101,19 @@ def parse(text: str, *, what: str = "expression") -> Expression:
     Raises:
         InvalidRequest: it is not such an expression; the message names what is not allowed and lists what is.
     """
-    if len(text) > MAX_CHARACTERS:
-        raise InvalidRequest(
-            what, value=text, requirement=f"must have at most {MAX_CHARACTERS} characters", remedy="shorten it"
-        )
     try:
-        expression = _expression(_syntax_tree(text))
-        _check_size(expression)
+        return _allowed(text)
     except _NotAllowedError as refused:
         raise InvalidRequest(what, value=text, requirement=refused.requirement, remedy=refused.remedy) from None
     except RecursionError:
         raise InvalidRequest(what, value=text, requirement="is nested too deeply", remedy="simplify it") from None
+
+
+@lru_cache(maxsize=1024)  # one request asks for a text at several places
+def _allowed(text: str) -> Expression:
+    if len(text) > MAX_CHARACTERS:
+        raise _NotAllowedError(f"must have at most {MAX_CHARACTERS} characters", "shorten it")
+    _check_size(expression := _expression(_syntax_tree(text)))
     return expression
 
 
@@ -154,13 +157,9 @@ def _check_nesting(tokens: Iterable[Any]) -> None:
 
 
 def _check_size(expression: Expression) -> None:
-    level: tuple[Expression, ...] = (expression,)
-    nodes = depth = 0
-    while level:
-        nodes, depth = nodes + len(level), depth + 1
-        if depth > MAX_DEPTH or nodes > MAX_NODES:
-            raise _NotAllowedError(f"must have at most {MAX_DEPTH} levels and {MAX_NODES} parts", "simplify it")
-        level = tuple(child for node in level for child in children(node))
+    nodes, depth = size(expression)
+    if depth > MAX_DEPTH or nodes > MAX_NODES:
+        raise _NotAllowedError(f"must have at most {MAX_DEPTH} levels and {MAX_NODES} parts", "simplify it")
 
 
 # From sqlglot's tree to ours. A node is recognised by the exact name of its class, and any argument that its handler

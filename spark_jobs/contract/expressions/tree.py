@@ -162,3 +162,13 @@ def _walk(expression: Expression) -> Iterator[Expression]:
     yield expression
     for child in children(expression):
         yield from _walk(child)
+
+
+def size(expression: Expression) -> tuple[int, int]:
+    """How many parts an expression has, and how many levels."""
+    level: tuple[Expression, ...] = (expression,)
+    nodes = depth = 0
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        level = tuple(child for node in level for child in children(node))
+    return nodes, depth

@@ -73,13 +73,17 @@ class ConditionalPutStore:
         with as_os_error():
             self._filesystem.pipe_file(uri, content)
 
-    def read(self, uri: str) -> bytes | None:
-        """The object's bytes; None if it does not exist."""
+    def read(self, uri: str, *, limit: int | None = None) -> bytes | None:
+        """The object's bytes, of a larger object than ``limit`` one more; None if it does not exist."""
         with as_os_error():
             try:
                 # a cached listing would hide what another attempt has just written
                 self._filesystem.invalidate_cache()
-                return bytes(self._filesystem.cat_file(uri))
+                if limit is None:
+                    return bytes(self._filesystem.cat_file(uri))
+                # a range of an empty object is an error
+                empty = not self._filesystem.info(uri)["size"]
+                return b"" if empty else bytes(self._filesystem.cat_file(uri, start=0, end=limit + 1))
             except FileNotFoundError:
                 return None
 
@@ -239,7 +243,7 @@ def as_os_error() -> Iterator[None]:
 
 
 def _refuses_login(error: Exception) -> bool:
-    codes = (getattr(each, name, None) for each in (error, error.__cause__) for name in ("status_code", "code"))
+    codes = (getattr(cause, name, None) for cause in (error, error.__cause__) for name in ("status_code", "code"))
     return any(str(code) in ("401", "403") for code in codes) or str(error).startswith("Forbidden: ")
 
 

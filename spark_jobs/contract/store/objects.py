@@ -13,6 +13,7 @@ import contextlib
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -27,6 +28,7 @@ _READABLE = 0o644
 _OWNERS_FOLDER = 0o700
 _OTHERS = 0o077
 _NOT_THERE = (PermissionError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
+_NO_FILE = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
 _NEVER = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 
 
@@ -44,8 +46,13 @@ class ObjectStore(Protocol):
             OSError: the store failed; the object may or may not exist.
         """
 
-    def read(self, uri: str) -> bytes | None:
+    def read(self, uri: str, *, limit: int | None = None) -> bytes | None:
         """The object's bytes; None if it does not exist.
+
+        Args:
+            uri: the object.
+            limit: the size up to which it is read, where whoever wrote it is not trusted. Of a larger object one byte
+                more is returned, so that it is no object of this size; what is no file, or a link, is empty.
 
         Raises:
             OSError: the store failed.
@@ -102,13 +109,21 @@ class LocalStore:
             os.close(folder)
         return True
 
-    def read(self, uri: str) -> bytes | None:
+    def read(self, uri: str, *, limit: int | None = None) -> bytes | None:
         """The file's bytes; None if it does not exist. A pipe that lies in its place is empty, and not waited for."""
         try:
-            with open(local_path(uri), "rb", opener=_at_once) as file:
-                return file.read()
+            if limit is None:
+                with open(local_path(uri), "rb", opener=_at_once) as file:
+                    return file.read()
+            with open(local_path(uri), "rb", opener=_at_once_unlinked) as file:
+                is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                return file.read(limit + 1) if is_file else b""
         except FileNotFoundError:
             return None
+        except OSError as error:
+            if limit is not None and error.errno in _NO_FILE:
+                return b""
+            raise
 
     def remove(self, uri: str) -> None:
         """Remove the file, if it exists."""
@@ -128,6 +143,10 @@ class LocalStore:
 
 def _at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _at_once_unlinked(path: str, flags: int) -> int:
+    return _at_once(path, flags | os.O_NOFOLLOW)
 
 
 def _unless_missing(error: OSError) -> None:
