@@ -43,6 +43,7 @@ from spark_jobs.diagnostics.calibration.summary import EXPECTED
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.score_grid import edges_of, middles_of
 from spark_jobs.statistics import ResidualCounts, ScoreCounts
 
 CURVE_METHODS = ("fixed 16", "fixed 64", "fixed 1024", "equal depth 16", "tree", "medians 16")
@@ -94,8 +95,8 @@ def step_error(statistic: ScoreCounts, lower: FloatArray, steps: FloatArray, gro
         groups: how many.
         share: whether figures are shares of positives; otherwise, mean labels less mean scores.
     """
-    rows, places = statistic.negatives + statistic.positives, np.arange(statistic.cells) / statistic.cells
-    sums = statistic.positives - (0.0 if share else rows * (places + 0.5 / statistic.cells))
+    rows, places = statistic.negatives + statistic.positives, edges_of(statistic.cells)[:-1]
+    sums = statistic.positives - (0.0 if share else rows * middles_of(statistic.cells))
     released = rows * steps[np.searchsorted(lower, places, side="right") - 1]
     group = ((np.cumsum(rows) - rows / 2) / rows.sum() * groups).astype(np.int64)
     return float(np.abs(np.bincount(group, released - sums)).sum() / rows.sum())

@@ -30,6 +30,7 @@ from spark_jobs.diagnostics import (
     roc_curve,
 )
 from spark_jobs.diagnostics._score_figures.precision import average_precision_of
+from spark_jobs.score_grid import edges_of
 from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 
 FIGURES = ("positive_rate", "auc", "mean_residual", "predicted_positive_rate", "recall", "false_positive_rate",
@@ -154,7 +155,7 @@ class Population:
 
     def cells(self, cells: int) -> ScoreCounts:
         """As many rows that their counts on a grid of so many cells have the population's own figures."""
-        places = self.deviates(np.arange(cells + 1) / cells)
+        places = self.deviates(edges_of(cells))
         shares = [np.diff(ndtr(places - centre)) for centre in (0.0, self.separation)]
         negatives, positives = (
             np.rint(MANY_ROWS * rate * of_class).astype(np.int64)

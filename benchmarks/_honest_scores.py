@@ -35,6 +35,7 @@ from spark_jobs.diagnostics import (
 from spark_jobs.diagnostics.roc_area import with_one_area
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
+from spark_jobs.score_grid import cells_of, edges_of, middles_of
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
 from tests.support.paired_scores import delong
 
@@ -108,9 +109,9 @@ def of_groups(random: np.random.Generator, positives: float) -> Intervals:
 def exact_pools(statistic: ScoreCounts, pool: Any, lower: FloatArray) -> tuple[Any, *tuple[FloatArray, ...]]:
     """The first bin of each pool, and its exact rows, positives, sum of scores, and variance if calibrated."""
     first = np.flatnonzero(np.diff(pool, prepend=-1))
-    starts = np.rint(lower[first] * statistic.cells).astype(np.int64)
+    starts = cells_of(lower[first], statistic.cells)
     every = statistic.negatives + statistic.positives
-    middles = (np.arange(statistic.cells) + 0.5) / statistic.cells
+    middles = middles_of(statistic.cells)
     rows, positives, scores = (
         np.add.reduceat(one, starts).astype(np.float64) for one in (every, statistic.positives, every * middles)
     )
@@ -124,9 +125,9 @@ def of_matrices(random: np.random.Generator, positives: float) -> Intervals:
     every = np.cumsum(statistic.negatives + statistic.positives)
     share = float(np.exp(random.uniform(np.log(0.005), np.log(0.7))))
     cut = int(np.searchsorted(every, (1 - share) * every[-1]))
-    threshold = min(max(cut, 1), statistic.cells - 1) / statistic.cells
+    threshold = float(edges_of(statistic.cells)[min(max(cut, 1), statistic.cells - 1)])
     matrix = confusion_matrix.release(statistic, thresholds=[threshold], noise=noise_of(random), **terms)
-    cut = round(float(matrix.thresholds[0]) * statistic.cells)
+    (cut,) = cells_of(matrix.thresholds, statistic.cells)
     tp, fp = float(statistic.positives[cut:].sum()), float(statistic.negatives[cut:].sum())
     fn, tn = float(statistic.positives[:cut].sum()), float(statistic.negatives[:cut].sum())
     exact = {

@@ -31,6 +31,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.forecast import expected_widths, widths_of
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
+from spark_jobs.score_grid import cells_of, edges_of, middles_of
 from spark_jobs.statistics import (
     CrossProducts,
     GroupedScoreCounts,
@@ -140,7 +141,7 @@ def of_scores(random: np.random.Generator, options: dict[str, Any], shape: str) 
 
 def in_groups(random: np.random.Generator, counts: ScoreCounts, keys: list[str]) -> GroupedScoreCounts:
     """The same rows, each in a group at random."""
-    cells = np.tile((np.arange(counts.cells) + 0.5) / counts.cells, 2)
+    cells = np.tile(middles_of(counts.cells), 2)
     times = np.concatenate([counts.negatives, counts.positives])
     labels, scores = (np.repeat(values, times) for values in (np.repeat([0, 1], counts.cells), cells))
     return GroupedScoreCounts.from_arrays(labels, scores, random.choice(np.array(keys), labels.size), keys=keys)
@@ -165,10 +166,10 @@ def reached_shares(counts: ScoreCounts) -> dict[str, dict[float, float]]:
     rows, cells = counts.total, counts.cells
     above = np.cumsum((counts.negatives + counts.positives)[::-1])[::-1] / rows
     of_positives = np.cumsum(counts.positives[::-1])[::-1] / counts.positives.sum()
-    reached = [rounded(float((np.searchsorted(-above, -share) + 1) / cells)) for share in REACHED_BY]
+    reached = [rounded(float(edges_of(cells)[np.searchsorted(-above, -share) + 1])) for share in REACHED_BY]
     shares: dict[float, tuple[float, float]] = {}
     for threshold in (THRESHOLD, *reached):
-        place = min(round(threshold * cells), cells - 1)
+        place = int(cells_of(np.array(threshold), cells))
         pair = tuple(share_rounded(float(np.clip(of[place], 1 / rows, 1 - 1 / rows))) for of in (above, of_positives))
         same = [at for at, of in shares.items() if (at - threshold) * (of[0] - pair[0]) >= 0]
         if 0 < threshold < 1 and not same:

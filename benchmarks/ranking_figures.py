@@ -17,6 +17,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics import ranking_figures
 from spark_jobs.diagnostics.ranking_figures import RankingFigures
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.score_grid import cells_of
 from spark_jobs.statistics import ScoreCounts
 
 COVERED = ("gini", "ks", "cost", "gain", "precision", "precision everywhere")
@@ -41,7 +42,8 @@ def exact_figures(
     part = (wanted - true[rise - 1]) / (true[rise] - true[rise - 1])
     precision = wanted / (wanted + false[rise - 1] + part * (false[rise] - false[rise - 1]))
     steps = np.append(True, np.diff(rows) > 0)
-    at = round((1 - min(released.threshold or 0.0, 1.0)) * statistic.cells)
+    threshold = released.threshold or 0.0
+    at = 0 if threshold > 1 else statistic.cells - int(cells_of(np.array(threshold), statistic.cells))
     cost = released.false_positive_cost * false[at] + released.false_negative_cost * (true[-1] - true[at])
     return {
         "ks": (true / true[-1] - false / false[-1]).max(),

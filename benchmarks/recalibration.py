@@ -31,6 +31,7 @@ from benchmarks.rare_classes import credible
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics import recalibration
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.score_grid import middles_of
 from spark_jobs.statistics import ScoreCounts
 
 SHAPES = ("normal", "skewed", "heavy", "humps", "discrete", "ties")
@@ -105,7 +106,7 @@ def _shape(
 def exact_figures(counts: ScoreCounts, clip: float = CLIP) -> dict[str, float]:
     """The figures of the rows, whose scores are the middles of their cells."""
     used = (counts.positives + counts.negatives) > 0
-    scores = ((np.arange(counts.cells) + 0.5) / counts.cells)[used]
+    scores = middles_of(counts.cells)[used]
     positives, negatives = (rows[used].astype(np.float64) for rows in (counts.positives, counts.negatives))
     rows = positives + negatives
     clipped = np.clip(scores, clip, 1 - clip)

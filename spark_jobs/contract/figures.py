@@ -14,7 +14,10 @@ from typing import Any
 OK, UNDEFINED, PARTLY = "ok", "undefined", "partly undefined"
 SHRUNK, UNCHECKED = "shrunk", "unchecked"
 """The status of a fit with a ridge, and of a score figure whose noisy sizes were not paid for."""
-STATUSES = (OK, SHRUNK, UNCHECKED, UNDEFINED)
+COARSE = "coarse"
+"""The status of an area under a ROC curve where scores at the ends of their range hide the order of many rows; its
+interval allows for any order."""
+STATUSES = (OK, SHRUNK, UNCHECKED, COARSE, UNDEFINED)
 """The possible statuses of a single result."""
 DEFINED_ABOVE = 3.0
 """How many standard deviations of its noise a noisy size must reach for the result to be defined."""

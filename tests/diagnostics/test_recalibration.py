@@ -17,6 +17,7 @@ from spark_jobs.contract.options import RecalibrationOptions, RocCurveOptions
 from spark_jobs.diagnostics import recalibration
 from spark_jobs.diagnostics._shared_groups.measurement import WIDEST_IN_LOG_ODDS
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.score_grid import cells_of, edges_of, middles_of
 from spark_jobs.statistics import ScoreCounts
 from tests.diagnostics.test_score_figures import counted, nasty
 from tests.suites.diagnostic import DiagnosticSuite
@@ -43,7 +44,7 @@ class TestForm(DiagnosticSuite):
 
 
 def test_the_reference_agrees_with_scikit_learn() -> None:
-    scores = (np.floor(SCORES * COUNTS.cells) + 0.5) / COUNTS.cells
+    scores = middles_of(COUNTS.cells)[cells_of(SCORES, COUNTS.cells)]
     clipped, exact = np.clip(scores, CLIP, 1 - CLIP), exact_figures(COUNTS, CLIP)
     fit = LogisticRegression(C=np.inf, tol=1e-10).fit(logit(clipped)[:, None], LABELS)
     assert exact["brier"] == pytest.approx(brier_score_loss(LABELS, scores))
@@ -73,9 +74,9 @@ def test_the_map_is_the_regression() -> None:
 
 def test_groups_are_narrow_in_log_odds_and_end_where_scores_are_clipped() -> None:
     draw = recalibration.measure(COUNTS, epsilon=1, noise=SeededNoise(3))
-    odds = logit(np.clip(draw.groups.cuts / COUNTS.cells, CLIP, 1 - CLIP))
+    odds = logit(np.clip(edges_of(COUNTS.cells)[draw.groups.cuts], CLIP, 1 - CLIP))
     assert np.diff(odds).max() <= WIDEST_IN_LOG_ODDS + 0.05
-    ends = np.ceil(CLIP * COUNTS.cells), COUNTS.cells - np.ceil(CLIP * COUNTS.cells)
+    ends = np.searchsorted(edges_of(COUNTS.cells), [CLIP, 1 - CLIP]) - [0, 1]
     assert set(ends) <= set(draw.groups.cuts.tolist())
     assert draw.epsilon == 1
 

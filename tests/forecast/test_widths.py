@@ -17,6 +17,7 @@ from spark_jobs.forecast.typical_rows import _Rows
 from spark_jobs.forecast.widths import widths_of
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
+from spark_jobs.score_grid import cells_of
 from tests.support.rehearsal import KINDS
 
 STATED = ExpectedTable(rows=45_000, positive_rate=0.06)
@@ -152,8 +153,7 @@ def test_as_many_made_up_scores_as_stated_exceed_a_threshold() -> None:
     (statistic,) = request_of({"kind": "auc"}).statistics
     scores = typical_statistic(statistic, table, SeededNoise(1))
     rows = (scores.negatives + scores.positives)[::-1].cumsum()[::-1] / table.rows
-    assert rows[round(0.2 * scores.cells)] == pytest.approx(0.3, abs=0.002)
-    assert rows[round(0.5 * scores.cells)] == pytest.approx(0.05, abs=0.002)
+    assert rows[cells_of(np.array([0.2, 0.5]), scores.cells)] == pytest.approx([0.3, 0.05], abs=0.002)
     assert float(auc_fraction(scores.negatives, scores.positives)) == pytest.approx(0.8, abs=0.01)
 
 
@@ -184,7 +184,7 @@ def test_as_many_made_up_positives_as_stated_exceed_a_threshold(
     scores = typical_statistic(statistic, table, SeededNoise(1))
     for counts, reached in ((scores.positives, recalls.values()), (scores.negatives, np.array(false_alarms) / 0.9)):
         above = counts[::-1].cumsum()[::-1] / counts.sum()
-        assert above[[round(0.2 * scores.cells), round(0.5 * scores.cells)]] == pytest.approx(list(reached), abs=0.002)
+        assert above[cells_of(np.array([0.2, 0.5]), scores.cells)] == pytest.approx(list(reached), abs=0.002)
 
 
 def test_two_shares_say_how_far_scores_are_spread_beyond_them_too() -> None:

@@ -34,6 +34,7 @@ def rows() -> pd.DataFrame:
             "visit": visit.astype(int),
             "score": np.round(score, 1),
             "rare": score * 1e-5,
+            "percent": score * 100,
             "region": random.choice(["north", "south"], ROWS),
             "age": random.integers(18, 90, ROWS),
             "amount": random.integers(0, 1001, ROWS).astype(float),
@@ -105,6 +106,14 @@ def test_scores_of_a_rare_event_have_their_area(lab: Lab, table: str) -> None:
     exact = roc_auc_score(known["visit"], known["rare"])
     assert release.results["roc_curve"]["auc"] == pytest.approx(exact, abs=0.02)
     assert release.results["auc"]["value"] == pytest.approx(exact, abs=0.02)
+    assert release.results["auc"]["status"] == "ok"
+    # in percent nearly all scores are beyond the range
+    percent = released(lab, table, "roc_curve", "auc", model={**model, "score": "percent"})
+    for result, interval in ((percent.results["roc_curve"], "auc_interval"), (percent.results["auc"], "interval")):
+        assert result["status"] == "coarse"
+        assert result["at_ends"] > 0.9
+        low, high = result[interval]
+        assert low <= exact <= high
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ class PairedScoreCells(Statistic):
 class PublishedCurve(Frozen):
     """A ROC curve as a release published it; the fields are those of ``diagnostics.roc_curve.RocCurve``."""
 
-    status: Literal["ok", "undefined"]
+    status: Literal["ok", "coarse", "undefined"]
     auc: float | None
     auc_interval: tuple[float, float] | None
     auc_population_interval: tuple[float, float] | None = None

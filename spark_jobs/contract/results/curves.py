@@ -41,9 +41,14 @@ class RocCurve(Result):
         thresholds: a row is predicted positive if its score is at least this; scores are rounded down to the grid.
         fpr: false positive rates; from 0 to 1, never falling.
         tpr: true positive rates, with pointwise and simultaneous bands at ``fpr``; from 0 to 1, never falling.
-        status: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
-            noise; then the rates are NaN, and the area, its intervals and the share are None.
+        at_ends: noisy share of the rows whose scores are at 0 or 1, or beyond, so that their order is hidden; None if
+            the counts do not show it.
+        status: ``ok``; ``coarse`` if the order of those rows could move the area by more than half of its interval,
+            which is then widened by as much; ``undefined`` if a noisy class size is below 1 or below three standard
+            deviations of its noise; then the rates are NaN, and the area, its intervals and the share are None.
     """
+
+    ORDER: ClassVar[str] = f"{Result.ORDER} at_ends"
 
     auc: Number = figure(
         "area under the curve", "interval", "population", share=True, limits=SHARE, optional=("population",)
@@ -56,6 +61,7 @@ class RocCurve(Result):
         "true positive rate", "interval", "everywhere", "population", "population_everywhere",
         limits=SHARE, axis="thresholds", along="fpr",
     )  # fmt: skip
+    at_ends: float | None = None
 
     RULES: ClassVar[tuple[ResultCheck, ...]] = (
         null_first("thresholds"),

@@ -25,11 +25,14 @@ class ScoreFigure(OfOneFigure, Result):
         positives, negatives: noisy class sizes; None if they were not paid for.
         method: method of the release; never ``auto``.
         delta: cost of the release, beside ``epsilon``.
-        status: ``ok``; ``undefined`` if a noisy class size is below 1 or below three standard deviations of its noise;
-            ``unchecked`` if the sizes were not paid for.
+        at_ends: of an AUC, the noisy share of the rows whose scores are at 0 or 1, or beyond, so that their order is
+            hidden; None if it is not known.
+        status: ``ok``; ``coarse`` if the order of those rows could move an AUC by more than half of its interval, which
+            is then widened by as much; ``undefined`` if a noisy class size is below 1 or below three standard
+            deviations of its noise; ``unchecked`` if the sizes were not paid for.
     """
 
-    ORDER: ClassVar[str] = "status * confidence positives negatives method epsilon delta neighbours guarantee"
+    ORDER: ClassVar[str] = "status * confidence positives negatives method epsilon delta neighbours guarantee at_ends"
 
     figure: Number = figure(
         "the figure", "interval", "population", share=True, limits=SHARE, value="value", stem="",
@@ -39,6 +42,7 @@ class ScoreFigure(OfOneFigure, Result):
     negatives: float | None
     method: str
     delta: Decimal
+    at_ends: float | None = None
 
     RULES: ClassVar[tuple[ResultCheck, ...]] = (
         null_together("interval", "positives", "negatives"),

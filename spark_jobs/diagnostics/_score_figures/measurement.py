@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options import AucSettings, AveragePrecisionSettings, RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours, exact_difference
@@ -40,6 +41,8 @@ from spark_jobs.statistics import ScoreCounts
 Figure = Literal["auc", "average_precision"]
 SIZES_SHARE = Decimal("0.05")
 """Share of the budget for the noisy class sizes that an interval needs."""
+ENDS_SHARE = Decimal("0.01")
+"""Share of the budget for the rows at the ends of the range of scores, whose order a direct release does not see."""
 COUNTS_ABOVE = 60
 """Epsilon from which counts are more accurate than a direct release, which spends at most 10."""
 MIN_SIGNAL_OF_DIRECT = 120.0
@@ -60,6 +63,8 @@ class FigureDraw(Draw):
         sizes: noisy sizes of the classes, negatives first; None if they were not paid for.
         counts: the noisy counts; None for a direct release.
         weighted: the noisy weighted sum over all rows; None unless the method is ``weighted_counts``.
+        ends: noisy numbers of rows whose scores are at 0 and at 1, negatives first; None unless an AUC is released
+            directly, with an interval.
     """
 
     figure: str
@@ -69,6 +74,7 @@ class FigureDraw(Draw):
     sizes: tuple[int, int] | None = None
     counts: RocDraw | None = None
     weighted: WeightedSum | None = None
+    ends: tuple[int, ...] | None = None
 
     @property
     def class_sizes(self) -> ClassSizes | None:
@@ -108,7 +114,7 @@ def measure_figure(
         InvalidRequest: ``laplace`` without a delta above 0.
     """
     meter, method = terms.meter(), str(options.method)
-    sizes = value = counts = weighted = None
+    sizes = value = counts = weighted = ends = None
     if method == "auto" and figure == "auc":
         method, sizes = _automatic(statistic, meter=meter, terms=terms)
     if method in ("auto", "weighted_counts"):
@@ -132,8 +138,12 @@ def measure_figure(
     else:
         if sizes is None and options.interval:
             # a budget that does not fit must be rejected before the noise of the sizes is drawn
-            noise_shape(method, min(meter.remaining * (1 - SIZES_SHARE), MAX_EPSILON), meter.remaining_delta)
+            noise_shape(
+                method, min(meter.remaining * (1 - SIZES_SHARE - ENDS_SHARE), MAX_EPSILON), meter.remaining_delta
+            )
             sizes = _sizes(statistic, meter=meter, terms=terms)
+        if sizes is not None and figure == "auc" and statistic.cells == SCORE_CELLS:
+            ends = _ends(statistic, meter=meter, terms=terms)
         value = _direct(statistic, figure, method, meter=meter, terms=terms)
         spendings = meter.spendings
     return FigureDraw(
@@ -147,13 +157,14 @@ def measure_figure(
         sizes=sizes,
         counts=counts,
         weighted=weighted,
+        ends=ends,
     )
 
 
 def _automatic(statistic: ScoreCounts, *, meter: BudgetMeter, terms: Terms) -> tuple[str, tuple[int, int] | None]:
     """The method of ``auto`` for an AUC, by noisy sizes of the classes, and these sizes."""
     epsilon = meter.granted.epsilon
-    if epsilon > COUNTS_ABOVE or epsilon * (1 - SIZES_SHARE) <= MIN_EPSILON:
+    if epsilon > COUNTS_ABOVE or epsilon * (1 - SIZES_SHARE - ENDS_SHARE) <= MIN_EPSILON:
         return "counts", None
     sizes = _sizes(statistic, meter=meter, terms=terms)
     return "polynomial" if min(sizes) * float(epsilon) >= MIN_SIGNAL_OF_DIRECT else "counts", sizes
@@ -205,3 +216,11 @@ def _sizes(statistic: ScoreCounts, *, meter: BudgetMeter, terms: Terms) -> tuple
     exact = np.array([statistic.negatives.sum(), statistic.positives.sum()], dtype=np.int64)
     noisy = terms.noise.laplace(exact, epsilon=cost, l1_sensitivity=rows_changed(terms.neighbours))
     return int(noisy[0]), int(noisy[1])
+
+
+def _ends(statistic: ScoreCounts, *, meter: BudgetMeter, terms: Terms) -> tuple[int, ...]:
+    """Noisy numbers of rows in the cells at both ends, negatives first; the four cells are disjoint."""
+    cost = meter.spend_share(ENDS_SHARE, label="rows at the ends of the scores")
+    exact = np.concatenate([rows[[0, -1]] for rows in (statistic.negatives, statistic.positives)])
+    noisy = terms.noise.laplace(exact, epsilon=cost, l1_sensitivity=rows_changed(terms.neighbours))
+    return tuple(noisy.tolist())

@@ -15,6 +15,7 @@ from spark_jobs.contract.figure import Number, Numbers
 from spark_jobs.contract.figures import UNCHECKED, UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.score_figures import ScoreFigure
+from spark_jobs.diagnostics._score_ends import notice
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
@@ -203,6 +204,11 @@ def _interval(result: ScoreFigure) -> str:
 
 
 def _notes(result: ScoreFigure) -> tuple[str, ...]:
+    said = notice(result.status, result.at_ends)
+    return (*_notes_on_intervals(result), *([] if said is None else [said]))
+
+
+def _notes_on_intervals(result: ScoreFigure) -> tuple[str, ...]:
     if result.figure.interval is not None:
         return ("The interval measures the noise alone; that for the population, the sampling of the rows as well.",)
     if result.status == UNCHECKED:

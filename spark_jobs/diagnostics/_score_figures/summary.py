@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
 from spark_jobs.contract.results.score_figures import ScoreFigure
+from spark_jobs.diagnostics._score_ends import AtEnds
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, bound_for
 from spark_jobs.diagnostics._score_figures.precision import precision_from_counts
 from spark_jobs.diagnostics._score_figures.weighted import precision_from_sum
@@ -54,12 +55,25 @@ def _direct(draw: FigureDraw) -> dict[str, Any]:
     value, sizes = float(draw.value or 0.0), draw.sizes
     if sizes is None:
         return {"figure": Figure(value=value), "positives": None, "negatives": None, "status": UNCHECKED}
+    at_ends, figure = _at_ends(draw, sizes), _direct_figure(draw, value)
     return {
-        "figure": _direct_figure(draw, value),
+        "figure": at_ends.widened(figure),
         "positives": max(float(sizes[1]), 0.0),
         "negatives": max(float(sizes[0]), 0.0),
-        "status": OK if min(sizes) >= min_size(draw) else UNDEFINED,
+        "at_ends": at_ends.share,
+        "status": at_ends.status(figure) if min(sizes) >= min_size(draw) else UNDEFINED,
     }
+
+
+def _at_ends(draw: FigureDraw, sizes: tuple[int, int]) -> AtEnds:
+    """What is known of the rows at the ends of the scores beside a direct release."""
+    if draw.ends is None:
+        return AtEnds()
+    scale = laplace_scale(draw.spendings[1].epsilon, rows_changed(draw.neighbours))
+    negatives, positives = (
+        [*map(float, draw.ends[2 * place : 2 * place + 2]), float(size)] for place, size in enumerate(sizes)
+    )
+    return AtEnds.of_rows(negatives, positives, stddev=math.sqrt(laplace_variance(scale)))
 
 
 def _direct_figure(draw: FigureDraw, value: float) -> Figure[float]:
@@ -129,7 +143,9 @@ def _from_counts(draw: FigureDraw, *, seed: int) -> dict[str, Any]:
     if not traced.defined:
         return {"figure": Figure(value=None), **fields}
     if draw.figure == "auc":
-        figure = summarise_curve(counts, seed=seed).auc
+        curve = summarise_curve(counts, seed=seed)
+        figure = curve.auc
+        fields |= {"status": curve.status, "at_ends": curve.at_ends}
     elif draw.weighted is None:
         figure = precision_from_counts(counts, traced, seed=seed)
     else:

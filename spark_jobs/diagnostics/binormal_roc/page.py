@@ -51,7 +51,7 @@ def _columns(curve: BinormalRoc) -> dict[str, Column]:
 
 
 def _line(curve: BinormalRoc) -> str:
-    if curve.status != "ok":
+    if curve.status == "undefined":
         return "AUC undefined"
     low, high = (decimals(end) for end in curve.auc.ends())
     return f"AUC {decimals(curve.auc.value)}  ({level(curve.confidence)} interval {low} to {high})"
@@ -63,7 +63,7 @@ def _plot(curve: BinormalRoc) -> Plot:
         return roc_figure(lambda axes: _draw(axes, curve), alone=alone, title=_TITLE, lines=lines)
 
     description = f"Binormal ROC curve from lower left to upper right, made from one released AUC. {_line(curve)}."
-    probes = _probes(curve) if curve.status == "ok" else ()
+    probes = _probes(curve) if curve.status != "undefined" else ()
     return Plot(name="binormal_roc", title=_TITLE, description=description, draw=draw, axes=FRAME.box, probes=probes)
 
 
@@ -85,7 +85,7 @@ def _probes(curve: BinormalRoc) -> tuple[Probe, ...]:
 
 
 def _draw(axes: Axes, curve: BinormalRoc) -> None:
-    if curve.status == "ok":
+    if curve.status != "undefined":
         axes.fill_between(
             curve.fpr,
             curve.tpr.lower,
@@ -101,7 +101,7 @@ def _draw(axes: Axes, curve: BinormalRoc) -> None:
 
 
 def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:
-    defined = curve.status == "ok"
+    defined = curve.status != "undefined"
     rows = []
     for fpr in READ_AT:
         at = [float(np.interp(fpr, curve.fpr, values)) for values in (curve.tpr.value, *curve.tpr.ends())]

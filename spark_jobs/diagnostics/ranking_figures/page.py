@@ -43,7 +43,7 @@ def render(result: RankingFigures, request: ReleaseRequest) -> Rendering:
 
 
 def _defined(result: RankingFigures) -> bool:
-    return result.status == "ok"
+    return result.status != "undefined"
 
 
 def _columns(result: RankingFigures) -> dict[str, Column]:

@@ -8,9 +8,10 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number, Numbers
-from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.results.curves import RankingFigures, gini_of
 from spark_jobs.diagnostics._populations import privacy_share
+from spark_jobs.diagnostics._score_ends import AtEnds
 from spark_jobs.diagnostics._simulation import band_of_courses, central_range, rounded
 from spark_jobs.diagnostics.ranking_figures.measurement import RankingDraw
 from spark_jobs.diagnostics.ranking_figures.reading import (
@@ -41,6 +42,7 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
     ranking = Ranking.of(draw.curve, at_places, SeededNoise(seed))
     recall, depths = (np.arange(draw.points) + 0.5) / draw.points, np.array(draw.depths)
     _, area = bands(draw.curve, traced, seed=seed)
+    at_ends = AtEnds.of_counts(draw.curve, draw.curve.negatives, draw.curve.positives)
     gains = _gains(ranking, depths, draw.curve.confidence)
     threshold, cost = _lowest_cost(ranking, draw)
     return RankingFigures(
@@ -49,7 +51,7 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
         depths=depths,
         gain=gains,
         lift=gains.mapped(lambda values: rounded(values * (1 / depths))),
-        gini=gini_of(area),
+        gini=gini_of(at_ends.widened(area)),
         ks=_largest_distance(ranking, draw.curve.confidence),
         threshold=threshold,
         cost=cost,
@@ -57,7 +59,7 @@ def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
         false_negative_cost=draw.costs[1],
         positives=round(max(traced.sizes[1], 0.0), DECIMALS),
         negatives=round(max(traced.sizes[0], 0.0), DECIMALS),
-        status=OK if traced.defined else UNDEFINED,
+        status=at_ends.status(area) if traced.defined else UNDEFINED,
         confidence=draw.curve.confidence,
         epsilon=draw.epsilon,
         neighbours=draw.neighbours,

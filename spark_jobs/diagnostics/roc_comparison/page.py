@@ -77,7 +77,7 @@ def _columns(result: RocComparison) -> dict[str, Column]:
 
 
 def _defined(result: RocComparison) -> bool:
-    return result.status == "ok"
+    return result.status != "undefined"
 
 
 def _plot(result: RocComparison) -> Plot:

@@ -44,7 +44,7 @@ def summarise(draw: ComparisonDraw, *, seed: int) -> RocComparison:
 
 
 def _result(draw: ComparisonDraw, first: RocCurve, second: RocCurve, difference: AreaDifference) -> RocComparison:
-    defined = difference.defined and first.status == second.status == OK
+    defined = difference.defined and UNDEFINED not in (first.status, second.status)
     value, of_rows, of_population = (
         tuple(round(number, DECIMALS) for number in numbers)
         for numbers in ((difference.value,), difference.of_rows, difference.of_population)

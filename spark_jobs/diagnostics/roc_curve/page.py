@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.curves import RocCurve
+from spark_jobs.diagnostics._score_ends import notice
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, population_measures, size_measures
 from spark_jobs.publishing.formats import ABSENT, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
@@ -65,7 +67,7 @@ def _columns(curve: RocCurve) -> dict[str, Column]:
 
 def defined_curve(curve: RocCurve) -> bool:
     """Whether there is a curve to draw."""
-    return curve.status == "ok" and finite(curve.auc.value)
+    return curve.status != UNDEFINED and finite(curve.auc.value)
 
 
 def _plot(curve: RocCurve) -> Plot:
@@ -257,5 +259,5 @@ def _section(curve: RocCurve, request: ReleaseRequest) -> Section:
             "All numbers are noisy. The bands and the interval measure the noise alone; those for the "
             "population, the sampling of the rows as well. Where no band is visible, it is narrower than the line.",
         ),
-        notice=None if defined else UNDEFINED_CLASS,
+        notice=notice(curve.status, curve.at_ends) if defined else UNDEFINED_CLASS,
     )

@@ -10,8 +10,9 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figure import DECIMALS, PARTS, Ends, Figure, Numbers, Part
-from spark_jobs.contract.figures import OK, UNDEFINED
+from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.results.curves import RocCurve
+from spark_jobs.diagnostics._score_ends import AtEnds
 from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.roc_curve.bands import bands
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
@@ -28,18 +29,21 @@ def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
     """
     traced = trace(draw)
     curve, area = bands(draw, traced, seed=seed)
+    at_ends = AtEnds.of_counts(draw, draw.negatives, draw.positives)
+    widened = at_ends.widened(area)
     return RocCurve(
         thresholds=np.concatenate([[math.inf], edges_of(draw.grid)[traced.points.cuts]]),
         fpr=traced.fpr,
         tpr=_nested(curve),
         auc=replace(
             area,
-            interval=_around(area.ends(), traced.auc),
-            population=_around(area.ends("population"), traced.auc),
+            interval=_around(widened.ends(), traced.auc),
+            population=_around(widened.ends("population"), traced.auc),
         ),
         positives=round(max(traced.sizes[1], 0.0), DECIMALS),
         negatives=round(max(traced.sizes[0], 0.0), DECIMALS),
-        status=OK if traced.defined else UNDEFINED,
+        status=at_ends.status(area) if traced.defined else UNDEFINED,
+        at_ends=at_ends.share,
         confidence=draw.confidence,
         epsilon=draw.epsilon,
         neighbours=draw.neighbours,

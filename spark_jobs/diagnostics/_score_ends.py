@@ -1,0 +1,108 @@
+"""Rows whose scores lie at the ends of [0, 1], where their order is hidden; post-processing of released counts.
+
+A score beyond an end was clamped to it; one nearer to it than ``2^-30`` shares its cell. A pair of a positive and a
+negative row in one such cell counts half in the area under the curve, whatever the order of their scores was. So the
+area of the scores themselves lies within half the share of such pairs from that of the cells.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number
+from spark_jobs.contract.figures import COARSE, DEFINED_ABOVE, OK
+from spark_jobs.contract.grids import SCORE_CELLS, TAIL_DOUBLINGS
+from spark_jobs.mechanisms.prefix_sums import NoisyTree
+from spark_jobs.score_grid import edges_of
+
+SAID_FROM = 0.01
+"""The share of rows at the ends from which a report says it."""
+NEAR = 2.0 ** (1 - TAIL_DOUBLINGS)
+"""A counted cell that ends within this distance of an end holds no scores that the grid tells apart."""
+
+
+class CountedCells(Protocol):
+    """Noisy counts of both classes in cells of the grid of scores."""
+
+    @property
+    def grid(self) -> int: ...
+
+    @property
+    def cuts(self) -> Int64Array: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtEnds:
+    """What is known of the rows at the ends.
+
+    Attributes:
+        share: the noisy share of all rows; None if no counts show it.
+        tied: the share of pairs of both classes that are at one end; 0 where the noise hides the rows.
+    """
+
+    share: float | None = None
+    tied: float = 0.0
+
+    @classmethod
+    def of_counts(cls, draw: CountedCells, negatives: object, positives: object) -> AtEnds:
+        """By the counts of a curve; unknown on grids of equal cells, and for counts of unknown noise."""
+        if draw.grid != SCORE_CELLS or not (isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree)):
+            return cls()
+        edges = edges_of(draw.grid)[draw.cuts]
+        ends = [place for place, near in ((0, edges[1] <= NEAR), (-1, edges[-2] >= 1 - NEAR)) if near]
+        if not ends:
+            return cls()
+        stddev = math.sqrt(negatives.range_variance(0, 1))
+        return cls.of_rows(_at(negatives.counts(), ends), _at(positives.counts(), ends), stddev=stddev)
+
+    @classmethod
+    def of_rows(cls, negatives: list[float], positives: list[float], *, stddev: float) -> AtEnds:
+        """By noisy numbers of rows of each class: at each end, and the size of the class as the last one."""
+        whole = max(negatives[-1] + positives[-1], 1.0)
+        at = sum(negatives[:-1]) + sum(positives[:-1])
+        share = round(min(max(at / whole, 0.0), 1.0), DECIMALS)
+        if at < DEFINED_ABOVE * stddev * math.sqrt(2 * (len(negatives) - 1)):
+            return cls(share=share)
+        pairs = sum(max(one, 0.0) * max(other, 0.0) for one, other in zip(negatives[:-1], positives[:-1], strict=True))
+        return cls(share=share, tied=min(pairs / (max(negatives[-1], 1.0) * max(positives[-1], 1.0)), 1.0))
+
+    def is_hidden(self, area: Number) -> bool:
+        """Whether the order that is hidden may move an area by more than half of its interval."""
+        return area.interval is not None and self.tied / 2 > (area.upper - area.lower) / 2
+
+    def status(self, area: Number) -> str:
+        """``coarse`` if it may, else ``ok``."""
+        return COARSE if self.is_hidden(area) else OK
+
+    def widened(self, area: Figure[Any]) -> Figure[Any]:
+        """The area with intervals that hold that of the scores themselves where the ends hide their order."""
+        if not self.is_hidden(area):
+            return area
+        interval, population = (self._wide(area.ends(of)) for of in ("interval", "population"))
+        return replace(area, interval=interval, population=population)
+
+    def _wide(self, ends: Ends[float]) -> Ends[float]:
+        return Ends(
+            round(max(ends.lower - self.tied / 2, 0.0), DECIMALS), round(min(ends.upper + self.tied / 2, 1.0), DECIMALS)
+        )
+
+
+def notice(status: str, at_ends: float | None) -> str | None:
+    """What a report says of rows at the ends; None where they are few and their order matters little."""
+    if status != COARSE and (at_ends is None or at_ends <= SAID_FROM):
+        return None
+    share = "Many" if at_ends is None else f"About {100 * at_ends:.3g} %"
+    said = (
+        f"{share} of the rows have scores at an end of the range from 0 to 1, or beyond it, where nothing tells them "
+    )
+    said += "apart."
+    if status == COARSE:
+        said += " The area's interval allows for any order of them: give scores between 0 and 1 that keep the order."
+    return said
+
+
+def _at(counts: FloatArray, ends: list[int]) -> list[float]:
+    return [*(float(counts[end]) for end in ends), float(counts.sum())]
