@@ -111,9 +111,24 @@ def drawn_events(draw: Mapping[str, Any], *, max_rows: int) -> tuple[dict[str, s
         max_rows: the largest number of rows of one unit.
     """
     try:
-        return tuple(_event_of_unit(spending, max_rows) for spending in draw.get("events") or ()) or None
+        events = tuple(_event_of_unit(spending, max_rows) for spending in draw.get("events") or ()) or None
+        return events if events is None else _with_left_out(events, draw)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _with_left_out(events: tuple[dict[str, str], ...], draw: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
+    """The events, which also bound the loss of a row that counts in nothing.
+
+    Where its count is free (``spark_jobs.mechanisms.left_out``), such a row loses the whole cost in one mechanism,
+    which several mechanisms that add up to this cost do not bound.
+    """
+    free = draw.get("left_out") is not None and all(event["label"].partition(":")[0] != "left_out" for event in events)
+    if not free or len(events) == 1:
+        return events
+    epsilon, delta = (exact_sum(*(exact_decimal(event.get(of, 0)) for event in events)) for of in ("epsilon", "delta"))
+    whole = {"label": "; ".join(event["label"] for event in events), "epsilon": plain(epsilon)}
+    return ({"mechanism": APPROXIMATE, **whole, "delta": plain(delta)} if delta else {"mechanism": PURE, **whole},)
 
 
 def _event_of_unit(spending: Mapping[str, Any], rows: int) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import reduce
-from operator import and_, or_
+from operator import and_
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.application.sum_statistics import ROW_PASSES, ROW_SUMMATIONS, RowPasses, RowSummation
 from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.left_out import CAUSES
 from spark_jobs.contract.options import (
     GroupedScoreCells,
     PairedScoreCells,
@@ -46,8 +47,11 @@ if TYPE_CHECKING:
 
 _UNIT, _ROW, _KEY = "unit", "row", "key"
 _MAX_INT = 2**31 - 1
-Counts = Mapping[Statistic, Any]
-"""Exact statistics: the values, of types of ``spark_jobs.statistics``, by their declarations in the request."""
+CAUSE = "cause"
+LEFT_OUT = "left_out"
+Counts = Mapping[Any, Any]
+"""Exact statistics: the values, of types of ``spark_jobs.statistics``, by their declarations in the request; and, as
+``LEFT_OUT``, the number of rows by the cause for which they do not count (``CAUSES``)."""
 
 
 class CellCounter(Protocol):
@@ -200,10 +204,11 @@ def _aggregation(statistic: Statistic) -> CellCounter | RowSummation | RowPasses
 
 
 def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
-    """A Spark plan with one column ``key_i`` for each statistic i of the request.
+    """A Spark plan with one column ``key_i`` for each statistic i of the request, and the column ``CAUSE``.
 
-    It is each row's cell, or null for a row that does not count; for a statistic that is summed, the row's vector. No
-    row is read yet, so only the schema can be wrong.
+    A key is each row's cell, or null for a row that does not count; for a statistic that is summed, the row's vector. A
+    row that counts in no statistic has a cause, and no other has one. No row is read yet, so only the schema can be
+    wrong.
 
     Raises:
         InvalidRequest: the table, its schema, the filter or the model does not fit the request, or the salt that the
@@ -211,6 +216,7 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     """
     from pyspark.sql import functions as sf
 
+    from spark_jobs.application.causes import PASSES, cause_of_row, filtered
     from spark_jobs.contract.column_checks import check_columns
     from spark_jobs.contract.salt import read_salt
     from spark_jobs.tables.contribution import bound_contributions
@@ -218,13 +224,15 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     from spark_jobs.tables.nested import with_fields
     from spark_jobs.tables.scoring import prepare_model
     from spark_jobs.tables.source import read_table
+    from spark_jobs.tables.texts import UNPARSED
 
-    table = read_table(spark, request.table)
-    check_columns(request, {field.name: field.dataType.simpleString() for field in table.schema.fields})
+    table = read_table(spark, request.table, parsing=True)
+    types = {field.name: field.dataType.simpleString() for field in table.schema.fields}
+    check_columns(request, {name: of for name, of in types.items() if name != UNPARSED})
     table = with_fields(table)
-    for text in (request.block_filter, request.where):
-        if text is not None:
-            table = table.where(filter_column(text, table.schema))
+    if request.block_filter is not None:
+        table = table.where(filter_column(request.block_filter, table.schema))
+    table = filtered(table, request)
     scored = prepare_model(table, request.needed_model) if request.uses_model else table
     inputs = {
         (i, j): column
@@ -233,22 +241,35 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     }
     owners = {_UNIT: request.unit.column, _ROW: request.row_id}
     owned = {name: sf.col(quoted(column)).alias(name) for name, column in owners.items() if column is not None}
-    rows = scored.select(*(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *owned.values())
+    why = {CAUSE: cause_of_row(request, scored.schema).alias(CAUSE), PASSES: sf.col(PASSES)}
+    rows = scored.select(
+        *(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *owned.values(), *why.values()
+    )
     keys = _key_names(request)
     cells = (
         _aggregation(statistic).key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
         for i, statistic in enumerate(request.statistics)
     )
-    rows = rows.select(*(cell.alias(key) for cell, key in zip(cells, keys, strict=True)), *map(sf.col, owned))
+    counts = sf.col(PASSES) if _UNIT not in owned else sf.col(PASSES) & sf.col(_UNIT).isNotNull()
+    rows = rows.select(
+        *(sf.when(counts, cell).alias(key) for cell, key in zip(cells, keys, strict=True)),
+        *map(sf.col, (*owned, CAUSE)),
+    )
+    if owned:
+        rows = rows.select(*_without_private_spares(request), *map(sf.col, (*owned, CAUSE)))
+    nothing = reduce(and_, (sf.col(key).isNull() for key in keys))
+    unowned = sf.col(_UNIT).isNull() if _UNIT in owned else sf.lit(False)
+    cause = sf.when(unowned, CAUSES.index("no_unit")).when(nothing, sf.col(CAUSE))
+    rows = rows.withColumn(CAUSE, cause)
     if not owned:
         return rows
     salt = read_salt(os.environ)
     bounded = request.unit.model_copy(update={"column": _UNIT})
-    # a row that does not count must not take the place of one that does
-    rows = rows.select(*_without_private_spares(request), *map(sf.col, owned))
-    counted = rows.where(reduce(or_, (sf.col(key).isNotNull() for key in keys)))
     row_id = _ROW if _ROW in owned else None
-    return bound_contributions(counted, unit=bounded, keys=keys, salt=salt, spare=_spare(request), row_id=row_id)
+    # a row that does not count must not take the place of one that does
+    return bound_contributions(
+        rows, unit=bounded, keys=[*keys, CAUSE], salt=salt, spare=_spare(request), row_id=row_id, cause=CAUSE
+    )
 
 
 def _without_private_spares(request: ReleaseRequest) -> list[Column]:
@@ -291,7 +312,29 @@ def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
         for statistic, name in named.items()
         if statistic not in once
     }
-    return {**later, **(_count_once(rows, once) if once else {})}
+    counted = _count_once(rows, once) if once else {LEFT_OUT: _causes_alone(rows)}
+    return {**later, **counted}
+
+
+def statistics_of(counts: Counts) -> dict[Statistic, Any]:
+    """The exact statistics alone, without the rows that did not count."""
+    return {statistic: value for statistic, value in counts.items() if statistic != LEFT_OUT}
+
+
+def _causes_alone(rows: DataFrame) -> Int64Array:
+    """The number of rows of each cause, where nothing else is counted in the same pass."""
+    from spark_jobs.statistics.spark.cells import count_keys
+    from spark_jobs.tables.contribution import WEIGHT
+
+    weight = WEIGHT if WEIGHT in rows.columns else None
+    keys, counts = count_keys(rows, CAUSE, distinct=len(CAUSES), weight=weight)
+    return _by_cause(keys, counts)
+
+
+def _by_cause(keys: Int64Array, counts: Int64Array) -> Int64Array:
+    causes = np.zeros(len(CAUSES), dtype=np.int64)
+    causes[keys] = counts
+    return causes
 
 
 def _count_once(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
@@ -303,11 +346,14 @@ def _count_once(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
     from pyspark.sql import functions as sf
 
     from spark_jobs.statistics.spark.cells import sums_by_key
+    from spark_jobs.tables.contribution import WEIGHT
 
     starts = np.concatenate([[0], np.cumsum([_summation(statistic).size(statistic) for statistic in named])])
     spans = dict(zip(named, zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True), strict=True))
     summed = {statistic: name for statistic, name in named.items() if type(statistic) in ROW_SUMMATIONS}
-    lines = rows.select(_line_keys(named, spans).alias(_KEY), *(sf.col(name) for name in summed.values()))
+    total = int(starts[-1])
+    weight = [sf.col(WEIGHT)] if WEIGHT in rows.columns else []
+    lines = rows.select(_line_keys(named, spans).alias(_KEY), *(sf.col(name) for name in summed.values()), *weight)
     values = []
     for statistic, name in summed.items():
         start, end = spans[statistic]
@@ -317,14 +363,16 @@ def _count_once(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
         statistic: ROW_SUMMATIONS[type(statistic)].aggregates(statistic, sf.col(name), sf.col(f"line_{name}"))
         for statistic, name in summed.items()
     }
-    cells = [sf.count(sf.lit(1))] if len(summed) < len(named) else []
+    cells = [sf.sum(WEIGHT) if weight else sf.count(sf.lit(1))]
     keys, sums = sums_by_key(
-        lines.select(_KEY, *(sf.col(name) for name in summed.values()), *values),
+        lines.select(_KEY, *(sf.col(name) for name in summed.values()), *values, *weight),
         _KEY,
-        distinct=int(starts[-1]),
+        distinct=total + len(CAUSES),
         aggregates=[*cells, *(column for columns in aggregates.values() for column in columns)],
     )
-    statistics, used = {}, len(cells)
+    of_causes = keys >= total
+    statistics: dict[Any, Any] = {LEFT_OUT: _by_cause(keys[of_causes] - total, sums[0][of_causes])}
+    used = len(cells)
     for statistic, (start, end) in spans.items():
         own = (keys >= start) & (keys < end)
         if statistic in summed:
@@ -348,12 +396,14 @@ def _line_keys(named: Mapping[Statistic, str], spans: Mapping[Statistic, tuple[i
         for statistic, name in named.items()
     }
     (*_, (_, total)) = spans.values()
-    type_name = "int" if total <= _MAX_INT else "bigint"
+    type_name = "int" if total + len(CAUSES) <= _MAX_INT else "bigint"
     moved = [
         place.cast(type_name) + sf.lit(spans[statistic][0]).cast(type_name)
         for statistic, of_statistic in places.items()
         for place in of_statistic
     ]
+    # a row with a cause has no other key
+    moved[0] = sf.coalesce(moved[0], sf.col(CAUSE).cast(type_name) + sf.lit(total).cast(type_name))
     return sf.explode(sf.array(*moved)) if len(moved) > 1 else moved[0]
 
 

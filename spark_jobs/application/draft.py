@@ -9,6 +9,7 @@ from typing import Any
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.memory import trim
 from spark_jobs.contract.grids import EARLIEST_ROUNDING, LINEAR_SCORE_CELLS, PAIR_CELLS, ROUNDING, SCORE_CELLS
+from spark_jobs.contract.left_out import LeftOut, noise_scale
 from spark_jobs.contract.options import (
     EcdfOptions,
     GroupedScoreCells,
@@ -124,8 +125,19 @@ def draft(
         parts=draw.parts,
         class_sizes=None if sizes is None else sizes.published(),
         account=draw.account,
+        left_out=left_out_of(request, draw),
     )
     return publish({kind: (result, diagnostic(kind).render) for kind, result in results.items()}, facts=facts)
+
+
+def left_out_of(request: ReleaseRequest, draw: ReleaseDraw) -> LeftOut | None:
+    """The numbers of rows that did not count; None for a draw that was made before there were any."""
+    if draw.left_out is None:
+        return None
+    by_unit = request.unit.column is not None
+    noisy = {cause: count for cause, count in draw.left_out["counts"].items() if by_unit or cause != "no_unit"}
+    scale = noise_scale(float(draw.left_out["epsilon"]), request.neighbours)
+    return LeftOut.of_counts(noisy, scale=scale, max_rows=request.unit.max_rows, by_unit=by_unit)
 
 
 def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, Any], ClassSizes | None]:

@@ -39,6 +39,8 @@ class ReleaseDraw:
         account: figures of the account, for the report; None for a draft outside the ledger.
         shared: noisy statistics that several diagnostics share, with their kinds; None without such diagnostics.
         rounding: the rule by which values and thresholds were compared on public grids (``contract.grids.ROUNDING``).
+        left_out: noisy numbers of rows that did not count, by cause, and the epsilon of one row; None in a draw that
+            was made before there were any.
     """
 
     charge_id: str | None
@@ -55,6 +57,7 @@ class ReleaseDraw:
     account: AccountState | None = None
     shared: dict[str, Any] | None = None
     rounding: str = ROUNDING
+    left_out: dict[str, Any] | None = None
 
     def to_json(self) -> bytes:
         """The draw as JSON, in UTF-8."""
@@ -77,6 +80,8 @@ class ReleaseDraw:
         }
         if self.shared is not None:
             fields["shared"] = self.shared
+        if self.left_out is not None:
+            fields["left_out"] = self.left_out
         return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
 
     @classmethod
@@ -104,5 +109,6 @@ class ReleaseDraw:
             noise=tuple(fields["noise"]),
             account=None if fields["account"] is None else AccountState.parse(fields["account"]),
             shared=fields.get("shared"),
+            left_out=fields.get("left_out"),
             rounding=fields.get("rounding", EARLIEST_ROUNDING),
         )

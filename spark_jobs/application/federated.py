@@ -76,6 +76,6 @@ def agreed(silo: Silo, drawn: ReleaseDraw) -> ReleaseDraw:
     Raises:
         FederationFailed: the silos' draws differ, or a server did not answer.
     """
-    sha256 = draw_hash([silo.agreement.sha256, drawn.measurements, drawn.shared, list(drawn.events)])
+    sha256 = draw_hash([silo.agreement.sha256, drawn.measurements, drawn.shared, list(drawn.events), drawn.left_out])
     silo.end(sha256)
     return replace(drawn, seed=int(sha256[:16], 16) >> 1)

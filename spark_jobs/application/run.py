@@ -6,22 +6,25 @@ import datetime as dt
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from spark_jobs.application.charged import require_charged
-from spark_jobs.application.count_statistics import Counts
+from spark_jobs.application.count_statistics import LEFT_OUT, Counts
 from spark_jobs.application.draft import draft, versions
 from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
 from spark_jobs.application.federated import agreed, finish, noise_of, open_silo
 from spark_jobs.application.memory import trim
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.refusal_guard import RecordingNoise, forbid_refusal
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.account import AccountState
-from spark_jobs.contract.budget_split import BudgetPart, split_budget
+from spark_jobs.contract.budget_split import BudgetPart, part_of_left_out, split_budget
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.left_out import CAUSES
 from spark_jobs.contract.preflight import preflight
-from spark_jobs.contract.privacy import Budget, exact_sum
-from spark_jobs.contract.release import Release, ReleaseFile, ReleasePart
+from spark_jobs.contract.privacy import Budget, Neighbours, exact_decimal, exact_sum, plain
+from spark_jobs.contract.release import PartSpending, Release, ReleaseFile, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.draft_folder import DraftFolder
 from spark_jobs.contract.store.failpoints import failpoint
@@ -30,6 +33,7 @@ from spark_jobs.contract.store.objects import ObjectStore
 from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
 from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
 from spark_jobs.diagnostics.diagnostic import Draw, Terms, diagnostic
+from spark_jobs.mechanisms.left_out import count_left_out
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.tables.rules import rules
 
@@ -216,6 +220,7 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
     parts: list[ReleasePart] = []
     largest: list[dict[str, str]] = []
     used: Draw | None = None
+    left_out: dict[str, Any] | None = None
     for part in split_budget(request):
         with forbid_refusal(recording):
             measurement = _measure_part(request, part, counts, recording, shared=used)
@@ -229,6 +234,15 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
         cost = part.cost(exact_sum(*(event.epsilon for event in spent)), exact_sum(*(event.delta for event in spent)))
         spendings = tuple(part.spending(event.label, event) for event in spent)
         parts.append(ReleasePart(kinds=part.kinds, cost=cost, spendings=spendings))
+        largest.append(recording.take_largest(times=part.noise_factor))
+    if LEFT_OUT in counts:
+        part = part_of_left_out(request)
+        left_out, paid = _measure_left_out(request, part, counts[LEFT_OUT], recording)
+        events += paid
+        if paid:
+            cost = part.cost(exact_decimal(paid[0]["epsilon"]), Decimal(0))
+            spending = PartSpending(label=paid[0]["label"], epsilon=cost.epsilon)
+            parts.append(ReleasePart(kinds=(LEFT_OUT,), cost=cost, spendings=(spending,)))
         largest.append(recording.take_largest(times=part.noise_factor))
     return ReleaseDraw(
         charge_id=charge_id,
@@ -246,7 +260,27 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
         versions=versions(),
         noise=tuple(largest),
         shared=shared,
+        left_out=left_out,
     )
+
+
+def _measure_left_out(
+    request: ReleaseRequest, part: BudgetPart, counts: Int64Array, noise: Noise
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The noisy numbers of rows that did not count, and what they cost beside the statistics: nothing, or a share."""
+    epsilon = part.epsilon_per_row
+    noisy = count_left_out(counts, epsilon=epsilon, neighbours=request.neighbours, noise=noise)
+    drawn = {"counts": dict(zip(CAUSES, noisy.tolist(), strict=True)), "epsilon": plain(epsilon)}
+    if request.neighbours is Neighbours.ADD_REMOVE:
+        return drawn, []
+    return drawn, [
+        {
+            "diagnostic": LEFT_OUT,
+            "label": "rows that did not count",
+            "epsilon": plain(part.of_row(epsilon)),
+            "delta": "0",
+        }
+    ]
 
 
 def _measure_part(

@@ -11,6 +11,9 @@ A change of a unit of up to ``k`` rows is a sequence of ``k`` changes of one row
 one row is therefore ``(k e, d (e^(k e) - 1) / (e^e - 1))``-DP for the unit (group privacy: Vadhan 2017, lemma 2.2). It
 runs at ``e = epsilon / k``, and at the ``d`` for which the unit's delta equals the part's share.
 
+Where rows are replaced, the counts of rows that did not count have a share of their own, before all others
+(``mechanisms.left_out``); where they are added or removed, these counts cost nothing.
+
 In a federation the noise is larger than that of one table by a public factor ``f``. The mechanisms are told ``e / f``,
 so that what is said of errors is true, and the silo asks for noise at ``e``, which is what is charged.
 """
@@ -18,12 +21,13 @@ so that what is said of errors is true, and the silo asks for noise at ``e``, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
+from spark_jobs.contract.left_out import SHARE
 from spark_jobs.contract.odds import LossLaw, SpentAmounts
 from spark_jobs.contract.options import Options
-from spark_jobs.contract.privacy import KEPT_DIGITS, MAX_DIGITS, MAX_GROUP_EPSILON, Budget, delta_of_rows
+from spark_jobs.contract.privacy import KEPT_DIGITS, MAX_DIGITS, MAX_GROUP_EPSILON, Budget, Neighbours, delta_of_rows
 from spark_jobs.contract.release import PartSpending
 from spark_jobs.contract.request import ReleaseRequest
 
@@ -117,26 +121,51 @@ class BudgetPart:
         return PartSpending(label=label, epsilon=of_unit, delta=delta, law=law, rho=of_rho)
 
 
+def part_of_left_out(request: ReleaseRequest) -> BudgetPart:
+    """What the counts of rows that did not count run at (``mechanisms.left_out``).
+
+    Where rows are added or removed it is the whole budget, of which they take nothing from the diagnostics.
+    """
+    return _part_of(request, (), _epsilon_of_left_out(request), Decimal(0))
+
+
+def _epsilon_of_left_out(request: ReleaseRequest) -> Decimal:
+    epsilon = request.budget.epsilon
+    return epsilon if request.neighbours is Neighbours.ADD_REMOVE else _part(epsilon, Decimal(1), Decimal(SHARE))
+
+
 def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     """The parts of a request's budget, in the order of its diagnostics; a shared part is placed at its first one."""
     separate = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
     groups = tuple(((options,), ()) for options in request.diagnostics) if separate else _groups(request.diagnostics)
     using = {options.kind for _, users in groups for options in users}
     everything, approximate = _weight(request.diagnostics), _weight_of_delta(request.diagnostics)
-    agreement = None if request.federation is None else request.federation.agreement
+    epsilon = request.budget.epsilon
+    if request.neighbours is not Neighbours.ADD_REMOVE:
+        with localcontext(prec=4 * MAX_DIGITS):
+            epsilon -= _epsilon_of_left_out(request)
     return tuple(
-        BudgetPart(
-            diagnostics=group,
+        replace(
+            _part_of(
+                request,
+                group,
+                _part(epsilon, _weight(group), everything),
+                _part(request.budget.delta, _weight_of_delta(group), approximate),
+            ),
             users=users,
             rest=not users and group[0].kind in using,
-            granted=Budget(
-                epsilon=_part(request.budget.epsilon, _weight(group), everything),
-                delta=_part(request.budget.delta, _weight_of_delta(group), approximate),
-            ),
-            max_rows=request.unit.max_rows,
-            noise_factor=Decimal(1) if agreement is None else agreement.noise_factor,
         )
         for group, users in groups
+    )
+
+
+def _part_of(request: ReleaseRequest, diagnostics: tuple[Options, ...], epsilon: Decimal, delta: Decimal) -> BudgetPart:
+    agreement = None if request.federation is None else request.federation.agreement
+    return BudgetPart(
+        diagnostics=diagnostics,
+        granted=Budget(epsilon=epsilon, delta=delta),
+        max_rows=request.unit.max_rows,
+        noise_factor=Decimal(1) if agreement is None else agreement.noise_factor,
     )
 
 

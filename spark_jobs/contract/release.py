@@ -13,6 +13,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import status_of
 from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.contract.json_pieces import json_bytes
+from spark_jobs.contract.left_out import LeftOut
 from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.privacy import Budget, ExactDecimal, Neighbours, PrivacyUnit
 from spark_jobs.contract.values import Frozen
@@ -138,6 +139,7 @@ class Release(Frozen):
         rounding: the rule by which values and thresholds were compared on public grids (``contract.grids.ROUNDING``).
         parts: the parts of the cost, and the diagnostics that each of them paid for.
         class_sizes: the numbers of positives and negatives that the results state; None if none of them does.
+        left_out: noisy numbers of rows that did not count, by cause; None in releases made before there were any.
         results: each diagnostic's released values, by its kind; null marks a figure that the noise leaves undefined.
         files: every other file of the release.
         versions: the versions of the programs that made it.
@@ -160,6 +162,7 @@ class Release(Frozen):
     rounding: str = EARLIEST_ROUNDING
     parts: tuple[ReleasePart, ...] = ()
     class_sizes: PublishedSizes | None = None
+    left_out: Annotated[LeftOut | None, Field(exclude_if=lambda value: value is None)] = None
     results: dict[str, dict[str, Any]]
     files: tuple[ReleaseFile, ...] = ()
     versions: dict[str, str]
@@ -173,7 +176,8 @@ class Release(Frozen):
         """The manifest in UTF-8; the same release always gives the same bytes."""
         dumped = self.model_dump(mode="json", exclude=set(_PLAIN))
         # the fields of plain JSON types may be long, and dumping would copy them
-        fields = {name: getattr(self, name) if name in _PLAIN else dumped[name] for name in type(self).model_fields}
+        names = [name for name in type(self).model_fields if name in _PLAIN or name in dumped]
+        fields = {name: getattr(self, name) if name in _PLAIN else dumped[name] for name in names}
         return json_bytes(fields, end="\n")
 
     def to_json(self) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.grids import ROUNDING
+from spark_jobs.contract.left_out import LeftOut
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import PublishedSizes, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
@@ -30,6 +31,7 @@ class ReleaseFacts:
         parts: what each part of the cost bought; empty if the parts are not known.
         class_sizes: the noisy sizes of both classes that the results state; None if none of them does.
         account: the account's figures when the cost was reserved; None for a draft.
+        left_out: noisy numbers of rows that did not count, by cause; None for an older draw.
     """
 
     request: ReleaseRequest
@@ -44,6 +46,7 @@ class ReleaseFacts:
     parts: tuple[ReleasePart, ...] = ()
     class_sizes: PublishedSizes | None = None
     account: AccountState | None = None
+    left_out: LeftOut | None = None
 
     def __post_init__(self) -> None:
         if (self.key is None) != (self.charge_id is None):

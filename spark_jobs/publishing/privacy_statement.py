@@ -10,7 +10,7 @@ the factor and the probability that are quoted are those of ``contract.odds``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from spark_jobs.contract.odds import Odds, Spent, odds
@@ -27,6 +27,7 @@ FORMAL_ABOVE = Decimal(13)
 """Above this epsilon the odds may change by more than 400,000: the statement then says that nothing is limited."""
 
 _NAMES = {
+    "left_out": "numbers of rows that do not count",
     "auc": "AUC",
     "binormal_roc": "binormal ROC curve",
     "cdf_points": "points of a distribution function",
@@ -128,7 +129,11 @@ def quoted_odds(facts: ReleaseFacts) -> Odds:
     spendings = [spending for part in facts.parts for spending in part.spendings]
     if not all(part.spendings for part in facts.parts) or not spendings:
         return odds(Spent.of(facts.cost))
-    return odds(*spendings)
+    quoted = odds(*spendings)
+    if facts.left_out is None or quoted.exponent >= facts.cost.epsilon:
+        return quoted
+    # a row that counts in nothing may lose the whole epsilon in one count (``mechanisms.left_out``)
+    return replace(quoted, exponent=facts.cost.epsilon)
 
 
 def promise(request: TableRequest, cost: Budget, quoted: Odds | None = None) -> str:

@@ -79,7 +79,7 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
         statement=privacy_statement.plain_text(paragraphs),
         rules=facts.rules,
         assumptions=facts.assumptions,
-        **{name: getattr(facts, name) for name in ("drawn_at", "rounding", "parts", "class_sizes")},
+        **{name: getattr(facts, name) for name in ("drawn_at", "rounding", "parts", "class_sizes", "left_out")},
         results={kind: _values(result) for kind, (result, _) in ordered.items()},
         files=tuple(entries),
         versions=dict(facts.versions),

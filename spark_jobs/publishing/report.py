@@ -169,6 +169,8 @@ def _subject(facts: ReleaseFacts) -> Mapping[str, str]:
         for label, size, ends in classes:
             within = " to ".join(map(formats.count, ends))
             shown[label] = f"about {formats.count(size)} ({within} at {formats.level(sizes.confidence)})"
+    if facts.left_out is not None and (left_out := facts.left_out.line()):
+        shown["Left out"] = left_out
     if request.uses_model:
         kind = request.needed_model.kind
         shown[request.output_of_model.capitalize()] = model.get(kind, f"a {kind} model")

@@ -27,6 +27,8 @@ from spark_jobs.tables.expressions import field_of, quoted, read
 _CHUNK_BITS = 16
 _UNIT, _ROW, _COUNT, _CHUNK, _COPY = "__dp_unit", "__dp_row", "__dp_count", "__dp_chunk", "__dp_copy"
 _SALT, _RANK = "__dp_salt", "__dp_rank"
+WEIGHT = "__dp_weight"
+"""How many rows a row stands for: more than one only for those without a unit."""
 
 
 def bound_contributions(
@@ -37,13 +39,14 @@ def bound_contributions(
     salt: bytes,
     spare: Column | None = None,
     row_id: str | None = None,
+    cause: str | None = None,
 ) -> DataFrame:
     """The ``keys`` columns of at most ``unit.max_rows`` rows of each unit, or of all rows if every row is a unit.
 
     The rows of a unit are ordered by a hash of the salt, the unit, the key columns and, for rows that are equal in all
     of these, a running number; the first ``max_rows`` are kept. Spare rows come after all others of their unit. The
     result does not depend on the partitioning or the order of the table, and all rows of a unit that are not spare have
-    the same probability of being kept. Rows with a null unit are dropped.
+    the same probability of being kept. Rows with a null unit are dropped, unless they are counted by cause.
 
     Rows are shuffled once, by unit, and those that are equal are counted. For a single row of each unit nothing is
     sorted, unless a key is a vector, and no more than the distinct pairs of unit and keys can be spilled; for more rows
@@ -60,45 +63,51 @@ def bound_contributions(
         salt: secret bytes, the same for all attempts of a release; unused if every row is a unit.
         spare: a condition on the key columns, true for rows that must not displace other rows of their unit.
         row_id: a column that distinguishes the rows of a unit; the guarantee does not depend on whether it does.
+        cause: the one of the ``keys`` that is null for rows that count. Rows in which it is not come after all others
+            of their unit. Rows with a null unit, which must have no other key, are then kept; the result has the column
+            ``WEIGHT``, the number of rows that a row stands for.
 
     Raises:
         InvalidRequest: the table lacks the unit's or the row's column, or its type cannot be compared.
     """
     names = [quoted(key) for key in keys]
     if unit.column is None:
-        return frame.select(*names)
+        return frame.select(*names, *([] if cause is None else [sf.lit(1).cast("bigint").alias(WEIGHT)]))
     owner = _owner(ColumnNeed(name=unit.column, field="unit.column"), frame)
     used = [_one_zero(sf.col(quoted(key)), frame.schema[key].dataType == DoubleType()).alias(key) for key in keys]
     row_ids = [] if row_id is None else [_owner(ColumnNeed(name=row_id, field="row_id"), frame).alias(_ROW)]
-    owned = frame.select(owner.alias(_UNIT), *row_ids, *used).where(sf.col(_UNIT).isNotNull())
+    owned = frame.select(owner.alias(_UNIT), *row_ids, *used)
+    if cause is None:
+        owned = owned.where(sf.col(_UNIT).isNotNull())
     # the salt is a row of a table, because a constant would be visible in the plan
     secret = sf.broadcast(_salt_table(frame.sparkSession, salt))
-    last = sf.lit(False) if spare is None else sf.coalesce(spare, sf.lit(False))
+    last = sf.lit(0) if spare is None else sf.when(sf.coalesce(spare, sf.lit(False)), 1).otherwise(0)
+    if cause is not None:
+        last = sf.when(sf.col(quoted(cause)).isNotNull(), 2).otherwise(last)
+    weighted = cause is not None
     if row_id is not None:
         ranked = owned.crossJoin(secret).withColumn(_RANK, _priority(_ROW, *names)).drop(_SALT, _ROW)
-        return _first_by_row_id(ranked, keys, last) if unit.max_rows == 1 else _first(ranked, unit, names, last)
+        ranked = ranked.withColumn(WEIGHT, sf.lit(1).cast("bigint"))
+        if unit.max_rows == 1:
+            # 62 bits of a hash decide, and two of them are equal so rarely that ties are not broken
+            place = sf.shiftrightunsigned(_RANK, 2) + (last - 1).cast("bigint") * sf.lit(1 << 62)
+            ranked = ranked.withColumn(_RANK, place)
+            return _first_by_rank(ranked, keys, weighted)
+        return _first(ranked, unit, names, last, weighted)
     counted = owned.repartition(_UNIT).groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT))
     if unit.max_rows == 1:
-        return _first_of_counted(counted.crossJoin(secret), keys, last)
+        return _first_of_counted(counted.crossJoin(secret), keys, last, weighted)
     numbered = _numbered(counted, names).crossJoin(secret)
-    return _first(numbered.withColumn(_RANK, _priority(*names, _COPY)), unit, names, last)
+    return _first(numbered.withColumn(_RANK, _priority(*names, _COPY)), unit, names, last, weighted)
 
 
-def _first(ranked: DataFrame, unit: PrivacyUnit, names: Sequence[str], last: Column) -> DataFrame:
-    """At most ``max_rows`` rows of each unit, by rank."""
+def _first(ranked: DataFrame, unit: PrivacyUnit, names: Sequence[str], last: Column, weighted: bool) -> DataFrame:
+    """At most ``max_rows`` rows of each unit, by rank, and all without a unit."""
     # rows of the same rank and keys are alike, so that it does not matter which of them is kept
     order = Window.partitionBy(_UNIT).orderBy(last, _RANK, *names)
-    kept = ranked.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= unit.max_rows)
-    return kept.select(*names)
-
-
-def _first_by_row_id(ranked: DataFrame, keys: Sequence[str], last: Column) -> DataFrame:
-    """One row of each unit, from rows with ranks of their own: one minimum, which Spark takes before it shuffles.
-
-    63 bits of a hash decide, and two of them are equal so rarely that ties are not broken.
-    """
-    place = sf.shiftrightunsigned(_RANK, 1)
-    return _first_by_rank(ranked.withColumn(_RANK, sf.when(last, place).otherwise(-1 - place)), keys)
+    place = sf.row_number().over(order)
+    kept = ranked.withColumn(_RANK, place).where((sf.col(_RANK) <= unit.max_rows) | sf.col(_UNIT).isNull())
+    return kept.select(*names, *([WEIGHT] if weighted else []))
 
 
 def _owner(need: ColumnNeed, frame: DataFrame) -> Column:
@@ -109,7 +118,7 @@ def _owner(need: ColumnNeed, frame: DataFrame) -> Column:
     return _one_zero(value.column, value.kind is Kind.NUMBER)
 
 
-def _first_of_counted(counted: DataFrame, keys: Sequence[str], last: Column) -> DataFrame:
+def _first_of_counted(counted: DataFrame, keys: Sequence[str], last: Column, weighted: bool) -> DataFrame:
     """One row of each unit, from its distinct rows and how often each occurs.
 
     The least of ``count`` exponential numbers is one such number divided by ``count``, so that rows which are equal
@@ -119,22 +128,33 @@ def _first_of_counted(counted: DataFrame, keys: Sequence[str], last: Column) -> 
     names = [quoted(key) for key in keys]
     uniform = (sf.shiftrightunsigned(_priority(*names), 11).cast("double") + 0.5) / float(2**53)
     waiting = -sf.ln(uniform) / sf.col(_COUNT)  # below 38
-    return _first_by_rank(counted.withColumn(_RANK, waiting + sf.when(last, 100.0).otherwise(0.0)), keys)
+    ranked = counted.withColumn(_RANK, waiting + 100.0 * last).withColumn(WEIGHT, sf.col(_COUNT))
+    return _first_by_rank(ranked, keys, weighted)
 
 
-def _first_by_rank(ranked: DataFrame, keys: Sequence[str]) -> DataFrame:
+def _first_by_rank(ranked: DataFrame, keys: Sequence[str], weighted: bool) -> DataFrame:
+    """The first row of each unit: one minimum, which Spark takes before it shuffles."""
     names = [quoted(key) for key in keys]
-    firsts = (sf.min_by(name, _RANK).alias(key) for key, name in zip(keys, names, strict=True))
-    return ranked.groupBy(_UNIT).agg(*firsts).select(*names)
+    firsts = [sf.min_by(name, _RANK).alias(key) for key, name in zip(keys, names, strict=True)]
+    if not weighted:
+        return ranked.groupBy(_UNIT).agg(*firsts).select(*names)
+    rows = ranked.groupBy(_UNIT).agg(*firsts, sf.sum(WEIGHT).alias(WEIGHT))
+    weight = sf.when(sf.col(_UNIT).isNull(), sf.col(WEIGHT)).otherwise(sf.lit(1).cast("bigint"))
+    return rows.select(*names, weight.alias(WEIGHT))
 
 
 def _numbered(groups: DataFrame, names: Sequence[str]) -> DataFrame:
     """One row for each of the ``count`` equal rows, numbered from 1; in chunks, so that no list is long."""
+    one = sf.lit(1).cast("bigint")
+    # rows without a unit are counted, and none of them is chosen
+    weight = sf.when(sf.col(_UNIT).isNull(), sf.col(_COUNT)).otherwise(one)
+    groups = groups.withColumn(WEIGHT, weight)
+    groups = groups.withColumn(_COUNT, sf.when(sf.col(_UNIT).isNull(), one).otherwise(sf.col(_COUNT)))
     chunk = sf.explode(sf.sequence(sf.lit(0).cast("bigint"), sf.shiftright(sf.col(_COUNT) - 1, _CHUNK_BITS)))
-    chunks = groups.select(_UNIT, *names, _COUNT, chunk.alias(_CHUNK))
+    chunks = groups.select(_UNIT, *names, WEIGHT, _COUNT, chunk.alias(_CHUNK))
     before = sf.shiftleft(_CHUNK, _CHUNK_BITS)
     copies = sf.sequence(before + 1, sf.least(sf.col(_COUNT), before + (1 << _CHUNK_BITS)))
-    return chunks.select(_UNIT, *names, sf.explode(copies).alias(_COPY))
+    return chunks.select(_UNIT, *names, WEIGHT, sf.explode(copies).alias(_COPY))
 
 
 def _one_zero(value: Column, double: bool) -> Column:

@@ -22,7 +22,7 @@ from spark_jobs.contract.file_checks import HEADER
 from spark_jobs.contract.file_form import FileForm, upper_half
 from spark_jobs.contract.first_line import header_names
 from spark_jobs.tables.expressions import quoted
-from spark_jobs.tables.texts import ASSUMED, converted
+from spark_jobs.tables.texts import ASSUMED, UNPARSED, converted, unparsed
 
 MAX_VALUES = 10_000
 """The largest number of values in a line; Spark's parser raises on twice as many."""
@@ -64,9 +64,19 @@ def read_csv(
         _options(form),
     )
     rows = rows.select(texts.alias("values"), *(quoted(name) for name in folders))
+    texts_of = {name: _text(sf.col(f"values.c{place}"), form) for name, place in places.items()}
     return rows.select(
-        *(_value(sf.col(f"values.c{place}"), types[name], form).alias(name) for name, place in places.items()),
+        *(converted(texts_of[name], types[name], form).alias(name) for name in places),
         *(converted(sf.col(quoted(name)), types.get(name, "string")).alias(name) for name in folders),
+        *(
+            [
+                sf.struct(*(unparsed(text, types[name], form).alias(name) for name, text in texts_of.items())).alias(
+                    UNPARSED
+                )
+            ]
+            if texts_of
+            else []
+        ),
     )
 
 
@@ -82,10 +92,10 @@ def _options(form: FileForm) -> dict[str, str]:
     }
 
 
-def _value(text: Column, of: str, form: FileForm) -> Column:
+def _text(text: Column, form: FileForm) -> Column:
     text = sf.trim(text) if form.trim else text
     # an empty text, such as of a value in quotes or of blanks alone, is no value
-    return converted(sf.when(text != "", text), of, form)
+    return sf.when(text != "", text)
 
 
 def _decoded(line: Column, encoding: str) -> Column:

@@ -19,7 +19,7 @@ from spark_jobs.contract.column_types import struct_fields
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_form import FileForm
 from spark_jobs.tables.expressions import quoted
-from spark_jobs.tables.texts import ASSUMED, converted
+from spark_jobs.tables.texts import ASSUMED, UNPARSED, converted, unparsed
 
 _OBJECT = "object"
 
@@ -52,6 +52,14 @@ def read_json(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *,
     return rows.select(
         *(_typed(sf.col(f"{_OBJECT}.{quoted(name)}"), of, form).alias(name) for name, of in wanted.items()),
         *(converted(sf.col(quoted(name)), types.get(name, "string")).alias(name) for name in folders),
+        sf.struct(
+            *(
+                unparsed(sf.col(f"{_OBJECT}.{quoted(name)}"), of, form).alias(name)
+                for name, of in wanted.items()
+                if struct_fields(of) is None
+            ),
+            sf.lit(False).alias(unused),
+        ).alias(UNPARSED),
     )
 
 

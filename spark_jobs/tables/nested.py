@@ -8,6 +8,7 @@ from pyspark.sql.types import DataType, StructType
 
 from spark_jobs.contract.nested_fields import NestedField, nested_fields
 from spark_jobs.tables.expressions import quoted
+from spark_jobs.tables.texts import UNPARSED
 
 
 def with_fields(frame: DataFrame) -> DataFrame:
@@ -15,7 +16,7 @@ def with_fields(frame: DataFrame) -> DataFrame:
 
     Spark reads only those fields from a columnar file that are used later.
     """
-    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields if field.name != UNPARSED}
     fields = [field for field in nested_fields(types) if _is_in(field, frame.schema)]
     columns = (sf.col(".".join(quoted(name) for name in field.names)).alias(field.path) for field in fields)
     return frame.select(*(quoted(name) for name in frame.columns), *columns) if fields else frame

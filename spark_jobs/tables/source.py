@@ -40,7 +40,7 @@ from spark_jobs.tables.hadoop_files import listed
 from spark_jobs.tables.json_files import read_json
 from spark_jobs.tables.parquet_files import read_parquet
 from spark_jobs.tables.refusals import UNREADABLE, UNREADABLE_VERSION, refusing
-from spark_jobs.tables.texts import ASSUMED
+from spark_jobs.tables.texts import ASSUMED, UNPARSED
 
 SETTINGS = {
     # otherwise the type of a partition column depends on the values of all partitions
@@ -60,8 +60,10 @@ SETTINGS = {
 """The settings that determine the contents of a table; set whenever one is read."""
 
 
-def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
+def read_table(spark: SparkSession, source: TableSource, *, parsing: bool = False) -> DataFrame:
     """The table in its pinned state; only its schema is read, so that errors do not depend on rows.
+
+    With ``parsing``, a table of text files has the column ``UNPARSED`` beside its own.
 
     Partition columns of a path are strings. For csv and JSON files see
     ``spark_jobs.tables.csv_files`` and ``json_files``.
@@ -78,7 +80,7 @@ def read_table(spark: SparkSession, source: TableSource) -> DataFrame:
         pinned = _pinned(_declared(frame, source), source, partitioned)
     if source.form == "catalog" and source.snapshot.table_version is None:
         require_types(spark, str(source.name), pinned)
-    return pinned
+    return pinned if parsing else pinned.drop(UNPARSED)
 
 
 def read_arrivals(spark: SparkSession, source: TableSource) -> DataFrame:
@@ -126,7 +128,8 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
             remedy="compare them with `dp-budget show`; a state with other columns cannot be read",
         )
     names = zip(matches, columns, strict=True)
-    return frame.select(*(sf.col(quoted(alike[0].name)).alias(column.name) for alike, column in names))
+    columns_of_own = [UNPARSED] if UNPARSED in frame.columns else []
+    return frame.select(*(sf.col(quoted(alike[0].name)).alias(column.name) for alike, column in names), *columns_of_own)
 
 
 def _folder(spark: SparkSession, source: TableSource) -> str:

@@ -15,6 +15,8 @@ from spark_jobs.contract.column_types import Kind, kind_of_type
 from spark_jobs.contract.file_form import MONTHS, TOKENS, FileForm, pattern_parts
 
 ASSUMED = FileForm()
+UNPARSED = "__dp_unparsed"
+"""A struct beside the columns of a text table: for each, whether a text of the row is no value of its type."""
 
 
 def converted(text: Column, type_name: str, form: FileForm = ASSUMED) -> Column:
@@ -36,6 +38,11 @@ def converted(text: Column, type_name: str, form: FileForm = ASSUMED) -> Column:
     if kind in (Kind.DATE, Kind.TIMESTAMP):
         return _instant(value, type_name, form)
     return value.try_cast(type_name)
+
+
+def unparsed(text: Column, type_name: str, form: FileForm = ASSUMED) -> Column:
+    """Whether there is a text that is no value of its type."""
+    return without_nulls(text, form).isNotNull() & converted(text, type_name, form).isNull()
 
 
 def without_nulls(text: Column, form: FileForm) -> Column:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_jobs.application.count_statistics import count, prepare
+from spark_jobs.application.count_statistics import count, prepare, statistics_of
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import (
     CrossProductCells,
@@ -79,7 +79,7 @@ def asked_of(
 
 def counted(table: tuple[Any, Path], *diagnostics: Any, **changes: Any) -> Any:
     asked = asked_of(table, *diagnostics, **changes)
-    return count(prepare(table[0], asked), asked)
+    return statistics_of(count(prepare(table[0], asked), asked))
 
 
 def column(name: str) -> np.ndarray:

@@ -1,0 +1,37 @@
+"""Counts of what did not count, by cause, beside statistics that leave it out.
+
+A unit's places (``max_rows``, M) go first to its rows that count and then to rows that do not
+(``tables.contribution``), so that a table has at most M of its rows, each either in the statistics or in one cause. A
+row without a unit is a unit of its own.
+
+**Rows added or removed: for nothing.** Let the statistics be ``e``-DP for one row, and let each count have two-sided
+geometric noise that is ``e``-DP for one row. A unit changes at most M rows, one after another, and each of these
+changes either the statistics or one count, both of which lose ``e``: the whole is ``M e``-DP, which the statistics cost
+alone.
+Where they are ``(e, d)``-DP for one row, so is each step, and ``delta_of_rows`` bounds the sum as before. This holds
+for statistics that are noised per row, as all are; one that costs a unit the same whatever its number of rows needs
+another count.
+
+**Rows replaced: at a share of their own.** A row may leave the statistics for a cause, and statistics that are
+calibrated for replacement may lose all of their epsilon then. They run at ``(1 - s) e`` and the counts at ``s e`` for a
+change of two of them by one: a replaced row costs ``(1 - s) e`` within the statistics, ``s e`` within the causes, and
+at most ``(1 - s) e + s e / 2`` from one to the other.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import Cost, Noise
+
+
+def count_left_out(counts: Int64Array, *, epsilon: Cost, neighbours: Neighbours, noise: Noise) -> Int64Array:
+    """The counts with two-sided geometric noise; negative ones are possible.
+
+    Args:
+        counts: of rows by cause; one row is in at most one of them.
+        epsilon: the loss of one row.
+        neighbours: the relation; a row that is replaced changes two counts.
+        noise: the sampler.
+    """
+    return noise.laplace(counts, epsilon=epsilon, l1_sensitivity=1 if neighbours is Neighbours.ADD_REMOVE else 2)
