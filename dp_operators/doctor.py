@@ -14,7 +14,7 @@ from dp_operators.releasing.connectors import S3, hadoop_version, missing_connec
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.salt import read_salt
 from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
-from spark_jobs.contract.store.objects import check_store, local_path, require_store
+from spark_jobs.contract.store.objects import check_store, check_writable, local_path, require_store
 
 OURS = ("spark_jobs", "dp_operators")
 """Our packages: one of the same name in a DAGs folder would hide it, because that folder is early on a task's path."""
@@ -180,9 +180,8 @@ def _output(machine: Machine) -> Check:
     try:
         require_store(machine.output)
         if is_missing_folder(machine.output):
-            return _bad(
-                "output", f"{machine.output} does not exist", "create the folder for the user that runs releases"
-            )
+            check_writable(machine.output)
+            return _good("output", f"{machine.output} does not exist yet, and the first release makes it")
         check_store(machine.output)
     except InvalidRequest as error:
         return _failed_by("output", error)

@@ -15,6 +15,7 @@ import secrets
 import shlex
 import shutil
 import stat
+import unicodedata
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -103,7 +104,10 @@ def columns_of(answer: str, header: tuple[str, ...], *, what: str) -> tuple[str,
 
 def account_name(file: Path) -> str:
     """A name for the account, made from the file's."""
-    return re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_")[:100] or "table"
+    # casefold writes ß as ss; a letter's marks are left out, and the letter stays
+    letters = unicodedata.normalize("NFKD", file.stem.casefold())
+    plain_letters = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return re.sub(r"[^a-z0-9]+", "_", plain_letters).strip("_")[:100] or "table"
 
 
 @dataclass(frozen=True, kw_only=True)

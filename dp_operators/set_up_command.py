@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -18,6 +18,7 @@ from spark_jobs.contract.grids import are_bounds
 from spark_jobs.contract.privacy import PrivacyUnit, exact_decimal, plain
 
 Header = tuple[str, ...]
+Answer = TypeVar("Answer")
 
 
 def init(
@@ -55,24 +56,23 @@ def init(
     typer.echo("\n".join(f"{place:>4}  {column}" for place, column in enumerate(header, start=1)))
     typer.echo(f"read with {assumed(form)}")
     name = _answer(account, "Name of the account", default=account_name(file))
-    numeric = columns_of(_answer(numbers, "Which columns hold numbers, e.g. 2,4", default=""), header, what="numbers")
+    numeric = _answered(
+        numbers,
+        "Which columns hold numbers, e.g. 2,4",
+        lambda text: columns_of(text, header, what="numbers"),
+        default="",
+    )
     unit = _unit(header, unit_column, max_rows)
-    outcome_column = _column(outcome, "Column of the outcome that a model predicts, empty for none", header, "outcome")
-    if outcome_column:
-        labels = {
-            "column": outcome_column,
-            "positive": _answer(positive, "Its text where it happened"),
-            "negative": _answer(negative, "Its text where it did not happen"),
-        }
-        scored = _number(_column(score, "Column of the model's score", header, "score"), numeric, "score")
-        diagnosis = _curve(labels, scored, public_model)
-    else:
-        diagnosis = _distribution(
-            _number(_column(value, "Column whose distribution is released", header, "value"), numeric, "value"),
-            _answer(bounds, "Its smallest and largest value, known without the file, e.g. 0,200"),
-        )
-    whole = exact_decimal(_answer(cap, "Epsilon of all releases of this table together", default="1"), what="cap")
-    cost = exact_decimal(_answer(epsilon, "Epsilon of this release", default=plain(whole / 2)), what="epsilon")
+    diagnosis = _diagnosis(
+        header, numeric, outcome=(outcome, positive, negative), score=score, public_model=public_model,
+        value=value, bounds=bounds,
+    )  # fmt: skip
+    whole = _answered(
+        cap, "Epsilon of all releases of this table together", lambda text: exact_decimal(text, what="cap"), default="1"
+    )
+    cost = _answered(
+        epsilon, "Epsilon of this release", lambda text: exact_decimal(text, what="epsilon"), default=plain(whole / 2)
+    )
     set_up = SetUp(
         folder=folder.absolute(),
         file=file,
@@ -117,6 +117,22 @@ def _next(set_up: SetUp) -> str:
     return "\n".join(lines)
 
 
+def _answered(given: str | None, question: str, read: Callable[[str], Answer], *, default: str | None = None) -> Answer:
+    """The option, or the answer to a question that is asked again until it can be read.
+
+    Raises:
+        InvalidRequest: the option is wrong, or there is nobody to answer.
+    """
+    while True:
+        answer = _answer(given, question, default=default)
+        try:
+            return read(answer)
+        except InvalidRequest as refused:
+            if given is not None:
+                raise
+            typer.echo(str(refused))
+
+
 def _answer(given: str | None, question: str, *, default: str | None = None) -> str:
     """The option, or the answer to a question.
 
@@ -135,26 +151,36 @@ def _answer(given: str | None, question: str, *, default: str | None = None) -> 
 
 
 def _column(given: str | None, question: str, header: Header, what: str) -> str:
-    answer = _answer(given, question, default="")
-    return column_of(answer, header, what=what) if answer else ""
+    def read(answer: str) -> str:
+        return column_of(answer, header, what=what) if answer else ""
+
+    return _answered(given, question, read, default="")
 
 
-def _number(column: str, numeric: Header, what: str) -> str:
-    if column not in numeric:
-        raise InvalidRequest(
-            what, value=column, requirement="must be a column of numbers", remedy=f"name one of: {', '.join(numeric)}"
-        )
-    return column
+def _number(given: str | None, question: str, header: Header, numeric: Header, what: str) -> str:
+    def read(answer: str) -> str:
+        column = column_of(answer, header, what=what) if answer else ""
+        if column not in numeric:
+            raise InvalidRequest(
+                what, value=column, requirement="must be a column of numbers",
+                remedy=f"name one of: {', '.join(numeric)}",
+            )  # fmt: skip
+        return column
+
+    return _answered(given, question, read, default="")
 
 
 def _unit(header: Header, given: str | None, max_rows: str | None) -> PrivacyUnit:
     column = _column(given, "Column that says whose row it is, empty if each row is another person's", header, "unit")
     if not column:
         return PrivacyUnit(column=None, max_rows=1)
-    rows = _answer(max_rows, "Largest number of rows of one person that are used", default="1")
-    if not rows.isdecimal():
-        raise InvalidRequest("max_rows", value=rows, requirement="must be a whole number", remedy="give 1 or more")
-    return PrivacyUnit(column=column, max_rows=int(rows))
+
+    def read(rows: str) -> PrivacyUnit:
+        if not rows.isdecimal():
+            raise InvalidRequest("max_rows", value=rows, requirement="must be a whole number", remedy="give 1 or more")
+        return PrivacyUnit(column=column, max_rows=int(rows))
+
+    return _answered(max_rows, "Largest number of rows of one person that are used", read, default="1")
 
 
 def _curve(labels: Mapping[str, str], score: str, public_model: bool | None) -> dict[str, Any]:
@@ -168,6 +194,32 @@ def _curve(labels: Mapping[str, str], score: str, public_model: bool | None) -> 
         )  # fmt: skip
     model = {"kind": "columns", "basis": "public", "score": score}
     return {"label": dict(labels), "model": model, "diagnostics": "roc_curve"}
+
+
+def _diagnosis(
+    header: Header,
+    numeric: Header,
+    *,
+    outcome: tuple[str | None, str | None, str | None],
+    score: str | None,
+    public_model: bool | None,
+    value: str | None,
+    bounds: str | None,
+) -> dict[str, Any]:
+    """The request's fields that say what is released."""
+    given, positive, negative = outcome
+    column = _column(given, "Column of the outcome that a model predicts, empty for none", header, "outcome")
+    if column:
+        labels = {
+            "column": column,
+            "positive": _answer(positive, "Its text where it happened"),
+            "negative": _answer(negative, "Its text where it did not happen"),
+        }
+        scored = _number(score, "Column of the model's score", header, numeric, "score")
+        return _curve(labels, scored, public_model)
+    number = _number(value, "Column whose distribution is released", header, numeric, "value")
+    question = "Its smallest and largest value, known without the file, e.g. 0,200"
+    return _answered(bounds, question, lambda text: _distribution(number, text))
 
 
 def _distribution(column: str, bounds: str) -> dict[str, Any]:

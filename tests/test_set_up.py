@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import run
 from dp_operators.cli import app
+from dp_operators.set_up import account_name
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import load_fields
 
@@ -168,6 +169,27 @@ def test_questions_without_answers_are_refused(file: Path, tmp_path: Path) -> No
     result = CliRunner().invoke(app, ["init", str(file), "--folder", str(tmp_path / "new")], input="")
     assert "has no answer to: Name of the account" in str(result.exception)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_wrong_answer_is_asked_again(file: Path, tmp_path: Path) -> None:
+    answers = ["", "2;4", "2,4", "", "9", "3", "yes", "no", "1", "model's score", "y", "x", "2", "", "n"]
+    printed = init(str(file), "--folder", str(tmp_path / "new"), answers=answers)
+    assert "numbers: got '2;4'; must be a column" in printed
+    assert "outcome: got '9'; must be a column" in printed
+    assert "score: got 'customer no.'; must be a column of numbers" in printed
+    assert PrivacyLedger(f"sqlite:///{tmp_path / 'new' / 'ledger.db'}").account("customers_2026").cap.epsilon == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "account"),
+    [
+        ("Größe & Umsatz 2026", "grosse_umsatz_2026"),
+        ("Ventas México", "ventas_mexico"),
+        ("数据", "table"),
+    ],
+)
+def test_an_account_has_a_name_that_can_be_read(name: str, account: str) -> None:
+    assert account_name(Path(f"{name}.csv")) == account
 
 
 @pytest.mark.parametrize(

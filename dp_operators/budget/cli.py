@@ -15,7 +15,7 @@ from dp_operators.budget import reports
 from dp_operators.budget.composition import APPROXIMATE
 from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.ledger import PrivacyLedger
-from dp_operators.budget.table_looks import looks_of
+from dp_operators.budget.table_looks import report_on_files
 from dp_operators.budget.table_schemas import binding_lines, binding_of
 from dp_operators.budget.validation import block_expression
 from dp_operators.budget.values import Account
@@ -292,7 +292,7 @@ def confirm(binding: TableBinding, *, yes: bool) -> None:
     Raises:
         InvalidRequest: the files cannot be read in this way; or the answer is no, or there is no answer.
     """
-    typer.echo("\n".join((binding_lines(binding), *looks_of(binding))), err=True)
+    typer.echo("\n".join((binding_lines(binding), *report_on_files(binding))), err=True)
     ask("Bind the table in this way, permanently?", what="binding", yes=yes)
 
 

@@ -20,7 +20,7 @@ _LOOKED_AT = 100
 """The most files of a version whose first lines are read."""
 
 
-def looks_of(binding: TableBinding) -> list[str]:
+def report_on_files(binding: TableBinding) -> list[str]:
     """Lines on what the table's files show, and on what is assumed of them.
 
     The newest version is looked at, by the order of names.

@@ -7,15 +7,19 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
+import numpy as np
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.columns import needs
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns as columns_of
-from spark_jobs.contract.left_out import CAUSES
+from spark_jobs.contract.left_out import CAUSE, CAUSES
 from spark_jobs.contract.options import PointCells, PointSums
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.statistics.spark.cells import count_keys
+from spark_jobs.tables.contribution import WEIGHT
 from spark_jobs.tables.expressions import field_of, filter_column, quoted
 from spark_jobs.tables.texts import UNPARSED
 
@@ -67,3 +71,16 @@ def _needed(request: ReleaseRequest, schema: StructType) -> Iterator[str]:
     for need in needs(request, schema.names):
         if need.field not in _NULL_MEANS and (by_line or need.field != "diagnostics.group_by"):
             yield field_of(need, schema).name
+
+
+def causes_alone(rows: DataFrame) -> Int64Array:
+    """The number of rows of each cause, where nothing else is counted in the same pass."""
+    weight = WEIGHT if WEIGHT in rows.columns else None
+    return by_cause(*count_keys(rows, CAUSE, distinct=len(CAUSES), weight=weight))
+
+
+def by_cause(keys: Int64Array, counts: Int64Array) -> Int64Array:
+    """The counts of all causes in order, from those that occur."""
+    causes = np.zeros(len(CAUSES), dtype=np.int64)
+    causes[keys] = counts
+    return causes

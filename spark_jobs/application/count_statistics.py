@@ -17,7 +17,7 @@ import numpy as np
 from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.application.sum_statistics import ROW_PASSES, ROW_SUMMATIONS, RowPasses, RowSummation
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.left_out import CAUSES
+from spark_jobs.contract.left_out import CAUSE, CAUSES, LEFT_OUT
 from spark_jobs.contract.options import (
     GroupedScoreCells,
     PairedScoreCells,
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 _UNIT, _ROW, _KEY = "unit", "row", "key"
 _MAX_INT = 2**31 - 1
-CAUSE = "cause"
-LEFT_OUT = "left_out"
 Counts = Mapping[Any, Any]
 """Exact statistics: the values, of types of ``spark_jobs.statistics``, by their declarations in the request; and, as
 ``LEFT_OUT``, the number of rows by the cause for which they do not count (``CAUSES``)."""
@@ -312,29 +310,10 @@ def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
         for statistic, name in named.items()
         if statistic not in once
     }
-    counted = _count_once(rows, once) if once else {LEFT_OUT: _causes_alone(rows)}
+    from spark_jobs.application.causes import causes_alone
+
+    counted = _count_once(rows, once) if once else {LEFT_OUT: causes_alone(rows)}
     return {**later, **counted}
-
-
-def statistics_of(counts: Counts) -> dict[Statistic, Any]:
-    """The exact statistics alone, without the rows that did not count."""
-    return {statistic: value for statistic, value in counts.items() if statistic != LEFT_OUT}
-
-
-def _causes_alone(rows: DataFrame) -> Int64Array:
-    """The number of rows of each cause, where nothing else is counted in the same pass."""
-    from spark_jobs.statistics.spark.cells import count_keys
-    from spark_jobs.tables.contribution import WEIGHT
-
-    weight = WEIGHT if WEIGHT in rows.columns else None
-    keys, counts = count_keys(rows, CAUSE, distinct=len(CAUSES), weight=weight)
-    return _by_cause(keys, counts)
-
-
-def _by_cause(keys: Int64Array, counts: Int64Array) -> Int64Array:
-    causes = np.zeros(len(CAUSES), dtype=np.int64)
-    causes[keys] = counts
-    return causes
 
 
 def _count_once(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
@@ -345,6 +324,7 @@ def _count_once(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
     """
     from pyspark.sql import functions as sf
 
+    from spark_jobs.application.causes import by_cause
     from spark_jobs.statistics.spark.cells import sums_by_key
     from spark_jobs.tables.contribution import WEIGHT
 
@@ -371,7 +351,7 @@ def _count_once(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
         aggregates=[*cells, *(column for columns in aggregates.values() for column in columns)],
     )
     of_causes = keys >= total
-    statistics: dict[Any, Any] = {LEFT_OUT: _by_cause(keys[of_causes] - total, sums[0][of_causes])}
+    statistics: dict[Any, Any] = {LEFT_OUT: by_cause(keys[of_causes] - total, sums[0][of_causes])}
     used = len(cells)
     for statistic, (start, end) in spans.items():
         own = (keys >= start) & (keys < end)

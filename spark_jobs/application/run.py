@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from spark_jobs.application.charged import require_charged
-from spark_jobs.application.count_statistics import LEFT_OUT, Counts
+from spark_jobs.application.count_statistics import Counts
 from spark_jobs.application.draft import draft, versions
 from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
 from spark_jobs.application.federated import agreed, finish, noise_of, open_silo
@@ -21,7 +21,7 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.budget_split import BudgetPart, part_of_left_out, split_budget
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.left_out import CAUSES
+from spark_jobs.contract.left_out import CAUSES, LEFT_OUT
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget, Neighbours, exact_decimal, exact_sum, plain
 from spark_jobs.contract.release import PartSpending, Release, ReleaseFile, ReleasePart

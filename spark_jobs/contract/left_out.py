@@ -13,6 +13,8 @@ from spark_jobs.contract.values import Frozen
 
 CAUSES = ("no_unit", "not_parsed", "null", "outside")
 """Why a row counts in nothing, in this order: a row has the first cause that fits."""
+LEFT_OUT, CAUSE = "left_out", "cause"
+"""The name of these counts, and that of a row's cause."""
 SHARE = 20
 """Where rows are replaced, the counts of causes have the budget's ``SHARE``-th part; where rows are added or removed,
 they cost nothing."""
@@ -37,7 +39,7 @@ class LeftOut(Frozen):
 
     Attributes:
         of: ``rows``, or ``units`` where each unit has one row: those none of whose rows counts.
-        at_least: whether rows of units whose places are full may be missing.
+        lower_bound: whether rows of units whose places are full may be missing.
         no_unit: rows without a value in the unit's column.
         not_parsed: with a text that its type does not take, in a column that the request needs.
         null: without a value there.
@@ -47,7 +49,7 @@ class LeftOut(Frozen):
     """
 
     of: Literal["rows", "units"]
-    at_least: bool
+    lower_bound: bool
     no_unit: CountLeftOut | None
     not_parsed: CountLeftOut
     null: CountLeftOut
@@ -72,7 +74,7 @@ class LeftOut(Frozen):
         }
         return cls(
             of="units" if by_unit and max_rows == 1 else "rows",
-            at_least=max_rows > 1,
+            lower_bound=max_rows > 1,
             no_unit=counts.get("no_unit"),
             **{cause: counts[cause] for cause in CAUSES[1:]},
             confidence=CONFIDENCE,
@@ -86,7 +88,7 @@ class LeftOut(Frozen):
 
     def sentences(self) -> Iterator[str]:
         """What is said of the causes that are no noise; nothing of the others."""
-        least = "at least " if self.at_least else ""
+        least = "at least " if self.lower_bound else ""
         for cause, count in self.causes().items():
             if count.value >= self.notable:
                 low, high = count.interval

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_jobs.application.count_statistics import LEFT_OUT, count, prepare
+from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.application.draft import draft
 from spark_jobs.application.run import measure
-from spark_jobs.contract.left_out import CAUSES
+from spark_jobs.contract.left_out import CAUSES, LEFT_OUT
 from spark_jobs.contract.options import ScoreCells
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.application.test_draw import request

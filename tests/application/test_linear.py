@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_jobs.application.count_statistics import count, prepare, statistics_of
+from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.left_out import LEFT_OUT
 from spark_jobs.contract.options import (
     CrossProductCells,
     LinearRegressionOptions,
@@ -79,7 +80,7 @@ def asked_of(
 
 def counted(table: tuple[Any, Path], *diagnostics: Any, **changes: Any) -> Any:
     asked = asked_of(table, *diagnostics, **changes)
-    return statistics_of(count(prepare(table[0], asked), asked))
+    return {one: of for one, of in count(prepare(table[0], asked), asked).items() if one != LEFT_OUT}
 
 
 def column(name: str) -> np.ndarray:
