@@ -88,12 +88,12 @@ class LeftOut(Frozen):
 
     def sentences(self) -> Iterator[str]:
         """What is said of the causes that are no noise; nothing of the others."""
-        least = "at least " if self.lower_bound else ""
+        bound = "at least " if self.lower_bound else ""
         for cause, count in self.causes().items():
             if count.value >= self.notable:
                 low, high = count.interval
                 yield (
-                    f"{least}about {count.value:,} {self.of} ({low:,} to {high:,} at {self.confidence:.0%}) "
+                    f"{bound}about {count.value:,} {self.of} ({low:,} to {high:,} at {self.confidence:.0%}) "
                     f"{_WORDS[cause]}, and are left out"
                 )
 
