@@ -103,6 +103,11 @@ TLS_FILES = (
 )
 """Files that libpq reads: their extras in a connection, their labels, and what they hold."""
 
+SENSORS = ["dp_operators.sensors.budget", "dp_operators.sensors.alarms"]
+NOTIFICATIONS = [
+    "dp_operators.notifications.budget.PrivacyBudgetNotifier",
+    "dp_operators.notifications.alarms.StreamAlarmNotifier",
+]
 TRIGGERS = ["dp_operators.triggers.application", "dp_operators.triggers.budget"]
 
 
@@ -114,9 +119,9 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Releases differentially private regression diagnostics from data-lake tables, within a budget.",
         "integrations": [{"integration-name": INTEGRATION, "tags": ["privacy"]}],
         "operators": [{"integration-name": INTEGRATION, "python-modules": OPERATORS}],
-        "sensors": [{"integration-name": INTEGRATION, "python-modules": ["dp_operators.sensors.budget"]}],
+        "sensors": [{"integration-name": INTEGRATION, "python-modules": SENSORS}],
         "triggers": [{"integration-name": INTEGRATION, "python-modules": TRIGGERS}],
-        "notifications": ["dp_operators.notifications.budget.PrivacyBudgetNotifier"],
+        "notifications": NOTIFICATIONS,
         "task-decorators": [
             {"name": "private_release", "class-name": "dp_operators.decorators.private_release.private_release_task"}
         ],

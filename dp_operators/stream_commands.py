@@ -100,6 +100,8 @@ def advance_command(
             )
         if advanced.released and not refresh_report(advanced.uri):
             typer.echo("report.html could not be made; the next run makes it, and no step depends on it", err=True)
+        if stream.monitors:
+            _print_alarms(advanced)
     _report(advanced, stream)
 
 
@@ -293,6 +295,18 @@ def _report(advanced: AdvancedStream, request: StreamRequest) -> None:
     else:
         typer.echo(f"no step is due: {advanced.steps} of {request.steps} are released", err=True)
     typer.echo(advanced.uri)
+
+
+def _print_alarms(advanced: AdvancedStream) -> None:
+    """Print how many conditions of monitors hold, and the alarms that began with the steps that were released."""
+    from dp_operators.releasing.stream_views import stream_alarms
+
+    alarms = stream_alarms(advanced.uri)
+    if alarms is None:
+        return
+    typer.echo(f"{alarms.in_force} conditions of monitors hold, of {alarms.watched} counts that are watched", err=True)
+    for alarm in alarms.begun_from(advanced.first) if advanced.released else ():
+        typer.echo(f"alarm: {alarm.line()}", err=True)
 
 
 def _moment(request: StreamRequest, step: int) -> str:

@@ -25,6 +25,9 @@ from spark_jobs.contract.written import read_written
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
 
+    from dp_operators.releasing.stream_attempts import AdvancedStream
+    from spark_jobs.contract.store.stream_alarms import StreamAlarms
+
 
 class CountStreamOperator(ApplicationOperator):
     """Releases, in order, every step of a count stream that has ended and is not released yet; the stream is paid once.
@@ -39,7 +42,9 @@ class CountStreamOperator(ApplicationOperator):
 
     No data of the table passes through Airflow: the log shows public stages, and XCom gets
     ``{"uri", "key", "cost", "first", "released", "steps", "finished"}``: ``released`` steps are new, from number
-    ``first`` on, and ``steps`` are released in all.
+    ``first`` on, and ``steps`` are released in all. With ``monitors`` it gets ``alarms`` too, over every count: how
+    many conditions are ``in_force``, and the ``newest`` alarms (``StreamAlarms``). ``StreamAlarmNotifier`` tells of new
+    ones, and ``StreamAlarmSensor`` waits for one.
 
     Every parameter is templated. Give either ``request``, the whole request, or its fields as the other parameters.
 
@@ -55,7 +60,7 @@ class CountStreamOperator(ApplicationOperator):
         states: the column whose values are counted apart, and its public keys.
         method: ``local_level`` (the default) or ``pegasus``, with or without options.
         max_per_step: the most rows of a unit that are used in one step.
-        monitors: conditions that the report watches.
+        monitors: conditions that are watched over every count, at each run.
         epsilon: the cost of the whole stream.
         neighbours, unit, where, output, blocks, title, record: as for ``ReleaseDiagnosticsOperator``.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
@@ -142,13 +147,22 @@ class CountStreamOperator(ApplicationOperator):
         advanced = event.published
         if advanced.released:
             count_event(event)
-            from dp_operators.releasing.stream_views import refresh_report
-
-            if not refresh_report(advanced.uri):
-                self.log.warning("report.html could not be made; the next run makes it, and no step depends on it")
             last = advanced.first + advanced.released - 1
             self.log.info("released steps %d to %d of %s", advanced.first, last, advanced.uri)
-        return advanced.to_dict()
+        return event.to_xcom()
+
+    def _alarms(self, request: StreamRequest, advanced: AdvancedStream) -> StreamAlarms | None:
+        """Make the report and the alarms anew if steps were released, log the alarms, and return them."""
+        from dp_operators.releasing.stream_views import refresh_report, stream_alarms
+
+        if advanced.released and not refresh_report(advanced.uri):
+            self.log.warning("the report and alarms could not be made; the next run makes them, and no step needs them")
+        alarms = stream_alarms(advanced.uri) if request.monitors else None
+        if alarms is not None and alarms.in_force:
+            self.log.warning("%d conditions of monitors hold at step %d", alarms.in_force, alarms.steps - 1)
+            for alarm in alarms.begun_from(advanced.first):
+                self.log.warning("alarm: %s", alarm.line())
+        return alarms
 
     def _publish(self, context: Context, awaited: int) -> StreamEvent:
         from dp_operators.releasing import ReleaseKey, on_terms, require_no_key_file, with_references
@@ -183,7 +197,10 @@ class CountStreamOperator(ApplicationOperator):
                 waiting=self._waiting(runner, awaited),
             )
             count_stale(str(request.account), ledger)
-            self.released = StreamEvent.of(request, advanced, ledger, connection=self.privacy_ledger_conn_id)
+            alarms = self._alarms(request, advanced)
+            self.released = StreamEvent.of(
+                request, advanced, ledger, connection=self.privacy_ledger_conn_id, alarms=alarms
+            )
         return self.released
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dp_operators.budget import Account, LedgerReader
     from dp_operators.releasing import Published
     from dp_operators.releasing.stream_attempts import AdvancedStream
+    from spark_jobs.contract.store.stream_alarms import StreamAlarms
     from spark_jobs.contract.stream_request import StreamRequest
 
 
@@ -98,16 +99,27 @@ class ReleaseEvent(PaidEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamEvent(PaidEvent):
-    """A stream after a run, as assets, metrics and links need it; the attributes are those of ``ReleaseEvent``."""
+    """A stream after a run, as assets, metrics and links need it; the attributes are those of ``ReleaseEvent``.
+
+    Attributes:
+        alarms: of its monitors, over every count; None without monitors, or if they could not be evaluated.
+    """
 
     has_page: ClassVar[bool] = False
 
     request: StreamRequest
     published: AdvancedStream
+    alarms: StreamAlarms | None = None
 
     @classmethod
     def of(
-        cls, request: StreamRequest, advanced: AdvancedStream, ledger: LedgerReader, *, connection: str
+        cls,
+        request: StreamRequest,
+        advanced: AdvancedStream,
+        ledger: LedgerReader,
+        *,
+        connection: str,
+        alarms: StreamAlarms | None = None,
     ) -> StreamEvent:
         """The event of a stream of ``request`` after a run.
 
@@ -123,11 +135,17 @@ class StreamEvent(PaidEvent):
             published=advanced,
             left=left,
             share_left=share_left,
+            alarms=alarms,
         )
+
+    def to_xcom(self) -> dict[str, Any]:
+        """What the task returns: how far the stream is, and its alarms if it has monitors; plain JSON types."""
+        alarms = {} if self.alarms is None else {"alarms": self.alarms.to_dict()}
+        return {**self.published.to_dict(), **alarms}
 
     def to_dict(self) -> dict[str, Any]:
         """The asset event's ``extra``: plain JSON types."""
-        return {**super().to_dict(), **self.published.to_dict()}
+        return {**super().to_dict(), **self.to_xcom()}
 
 
 def _left(account: Account, blocks: tuple[str, ...], ledger: LedgerReader) -> tuple[Budget, Decimal]:

@@ -1,16 +1,20 @@
-"""The report of a stream, made again after its steps are published, by a process of its own without Spark."""
+"""The report and the alarms of a stream, made again after its steps are published, by a process without Spark."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
+from dp_operators.releasing.errors import as_release_errors
+from spark_jobs.contract.store.objects import open_store
+from spark_jobs.contract.store.stream_alarms import StreamAlarms
+
 PATIENCE = 600.0
 """Seconds after which the process is ended."""
 
 
 def refresh_report(uri: str) -> bool:
-    """Make ``report.html`` of the stream whose folder is ``uri`` anew; False if that did not work.
+    """Make ``report.html`` of the stream whose folder is ``uri`` anew, and its alarms; False if that did not work.
 
     It reads what is published and nothing else, and can be repeated at any time. The released steps do not depend on
     it, so a failure is no failure of the stream: the last report stays, and the next run makes it anew.
@@ -21,3 +25,14 @@ def refresh_report(uri: str) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return ended.returncode == 0
+
+
+def stream_alarms(uri: str) -> StreamAlarms | None:
+    """The alarms of the stream whose folder is ``uri``; None if it has no monitors, or was not looked at yet.
+
+    Raises:
+        InvalidRequest: ``uri`` is no place of a supported store.
+        ReleaseError: the store failed.
+    """
+    with as_release_errors():
+        return StreamAlarms.read(open_store(uri, what="stream"), uri.rstrip("/"))

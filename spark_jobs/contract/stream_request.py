@@ -28,7 +28,7 @@ from spark_jobs.contract.bound_columns import ColumnName
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.streams import MAX_MONITORS, LocalLevelMethod, StreamMethodOptions, StreamMonitor
 from spark_jobs.contract.privacy import KEPT_DIGITS, Neighbours, share
-from spark_jobs.contract.stream_states import EVERYTHING, StreamStates
+from spark_jobs.contract.stream_states import EVERYTHING, TOTAL, StreamStates
 from spark_jobs.contract.table_request import TableRequest, canonical, canonical_sha256
 from spark_jobs.contract.values import Frozen
 
@@ -237,6 +237,16 @@ class StreamRequest(TableRequest):
     def names(self) -> tuple[str, ...]:
         """The names of all counts that are released, the top of a hierarchy first."""
         return (EVERYTHING,) if self.states is None else self.states.names
+
+    @property
+    def has_total(self) -> bool:
+        """Whether a total is shown and watched that is not released by itself: that of states without groups."""
+        return len(self.names) > 1 and len(self.levels) == 1
+
+    @property
+    def watched_names(self) -> tuple[str, ...]:
+        """The names of the counts that monitors watch: of all that are released, after the total."""
+        return (TOTAL, *self.names) if self.has_total else self.names
 
     @property
     def epsilon_per_row(self) -> Decimal:

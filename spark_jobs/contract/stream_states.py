@@ -18,6 +18,8 @@ MAX_STATES = 1 << 16
 MAX_LEVELS = 16
 EVERYTHING = "all"
 """The name of the one count of a stream without states."""
+TOTAL = "all states together"
+"""The name of the sum of all states that have no groups, which is free and is shown and watched."""
 
 NodeName = Annotated[str, Field(min_length=1, max_length=255)]
 

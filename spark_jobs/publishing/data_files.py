@@ -65,7 +65,9 @@ def parquet_bytes(columns: Mapping[str, Column], *, metadata: Mapping[str, str])
 def _array(column: Column) -> pa.Array:
     masked = np.ma.isMaskedArray(column.values)
     mask = np.ma.getmaskarray(column.values) if masked else None
-    return pa.array(np.ma.getdata(column.values) if masked else column.values, mask=mask, from_pandas=True)
+    # of no text Arrow does not know that it would be text
+    of = pa.string() if column.values.dtype.kind == "O" and not column.values.size else None
+    return pa.array(np.ma.getdata(column.values) if masked else column.values, type=of, mask=mask, from_pandas=True)
 
 
 def _may_be_null(column: Column, array: pa.Array) -> bool:

@@ -9,17 +9,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.application.streams.report import (
-    TOTAL,
-    main,
-    noise_scales,
-    published_segments,
-    segment_history,
-    shown_names,
-    write_report,
-)
+from spark_jobs.application.streams.released import noise_scales, published_segments, segment_history
+from spark_jobs.application.streams.report import main, shown_names, write_report
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.objects import LocalStore
+from spark_jobs.contract.stream_states import TOTAL
 from spark_jobs.diagnostics.count_stream.page import window_of
 from spark_jobs.diagnostics.count_stream.plots import _short
 from spark_jobs.diagnostics.count_stream.summary import band_of_sum

@@ -24,9 +24,13 @@ from dp_operators.operators.count_stream import CountStreamOperator, due_instant
 from dp_operators.operators.outlets import release_asset
 from dp_operators.releasing import Handle, RunState, Submission
 from dp_operators.triggers.application import ApplicationTrigger
+from spark_jobs.application.streams.report import write_report
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.release import PRIVATE
+from spark_jobs.contract.store.objects import open_store
 from tests.support.airflow import make_context, run_dag, states
 from tests.support.dag_bags import needs_partitions
+from tests.support.noises import Still
 from tests.support.stream_lab import StreamLab, StreamRunner, judge_stream
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -45,6 +49,12 @@ def lab(tmp_path: Path, connect: Callable[..., None], monkeypatch: pytest.Monkey
     # made by another process, which takes seconds; the tests of reports and of the example DAG make them
     monkeypatch.setattr("dp_operators.releasing.stream_views.refresh_report", lambda uri: uri == "")
     return lab
+
+
+class Trusted(Still):
+    """No noise, which the committer takes for private noise."""
+
+    guarantee = PRIVATE
 
 
 def operator(lab: StreamLab, **changes: Any) -> CountStreamOperator:
@@ -152,6 +162,26 @@ class TestRuns:
         with pytest.raises(AirflowFailException):
             run(lab, 24, 48, epsilon="0.5")
         assert counted[1:] == ["privacy.refusals {'reason': 'charge_conflict'}"]
+
+    def test_alarms_of_every_count_are_returned_and_in_the_event(
+        self, lab: StreamLab, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            "dp_operators.releasing.stream_views.refresh_report",
+            lambda uri: write_report(open_store(uri), uri),
+        )
+        runner = lab.runner(noise=Trusted())
+        monkeypatch.setattr("dp_operators.operators.application.make_runner", lambda *_, **__: runner)
+        lab.counts[12:] = 0
+        monitors = [{"kind": "low", "window": 6, "threshold": 60}]
+        task, events = operator(lab, monitors=monitors), OutletEventAccessors()
+        context = make_context(task_id="count", interval=hours(0, 24))
+        returned = task.execute({**context, "outlet_events": events})
+        assert (returned["alarms"]["in_force"], returned["alarms"]["watched"]) == (1, 1)
+        assert returned["alarms"]["newest"][0]["condition"] == "below 60 in 6 steps"
+        [extra] = [accessor.extra for accessor in events._dict.values()]
+        assert extra["alarms"] == returned["alarms"]
+        assert "alarms" not in run(lab, 0, 24, stream="without monitors")
 
     def test_another_name_is_another_stream(self, lab: StreamLab) -> None:
         assert run(lab, 0, 24)["key"] != run(lab, 0, 24, stream="again")["key"]

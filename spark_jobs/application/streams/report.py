@@ -1,9 +1,9 @@
 """The report of a stream, from what was published of it: ``python -m spark_jobs.application.streams.report FOLDER``.
 
 It reads ``stream.json`` and the Parquet files of the steps in the stream's folder, and writes ``report.html`` beside
-them. It needs neither Spark nor a ledger, and its memory is bounded: the page shows at most ``MAX_NAMES`` counts. What
-it has read of these is kept in ``report.npz``, so that a step is read again a limited number of times, however long the
-stream is; whoever loses that file loses time.
+them, and for a stream with monitors ``alarms.parquet`` and ``alarms.json``. It needs neither Spark nor a ledger, and
+its memory is bounded: the page shows at most ``MAX_NAMES`` counts. What it has read of these is kept in ``report.npz``,
+so that a step is read again a limited number of times, however long the stream is; whoever loses that file loses time.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from typing import Any, Self
 from zipfile import BadZipFile
 
 import numpy as np
-import pyarrow.parquet as pq
 
-from spark_jobs.application.streams.advance import hierarchy_of, mechanism
-from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
+from spark_jobs.application.streams.alarms import write_alarms
+from spark_jobs.application.streams.released import (
+    first_step,
+    history_with_total,
+    published_segments,
+    segment_history,
+)
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.streams import LocalLevelMethod
 from spark_jobs.contract.store.objects import ObjectStore, open_store
-from spark_jobs.contract.store.stream_objects import STEPS_FOLDER, STREAM_NAME
+from spark_jobs.contract.store.stream_objects import STREAM_NAME
 from spark_jobs.contract.store.views import overwrite_view
 from spark_jobs.contract.stream_request import StreamRequest
-from spark_jobs.diagnostics.count_stream.summary import DEFAULT_CONFIDENCE, StreamHistory, joined, with_total
-from spark_jobs.mechanisms.noise import laplace_scale
-from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape
-from spark_jobs.mechanisms.streams.local_level import LocalLevelShape
+from spark_jobs.diagnostics.count_stream.monitors import Raised
+from spark_jobs.diagnostics.count_stream.summary import StreamHistory, joined
 from spark_jobs.publishing.stream_report import StreamFacts, stream_html
 
 NAME, KEPT = "report.html", "report.npz"
 MAX_NAMES = 24
-TOTAL = "all states together"
 _MAX_VALUES = 1 << 22
 _KEPT_AGAIN = 64
 """What was read is kept again when this share of its segments is new: one in so many."""
@@ -73,7 +73,9 @@ def write_report(store: ObjectStore, root: str) -> bool:
     whole = kept.extended(segments, read, request)
     if whole.segments > kept.segments + kept.segments // _KEPT_AGAIN:
         overwrite_view(store, f"{root}/{KEPT}", whole.to_bytes(facts))
-    overwrite_view(store, f"{root}/{NAME}", report(facts, whole.history, segments=len(segments)))
+    raised = write_alarms(store, root, facts, segments, read) if request.monitors else ()
+    page = report(facts, whole.history, segments=len(segments), raised=raised)
+    overwrite_view(store, f"{root}/{NAME}", page)
     return True
 
 
@@ -100,7 +102,7 @@ class ShownHistory:
         """That of the first segment; the newest one decides which of many counts are shown."""
         shown = shown_names(request, segment_history(read(segments[-1]), request).estimates)
         first = _shown(segment_history(read(segments[0]), request), request, shown)
-        return cls(places=shown, selected_at=_first_step(segments[-1]), segments=1, last=segments[0], history=first)
+        return cls(places=shown, selected_at=first_step(segments[-1]), segments=1, last=segments[0], history=first)
 
     def is_of(self, segments: Sequence[str], request: StreamRequest) -> bool:
         """Whether it is a beginning of these segments, and what it shows is still a good choice.
@@ -108,7 +110,7 @@ class ShownHistory:
         Of many counts the busiest are chosen again whenever the stream has doubled.
         """
         begins = self.segments <= len(segments) and segments[self.segments - 1] == self.last
-        doubled = _first_step(segments[-1]) > 2 * self.selected_at
+        doubled = first_step(segments[-1]) > 2 * self.selected_at
         return begins and (len(self.places) == len(request.names) or not doubled)
 
     def extended(self, segments: Sequence[str], read: Callable[[str], bytes], request: StreamRequest) -> Self:
@@ -148,74 +150,14 @@ class ShownHistory:
             return None
 
 
-def _first_step(segment: str) -> int:
-    return int(segment.rpartition("/")[2].removesuffix(".parquet"))
-
-
 def _identity(facts: StreamFacts) -> str:
     return f"1 {facts.request.sha256} {facts.charge_id}"
 
 
-def published_segments(store: ObjectStore, root: str) -> tuple[str, ...]:
-    """The names of the files of all visible segments, in order: of those with a manifest, and no gap before them."""
-    names = {f"{STEPS_FOLDER}/{name.rpartition('/')[2]}" for name in store.names(f"{root}/{STEPS_FOLDER}")}
-    return tuple(sorted(name for name in names if name.endswith(".parquet") and f"{name[:-8]}.json" in names))
-
-
-def report(facts: StreamFacts, history: StreamHistory, *, segments: int) -> bytes:
-    """The page of a stream, from what it shows of its steps, which come from so many segments."""
+def report(facts: StreamFacts, history: StreamHistory, *, segments: int, raised: Sequence[Raised] = ()) -> bytes:
+    """The page of a stream, from what it shows of its steps, which come from so many segments, and all its alarms."""
     page: Any = import_module("spark_jobs.diagnostics.count_stream.page")
-    return stream_html(facts, page.render(history, facts.request), released=history.steps, segments=segments)
-
-
-def segment_history(content: bytes, request: StreamRequest) -> StreamHistory:
-    """What the file of a segment released, of all counts."""
-    table = pq.read_table(io.BytesIO(content), columns=["noisy", "measured", "estimate", "lower", "upper"])
-    shape = (-1, len(request.names))
-    # a part that was not measured has no value, and had 0 in files of earlier versions
-    filled = {name: table.column(name).fill_null(0) for name in ("noisy", "estimate")}
-    columns = {name: filled.get(name, table.column(name)) for name in table.column_names}
-    values = {name: column.to_numpy().reshape(shape) for name, column in columns.items()}
-    banded = isinstance(mechanism(request), LocalLevelShape)
-    measured = values["measured"].astype(np.bool_)
-    return StreamHistory(
-        names=request.names,
-        noisy=values["noisy"].astype(np.int64),
-        estimates=values["estimate"].astype(np.float64),
-        lower=values["lower"] if banded else None,
-        upper=values["upper"] if banded else None,
-        measured=measured,
-        scales=noise_scales(request, measured),
-        terms=noise_terms(request),
-    )
-
-
-def noise_terms(request: StreamRequest) -> Int64Array:
-    """Of how many variables the noise of each count is the sum: with ``local_level``, those of all states below it."""
-    hierarchy = hierarchy_of(request) if isinstance(request.method, LocalLevelMethod) else None
-    return np.ones(len(request.names), dtype=np.int64) if hierarchy is None else hierarchy.cells_below
-
-
-def noise_scales(request: StreamRequest, measured: BoolArray) -> FloatArray:
-    """The scale of the noise of each count, which is public: it depends on the request and on what was measured.
-
-    A node of a hierarchy whose parts were not measured has the budget of all levels below it
-    (``mechanisms.streams.hierarchy``).
-    """
-    shape, rows = mechanism(request), rows_changed(request.neighbours)
-    if not isinstance(shape, HierarchyShape):
-        epsilon = shape.counting if isinstance(shape, LocalLevelShape) else shape.perturbing
-        return np.full(measured.shape, laplace_scale(epsilon, rows))
-    levels = len(shape.sizes)
-    by_levels = np.array([laplace_scale(shape.perturbing(max(paid, 1)), rows) for paid in range(levels + 1)])
-    paid = np.ones(measured.shape, dtype=np.int64)
-    starts = [0, *shape.cuts.tolist()]
-    for depth, children in enumerate(reversed(shape.hierarchy.children)):
-        sizes = np.asarray(children)
-        first = starts[depth + 1] + np.cumsum(sizes) - sizes
-        own = slice(starts[depth], starts[depth] + sizes.size)
-        paid[:, own] = np.where(measured[:, first], 1, levels - depth)
-    return by_levels[paid]
+    return stream_html(facts, page.render(history, facts.request, raised), released=history.steps, segments=segments)
 
 
 def shown_names(request: StreamRequest, estimates: FloatArray) -> tuple[int, ...]:
@@ -234,30 +176,9 @@ def shown_names(request: StreamRequest, estimates: FloatArray) -> tuple[int, ...
 
 def _shown(history: StreamHistory, request: StreamRequest, places: Sequence[int]) -> StreamHistory:
     """What the page shows of a history; with the total of states that have no groups above them, as it is free."""
-    if len(request.names) == 1 or len(request.levels) > 1:
-        return _only(history, places)
-    method = request.method
-    confidence = method.confidence if isinstance(method, LocalLevelMethod) else DEFAULT_CONFIDENCE
-    total = with_total(history, name=TOTAL, confidence=confidence)
-    return _only(total, [0, *(place + 1 for place in places)])
-
-
-def _only(history: StreamHistory, places: Sequence[int]) -> StreamHistory:
-    at = list(places)
-
-    def part(values: Any) -> Any:
-        return None if values is None else values[:, at]
-
-    return StreamHistory(
-        names=tuple(history.names[place] for place in at),
-        noisy=part(history.noisy),
-        estimates=part(history.estimates),
-        lower=part(history.lower),
-        upper=part(history.upper),
-        measured=part(history.measured),
-        scales=part(history.scales),
-        terms=history.terms[at],
-    )
+    if not request.has_total:
+        return history.part(places=places)
+    return history_with_total(history, request).part(places=[0, *(place + 1 for place in places)])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

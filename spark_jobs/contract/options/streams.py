@@ -43,7 +43,7 @@ class StreamMonitor(Frozen):
         Raises:
             InvalidRequest: the steps that it compares are more than ``steps``.
         """
-        needed = self.window * (2 if self.compares else 1)
+        needed = self.steps_needed
         if needed > steps:
             raise InvalidRequest(
                 "window", value=self.window,
@@ -56,6 +56,24 @@ class StreamMonitor(Frozen):
     def compares(self) -> bool:
         """Whether a window is compared with the one before."""
         return self.kind in ("jump", "drop")
+
+    @property
+    def steps_needed(self) -> int:
+        """The number of steps that it compares."""
+        return self.window * (2 if self.compares else 1)
+
+    def describe(self) -> str:
+        """The condition in words."""
+        steps = "1 step" if self.window == 1 else f"{self.window:,} steps"
+        match self.kind:
+            case "low":
+                return f"below {self.threshold:,} in {steps}"
+            case "high":
+                return f"above {self.threshold:,} in {steps}"
+            case "jump":
+                return f"up by more than {self.threshold:,} from {steps} to the next"
+            case _:
+                return f"down by more than {self.threshold:,} from {steps} to the next"
 
     @property
     def sign(self) -> int:

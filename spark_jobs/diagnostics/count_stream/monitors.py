@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_jobs.arrays import BoolArray, Int64Array
 from spark_jobs.contract.options.streams import StreamMonitor
 from spark_jobs.diagnostics.count_stream.summary import StreamHistory
 from spark_jobs.mechanisms.streams.noise_sums import windows
@@ -34,6 +35,25 @@ class Alarm:
     figure: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Raised:
+    """An alarm of one of a stream's monitors.
+
+    Attributes:
+        monitor: the place of the monitor in the request.
+        name: place of the count among those that are watched.
+        first: the number of the first step at which the condition holds.
+        last: that of the last one.
+        figure: the noisy sum or change of the last of them.
+    """
+
+    monitor: int
+    name: int
+    first: int
+    last: int
+    figure: int
+
+
 def alarms(history: StreamHistory, monitor: StreamMonitor, *, confidence: float, comparisons: int) -> tuple[Alarm, ...]:
     """All alarms of a monitor, the newest first.
 
@@ -43,26 +63,48 @@ def alarms(history: StreamHistory, monitor: StreamMonitor, *, confidence: float,
         confidence: the probability that no alarm of the monitor is false, in the whole stream.
         comparisons: the number of steps of the whole stream, past and future, times its counts.
     """
+    steps, holds, figures = certain_steps(history, monitor, confidence=confidence, comparisons=comparisons)
+    return runs(steps, holds, figures)
+
+
+def certain_steps(
+    history: StreamHistory, monitor: StreamMonitor, *, confidence: float, comparisons: int
+) -> tuple[Int64Array, BoolArray, Int64Array]:
+    """At which steps a monitor's condition holds beyond doubt.
+
+    Args:
+        history: what was released.
+        monitor: what is asked.
+        confidence: see ``alarms``.
+        comparisons: see ``alarms``.
+
+    Returns:
+        The numbers of the steps, counted from the history's first, that end whole windows, shape (m,); whether the
+        condition holds there, shape (m, names); and the noisy sums or changes.
+    """
     figures = windows(history.noisy, history.scales, history.measured, history.terms, width=monitor.window)
-    if monitor.compares:
-        if figures.ends.size <= monitor.window:
-            return ()
+    if monitor.compares and figures.ends.size:
         figures = figures.changes(monitor.window)
     if not figures.ends.size:
-        return ()
+        nothing = np.zeros((0, history.noisy.shape[1]), dtype=np.int64)
+        return figures.ends, nothing.astype(np.bool_), nothing
     possible = figures.half_widths((1 - confidence) / max(comparisons, 1))
     beyond = monitor.sign * (figures.sums - monitor.level) > possible
-    certain = figures.complete & beyond
-    edges = np.diff(certain.astype(np.int8), axis=0, prepend=0, append=0)
+    return figures.ends - 1, figures.complete & beyond, figures.sums
+
+
+def runs(steps: Int64Array, holds: BoolArray, figures: Int64Array) -> tuple[Alarm, ...]:
+    """The runs of consecutive steps at which a condition holds, the newest first; as ``certain_steps`` has them."""
+    edges = np.diff(holds.astype(np.int8), axis=0, prepend=0, append=0)
     listed = []
-    for name in range(certain.shape[1]):
+    for name in range(holds.shape[1]):
         begins, ends = (np.flatnonzero(edges[:, name] == edge) for edge in (1, -1))
         listed += [
             Alarm(
                 name=name,
-                first=int(figures.ends[begin]) - 1,
-                last=int(figures.ends[end - 1]) - 1,
-                figure=int(figures.sums[end - 1, name]),
+                first=int(steps[begin]),
+                last=int(steps[end - 1]),
+                figure=int(figures[end - 1, name]),
             )
             for begin, end in zip(begins, ends, strict=True)
         ]

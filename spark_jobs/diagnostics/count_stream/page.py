@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Sequence
 
 from spark_jobs.contract.options.streams import LocalLevelMethod, StreamMonitor
 from spark_jobs.contract.stream_request import StreamRequest, step_text
 from spark_jobs.diagnostics.count_stream import plots
-from spark_jobs.diagnostics.count_stream.monitors import Alarm, alarms
+from spark_jobs.diagnostics.count_stream.monitors import Raised
 from spark_jobs.diagnostics.count_stream.summary import (
     DEFAULT_CONFIDENCE,
     Change,
@@ -47,8 +48,14 @@ def window_of(request: StreamRequest) -> int:
     return 2 if request.steps >= 4 else 1
 
 
-def render(history: StreamHistory, request: StreamRequest) -> dict[str, Rendering]:
-    """The sections of the report, by name; the first count of the history is the one that is shown large."""
+def render(history: StreamHistory, request: StreamRequest, raised: Sequence[Raised] = ()) -> dict[str, Rendering]:
+    """The sections of the report, by name.
+
+    Args:
+        history: what is shown; its first count is the one that is shown large.
+        request: the stream's request.
+        raised: the alarms of its monitors, over all counts that are watched and not only those that are shown.
+    """
     axis = TimeAxis(first=request.first_instant, step=request.step_length)
     confidence = request.method.confidence if isinstance(request.method, LocalLevelMethod) else DEFAULT_CONFIDENCE
     width = window_of(request)
@@ -59,7 +66,7 @@ def render(history: StreamHistory, request: StreamRequest) -> dict[str, Renderin
         sections["stream_sums"] = _sums(history, axis, width, length, confidence, latest[0])
         sections["stream_changes"] = _changes(history, request, axis, width, length, confidence)
     if request.monitors:
-        sections["stream_monitors"] = _monitors(history, request, axis, confidence)
+        sections["stream_monitors"] = _monitors(raised, request, axis, newest=history.steps - 1, confidence=confidence)
     if len(history.names) > 1:
         sections["stream_states"] = _states(history, request, latest, length)
     return sections
@@ -74,7 +81,7 @@ def _counts(
         f"Rows are counted in steps of {request.step}, and each count gets noise before anybody sees it. "
         + (
             "The line is the sum of the noisy counts of all states."
-            if _has_total(request)
+            if request.has_total
             else "The line is an estimate of each step's count, made from the noisy counts up to that step."
         ),
         f"A {level(confidence)} band contains the exact count of its step in {level(confidence)} of steps."
@@ -137,7 +144,7 @@ def _sums(
 def _changes(
     history: StreamHistory, request: StreamRequest, axis: TimeAxis, width: int, length: str, confidence: float
 ) -> Rendering:
-    comparisons = max(request.steps // width - 1, 1) * (len(request.names) + _has_total(request))
+    comparisons = max(request.steps // width - 1, 1) * (len(request.names) + request.has_total)
     changes = certain_changes(history, width=width, confidence=confidence, comparisons=comparisons)
     return Rendering(
         columns={},
@@ -165,52 +172,56 @@ def _change(change: Change, history: StreamHistory, axis: TimeAxis) -> Measure:
     )
 
 
-def _monitors(history: StreamHistory, request: StreamRequest, axis: TimeAxis, confidence: float) -> Rendering:
-    comparisons = request.steps * (len(request.names) + _has_total(request))
-    raised = [
-        (monitor, alarms(history, monitor, confidence=confidence, comparisons=comparisons))
-        for monitor in request.monitors
-    ]
-    newest = sorted(((alarm, monitor) for monitor, listed in raised for alarm in listed), key=lambda one: -one[0].last)[
-        :MAX_TABLE
-    ]
+def _monitors(
+    raised: Sequence[Raised], request: StreamRequest, axis: TimeAxis, *, newest: int, confidence: float
+) -> Rendering:
+    names = request.watched_names
+    listed = sorted(raised, key=lambda one: (-one.last, -one.first, one.monitor, one.name))[:MAX_TABLE]
     return Rendering(
         columns={},
         plots=(),
         section=Section(
             title="Monitors",
             reading=(
-                "An alarm is raised while a condition holds for every exact count that the noise leaves possible. In "
-                f"{level(confidence)} of streams, no alarm of a monitor is false, in the whole stream and for every "
-                "count; a condition that holds by less than the noise raises none.",
+                f"Monitors watch {'the one count' if len(names) == 1 else f'all {len(names):,} counts'}, whether they "
+                "are shown or not. An alarm is raised while a condition holds for every exact count that the noise "
+                f"leaves possible. In {level(confidence)} of streams, no alarm of a monitor is false, in the whole "
+                "stream and for every count; a condition that holds by less than the noise raises none. All alarms are "
+                "in alarms.parquet.",
             ),
-            measures=tuple(_monitored(monitor, listed, history, axis) for monitor, listed in raised),
+            measures=tuple(
+                _monitored(monitor, [one for one in raised if one.monitor == number], names, axis, newest)
+                for number, monitor in enumerate(request.monitors)
+            ),
             table=ValueTable(
                 caption="The newest alarms, by the steps at which they were raised, in UTC",
                 header=("Monitor", "Count", "From", "To", "Noisy figure"),
                 rows=tuple(
                     (
-                        condition(monitor, axis),
-                        one_line(history.names[alarm.name], 60),
-                        axis.text(alarm.first),
-                        axis.text(alarm.last),
-                        f"{alarm.figure:,}",
+                        condition(request.monitors[one.monitor], axis),
+                        one_line(names[one.name], 60),
+                        axis.text(one.first),
+                        axis.text(one.last),
+                        f"{one.figure:,}",
                     )
-                    for alarm, monitor in newest
+                    for one in listed
                 ),
             )
-            if newest
+            if listed
             else None,
         ),
     )
 
 
-def _monitored(monitor: StreamMonitor, listed: tuple[Alarm, ...], history: StreamHistory, axis: TimeAxis) -> Measure:
-    now = [history.names[alarm.name] for alarm in listed if alarm.last == history.steps - 1]
+def _monitored(
+    monitor: StreamMonitor, listed: Sequence[Raised], names: Sequence[str], axis: TimeAxis, newest: int
+) -> Measure:
+    now = [names[one.name] for one in listed if one.last == newest]
     if not now:
-        value, note = "no alarm", f"the last one ended {axis.text(listed[0].last)}" if listed else "and none before"
+        last = max((one.last for one in listed), default=None)
+        value, note = "no alarm", "and none before" if last is None else f"the last one ended {axis.text(last)}"
     else:
-        value = "alarm" if len(history.names) == 1 else f"{len(now)} of {len(history.names)} in alarm"
+        value = "alarm" if len(names) == 1 else f"{len(now):,} of {len(names):,} in alarm"
         note = ", ".join(one_line(name, 40) for name in now[:3]) + (" and others" if len(now) > 3 else "")
     return Measure(label=condition(monitor, axis), value=value, note=note)
 
@@ -230,7 +241,7 @@ def condition(monitor: StreamMonitor, axis: TimeAxis) -> str:
 
 
 def _states(history: StreamHistory, request: StreamRequest, latest: tuple[Reading, ...], length: str) -> Rendering:
-    total = int(_has_total(request))
+    total = int(request.has_total)
     places = {name: place for place, name in enumerate(history.names[total:], start=total)}
     levels = [[name for name in names if name in places] for names in reversed(request.levels)]
     groups = []
@@ -294,11 +305,6 @@ def _band_of(history: StreamHistory, place: int, width: int, confidence: float) 
     """Half the width of the band of a sum over ``width`` steps, at the scale of the newest."""
     number = width * int(history.terms[place])
     return band_of_sum(float(history.scales[-1, place]), number=number, confidence=confidence)
-
-
-def _has_total(request: StreamRequest) -> bool:
-    """Whether the first count of the page is a total of the others that was not released by itself."""
-    return len(request.names) > 1 and len(request.levels) == 1
 
 
 def _origin(history: StreamHistory) -> str:

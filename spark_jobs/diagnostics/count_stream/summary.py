@@ -17,6 +17,7 @@ import numpy as np
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.mechanisms.streams.noise_sums import noise_quantiles, windows
 
+EVERY = slice(None)
 DEFAULT_CONFIDENCE = 0.9
 """Level of bands where the method has none of its own."""
 MAX_CHANGES = 8
@@ -51,6 +52,24 @@ class StreamHistory:
     def steps(self) -> int:
         """The number of steps so far."""
         return int(self.noisy.shape[0])
+
+    def part(self, *, steps: slice = EVERY, places: Sequence[int] | slice = EVERY) -> StreamHistory:
+        """The same of some steps, or of the counts at some places."""
+        at = list(range(len(self.names))[places]) if isinstance(places, slice) else list(places)
+
+        def cut(values: Any) -> Any:
+            return None if values is None else values[steps][:, at]
+
+        return StreamHistory(
+            names=tuple(self.names[place] for place in at),
+            noisy=cut(self.noisy),
+            estimates=cut(self.estimates),
+            lower=cut(self.lower),
+            upper=cut(self.upper),
+            measured=cut(self.measured),
+            scales=cut(self.scales),
+            terms=self.terms[at],
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
