@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseOperator
-
 from dp_operators.configuration import default_deferrable
 from dp_operators.operators.application_secrets import application_secrets
 from dp_operators.operators.errors import as_airflow_errors
 from dp_operators.operators.exhausted import budget_may_be_exhausted
 from dp_operators.operators.metrics import refusals_counted
 from dp_operators.operators.outlets import record_event, with_release_outlets
+from dp_operators.operators.rendering import TextTemplates
 from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.sensors.budget import require_on_exhausted
 from dp_operators.triggers.application import ApplicationTrigger
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from dp_operators.releasing import Backend, Waiting
 
 
-class ApplicationOperator(BaseOperator):
+class ApplicationOperator(TextTemplates):
     """Runs the Spark application for a request that an account pays for; the base of releases and of streams.
 
     Args:

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
-from airflow.sdk import BaseOperator
 
+from dp_operators.operators.rendering import TextTemplates
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class CheckReleaseOperator(BaseOperator):
+class CheckReleaseOperator(TextTemplates):
     """Runs a checkpoint of Great Expectations on the files of a release, and makes its data docs; fails if it fails.
 
     A release is noisy and published, so a suite may expect anything of it, and costs nothing. The library runs in a

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
-from airflow.sdk import BaseOperator
 
 from dp_operators.operators.errors import as_airflow_errors
+from dp_operators.operators.rendering import TextTemplates
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class FederationServerOperator(BaseOperator):
+class FederationServerOperator(TextTemplates):
     """Serves one federated release: adds up the silos' shares and the noise, until all silos have the same draw.
 
     Everything but the name is the administrator's: ``python -m spark_jobs.federation join --receipts`` registers the

@@ -7,16 +7,16 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
-from airflow.sdk import BaseOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.errors import as_airflow_errors
+from dp_operators.operators.rendering import TextTemplates
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class VerifyReleaseOperator(BaseOperator):
+class VerifyReleaseOperator(TextTemplates):
     """Compares a release's files with its manifest, and the manifest with the ledger; fails if they differ.
 
     It reads the release from the store as anybody else does, so that what the next task reads is what was paid for.

@@ -15,6 +15,7 @@ from dp_operators.operators.errors import LedgerUnreachable, as_airflow_errors
 from dp_operators.operators.intervals import blocks_of_run
 from dp_operators.operators.keys import charged_key
 from dp_operators.operators.metrics import count_stale
+from dp_operators.operators.rendering import TextTemplates
 from dp_operators.triggers.budget import NEVER, PAYS, REFUSED, UNREACHABLE, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
@@ -43,7 +44,7 @@ def require_on_exhausted(given: str) -> None:
         )
 
 
-class PrivacyBudgetSensor(BaseSensorOperator):
+class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
     """Succeeds once the account can pay for a release; until then it waits, fails or skips.
 
     The sensor avoids starting a release that would be refused, and logs why it waits. It reserves nothing: two tasks

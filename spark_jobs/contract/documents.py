@@ -26,6 +26,18 @@ _INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?", re.ASCII)
 
 
+class Respelled(int):
+    """A whole number of a YAML document that was written in another way than numbers are, such as ``01067``.
+
+    It is that number where a number is due, and refused where it could be a text or a key (``contract.values``).
+
+    Attributes:
+        text: as it was written.
+    """
+
+    text: str
+
+
 def parse_json(text: str | bytes, *, what: str = "request") -> Any:
     """The value of a JSON document; numbers with a fraction or an exponent are ``Decimal``.
 
@@ -138,7 +150,7 @@ def _loader() -> Any:
             return super().construct_mapping(node, deep=deep)
 
     Loader.yaml_implicit_resolvers = _resolvers()
-    Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: _integer(node.value, "request"))
+    Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: _as_written(node.value))
     Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: _fraction(node.value, "request"))
     return Loader
 
@@ -203,6 +215,15 @@ def _integer(text: str, what: str) -> int:
     if len(text) > MAX_INTEGER_DIGITS:
         raise _out_of_range(text, what)
     return int(text)
+
+
+def _as_written(text: str) -> int:
+    number = _integer(text, "request")
+    if str(number) == text:
+        return number
+    respelled = Respelled(number)
+    respelled.text = text
+    return respelled
 
 
 def _out_of_range(text: str, what: str) -> InvalidRequest:

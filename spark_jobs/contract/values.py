@@ -12,6 +12,7 @@ from typing import Any, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from spark_jobs.contract.documents import Respelled
 from spark_jobs.contract.errors import InvalidRequest
 
 _ALIKE = 0.7
@@ -41,10 +42,13 @@ class Frozen(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _numbers_as_written(cls, data: Any) -> Any:
-        """Reject what pydantic would accept as a number: the text ``"1_0"``, and ``true`` for 1."""
+        """Reject what pydantic would accept as a number, ``"1_0"`` or ``true``, and keys that changed on the way."""
         if isinstance(data, dict):
-            for name in _numeric_fields(cls):
+            numeric = _numeric_fields(cls)
+            for name in numeric:
                 _require_numbers(name, data.get(name))
+            for name in _keyed_fields(cls):
+                _require_as_written(name, data.get(name))
         return data
 
     @classmethod
@@ -157,6 +161,16 @@ def _numeric_fields(model: type[BaseModel]) -> tuple[str, ...]:
     )
 
 
+@cache
+def _keyed_fields(model: type[BaseModel]) -> tuple[str, ...]:
+    """The fields of ``model`` that hold texts or keys; other models check their own."""
+    return tuple(
+        name
+        for name, field in model.model_fields.items()
+        if _scalars(field.annotation) & {str, Any} and not _models_in(field.annotation)
+    )
+
+
 def _scalars(annotation: Any) -> set[Any]:
     arguments = get_args(annotation)
     if get_origin(annotation) is dict:
@@ -172,6 +186,20 @@ def _require_numbers(name: str, value: Any) -> None:
         _require_numbers(name, part)
     if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
         raise InvalidRequest(name, value=value, requirement="must be a number", remedy="write it like 10 or 0.5")
+
+
+def _require_as_written(name: str, value: Any) -> None:
+    """Reject a key or a text that a document's reader took for a number of another spelling, such as 01067."""
+    if isinstance(value, Respelled):
+        raise InvalidRequest(
+            name, value=value.text, requirement=f"is read as the number {int(value)}",
+            remedy="write it in quotes if it is a text or a key, or without leading zeros and signs",
+        )  # fmt: skip
+    parts: Iterable[Any] = value if isinstance(value, (list, tuple)) else ()
+    if isinstance(value, dict):
+        parts = [*value, *value.values()]
+    for part in parts:
+        _require_as_written(name, part)
 
 
 def _is_tag(part: object) -> bool:

@@ -96,7 +96,6 @@ def test_what_does_not_fit_is_refused_in_one_line(case: str) -> None:
         {"label": {"column": "name", "positive": "yes", "negative": "no"}},
         {"where": "age >= 18 and (name like 'a%' or day > date '2026-01-31') and at is not null"},
         {"where": "year(at) = 2026 and case when insured then wage else age end > 3"},
-        {"where": "null"},
         {"model": {**LINEAR, "coefficients": {"ln(wage)": 1, "AGE": 2}, "categorical": {"insured": {"true": 1}}}},
         {"diagnostics": [LINE, {**FIT, "features": {"age / 2": [0, 1]}, "categorical": {"county": [1, "02"]}}]},
         {"diagnostics": [{**LINE, "group_by": "name", "groups": ["01"]}]},
