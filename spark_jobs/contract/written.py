@@ -14,6 +14,8 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.table_request import TableRequest, canonical, canonical_sha256
 from spark_jobs.contract.values import did_you_mean
 
+_DECIDED = ("table", "start", "steps")
+"""The fields that every request has and that an account may decide."""
 AnyRequest = TypeVar("AnyRequest", bound=TableRequest)
 
 
@@ -62,6 +64,9 @@ def read_written(kind: type[AnyRequest], fields: Mapping[str, Any]) -> AnyReques
                 name, requirement="is not a field of this part of the request",
                 remedy=f"remove it or correct its name{did_you_mean(name, kind.model_fields)}",
             )  # fmt: skip
+    for name, field in kind.model_fields.items():
+        if field.is_required() and fields.get(name) is None and name not in _DECIDED:
+            raise InvalidRequest(name, requirement="is required", remedy="add it")
     return Written(kind=kind, fields=dict(fields))
 
 

@@ -83,7 +83,7 @@ class TestDecorator:
             ({}, 7, "request: got 'int'; must be what the function of @task.private_release returns"),
             ({"account": "visits"}, "/requests/r.yaml", "request: got 'str'; must be what the function"),
             ({"account": "visits"}, {"account": "stays"}, "account: is given by the decorator, and returned"),
-            ({}, {"account": "{{ params.account }}"}, "table"),
+            ({}, {"account": "{{ params.account }}"}, "budget: is required"),
         ],
     )
     def test_what_is_no_request_fails_for_good_in_one_line(
