@@ -13,7 +13,7 @@ from pydantic import create_model
 
 from spark_jobs.contract.completion import entry_leaves_out, leaves_out
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.expressions.parser import check_filter
+from spark_jobs.contract.expressions.filters import check_filter
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import exact_decimal

@@ -34,7 +34,7 @@ class TextTemplates(BaseOperator):
         template_fields: Iterable[str],
         context: Context,
         jinja_env: jinja2.Environment,
-        seen_oids: set[int],
+        *done: Any,
     ) -> None:
         from jinja2.nativetypes import NativeEnvironment
 
@@ -42,7 +42,7 @@ class TextTemplates(BaseOperator):
         if isinstance(jinja_env, NativeEnvironment) and dag is not None:
             jinja_env = dag.get_template_env(force_sandboxed=True)
         written = {name: getattr(parent, name, None) for name in template_fields}
-        super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        super()._do_render_template_fields(parent, template_fields, context, jinja_env, *done)
         with as_airflow_errors():
             for name, value in written.items():
                 require_rendered(value, getattr(parent, name, None), "" if name == "request" else name)

@@ -12,7 +12,7 @@ from dp_operators.releasing.from_account import account_of
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.expressions.parser import check_filter
+from spark_jobs.contract.expressions.filters import check_filter
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.request import ReleaseRequest

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from spark_jobs.contract.documents import to_yaml
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL, BlockExpression, expand_ranges
-from spark_jobs.contract.expressions.parser import check_filter
+from spark_jobs.contract.expressions.filters import check_filter
 from spark_jobs.contract.input_suites import InputSuite
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, replaced_within
 from spark_jobs.contract.public_groups import with_public_groups

@@ -287,17 +287,13 @@ class _Basis(Frozen):
 
 
 class ColumnsModel(_Basis):
-    """Scores that are already in a column.
-
-    Attributes:
-        score: the column.
-        scale: the map of its values to scores in [0, 1]; None if they are such scores. Filled in from what the account
-            says that the column may hold. Fitted values are the column's own, without it.
-    """
+    """Scores that are already in a column."""
 
     kind: Literal["columns"]
     score: ColumnName
     scale: ScoreScale | None = None
+    """The map of its values to scores in [0, 1], by what the account says that the column may hold; not of fitted
+    values."""
 
 
 MAX_COEFFICIENTS = 500

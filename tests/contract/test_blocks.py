@@ -14,7 +14,7 @@ from spark_jobs.contract.expressions.blocks import (
     BlockExpression,
     expand_ranges,
 )
-from spark_jobs.contract.expressions.parser import check_filter
+from spark_jobs.contract.expressions.filters import check_filter
 
 UTC = dt.UTC
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
-from spark_jobs.contract.expressions.parser import FUNCTIONS, check_feature, check_filter, parse
+from spark_jobs.contract.expressions.filters import check_filter
+from spark_jobs.contract.expressions.parser import FUNCTIONS, check_feature, parse
 
 NODES = (
     tree.ColumnReference,

@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.expressions.never_true import why_never_true
 from spark_jobs.contract.expressions.tree import (
     And,
     Arithmetic,
@@ -72,28 +71,6 @@ ALLOWED = (
     "columns, numbers, 'text', DATE and TIMESTAMP literals, comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE, "
     f"+ - * /, CASE, CAST and the functions {', '.join(FUNCTIONS)}"
 )
-
-
-_TEMPLATE_MARKS = ("{{", "{%", "{#")
-
-
-def check_filter(text: str) -> None:
-    """Reject a filter that is not an expression of the allow-list.
-
-    Raises:
-        InvalidRequest: it is not one, and the message names what is not allowed and lists what is; or it is true for no
-            row of any table.
-    """
-    if any(mark in text for mark in _TEMPLATE_MARKS):
-        raise InvalidRequest(
-            "where", value=text, requirement="must have no template left: nothing renders it here",
-            remedy="write the value out, or check the name of the parameter",
-        )  # fmt: skip
-    reason = why_never_true(parse(text, what="where"))
-    if reason is not None:
-        raise InvalidRequest(
-            "where", value=text, requirement=f"must be true for some rows: {reason}", remedy="correct the condition"
-        )
 
 
 def check_feature(text: str) -> None:

@@ -1,0 +1,28 @@
+"""Which filters a request may have."""
+
+from __future__ import annotations
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expressions.never_true import why_never_true
+from spark_jobs.contract.expressions.parser import parse
+
+_TEMPLATE_MARKS = ("{{", "{%", "{#")
+
+
+def check_filter(text: str) -> None:
+    """Reject a filter that is not an expression of the allow-list.
+
+    Raises:
+        InvalidRequest: it is not one, and the message names what is not allowed and lists what is; or it is true for no
+            row of any table.
+    """
+    if any(mark in text for mark in _TEMPLATE_MARKS):
+        raise InvalidRequest(
+            "where", value=text, requirement="must have no template left: nothing renders it here",
+            remedy="write the value out, or check the name of the parameter",
+        )  # fmt: skip
+    reason = why_never_true(parse(text, what="where"))
+    if reason is not None:
+        raise InvalidRequest(
+            "where", value=text, requirement=f"must be true for some rows: {reason}", remedy="correct the condition"
+        )
