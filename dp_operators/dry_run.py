@@ -12,6 +12,7 @@ from dp_operators.budget import ChargeState, PrivacyLedger
 from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.options.values import OfValues
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.written import Written, written_fields
@@ -132,8 +133,18 @@ def print_dry_run(
         where = price.account if block == "all" else f"block {block} of {price.account}"
         typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
     parts = split_budget(completed) if price.left and len(completed.diagnostics) > 1 else ()
-    for line in (*_filled_in(request, completed), *map(_bought, parts), *widths):
+    for line in (*_filled_in(request, completed), *map(_bought, parts), *_coarse_steps(completed), *widths):
         typer.echo(line)
+
+
+def _coarse_steps(request: ReleaseRequest) -> Iterator[str]:
+    """One line for each column that has more values than cells."""
+    for options in request.diagnostics:
+        if isinstance(options, OfValues) and options.least_width is not None:
+            yield (
+                f"{options.kind}: {options.column} has more values than cells: no interval is narrower than "
+                f"{options.least_width:g}"
+            )
 
 
 def _filled_in(request: ReleaseRequest | Written[ReleaseRequest], completed: ReleaseRequest) -> Iterator[str]:

@@ -243,6 +243,14 @@ def test_statements_that_no_forecast_can_use_are_refused(lab, dp_budget, options
     assert words in err
 
 
+def test_dry_run_says_how_narrow_an_interval_can_be_with_more_values_than_cells(lab, dp_budget):
+    amounts = {"kind": "quantile", "column": "amount", "bounds": [0, 1000], "step": 1, "cells": 256}
+    file = request_file(lab, diagnostics=[amounts], label=None, model=None)
+    status, out, _ = dp_budget("run", file, "--output", lab.output, "--dry-run")
+    assert status == 0
+    assert "quantile: amount has more values than cells: no interval is narrower than 4" in out.splitlines()
+
+
 def test_dry_run_says_what_each_part_of_the_budget_pays_for(lab, dp_budget):
     kinds = ["roc_curve", {"kind": "auc", "weight": 2}, {"kind": "calibration", "share": False}]
     _, out, _ = dp_budget("run", request_file(lab, diagnostics=kinds), "--output", lab.output, "--dry-run")

@@ -89,6 +89,11 @@ def values_of_steps(lower: float, upper: float, step: float) -> int:
     return round((upper - lower) / step) + 1
 
 
+def values_in_cell(lower: float, upper: float, step: float, cells: int) -> int:
+    """How many neighbouring values a cell holds: the least number that makes at most so many cells."""
+    return -(-values_of_steps(lower, upper, step) // cells)
+
+
 def _check_step(lower: float, upper: float, scale: str, step: float) -> None:
     if scale != "linear":
         raise InvalidRequest(

@@ -25,7 +25,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.grids import NEAR, SCORE_CELLS, check_grid, steps_of_log, unit_of_log, values_of_steps
+from spark_jobs.contract.grids import (
+    NEAR,
+    SCORE_CELLS,
+    check_grid,
+    steps_of_log,
+    unit_of_log,
+    values_in_cell,
+    values_of_steps,
+)
 from spark_jobs.score_grid import cells_of, edges_of
 from spark_jobs.statistics.grid import require_cells
 
@@ -123,7 +131,7 @@ class ValueGrid:
     @cached_property
     def values_in_cell(self) -> int:
         """With a step, how many neighbouring values a cell holds: the least number that makes at most ``cells``."""
-        return 1 if self.step is None else -(-values_of_steps(self.lower, self.upper, self.step) // self.cells)
+        return 1 if self.step is None else values_in_cell(self.lower, self.upper, self.step, self.cells)
 
     @cached_property
     def size(self) -> int:

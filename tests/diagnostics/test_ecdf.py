@@ -333,3 +333,22 @@ def test_bands_keep_no_more_of_simulated_errors_than_they_use(monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 12 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("grid", "said"),
+    [
+        ({"upper": 120, "cells": 1024}, ["One cell holds about 40"]),
+        ({"upper": 120, "step": 1}, []),
+        ({"upper": 53, "step": 1}, ["at the upper bound, or beyond it"]),
+    ],
+    ids=["without a step", "with a step", "clamped"],
+)
+def test_a_report_says_that_many_rows_are_in_one_cell_or_at_a_bound(grid, said):
+    from spark_jobs.diagnostics.ecdf.page import _heaped
+
+    ages = np.concatenate([np.full(4000, 53.0), np.random.default_rng(1).integers(10, 100, 6000)])
+    result = ecdf.release(ValueCounts.from_arrays(ages, lower=0, **grid), epsilon=5, noise=SeededNoise(1))
+    found = _heaped(result)
+    assert len(found) == len(said)
+    assert all(part in line for part, line in zip(said, found, strict=True))

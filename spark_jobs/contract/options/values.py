@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK
-from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log
+from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log, values_in_cell
 from spark_jobs.contract.options.base import Options, ScoreCells, Settings, Statistic, require_filled_in
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.values import DistributionFunction, SingleQuantile
@@ -264,6 +264,14 @@ class OfValues(Options):
         lower, upper = self.bounds
         grid = {name: getattr(self, name) for name in ("scale", "unit", "cells", "step")}
         return ValueCells(column=self.column, lower=lower, upper=upper, **grid)
+
+    @property
+    def least_width(self) -> float | None:
+        """The least width of an interval of values, if there are more values than cells; else None."""
+        if self.step is None or self.bounds is None:
+            return None
+        together = values_in_cell(*self.bounds, self.step, self.cells)
+        return None if together == 1 else together * self.step
 
     @property
     def named(self) -> str | None:

@@ -23,6 +23,8 @@ from spark_jobs.publishing.rendering import (
 from spark_jobs.publishing.value_axis import number
 
 _NAME_CHARACTERS = 60
+_AT_BOUND, _IN_ONE_CELL = 0.01, 0.1
+"""The shares of the rows in one cell from which a report says it: at a bound, and anywhere without a step."""
 
 
 def render(result: Ecdf, request: ReleaseRequest) -> Rendering:
@@ -165,6 +167,7 @@ def _notes(result: Ecdf) -> tuple[str, ...]:
             "The bounds were found by noisy searches. Rows may lie beyond them, at any distance, so an interval that "
             "reaches a bound is open there."
         )
+    notes += _heaped(result) if is_defined(result) else []
     if result.comparison is not None:
         earlier = result.comparison
         of = "its scores" if earlier.named is None else one_line(earlier.named, _NAME_CHARACTERS)
@@ -177,6 +180,23 @@ def _notes(result: Ecdf) -> tuple[str, ...]:
         if earlier.status != "ok":
             notes.append("The earlier release is undefined, so nothing can be compared with it.")
     return tuple(notes)
+
+
+def _heaped(result: Ecdf) -> list[str]:
+    """What is said of many rows in one cell, and of rows at the bounds."""
+    of_cells = np.diff(result.cdf, prepend=0.0)
+    at = (("lower", of_cells[0]), ("upper", of_cells[-1]))
+    notes = [
+        f"About {percent(float(share))} of the rows are in the cell at the {end} bound, or beyond it."
+        for end, share in at
+        if share > _AT_BOUND
+    ]
+    if result.grid.step is None and of_cells.max() > _IN_ONE_CELL:
+        notes.append(
+            f"One cell holds about {percent(float(of_cells.max()))} of the rows. If values are whole numbers or have "
+            "few decimals, declare their step: cells are then the values themselves."
+        )
+    return notes
 
 
 def _section(result: Ecdf) -> Section:
