@@ -132,7 +132,8 @@ def print_dry_run(
     for block, budget in price.left.items():
         where = price.account if block == "all" else f"block {block} of {price.account}"
         typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
-    parts = split_budget(completed) if price.left and len(completed.diagnostics) > 1 else ()
+    parts = split_budget(completed) if price.left else ()
+    parts = parts if len(parts) > 1 else ()
     for line in (*_filled_in(request, completed), *map(_bought, parts), *_coarse_steps(completed), *widths):
         typer.echo(line)
 
@@ -170,6 +171,8 @@ def _added(written: Any, whole: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _bought(part: BudgetPart) -> str:
     read = f"one measurement, from which {len(part.kinds)} are read: " if part.shared else ""
+    if part.of_units:
+        return f"  epsilon {plain(part.granted.epsilon)} for how much {', '.join(part.kinds)} vary between units"
     rest = "the rest of " if part.rest else ""
     return f"  epsilon {plain(part.granted.epsilon)} for {read}{rest}{', '.join(part.kinds)}"
 

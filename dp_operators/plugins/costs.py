@@ -21,7 +21,7 @@ from dp_operators.releasing import (
     with_references,
 )
 from dp_operators.releasing.preflight import Forecast, default_key
-from spark_jobs.contract.budget_split import split_budget
+from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.privacy import Budget, plain
@@ -94,7 +94,7 @@ def _answer(text: str, stated: Mapping[str, str], ledger: PrivacyLedger) -> dict
         "blocks": [_block(name, left, expected) for name, left in expected.left.items()],
         "parts": [
             {
-                "kinds": f"{'the rest of ' if part.rest else ''}{', '.join(part.kinds)}",
+                "kinds": f"{_bought(part)}{', '.join(part.kinds)}",
                 "cost": _amount(part.granted),
                 "shared": part.shared,
             }
@@ -102,6 +102,10 @@ def _answer(text: str, stated: Mapping[str, str], ledger: PrivacyLedger) -> dict
         ],
         "widths": _widths(completed, ExpectedTable.parse(stated)) if stated else [],
     }
+
+
+def _bought(part: BudgetPart) -> str:
+    return "variation between units of " if part.of_units else "the rest of " if part.rest else ""
 
 
 def _request(text: str, ledger: PrivacyLedger) -> ReleaseRequest | Written[ReleaseRequest]:

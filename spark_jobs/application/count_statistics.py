@@ -243,7 +243,7 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     rows = scored.select(
         *(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *owned.values(), *why.values()
     )
-    keys = _key_names(request)
+    keys = key_names(request)
     cells = (
         _aggregation(statistic).key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
         for i, statistic in enumerate(request.statistics)
@@ -266,8 +266,9 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     row_id = _ROW if _ROW in owned else None
     # a row that does not count must not take the place of one that does
     return bound_contributions(
-        rows, unit=bounded, keys=[*keys, CAUSE], salt=salt, spare=_spare(request), row_id=row_id, cause=CAUSE
-    )
+        rows, unit=bounded, keys=[*keys, CAUSE], salt=salt, spare=_spare(request), row_id=row_id, cause=CAUSE,
+        with_unit=bool(request.unit_figures),
+    )  # fmt: skip
 
 
 def _without_private_spares(request: ReleaseRequest) -> list[Column]:
@@ -275,7 +276,7 @@ def _without_private_spares(request: ReleaseRequest) -> list[Column]:
     from pyspark.sql import functions as sf
 
     columns = []
-    for statistic, name in zip(request.statistics, _key_names(request), strict=True):
+    for statistic, name in zip(request.statistics, key_names(request), strict=True):
         key = sf.col(name)
         if isinstance(statistic, (PointCells, PointSums)) and not request.sizes_are_public(statistic):
             key = sf.when(~_without_point(statistic, key), key)
@@ -291,7 +292,7 @@ def _spare(request: ReleaseRequest) -> Column:
         sf.col(name).isNull() | _without_point(statistic, sf.col(name))
         if isinstance(statistic, (PointCells, PointSums))
         else sf.col(name).isNull()
-        for statistic, name in zip(request.statistics, _key_names(request), strict=True)
+        for statistic, name in zip(request.statistics, key_names(request), strict=True)
     )
     return reduce(and_, nothing)
 
@@ -303,7 +304,7 @@ def _without_point(statistic: PointCells | PointSums, key: Column) -> Column:
 
 def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
     """The exact statistics of all diagnostics; ``rows`` is the plan that ``prepare`` returned."""
-    named = dict(zip(request.statistics, _key_names(request), strict=True))
+    named = dict(zip(request.statistics, key_names(request), strict=True))
     once = {statistic: name for statistic, name in named.items() if type(statistic) not in ROW_PASSES}
     later = {
         statistic: ROW_PASSES[type(statistic)].later(statistic, rows, name)
@@ -391,5 +392,6 @@ def _summation(statistic: Statistic) -> CellCounter | RowSummation:
     return CELL_COUNTERS.get(type(statistic)) or ROW_SUMMATIONS[type(statistic)]
 
 
-def _key_names(request: ReleaseRequest) -> list[str]:
+def key_names(request: ReleaseRequest) -> list[str]:
+    """The columns that ``prepare`` names, one for each statistic of the request."""
     return [f"{_KEY}_{i}" for i in range(len(request.statistics))]

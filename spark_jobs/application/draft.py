@@ -8,6 +8,7 @@ from typing import Any
 
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.memory import trim
+from spark_jobs.application.unit_variance import UnitDraw, about_populations, sampling_of
 from spark_jobs.contract.grids import EARLIEST_ROUNDING, LINEAR_SCORE_CELLS, PAIR_CELLS, ROUNDING, SCORE_CELLS
 from spark_jobs.contract.left_out import LeftOut, noise_scale
 from spark_jobs.contract.options import (
@@ -110,6 +111,7 @@ def draft(
 ) -> tuple[Release, dict[str, bytes]]:
     """The manifest and the files of the release of ``draw``."""
     results, sizes = results_of(request, draw)
+    units = units_of(draw)
     trim()
     of_grid = (rule for kind, rule in GRID_RULES[draw.rounding].items() if kind in map(type, request.statistics))
     facts = ReleaseFacts(
@@ -118,7 +120,7 @@ def draft(
         charge_id=draw.charge_id,
         cost=draw.cost,
         rules=tuple(dict.fromkeys((*rules, *of_grid))),
-        assumptions=assumptions(request, charged=draw.charge_id is not None),
+        assumptions=(*assumptions(request, charged=draw.charge_id is not None), *about_populations(request, units)),
         drawn_at=draw.drawn_at,
         versions=draw.versions,
         rounding=draw.rounding,
@@ -146,25 +148,41 @@ def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, An
     A comparison of two models states sizes of its own: those of the rows that have both scores. Only a first curve
     that is read from a shared release is of the same rows as the others.
     """
-    by_kind, read = draws(request, draw), () if draw.shared is None else tuple(draw.shared["kinds"])
+    by_kind = draws(request, draw.measurements, draw.shared)
+    read = () if draw.shared is None else tuple(draw.shared["kinds"])
     # a shared measurement counts once, through any of the kinds that are read from it
     sizes = ClassSizes.combined(one.class_sizes for kind, one in by_kind.items() if kind not in read[1:])
-    results = {kind: diagnostic(kind).summarise(drawn, seed=draw.seed) for kind, drawn in by_kind.items()}
+    units = units_of(draw)
+    results = {
+        kind: diagnostic(kind).summarised(drawn, seed=draw.seed, sampling=sampling_of(kind, request, units))
+        for kind, drawn in by_kind.items()
+    }
     of_scores = {options.kind for options in request.diagnostics if options.statistics == (ScoreCells(),)}
     alike = of_scores.union(read, {"by_group"} & results.keys())
     stated = {kind: restated(result, sizes) if kind in alike else result for kind, result in results.items()}
     return {**stated, **with_one_area({kind: stated[kind] for kind in stated if kind in alike}, sharing=read)}, sizes
 
 
-def draws(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
-    """The draw of each diagnostic: its own one, or one derived from the draw that it shares with others."""
-    by_kind = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in draw.measurements.items()}
-    if draw.shared is not None:
-        shared = codec.decode(SharedGroups, draw.shared["measurement"])
+def units_of(draw: ReleaseDraw) -> UnitDraw | None:
+    """What was drawn of how much figures vary between units, if anything."""
+    return None if draw.units is None else codec.decode(UnitDraw, draw.units)
+
+
+def draws(request: ReleaseRequest, measurements: Mapping[str, Any], shared: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The draw of each diagnostic: its own one, or one derived from the draw that it shares with others.
+
+    Args:
+        request: the request.
+        measurements: noisy statistics of each diagnostic, by its kind (``ReleaseDraw``).
+        shared: those that several share, with their kinds.
+    """
+    by_kind = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in measurements.items()}
+    if shared is not None:
+        groups = codec.decode(SharedGroups, shared["measurement"])
         for options in request.diagnostics:
             read_shared = diagnostic(options.kind).read_shared
-            if options.can_share and options.kind in draw.shared["kinds"] and read_shared is not None:
-                by_kind[options.kind] = read_shared(options, shared)
+            if options.can_share and options.kind in shared["kinds"] and read_shared is not None:
+                by_kind[options.kind] = read_shared(options, groups)
     return by_kind
 
 

@@ -41,6 +41,7 @@ class ReleaseDraw:
         rounding: the rule by which values and thresholds were compared on public grids (``contract.grids.ROUNDING``).
         left_out: noisy numbers of rows that did not count, by cause, and the epsilon of one row; None in a draw that
             was made before there were any.
+        units: noisy sums of units' squares (``unit_variance``); None if they were not paid for.
     """
 
     charge_id: str | None
@@ -58,6 +59,7 @@ class ReleaseDraw:
     shared: dict[str, Any] | None = None
     rounding: str = ROUNDING
     left_out: dict[str, Any] | None = None
+    units: dict[str, Any] | None = None
 
     def to_json(self) -> bytes:
         """The draw as JSON, in UTF-8."""
@@ -82,6 +84,8 @@ class ReleaseDraw:
             fields["shared"] = self.shared
         if self.left_out is not None:
             fields["left_out"] = self.left_out
+        if self.units is not None:
+            fields["units"] = self.units
         return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
 
     @classmethod
@@ -111,4 +115,5 @@ class ReleaseDraw:
             shared=fields.get("shared"),
             left_out=fields.get("left_out"),
             rounding=fields.get("rounding", EARLIEST_ROUNDING),
+            units=fields.get("units"),
         )

@@ -90,15 +90,16 @@ class RecordingNoise:
         self._note("laplace", epsilon)
         return deposit(counts, epsilon=epsilon, **terms)
 
-    def take_largest(self, *, times: Decimal = Decimal(1)) -> dict[str, str]:
+    def take_largest(self, *, times: Decimal = Decimal(1), rows: int = 1) -> dict[str, str]:
         """The largest loss of a single call, by kind of noise, since this method was last called.
 
         Args:
             times: how many times the epsilon that a call asks for is its loss (``BudgetPart.noise_factor``).
+            rows: of how many rows it is the loss, each with an equal part of it.
         """
         largest, self._largest = self._largest, {}
         with localcontext(prec=4 * MAX_DIGITS):
-            return {kind: plain(loss * times) for kind, loss in largest.items()}
+            return {kind: plain(loss * times / rows) for kind, loss in largest.items()}
 
     def _note(self, kind: str, loss: Cost) -> None:
         self.drawn = True

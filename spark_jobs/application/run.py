@@ -11,12 +11,14 @@ from typing import Any
 
 from spark_jobs.application.charged import require_charged
 from spark_jobs.application.count_statistics import Counts
-from spark_jobs.application.draft import draft, versions
+from spark_jobs.application.draft import draft, draws, versions
 from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
 from spark_jobs.application.federated import agreed, finish, noise_of, open_silo
 from spark_jobs.application.memory import trim
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.refusal_guard import RecordingNoise, forbid_refusal
+from spark_jobs.application.unit_passes import UnitSquares, squares_of_units
+from spark_jobs.application.unit_variance import measure_units
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.budget_split import BudgetPart, part_of_left_out, split_budget
@@ -191,23 +193,32 @@ def make_draw(
         announcer.stage(ApplicationStage.COUNTING)
         failpoint("before_count")
         counts = count(rows, request)
+        squares = squares_of_units(rows, request)
         failpoint("after_count")
         announcer.stage(ApplicationStage.DRAWING)
         failpoint("before_draw")
-        # a fit in several passes reads the rows again, at coefficients that only noisy sums decide
+        # fits in several passes and units' squares read the rows again, by what only noisy sums decide
         if silo is None:
-            draw = measure(request, counts, charge_id=charge_id, noise=noise)
+            draw = measure(request, counts, charge_id=charge_id, noise=noise, squares=squares)
         else:
             draw = agreed(silo, measure(request, counts, charge_id=charge_id, noise=noise_of(silo)))
         failpoint("after_draw")
     return draw
 
 
-def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, noise: Noise) -> ReleaseDraw:
+def measure(
+    request: ReleaseRequest,
+    counts: Counts,
+    *,
+    charge_id: str | None,
+    noise: Noise,
+    squares: UnitSquares | None = None,
+) -> ReleaseDraw:
     """The noisy statistics of every diagnostic of ``request``, within its budget.
 
-    Each part of the budget runs at its cost for one row (``contract.budget_split``, group privacy); parts compose
-    sequentially, and their costs add up exactly.
+    Each part of the budget runs at its cost for one row (``contract.budget_split``, group privacy), but for the one of
+    units' squares, which needs the others' draws and ``squares``. Parts compose sequentially, and their costs add up
+    exactly.
 
     Raises:
         InvalidRequest: the options of the first part do not fit; no noise was drawn.
@@ -221,10 +232,17 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
     largest: list[dict[str, str]] = []
     used: Draw | None = None
     left_out: dict[str, Any] | None = None
+    units: dict[str, Any] | None = None
     for part in split_budget(request):
+        measurement: Draw
         with forbid_refusal(recording):
-            measurement = _measure_part(request, part, counts, recording, shared=used)
-        if part.shared:
+            if part.of_units:
+                measurement = measure_units(request, part, draws(request, measurements, shared), squares, recording)
+            else:
+                measurement = _measure_part(request, part, counts, recording, shared=used)
+        if part.of_units:
+            units = measurement.to_dict()
+        elif part.shared:
             used = measurement
             shared = {"kinds": list(part.kinds), "measurement": measurement.to_dict()}
         else:
@@ -234,7 +252,8 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
         cost = part.cost(exact_sum(*(event.epsilon for event in spent)), exact_sum(*(event.delta for event in spent)))
         spendings = tuple(part.spending(event.label, event) for event in spent)
         parts.append(ReleasePart(kinds=part.kinds, cost=cost, spendings=spendings))
-        largest.append(recording.take_largest(times=part.noise_factor))
+        rows = part.max_rows if part.of_units else 1
+        largest.append(recording.take_largest(times=part.noise_factor, rows=rows))
     if LEFT_OUT in counts:
         part = part_of_left_out(request)
         left_out, paid = _measure_left_out(request, part, counts[LEFT_OUT], recording)
@@ -261,6 +280,7 @@ def measure(request: ReleaseRequest, counts: Counts, *, charge_id: str | None, n
         noise=tuple(largest),
         shared=shared,
         left_out=left_out,
+        units=units,
     )
 
 

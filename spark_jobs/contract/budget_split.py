@@ -16,6 +16,10 @@ Where rows are replaced, the counts of rows that did not count have a share of t
 
 In a federation the noise is larger than that of one table by a public factor ``f``. The mechanisms are told ``e / f``,
 so that what is said of errors is true, and the silo asks for noise at ``e``, which is what is charged.
+
+How much headline figures vary between units with several rows is a part of its own, which takes its share of epsilon
+first. Its mechanism runs at the cost to a unit, however many rows that has (``mechanisms.unit_squares``); where costs
+are stated for one row, it is divided by the most rows of a unit.
 """
 
 from __future__ import annotations
@@ -27,7 +31,15 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from spark_jobs.contract.left_out import SHARE
 from spark_jobs.contract.odds import LossLaw, SpentAmounts
 from spark_jobs.contract.options import Options
-from spark_jobs.contract.privacy import KEPT_DIGITS, MAX_DIGITS, MAX_GROUP_EPSILON, Budget, Neighbours, delta_of_rows
+from spark_jobs.contract.privacy import (
+    KEPT_DIGITS,
+    MAX_DIGITS,
+    MAX_GROUP_EPSILON,
+    Budget,
+    Neighbours,
+    delta_of_rows,
+    exact_difference,
+)
 from spark_jobs.contract.release import PartSpending
 from spark_jobs.contract.request import ReleaseRequest
 
@@ -46,6 +58,7 @@ class BudgetPart:
         users: other diagnostics that use this release for a part of their results; each pays for the rest in a part of
             its own, which comes later.
         rest: whether it is such a part.
+        of_units: whether it pays for how much figures of these diagnostics vary between units.
         granted: what the part may cost, for a whole privacy unit.
         max_rows: the most rows that one unit may have.
         noise_factor: how many times the noise is that of one table at the same cost (``Agreement.noise_factor``).
@@ -57,6 +70,7 @@ class BudgetPart:
     noise_factor: Decimal = Decimal(1)
     users: tuple[Options, ...] = ()
     rest: bool = False
+    of_units: bool = False
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -66,7 +80,7 @@ class BudgetPart:
     @property
     def shared(self) -> bool:
         """Whether several diagnostics share one noisy release."""
-        return len(self.kinds) > 1
+        return len(self.kinds) > 1 and not self.of_units
 
     @property
     def epsilon_per_row(self) -> Decimal:
@@ -124,14 +138,21 @@ class BudgetPart:
 def part_of_left_out(request: ReleaseRequest) -> BudgetPart:
     """What the counts of rows that did not count run at (``mechanisms.left_out``).
 
-    Where rows are added or removed it is the whole budget, of which they take nothing from the diagnostics.
+    Where rows are added or removed it is all that the diagnostics' counts have, of which they take nothing: a row is in
+    one of the two. What is spent for a whole unit, however many rows it has, is apart from both.
     """
     return _part_of(request, (), _epsilon_of_left_out(request), Decimal(0))
 
 
 def _epsilon_of_left_out(request: ReleaseRequest) -> Decimal:
     epsilon = request.budget.epsilon
-    return epsilon if request.neighbours is Neighbours.ADD_REMOVE else _part(epsilon, Decimal(1), Decimal(SHARE))
+    if request.neighbours is Neighbours.ADD_REMOVE:
+        return exact_difference(epsilon, _epsilon_of_units(request))
+    return _part(epsilon, Decimal(1), Decimal(SHARE))
+
+
+def _epsilon_of_units(request: ReleaseRequest) -> Decimal:
+    return _part(request.budget.epsilon, request.share_of_units, Decimal(1))
 
 
 def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
@@ -140,11 +161,12 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     groups = tuple(((options,), ()) for options in request.diagnostics) if separate else _groups(request.diagnostics)
     using = {options.kind for _, users in groups for options in users}
     everything, approximate = _weight(request.diagnostics), _weight_of_delta(request.diagnostics)
-    epsilon = request.budget.epsilon
+    of_units = _epsilon_of_units(request)
+    epsilon = exact_difference(request.budget.epsilon, of_units)
     if request.neighbours is not Neighbours.ADD_REMOVE:
         with localcontext(prec=4 * MAX_DIGITS):
             epsilon -= _epsilon_of_left_out(request)
-    return tuple(
+    parts = tuple(
         replace(
             _part_of(
                 request,
@@ -157,6 +179,14 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
         )
         for group, users in groups
     )
+    return (*parts, _units_part(request, of_units)) if of_units else parts
+
+
+def _units_part(request: ReleaseRequest, epsilon: Decimal) -> BudgetPart:
+    kinds = {kind for kind, _ in request.unit_figures}
+    served = tuple(options for options in request.diagnostics if options.kind in kinds)
+    granted, rows = Budget(epsilon=epsilon), request.unit.max_rows
+    return BudgetPart(diagnostics=served, granted=granted, max_rows=rows, of_units=True)
 
 
 def _part_of(request: ReleaseRequest, diagnostics: tuple[Options, ...], epsilon: Decimal, delta: Decimal) -> BudgetPart:

@@ -105,7 +105,7 @@ def require_budget(request: ReleaseRequest) -> None:
         InvalidRequest: a part is too small; the message gives the smallest that the diagnostic needs.
     """
     for part in split_budget(request):
-        for options in part.diagnostics:
+        for options in () if part.of_units else part.diagnostics:
             options.check_share(part.epsilon_per_row, part.delta_per_row)
 
 

@@ -22,6 +22,9 @@ MAX_GROUP_EPSILON = 100
 """If all rows of a unit but one together spend more epsilon than this, the unit's delta is nearly 1 even for the
 smallest delta of one row that a ledger can record."""
 
+UNIT_STEPS = 1 << 20
+"""The largest influence of a row on a figure, and the largest square of a unit's, in whole numbers."""
+
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 """A number as people write it: no underscores, no digits of other scripts, no infinity."""

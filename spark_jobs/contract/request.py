@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from itertools import zip_longest
 from typing import Annotated, Any, Self
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
@@ -11,9 +13,16 @@ from spark_jobs.contract.expressions.parser import check_feature
 from spark_jobs.contract.federation import OF_ONE_SILO, Federation, require_add_remove, require_linear
 from spark_jobs.contract.options import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.options.base import entries_of
-from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.privacy import ExactDecimal, exact_decimal, plain
 from spark_jobs.contract.table_request import TableRequest, canonical, canonical_sha256
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring
+
+DEFAULT_POPULATION_SHARE = Decimal("0.2")
+MAX_POPULATION_SHARE = Decimal("0.9")
+MAX_ROWS_BY_DEFAULT = 50
+"""Units with more rows need a stated share: the noise in the sums of their squares hides them, but in large tables."""
+MAX_UNIT_FIGURES = 8
+"""The most figures whose variance between units one request buys: the more, the more noise is in each."""
 
 
 class ReleaseRequest(TableRequest):
@@ -27,6 +36,10 @@ class ReleaseRequest(TableRequest):
         diagnostics: what to release; each kind at most once.
         federation: a registered federation, whose silos' rows are released together; None for one table.
         row_id: a column that distinguishes the rows of one unit, such as the number of a visit; None for none.
+        population_share: the share of epsilon that buys how much headline figures vary between units, for their
+            intervals for the population; None for ``DEFAULT_POPULATION_SHARE`` where a figure has a use for it and a
+            unit may have several rows, up to ``MAX_ROWS_BY_DEFAULT``. With 0, intervals allow for the most that units
+            with so many rows can vary.
     """
 
     label: Label | None = None
@@ -35,6 +48,20 @@ class ReleaseRequest(TableRequest):
     diagnostics: Annotated[tuple[SerializeAsAny[Options], ...], Field(min_length=1)]
     federation: Federation | None = None
     row_id: Annotated[str, Field(min_length=1)] | None = None
+    population_share: ExactDecimal | None = None
+
+    @field_validator("population_share", mode="before")
+    @classmethod
+    def _part_of_epsilon(cls, value: Any) -> Decimal | None:
+        if value is None:
+            return None
+        part = exact_decimal(value, what="")
+        if not 0 <= part <= MAX_POPULATION_SHARE:
+            raise InvalidRequest(
+                "", value=plain(part), requirement=f"must be from 0 to {MAX_POPULATION_SHARE}",
+                remedy=f"leave it out for {DEFAULT_POPULATION_SHARE}, or give 0 to spend nothing on it",
+            )  # fmt: skip
+        return part
 
     @field_validator("diagnostics", mode="before")
     @classmethod
@@ -57,6 +84,13 @@ class ReleaseRequest(TableRequest):
             raise InvalidRequest(
                 "row_id", value=self.row_id, requirement="must be left out where every row is a unit of its own",
                 remedy="name the unit's column in unit.column, or leave it out",
+            )  # fmt: skip
+        if self.population_share and not self._could_vary_by_unit:
+            raise InvalidRequest(
+                "population_share", value=plain(self.population_share),
+                requirement="must be 0 or left out where it buys nothing",
+                remedy="it serves roc_curve, roc_comparison of two models and confusion_matrix, of one table with "
+                "unit.max_rows above 1",
             )  # fmt: skip
         if self.federation is not None:
             self._check_federated()
@@ -91,7 +125,7 @@ class ReleaseRequest(TableRequest):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; decimals as strings. What is None and came later than the others is left out."""
         fields = super().to_dict()
-        for name in ("federation", "row_id"):
+        for name in ("federation", "row_id", "population_share"):
             if fields[name] is None:
                 del fields[name]
         return fields
@@ -135,6 +169,32 @@ class ReleaseRequest(TableRequest):
         if self.model is None:
             raise ValueError("the request has no model")
         return self.model
+
+    @property
+    def _could_vary_by_unit(self) -> bool:
+        return (
+            self.unit.max_rows > 1
+            and self.federation is None
+            and any(options.unit_figures for options in self.diagnostics)
+        )
+
+    @property
+    def share_of_units(self) -> Decimal:
+        """The share of epsilon that buys how much headline figures vary between units; 0 if nothing does."""
+        if not self._could_vary_by_unit:
+            return Decimal(0)
+        if self.population_share is not None:
+            return self.population_share
+        return DEFAULT_POPULATION_SHARE if self.unit.max_rows <= MAX_ROWS_BY_DEFAULT else Decimal(0)
+
+    @property
+    def unit_figures(self) -> tuple[tuple[str, str], ...]:
+        """The kinds and names of the figures whose variance between units is bought, at most ``MAX_UNIT_FIGURES``."""
+        if not self.share_of_units:
+            return ()
+        named = [[(options.kind, name) for name in options.unit_figures] for options in self.diagnostics]
+        turns = zip_longest(*named)
+        return tuple(figure for turn in turns for figure in turn if figure is not None)[:MAX_UNIT_FIGURES]
 
     def sizes_are_public(self, statistic: Statistic) -> bool:
         """Whether a diagnostic that uses ``statistic`` takes the number of rows that it uses to be public."""

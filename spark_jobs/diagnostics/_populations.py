@@ -4,10 +4,10 @@ A mean is a noisy sum divided by a noisy number of rows ``n``. Its interval has 
 one lies within normal quantiles: of the sampling of labels with mean ``m`` plus the score, as Wilson's (JASA 1927), and
 of the noise in both numbers, as Fieller's (JRSS B 1954):
 
-    (released - m)^2 <= z^2 (s (1 - s) / n + (v - 2 m c + m^2 w) / n^2),  s = m + score
+    (released - m)^2 <= z^2 (d s (1 - s) / n + (v - 2 m c + m^2 w) / n^2),  s = m + score
 
 with the variances ``v`` and ``w`` of the noise in the sum and in ``n``, and their covariance ``c``. This is quadratic
-in ``m``.
+in ``m``. The design effect d is 1 for rows that are sampled one by one (``sampling``).
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def population_interval(
     *,
     confidence: float,
     score: FloatArray | float = 0.0,
+    effect: FloatArray | float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Both ends of the interval of a mean for the population; they contain ``value`` and are within possible means.
 
@@ -69,12 +70,14 @@ def population_interval(
         noise: of the sums and numbers.
         confidence: nominal level.
         score: what is subtracted from each label, in [0, 1]; 0 for a share.
+        effect: the design effect.
     """
     square = float(ndtri((1 + confidence) / 2)) ** 2
     inverse = square / rows
-    second = 1 + inverse - inverse * noise.rows / rows
-    first = 2 * value + inverse * (1 - 2 * np.asarray(score)) - 2 * inverse * noise.both / rows
-    none = value**2 - inverse * np.asarray(score) * (1 - np.asarray(score)) - inverse * noise.total / rows
+    sampled = effect * inverse
+    second = 1 + sampled - inverse * noise.rows / rows
+    first = 2 * value + sampled * (1 - 2 * np.asarray(score)) - 2 * inverse * noise.both / rows
+    none = value**2 - sampled * np.asarray(score) * (1 - np.asarray(score)) - inverse * noise.total / rows
     inside = first**2 - 4 * second * none
     known = (second > 0) & (inside >= 0)
     divisor, root = np.where(known, 2 * second, 1.0), np.sqrt(np.where(known, inside, 0.0))

@@ -7,7 +7,7 @@ summarise one measurement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib import import_module
@@ -20,6 +20,7 @@ from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.contract.values import Frozen
 from spark_jobs.diagnostics.class_sizes import ClassSizes
+from spark_jobs.diagnostics.sampling import Influence, Sampling
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
@@ -134,10 +135,13 @@ class Diagnostic(Generic[P, S, D, R]):
         call: type of the arguments of ``release``: the settings and ``Terms``.
         measurement: its random part.
         summarise: turns a draw into a result: ``summarise(draw, seed=...)``; a function of the draw and the seed.
+        of_population: whether the result says something of a population; ``summarise`` then takes ``sampling``, too.
         read_shared: converts the draw of a measurement that several diagnostics share to a draw of this diagnostic;
             None if the diagnostic cannot share a measurement.
         measure_rest: draws what such a measurement lacks for this diagnostic:
             ``measure_rest(statistic, options, terms, shared)``; None if it needs all or nothing of one.
+        influences: how far rows move its headline figures, by their names in ``options.unit_figures``; a function of
+            the draw. None if there are none.
     """
 
     options: type[Options]
@@ -146,6 +150,8 @@ class Diagnostic(Generic[P, S, D, R]):
     summarise: Callable[..., R]
     read_shared: Callable[[Any, Any], D] | None = None
     measure_rest: Callable[[Any, Any, Terms, Any], D] | None = None
+    influences: Callable[[Any], Mapping[str, Influence]] | None = None
+    of_population: bool = True
 
     @property
     def kind(self) -> str:
@@ -170,6 +176,10 @@ class Diagnostic(Generic[P, S, D, R]):
         terms = self.call(*args, **options)
         draw = self._measure(statistic, terms)
         return self.summarise(draw, seed=int(terms.noise.words(1)[0] >> 1))
+
+    def summarised(self, draw: D, *, seed: int, sampling: Sampling) -> R:
+        """The result of a draw whose rows are such a sample."""
+        return self.summarise(draw, seed=seed, **({"sampling": sampling} if self.of_population else {}))
 
     def _measure(self, statistic: S, terms: Terms) -> D:
         terms.meter()  # an invalid budget is reported before an option that does not fit it

@@ -24,6 +24,8 @@ from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.tables.expressions import field_of, quoted, read
 
+UNIT = "unit"
+"""The unit's column, where it is kept beside the keys."""
 _CHUNK_BITS = 16
 _UNIT, _ROW, _COUNT, _CHUNK, _COPY = "__dp_unit", "__dp_row", "__dp_count", "__dp_chunk", "__dp_copy"
 _SALT, _RANK = "__dp_salt", "__dp_rank"
@@ -40,6 +42,7 @@ def bound_contributions(
     spare: Column | None = None,
     row_id: str | None = None,
     cause: str | None = None,
+    with_unit: bool = False,
 ) -> DataFrame:
     """The ``keys`` columns of at most ``unit.max_rows`` rows of each unit, or of all rows if every row is a unit.
 
@@ -66,6 +69,7 @@ def bound_contributions(
         cause: the one of the ``keys`` that is null for rows that count. Rows in which it is not come after all others
             of their unit. Rows with a null unit, which must have no other key, are then kept; the result has the column
             ``WEIGHT``, the number of rows that a row stands for.
+        with_unit: whether to keep the unit's column too, for a unit of several rows.
 
     Raises:
         InvalidRequest: the table lacks the unit's or the row's column, or its type cannot be compared.
@@ -93,21 +97,32 @@ def bound_contributions(
             place = sf.shiftrightunsigned(_RANK, 2) + (last - 1).cast("bigint") * sf.lit(1 << 62)
             ranked = ranked.withColumn(_RANK, place)
             return _first_by_rank(ranked, keys, weighted)
-        return _first(ranked, unit, names, last, weighted)
+        return _first(ranked, unit, names, last, [*_weight_of(weighted), *_unit_of(with_unit)])
     counted = owned.repartition(_UNIT).groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT))
     if unit.max_rows == 1:
         return _first_of_counted(counted.crossJoin(secret), keys, last, weighted)
     numbered = _numbered(counted, names).crossJoin(secret)
-    return _first(numbered.withColumn(_RANK, _priority(*names, _COPY)), unit, names, last, weighted)
+    ranked = numbered.withColumn(_RANK, _priority(*names, _COPY))
+    return _first(ranked, unit, names, last, [*_weight_of(weighted), *_unit_of(with_unit)])
 
 
-def _first(ranked: DataFrame, unit: PrivacyUnit, names: Sequence[str], last: Column, weighted: bool) -> DataFrame:
-    """At most ``max_rows`` rows of each unit, by rank, and all without a unit."""
+def _weight_of(weighted: bool) -> list[Column]:
+    return [sf.col(WEIGHT)] if weighted else []
+
+
+def _unit_of(kept: bool) -> list[Column]:
+    return [sf.col(_UNIT).alias(UNIT)] if kept else []
+
+
+def _first(
+    ranked: DataFrame, unit: PrivacyUnit, names: Sequence[str], last: Column, others: Sequence[Column]
+) -> DataFrame:
+    """At most ``max_rows`` rows of each unit, by rank, and all without a unit; with ``others`` beside the keys."""
     # rows of the same rank and keys are alike, so that it does not matter which of them is kept
     order = Window.partitionBy(_UNIT).orderBy(last, _RANK, *names)
     place = sf.row_number().over(order)
     kept = ranked.withColumn(_RANK, place).where((sf.col(_RANK) <= unit.max_rows) | sf.col(_UNIT).isNull())
-    return kept.select(*names, *([WEIGHT] if weighted else []))
+    return kept.select(*names, *others)
 
 
 def _owner(need: ColumnNeed, frame: DataFrame) -> Column:

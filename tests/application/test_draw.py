@@ -11,12 +11,14 @@ from dp_operators.budget.mechanism_events import drawn_events
 from dp_operators.releasing.draws import OpenedDraw
 from spark_jobs.application.draw import NotThisDraw, ReleaseDraw
 from spark_jobs.application.run import measure
+from spark_jobs.application.unit_passes import UnitSquares
 from spark_jobs.contract import Budget, ReleaseRequest
 from spark_jobs.contract.options import ScoreCells
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support.accounts import COLUMNS
+from tests.support.lone_rows import lone_rows
 
 BOUND = {
     "format": "parquet",
@@ -48,6 +50,10 @@ def counts() -> dict[ScoreCells, ScoreCounts]:
     return {ScoreCells(): ScoreCounts.from_arrays(labels, scores)}
 
 
+def squares(max_rows: int) -> UnitSquares:
+    return lone_rows(counts(), max_rows=max_rows)
+
+
 def test_a_draw_survives_being_stored() -> None:
     drawn = measure(request(), counts(), charge_id="c", noise=SecureNoise())
     assert ReleaseDraw.from_json(drawn.to_json(), charge_id="c", request_sha256=request().sha256) == drawn
@@ -66,7 +72,7 @@ def test_the_draw_of_another_charge_or_request_is_not_adopted(charge_id: str, ch
 @pytest.mark.parametrize("max_rows", [1, 3, 7])
 def test_what_is_spent_never_exceeds_the_budget_and_is_what_the_events_say(max_rows: int) -> None:
     unit = {"column": "person", "max_rows": max_rows} if max_rows > 1 else {}
-    drawn = measure(request(unit=unit), counts(), charge_id="c", noise=SeededNoise(1))
+    drawn = measure(request(unit=unit), counts(), charge_id="c", noise=SeededNoise(1), squares=squares(max_rows))
     per_row = sum(float(event["epsilon"]) for event in drawn.events)
     assert drawn.cost.epsilon <= 1
     assert float(drawn.cost.epsilon) == pytest.approx(1)
@@ -82,7 +88,7 @@ def test_a_unit_of_many_rows_gets_that_much_more_noise() -> None:
         sizes = []
         for seed in range(60):
             asked = request(unit=unit, diagnostics=[{"kind": "roc_curve", "method": "fixed_cells"}])
-            drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(seed))
+            drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(seed), squares=squares(max_rows))
             sizes.append(sum(sum(level) for level in drawn.measurements["roc_curve"]["positives"]["value"]["nodes"]))
         return float(np.std(sizes))
 
@@ -101,7 +107,7 @@ def test_a_release_tells_what_each_mechanism_spent_as_the_ledger_is_told(max_row
     unit = {"column": "person", "max_rows": max_rows} if max_rows > 1 else {}
     budget = {"epsilon": "0.7", "delta": "0.001"}
     asked = request(unit=unit, budget=budget, diagnostics=["calibration", {"kind": "auc", "method": "laplace"}])
-    drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(1))
+    drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(1), squares=squares(max_rows))
     told = drawn_events(json.loads(drawn.to_json()), max_rows=max_rows) or ()
     spendings = [spent for part in drawn.parts for spent in part.spendings]
     assert len(spendings) > len(drawn.parts)
@@ -128,7 +134,7 @@ def test_what_was_drawn_is_what_its_charge_pays_for(budget: dict[str, str], max_
     """And of a charge of a little less it is not: of its noise, of its cost, or of both."""
     unit = {"column": "person", "max_rows": max_rows} if max_rows > 1 else {}
     asked = request(unit=unit, budget=budget, diagnostics=["roc_curve", "calibration"])
-    drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(1))
+    drawn = measure(asked, counts(), charge_id="c", noise=SeededNoise(1), squares=squares(max_rows))
     opened = OpenedDraw(sha256="", fields={**json.loads(drawn.to_json()), "guarantee": PRIVATE})
     assert opened.mismatches(charge_of(asked)) == ()
     assert len(opened.fields["noise"]) == len(drawn.parts)

@@ -29,7 +29,10 @@ def released(*diagnostics: Any, statistic: ScoreCounts = STATISTIC) -> tuple[dic
     """What a release states, and what each of its draws says by itself."""
     asked = request(diagnostics=list(diagnostics))
     drawn = measure(asked, {ScoreCells(): statistic}, charge_id="c", noise=SeededNoise(4))
-    alone = {kind: diagnostic(kind).summarise(one, seed=drawn.seed) for kind, one in draws(asked, drawn).items()}
+    alone = {
+        kind: diagnostic(kind).summarise(one, seed=drawn.seed)
+        for kind, one in draws(asked, drawn.measurements, drawn.shared).items()
+    }
     return results_of(asked, drawn)[0], alone
 
 

@@ -215,6 +215,13 @@ class Options(Frozen):
         """Whether it gets a share of the budget's delta, because it needs delta or uses it if there is any."""
         return self.approximate
 
+    @property
+    def unit_figures(self) -> tuple[str, ...]:
+        """The figures, most important first, whose variance over units a request pays for where units have several
+        rows.
+        """
+        return ()
+
     def sizes_are_public(self, neighbours: Neighbours) -> bool:
         """Whether it takes the number of rows that it uses to be public."""
         return False

@@ -202,6 +202,11 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
     kind: Literal["roc_comparison"] = "roc_comparison"
     other: OtherModel | None = None
 
+    @property
+    def unit_figures(self) -> tuple[str, ...]:
+        """The difference of the areas of two models on the same rows."""
+        return () if self.other is None else ("auc_difference",)
+
     @model_validator(mode="after")
     def _with_one(self) -> Self:
         if (self.other is None) == (self.compare_with is None):

@@ -139,11 +139,25 @@ class ConfusionMatrixSettings(Settings):
         return in_ascending_order(value, "thresholds")
 
 
+SHARES_OF_ROWS = ("recall", "precision", "specificity", "accuracy")
+"""The rates that are shares of some rows among others."""
+
+
+def rate_at(rate: str, place: int) -> str:
+    """The name of a rate at the threshold of this place among the request's."""
+    return f"{rate}[{place}]"
+
+
 class ConfusionMatrixOptions(ConfusionMatrixSettings, SharingOptions):
     """Confusion matrices at given thresholds, with the rates that follow from them."""
 
     result: ClassVar[type[Result]] = ConfusionMatrix
     kind: Literal["confusion_matrix"] = "confusion_matrix"
+
+    @property
+    def unit_figures(self) -> tuple[str, ...]:
+        """The rates that are shares of rows, threshold by threshold."""
+        return tuple(rate_at(rate, place) for place in range(len(self.thresholds)) for rate in SHARES_OF_ROWS)
 
 
 class RankingFiguresSettings(Settings):

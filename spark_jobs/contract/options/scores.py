@@ -64,6 +64,11 @@ class RocCurveOptions(RocCurveSettings, SharingOptions):
     kind: Literal["roc_curve"] = "roc_curve"
 
     @property
+    def unit_figures(self) -> tuple[str, ...]:
+        """The area; the errors of a curve from histograms have no known law."""
+        return ("auc",) if self.histogram is None else ()
+
+    @property
     def approximate(self) -> bool:
         """Whether it spends delta."""
         return self.method == "recursive_medians"

@@ -32,6 +32,7 @@ def least_squares_copies(
     step: float,
     line: Line,
     noise: SeededNoise,
+    effect: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Linear predictors of copies: with other noise, and with other noise and other rows of the population.
 
@@ -46,12 +47,13 @@ def least_squares_copies(
         step: step of the lattice.
         line: computes the linear predictor.
         noise: of the simulation, from a public seed.
+        effect: the design effect of the sampling.
 
     Returns:
         Two arrays of shape (copies, p + 1), the intercept first.
     """
     copies = solve(matrix + drawn, stddev=stddev, step=step, min_ridge=float(solution.ridge))
-    resampled = _resampled(solution, copies, noise=noise)
+    resampled = _resampled(solution, copies, noise=noise, effect=effect)
     return as_line(line(copies)), as_line(line(resampled))
 
 
@@ -68,11 +70,11 @@ def normals(noise: SeededNoise, count: int, size: int) -> FloatArray:
     return drawn
 
 
-def _resampled(solution: Solution, copies: Solution, *, noise: SeededNoise) -> Solution:
+def _resampled(solution: Solution, copies: Solution, *, noise: SeededNoise, effect: float) -> Solution:
     """The copies with the sampling error of ordinary least squares, as if each had other rows of the population."""
     count, p = copies.slopes.shape
     normal = normals(noise, count, p + 1)
-    deviation = np.sqrt(solution.variance)
+    deviation = np.sqrt(effect * solution.variance)
     # with L L^T the spread, L^-T times standard normals has the spread's inverse as its covariance
     factor = np.linalg.cholesky(solution.spread)
     moved = deviation * np.linalg.solve(factor.T, normal[:, :p].T).T

@@ -29,7 +29,7 @@ See ``docs/explanation/mechanisms/auc.md``.
 """
 
 
-def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int) -> Figure[float]:
+def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int, effect: float = 1.0) -> Figure[float]:
     """The average precision of a defined curve, with its intervals.
 
     Near the released counts the figure is linear in the rows, so noise moves it by the noise in the sum of influences.
@@ -39,6 +39,7 @@ def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int) -> Figure[
         draw: the noisy counts.
         traced: their curve.
         seed: public seed of the simulation.
+        effect: the design effect of the sampling.
     """
     curve, noise = traced.edges, SeededNoise(seed)
     value = precision_of_curve(curve, traced.sizes)
@@ -54,7 +55,7 @@ def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int) -> Figure[
     below, above = _order_stddevs(curve, traced.sizes)
     order = normal(noise, errors.shape)
     errors = errors + np.where(order > 0, below, above) * order
-    sampling = math.sqrt(sampling_variance(rows, cuts))
+    sampling = math.sqrt(effect * sampling_variance(rows, cuts))
     return with_intervals(value, errors, sampling=sampling, confidence=draw.confidence)
 
 

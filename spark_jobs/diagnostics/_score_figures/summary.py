@@ -18,6 +18,7 @@ from spark_jobs.diagnostics._score_figures.precision import precision_from_count
 from spark_jobs.diagnostics._score_figures.weighted import precision_from_sum
 from spark_jobs.diagnostics.roc_curve import summarise as summarise_curve
 from spark_jobs.diagnostics.roc_curve.trace import trace
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.pure_release import quantile
@@ -31,15 +32,17 @@ _LAPLACE_PAIRS = np.sign(_LATTICE - 0.5) * -np.log1p(-np.abs(2 * _LATTICE - 1))
 R = TypeVar("R", bound=ScoreFigure)
 
 
-def summarise_as(result_type: type[R], draw: FigureDraw, *, seed: int) -> R:
+def summarise_as(result_type: type[R], draw: FigureDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> R:
     """The result of a draw; a function of the draw and the seed.
 
     Args:
         result_type: type of the result.
         draw: the draw.
         seed: public seed of the simulations behind intervals from counts.
+        sampling: of what the rows are a sample.
     """
-    fields = _from_counts(draw, seed=seed) if draw.counts is not None else _direct(draw)
+    counted = draw.counts is not None
+    fields = _from_counts(draw, seed=seed, sampling=sampling) if counted else _direct(draw, sampling.effect().value)
     return result_type(
         **fields,
         method=draw.method,
@@ -51,11 +54,11 @@ def summarise_as(result_type: type[R], draw: FigureDraw, *, seed: int) -> R:
     )
 
 
-def _direct(draw: FigureDraw) -> dict[str, Any]:
+def _direct(draw: FigureDraw, effect: float) -> dict[str, Any]:
     value, sizes = float(draw.value or 0.0), draw.sizes
     if sizes is None:
         return {"figure": Figure(value=value), "positives": None, "negatives": None, "status": UNCHECKED}
-    at_ends, figure = _at_ends(draw, sizes), _direct_figure(draw, value)
+    at_ends, figure = _at_ends(draw, sizes), _direct_figure(draw, value, effect)
     return {
         "figure": at_ends.widened(figure),
         "positives": max(float(sizes[1]), 0.0),
@@ -76,10 +79,10 @@ def _at_ends(draw: FigureDraw, sizes: tuple[int, int]) -> AtEnds:
     return AtEnds.of_rows(negatives, positives, stddev=math.sqrt(laplace_variance(scale)))
 
 
-def _direct_figure(draw: FigureDraw, value: float) -> Figure[float]:
+def _direct_figure(draw: FigureDraw, value: float, effect: float) -> Figure[float]:
     """The figure of a direct release; half widths of noise and sampling add up in squares."""
     half, deviate = half_width(draw), float(ndtri((1 + draw.confidence) / 2))
-    sampling = deviate * math.sqrt(_sampling_variance(draw, value))
+    sampling = deviate * math.sqrt(effect * _sampling_variance(draw, value))
     both = math.hypot(half, sampling)
     noise, population = (
         Ends(round(max(value - reach, 0.0), DECIMALS), round(min(value + reach, 1.0), DECIMALS))
@@ -130,7 +133,7 @@ def half_width(draw: FigureDraw) -> float:
     return float(np.quantile(np.outer(bounds, noise), draw.confidence))
 
 
-def _from_counts(draw: FigureDraw, *, seed: int) -> dict[str, Any]:
+def _from_counts(draw: FigureDraw, *, seed: int, sampling: Sampling) -> dict[str, Any]:
     counts = draw.counts
     if counts is None:
         raise ValueError("counts: got None; must be the noisy counts of the release")
@@ -143,11 +146,11 @@ def _from_counts(draw: FigureDraw, *, seed: int) -> dict[str, Any]:
     if not traced.defined:
         return {"figure": Figure(value=None), **fields}
     if draw.figure == "auc":
-        curve = summarise_curve(counts, seed=seed)
+        curve = summarise_curve(counts, seed=seed, sampling=sampling)
         figure = curve.auc
         fields |= {"status": curve.status, "at_ends": curve.at_ends}
     elif draw.weighted is None:
-        figure = precision_from_counts(counts, traced, seed=seed)
+        figure = precision_from_counts(counts, traced, seed=seed, effect=sampling.effect().value)
     else:
-        figure = precision_from_sum(counts, draw.weighted, traced, seed=seed)
+        figure = precision_from_sum(counts, draw.weighted, traced, seed=seed, effect=sampling.effect().value)
     return {"figure": replace(figure, value=round(figure.number, DECIMALS)), **fields}

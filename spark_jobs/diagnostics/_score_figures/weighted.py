@@ -138,7 +138,9 @@ def _cells(located: tuple[NoisyCells, ...], signal: float, *, grid: int, epsilon
     return narrow_at_top(rows, cuts, grid=grid, cells=cells, nearest=NEAREST / epsilon, part=PART)
 
 
-def precision_from_sum(counts: roc.RocDraw, weighted: WeightedSum, traced: Trace, *, seed: int) -> Figure[float]:
+def precision_from_sum(
+    counts: roc.RocDraw, weighted: WeightedSum, traced: Trace, *, seed: int, effect: float = 1.0
+) -> Figure[float]:
     """The average precision of a defined curve, with its intervals.
 
     Args:
@@ -146,6 +148,14 @@ def precision_from_sum(counts: roc.RocDraw, weighted: WeightedSum, traced: Trace
         weighted: the noisy weighted sum.
         traced: the curve of the counts.
         seed: public seed of the posterior draws.
+        effect: the design effect of the sampling.
     """
     copies = draw_copies(counts, seed=seed, cuts=weighted.weights.cuts)
-    return precision_given(copies, weighted.weights, weighted.total, scale=weighted.scale, confidence=counts.confidence)
+    return precision_given(
+        copies,
+        weighted.weights,
+        weighted.total,
+        scale=weighted.scale,
+        confidence=counts.confidence,
+        effect=effect,
+    )

@@ -131,7 +131,7 @@ def _residual_variance(copies: Copies, weights: CellWeights, noise: float) -> fl
 
 
 def precision_given(
-    copies: Copies, weights: CellWeights, total: int, *, scale: float, confidence: float
+    copies: Copies, weights: CellWeights, total: int, *, scale: float, confidence: float, effect: float
 ) -> Figure[float]:
     """The average precision and its intervals, from posterior draws and the noisy weighted sum.
 
@@ -144,6 +144,7 @@ def precision_given(
         total: the released sum.
         scale: scale of its noise.
         confidence: nominal level of the interval.
+        effect: the design effect of the sampling.
     """
     totals = np.einsum("jck,ck->j", copies.drawn, weights.weights.astype(np.float64))
     (_, both), (_, of_sums) = np.cov(copies.figures, totals)
@@ -160,7 +161,7 @@ def precision_given(
     unexplained = copies.figures - slope * totals
     value = float(unexplained.mean() + slope * (chance @ at))
     beyond = unexplained.mean() + BEYOND * (unexplained - unexplained.mean())
-    sampling = math.sqrt(sampling_variance(copies.middle, copies.cuts))
+    sampling = math.sqrt(effect * sampling_variance(copies.middle, copies.cuts))
     value = float(np.clip(value, 0, 1))
     errors = value - np.add.outer(beyond, slope * likely).ravel()
     return with_intervals(value, errors, sampling=sampling, confidence=confidence)

@@ -133,7 +133,8 @@ def _sampling(pooled: Pools) -> FloatArray:
     # a row more with the mean score: a pool without positives may have some in the population
     share = np.clip((released.positives + released.predicted) / (released.rows + 1.0), 0.0, 1.0)
     positives, negatives = (
-        pooled.noise.poissons(released.rows * of_class, copies=copies) for of_class in (share, 1.0 - share)
+        pooled.effect * pooled.noise.poissons(released.rows * of_class / pooled.effect, copies=copies)
+        for of_class in (share, 1.0 - share)
     )
     rows = positives + negatives
     # distances are averaged over the rows of the sample, however many it has

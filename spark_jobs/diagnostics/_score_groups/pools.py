@@ -94,6 +94,7 @@ class Pools:
         pool_of: pool of each bin; shape (bins,).
         defined: whether the number of rows exceeds its noise clearly.
         noise: sampler of further simulated numbers, from a public seed.
+        effect: the design effect of the sampling: so many rows vary as one that is sampled by itself.
     """
 
     released: Triples
@@ -101,6 +102,7 @@ class Pools:
     pool_of: Int64Array
     defined: bool
     noise: SeededNoise
+    effect: float = 1.0
 
     @property
     def noise_variance(self) -> FloatArray:
@@ -119,8 +121,9 @@ class Pools:
     def null_copies(self) -> Triples:
         """Copies of the release of a calibrated model."""
         rows, predicted = np.round(self.released.rows), self.released.predicted
-        trials = np.clip(rows, 0.0, 2.0**62).astype(np.int64)
-        positives = self.noise.binomials(trials, predicted, copies=self.errors.shape[0]).astype(np.float64)
+        trials = np.clip(np.ceil(rows / self.effect), 0.0, 2.0**62).astype(np.int64)
+        drawn = self.noise.binomials(trials, predicted, copies=self.errors.shape[0])
+        positives = drawn * (rows / np.maximum(trials, 1))
         return self._with(positives, rows - positives, rows * predicted)
 
     def _with(self, positives: FloatArray, negatives: FloatArray, scores: FloatArray, sign: int = 1) -> Triples:
@@ -134,7 +137,9 @@ class Pools:
         )
 
 
-def pools(draw: GroupsDraw, *, seed: int, expected: float = 0.0, copies: int | None = None) -> Pools:
+def pools(
+    draw: GroupsDraw, *, seed: int, expected: float = 0.0, copies: int | None = None, effect: float = 1.0
+) -> Pools:
     """Pool the groups of a draw, and simulate the noise; a function of its arguments.
 
     Args:
@@ -142,6 +147,7 @@ def pools(draw: GroupsDraw, *, seed: int, expected: float = 0.0, copies: int | N
         seed: public seed of the simulations.
         expected: smallest expected number of rows of each class in a pool.
         copies: number of copies of the noise; None means ``COPIES``.
+        effect: the design effect of the sampling.
     """
     groups, noise = draw.groups, SeededNoise(seed)
     values, errors = groups.values(), groups.errors(copies or COPIES, noise)
@@ -160,6 +166,7 @@ def pools(draw: GroupsDraw, *, seed: int, expected: float = 0.0, copies: int | N
         pool_of=np.searchsorted(ends, group_of_bin, side="right"),
         defined=rows >= max(1.0, DEFINED_ABOVE * spread),
         noise=noise,
+        effect=effect,
     )
 
 

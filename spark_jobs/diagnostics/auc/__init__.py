@@ -31,6 +31,7 @@ from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, measur
 from spark_jobs.diagnostics._score_figures.shared import figure_of_groups
 from spark_jobs.diagnostics._score_figures.summary import summarise_as
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.statistics import ScoreCounts
 
 __all__ = ["DIAGNOSTIC", "Auc", "FigureDraw", "measure", "release", "summarise"]
@@ -40,9 +41,9 @@ class Call(AucSettings, Terms):
     """The arguments of ``release``."""
 
 
-def summarise(draw: FigureDraw, *, seed: int) -> Auc:
+def summarise(draw: FigureDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> Auc:
     """The released figure of a draw; a function of the draw and the seed."""
-    return summarise_as(Auc, draw, seed=seed)
+    return summarise_as(Auc, draw, seed=seed, sampling=sampling)
 
 
 DIAGNOSTIC = Diagnostic(

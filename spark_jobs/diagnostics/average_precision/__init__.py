@@ -32,6 +32,7 @@ from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, measur
 from spark_jobs.diagnostics._score_figures.shared import figure_of_groups
 from spark_jobs.diagnostics._score_figures.summary import summarise_as
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.statistics import ScoreCounts
 
 __all__ = ["DIAGNOSTIC", "AveragePrecision", "FigureDraw", "measure", "release", "summarise"]
@@ -41,9 +42,9 @@ class Call(AveragePrecisionSettings, Terms):
     """The arguments of ``release``."""
 
 
-def summarise(draw: FigureDraw, *, seed: int) -> AveragePrecision:
+def summarise(draw: FigureDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> AveragePrecision:
     """The released figure of a draw; a function of the draw and the seed."""
-    return summarise_as(AveragePrecision, draw, seed=seed)
+    return summarise_as(AveragePrecision, draw, seed=seed, sampling=sampling)
 
 
 DIAGNOSTIC = Diagnostic(

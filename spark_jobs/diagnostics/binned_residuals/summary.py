@@ -14,26 +14,33 @@ from spark_jobs.diagnostics._score_groups.fields import binned, rounded_figure, 
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, either_p_value, pools
 from spark_jobs.diagnostics._simulation import central_range, possible_interval, solved_interval
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 
 DIRECTIONS = 3
 """Shift, slope and curve of the log-odds: the effects of a missing intercept, slope or square on residuals."""
 
 
-def summarise(draw: GroupsDraw, *, seed: int) -> BinnedResiduals:
+def summarise(draw: GroupsDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> BinnedResiduals:
     """The result of a draw; a function of the draw and the seed.
 
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals and the p-value.
+        sampling: of what the rows are a sample.
     """
-    pooled = pools(draw, seed=seed)
+    pooled = pools(draw, seed=seed, effect=sampling.effect().value)
     residual = pooled.released.residual
     interval = solved_interval(pooled.released.mean_excess, pooled.possible_copies().mean_excess, draw.confidence)
     # mean scores lie within the ends of their pool
     lower, upper = possible_interval(interval, residual, -pooled.released.upper, 1 - pooled.released.lower)
     noise = RatioNoise.of_copies(pooled.errors[:, 0] - pooled.errors[:, 2], pooled.errors[:, :2].sum(axis=1))
     lowest, highest = population_interval(
-        residual, pooled.released.rows, noise, confidence=draw.confidence, score=pooled.released.predicted
+        residual,
+        pooled.released.rows,
+        noise,
+        confidence=draw.confidence,
+        score=pooled.released.predicted,
+        effect=pooled.effect,
     )
     zone_lower, zone_upper = central_range(pooled.null_copies().mean_excess, draw.confidence)
     tests = fit_test(pooled) if pooled.defined else (1.0, 1.0, 1.0)

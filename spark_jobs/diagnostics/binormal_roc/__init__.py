@@ -27,6 +27,7 @@ from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics._simulation import WIDEST
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Draw, Measurement, Terms
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.statistics import ScoreCounts
 
 __all__ = ["DIAGNOSTIC", "BinormalDraw", "BinormalRoc", "measure", "release", "summarise"]
@@ -82,9 +83,9 @@ def _through(area: FigureDraw, options: BinormalRocSettings) -> BinormalDraw:
     )
 
 
-def summarise(draw: BinormalDraw, *, seed: int) -> BinormalRoc:
+def summarise(draw: BinormalDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> BinormalRoc:
     """The released curve of a draw; a function of the draw and the seed."""
-    area = auc.summarise(draw.area, seed=seed)
+    area = auc.summarise(draw.area, seed=seed, sampling=sampling)
     positives, negatives = area.positives or 0.0, area.negatives or 0.0
     fpr = np.linspace(0.0, 1.0, draw.points)
     found = area.figure

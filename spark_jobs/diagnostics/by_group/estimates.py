@@ -62,29 +62,31 @@ def _class_rows(group: SharedGroups, first: int, last: int) -> tuple[Noisy, Nois
     return of_positives, of_negatives
 
 
-def rate(part: Noisy, rest: Noisy, confidence: float) -> Figure[float]:
-    """The share of ``part`` in ``part + rest``."""
+def rate(part: Noisy, rest: Noisy, confidence: float, effect: float = 1.0) -> Figure[float]:
+    """The share of ``part`` in ``part + rest``; ``effect`` is the design effect of the sampling."""
     whole = part + rest
     if not whole.is_known:
         return NOTHING
     value = min(max(part.rows / whole.rows, 0.0), 1.0)
     noise = RatioNoise(*map(np.asarray, (part.variance, part.variance, whole.variance)))
-    low, high = population_interval(np.asarray(value), np.asarray(whole.rows), noise, confidence=confidence)
+    low, high = population_interval(
+        np.asarray(value), np.asarray(whole.rows), noise, confidence=confidence, effect=effect
+    )
     return Figure(value=value, interval=Ends(float(low), float(high)))
 
 
-def rates_at(groups: Groups, cell: int, confidence: float) -> dict[str, Figure[float]]:
+def rates_at(groups: Groups, cell: int, confidence: float, effect: float = 1.0) -> dict[str, Figure[float]]:
     """Rates at a threshold, given as a cell of the grid that is an edge of every group's cells."""
     (true_above, false_above), (true_below, false_below) = class_rows(groups, cell), class_rows(groups, 0, cell)
     return {
-        "predicted_positive_rate": rate(true_above + false_above, true_below + false_below, confidence),
-        "recall": rate(true_above, true_below, confidence),
-        "false_positive_rate": rate(false_above, false_below, confidence),
-        "precision": rate(true_above, false_above, confidence),
+        "predicted_positive_rate": rate(true_above + false_above, true_below + false_below, confidence, effect),
+        "recall": rate(true_above, true_below, confidence, effect),
+        "false_positive_rate": rate(false_above, false_below, confidence, effect),
+        "precision": rate(true_above, false_above, confidence, effect),
     }
 
 
-def mean_residual(groups: Groups, confidence: float) -> Figure[float]:
+def mean_residual(groups: Groups, confidence: float, effect: float = 1.0) -> Figure[float]:
     """The share of positives less the mean score."""
     positives, negatives = class_rows(groups)
     whole = positives + negatives
@@ -97,7 +99,7 @@ def mean_residual(groups: Groups, confidence: float) -> Figure[float]:
         for one in groups
         for middles in (one.groups.middles,)
     )
-    sampling = max(squares / rows - value**2, 0.0) / rows
+    sampling = effect * max(squares / rows - value**2, 0.0) / rows
     noise = sum(_residual_variance(one, value) for one in groups)
     reach = float(ndtri((1 + confidence) / 2)) * math.sqrt(sampling + noise / rows**2)
     shown = min(max(value, -1.0), 1.0)

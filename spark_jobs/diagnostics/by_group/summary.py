@@ -18,6 +18,7 @@ from spark_jobs.diagnostics.by_group.equality import P_VALUE_FLOOR, adjusted, la
 from spark_jobs.diagnostics.by_group.estimates import NOTHING, class_rows, mean_residual, rate, rates_at
 from spark_jobs.diagnostics.by_group.measurement import ByGroupDraw
 from spark_jobs.diagnostics.diagnostic import diagnostic
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.score_grid import edges_of, threshold_cells
 
@@ -25,21 +26,23 @@ Compared = tuple[str, float | None]
 """The name of a figure, and its threshold if it has one."""
 
 
-def summarise(draw: ByGroupDraw, *, seed: int) -> ByGroup:
+def summarise(draw: ByGroupDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> ByGroup:
     """The results of a draw; a function of the draw and the seed.
 
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals and p-values.
+        sampling: of what the rows are a sample. A unit with rows in two groups makes them no less alike.
     """
-    results = tuple(_results(draw, group, seed) for group in draw.groups)
+    results = tuple(_results(draw, group, seed, sampling) for group in draw.groups)
     sizes = [class_rows((group,)) for group in draw.groups]
     status = tuple(OK if all(size.is_known for size in both) else UNDEFINED for both in sizes)
+    effect = sampling.effect().value
     estimates = [
-        {**_estimates(draw, (group,)), **_areas(draw, of_kinds)} if defined == OK else {}
+        {**_estimates(draw, (group,), effect), **_areas(draw, of_kinds)} if defined == OK else {}
         for group, of_kinds, defined in zip(draw.groups, results, status, strict=True)
     ]
-    figures, overall = _figures(draw, results), _estimates(draw, draw.groups)
+    figures, overall = _figures(draw, results), _estimates(draw, draw.groups, effect)
     noise = SeededNoise(seed)
     comparisons = [
         _compared(draw, figure, [one.get(figure, NOTHING) for one in (*estimates, overall)], noise)
@@ -64,14 +67,14 @@ def summarise(draw: ByGroupDraw, *, seed: int) -> ByGroup:
     )
 
 
-def _results(draw: ByGroupDraw, group: SharedGroups, seed: int) -> Mapping[str, Any]:
+def _results(draw: ByGroupDraw, group: SharedGroups, seed: int, sampling: Sampling) -> Mapping[str, Any]:
     """The result of every kind, of one group."""
     results: dict[str, Any] = {}
     for options in draw.kinds:
         kind = diagnostic(options.kind)
         if kind.read_shared is None:
             raise TypeError(f"{options.kind} cannot be read from the counts of a group")
-        results[options.kind] = kind.summarise(kind.read_shared(options, group), seed=seed)
+        results[options.kind] = kind.summarised(kind.read_shared(options, group), seed=seed, sampling=sampling)
     return results
 
 
@@ -98,14 +101,14 @@ def _thresholds(draw: ByGroupDraw) -> list[tuple[float, int]]:
     return [(float(edges[cell]), cell) for of_one in cells for cell in dict.fromkeys(of_one)]
 
 
-def _estimates(draw: ByGroupDraw, groups: Sequence[SharedGroups]) -> dict[Compared, Figure[float]]:
+def _estimates(draw: ByGroupDraw, groups: Sequence[SharedGroups], effect: float) -> dict[Compared, Figure[float]]:
     """The figures of some groups together that are functions of sums of their counts."""
     confidence = draw.confidence
-    estimates: dict[Compared, Figure[float]] = {("positive_rate", None): rate(*class_rows(groups), confidence)}
+    estimates: dict[Compared, Figure[float]] = {("positive_rate", None): rate(*class_rows(groups), confidence, effect)}
     if any(isinstance(options, GroupedSettings) for options in draw.kinds):
-        estimates["mean_residual", None] = mean_residual(groups, confidence)
+        estimates["mean_residual", None] = mean_residual(groups, confidence, effect)
     for threshold, cell in _thresholds(draw):
-        estimates |= {(name, threshold): one for name, one in rates_at(groups, cell, confidence).items()}
+        estimates |= {(name, threshold): one for name, one in rates_at(groups, cell, confidence, effect).items()}
     return estimates
 
 

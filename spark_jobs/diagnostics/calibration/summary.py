@@ -20,6 +20,7 @@ from spark_jobs.diagnostics._score_groups.fields import binned, rounded_figure, 
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._score_groups.pools import Pools, Triples, p_value, pools
 from spark_jobs.diagnostics._simulation import central_range, possible_interval, solved_interval
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 
 EXPECTED = 5.0
 """Smallest expected number of rows of either class in a pool. With fewer, the smallest denominator dominates the
@@ -34,14 +35,15 @@ _NOTHING: dict[str, Any] = {
 }
 
 
-def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
+def summarise(draw: GroupsDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> Calibration:
     """The result of a draw; a function of the draw and the seed.
 
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals and the p-value.
+        sampling: of what the rows are a sample.
     """
-    pooled = pools(draw, seed=seed, expected=EXPECTED)
+    pooled = pools(draw, seed=seed, expected=EXPECTED, effect=sampling.effect().value)
     released, predicted = pooled.released, pooled.released.predicted
     if pooled.defined:
         observed = released.observed
@@ -52,6 +54,7 @@ def summarise(draw: GroupsDraw, *, seed: int) -> Calibration:
             released.rows,
             RatioNoise.of_copies(pooled.errors[:, 0], pooled.errors[:, :2].sum(axis=1)),
             confidence=draw.confidence,
+            effect=pooled.effect,
         )
         zone = central_range(pooled.null_copies().mean_excess, draw.confidence)
         zone_lower, zone_upper = (np.clip(predicted + end, 0.0, 1.0) for end in zone)

@@ -34,5 +34,6 @@ DIAGNOSTIC = Diagnostic(
     call=Call,
     measurement=Measurement[ValueCounts | ScoreCounts, CdfPointsDraw](draw=CdfPointsDraw, measure=measure_points),
     summarise=summarise,
+    of_population=False,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from spark_jobs.contract.options import ConfusionMatrixOptions, ConfusionMatrixSettings
 from spark_jobs.contract.results.score_figures import ConfusionMatrix
+from spark_jobs.diagnostics.confusion_matrix.influences import influences
 from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw, measure_counts
 from spark_jobs.diagnostics.confusion_matrix.shared import confusion_of_groups
 from spark_jobs.diagnostics.confusion_matrix.summary import summarise
@@ -35,5 +36,6 @@ DIAGNOSTIC = Diagnostic(
     measurement=Measurement[ScoreCounts, ConfusionDraw](draw=ConfusionDraw, measure=measure_counts),
     summarise=summarise,
     read_shared=confusion_of_groups,
+    influences=influences,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Numbers
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.contract.options.score_figures import rate_at
 from spark_jobs.contract.results.score_figures import COUNTS, RATES, ConfusionMatrix
 from spark_jobs.diagnostics._populations import RatioNoise, population_interval, privacy_share
 from spark_jobs.diagnostics._simulation import rounded, solved_interval, tree_errors
 from spark_jobs.diagnostics.confusion_matrix.measurement import ConfusionDraw
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone
 from spark_jobs.score_grid import edges_of
@@ -23,12 +25,13 @@ COPIES = 2000
 Named = Mapping[str, FloatArray]
 
 
-def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
+def summarise(draw: ConfusionDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> ConfusionMatrix:
     """The result of a draw; a function of the draw and the seed.
 
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals.
+        sampling: of what the rows are a sample.
     """
     index = np.searchsorted(draw.cuts, draw.at)
     below = [tree.prefix_counts() for tree in (draw.negatives, draw.positives)]
@@ -49,7 +52,7 @@ def summarise(draw: ConfusionDraw, *, seed: int) -> ConfusionMatrix:
         shown = np.clip(value, 0.0, 1.0)
         intervals = (
             (np.minimum(np.clip(low, 0.0, 1.0), shown), np.maximum(np.clip(high, 0.0, 1.0), shown)),
-            _population_interval(name, raw, copies, draw.confidence),
+            _population_interval(name, raw, copies, draw.confidence, effect=_effects(name, draw, sampling)),
         )
         noise_of, population = (
             Ends(*(rounded(np.where(unknown, np.nan, end)) for end in interval)) for interval in intervals
@@ -102,7 +105,14 @@ def _fraction(rate: str, counts: Named) -> tuple[FloatArray, FloatArray]:
     }[rate]
 
 
-def _population_interval(rate: str, counts: Named, copies: Named, confidence: float) -> tuple[FloatArray, FloatArray]:
+def _effects(rate: str, draw: ConfusionDraw, sampling: Sampling) -> FloatArray:
+    """The design effect of a rate at each threshold."""
+    return np.array([sampling.effect(rate_at(rate, place)).value for place in range(len(draw.at))])
+
+
+def _population_interval(
+    rate: str, counts: Named, copies: Named, confidence: float, *, effect: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Ends of the interval of a rate for the population.
 
     Precision and recall have the harmonic mean ``2 p / (1 + p)`` for the share ``p`` of the true positives in all rows
@@ -115,7 +125,7 @@ def _population_interval(rate: str, counts: Named, copies: Named, confidence: fl
         whole, copy_whole = whole - part, copy_whole - copy_part
     rows = np.maximum(whole, 1.0)
     noise = RatioNoise.of_copies(copy_part, copy_whole)
-    low, high = population_interval(np.clip(part / rows, 0.0, 1.0), rows, noise, confidence=confidence)
+    low, high = population_interval(np.clip(part / rows, 0.0, 1.0), rows, noise, confidence=confidence, effect=effect)
     return (2 * low / (1 + low), 2 * high / (1 + high)) if rate == "f1" else (low, high)
 
 

@@ -50,5 +50,6 @@ DIAGNOSTIC = Diagnostic(
     call=Call,
     measurement=Measurement[ValueCounts | ScoreCounts, EcdfDraw](draw=EcdfDraw, measure=measure_function),
     summarise=summarise,
+    of_population=False,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

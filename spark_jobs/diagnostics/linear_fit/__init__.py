@@ -40,6 +40,7 @@ from spark_jobs.diagnostics._fits.solving import Solution, solve
 from spark_jobs.diagnostics._fits.summary import Fitted, digits, released_fit
 from spark_jobs.diagnostics._simulation import with_intervals
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.moment_matrix import NoisyProducts, noisy_products
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts
@@ -94,13 +95,15 @@ def measure_sums(statistic: CrossProducts, options: FitSettings, terms: Terms) -
     )
 
 
-def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateLinearFit:
+def summarise(measurement: LinearFitDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> PrivateLinearFit:
     """The model of a draw; the same draw and seed give the same result.
 
     Args:
         measurement: the draw.
         seed: public seed of the simulations for intervals.
+        sampling: of what the rows are a sample.
     """
+    effect = sampling.effect().value
     products, middle, half = measurement.products, measurement.outcome.middle, measurement.outcome.half
     stddev, step = products.stddev, 1 / products.layout.steps
     solution = solve(products.matrix, stddev=stddev, step=step)
@@ -114,9 +117,9 @@ def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateLinearFit:
     if solution.residual >= DEFINED_ABOVE * solution.blur:
         again = solve(products.matrix + copies, stddev=stddev, step=step, min_ridge=float(solution.ridge))
         stddev_of_residuals = digits(half * math.sqrt(solution.variance))
-        r_squared = _r_squared(solution, again, measurement.confidence).mapped(digits)
+        r_squared = _r_squared(solution, again, measurement.confidence, effect).mapped(digits)
     noisy, sampled = least_squares_copies(
-        products.matrix, copies, solution, stddev=stddev, step=step, line=line, noise=noise
+        products.matrix, copies, solution, stddev=stddev, step=step, line=line, noise=noise, effect=effect
     )
     rows, status = float(products.matrix[0, 0]), SHRUNK if solution.ridge > 0 else OK
     fitted = Fitted(
@@ -131,7 +134,7 @@ def summarise(measurement: LinearFitDraw, *, seed: int) -> PrivateLinearFit:
     return released_fit(PrivateLinearFit, measurement, fitted, residual_stddev=stddev_of_residuals, r_squared=r_squared)
 
 
-def _r_squared(solution: Solution, copies: Solution, confidence: float) -> Figure[float]:
+def _r_squared(solution: Solution, copies: Solution, confidence: float, effect: float) -> Figure[float]:
     """R^2 with its intervals.
 
     Its sampling variance is ``4 R^2 (1 - R^2)^2 / n`` (Olkin and Finn 1995, equation 1), plus ``2 p / n^2``, that of p
@@ -139,7 +142,7 @@ def _r_squared(solution: Solution, copies: Solution, confidence: float) -> Figur
     """
     value, rows = 1.0 - float(solution.residual / solution.total), float(solution.rows)
     errors = 1.0 - copies.residual / np.maximum(copies.total, 1e-300) - value
-    sampling = math.sqrt(4 * value * (1 - value) ** 2 / rows + 2 * solution.slopes.size / rows**2)
+    sampling = math.sqrt(effect * 4 * value * (1 - value) ** 2 / rows + 2 * solution.slopes.size * (effect / rows) ** 2)
     found = with_intervals(value, errors, sampling=sampling, confidence=confidence)
     (low, high), (lowest, highest) = found.ends(), found.ends("population")
     low, high = min(low, value), max(high, value)

@@ -48,5 +48,6 @@ DIAGNOSTIC = Diagnostic(
     call=Call,
     measurement=Measurement[PointCounts | Moments, LinesDraw](draw=LinesDraw, measure=measure_lines),
     summarise=summarise,
+    of_population=False,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

@@ -40,6 +40,7 @@ from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.logistic_fit.newton import newton_step
 from spark_jobs.diagnostics.logistic_fit.passes import step_of, take_passes
 from spark_jobs.diagnostics.logistic_fit.surrogate import products_at_0, surrogate_line
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.moment_matrix import Layout
 from spark_jobs.mechanisms.newton_pass import NewtonPass, rounding_stddev
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -103,16 +104,18 @@ def measure_rows(statistic: LabelledRows, options: LogisticFitSettings, terms: T
     )
 
 
-def summarise(measurement: LogisticFitDraw, *, seed: int) -> PrivateLogisticFit:
+def summarise(measurement: LogisticFitDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> PrivateLogisticFit:
     """The model that a measurement makes; the same measurement and seed give the same one.
 
     Args:
         measurement: the draw.
         seed: of the simulations behind intervals; public.
+        sampling: of what the rows are a sample.
     """
     noise = SeededNoise(seed)
     newton = len(measurement.passes) > 1
-    line, noisy, sampled, ridge, status = (_newton_fit if newton else _surrogate_fit)(measurement, noise)
+    parts = (_newton_fit if newton else _surrogate_fit)(measurement, noise, sampling.effect().value)
+    line, noisy, sampled, ridge, status = parts
     rows, positives, stddev = _sizes(measurement)
     if rows < max(1.0, DEFINED_ABOVE * stddev):
         status = UNDEFINED
@@ -144,7 +147,7 @@ Parts = tuple[FloatArray, FloatArray, FloatArray, float, str]
 """The linear predictor, its copies with noise, those with noise and sampling, the ridge and the status."""
 
 
-def _newton_fit(measurement: LogisticFitDraw, noise: SeededNoise) -> Parts:
+def _newton_fit(measurement: LogisticFitDraw, noise: SeededNoise, effect: float) -> Parts:
     """The step of the last pass; its copies have other noise in gradient and Hessian, and what a further step moves.
 
     They also have an error for the rounding of the gradient, which at a very large epsilon exceeds the noise. That of
@@ -165,14 +168,14 @@ def _newton_fit(measurement: LogisticFitDraw, noise: SeededNoise) -> Parts:
     )
     line = last.coefficients + step.taken()
     noisy = last.coefficients + copies.taken() + normals(noise, count, layout.size) * step.remainder()
-    sampled = noisy + step.sampling(normals(noise, count, layout.size))
+    sampled = noisy + math.sqrt(effect) * step.sampling(normals(noise, count, layout.size))
     # a ridge that only the lattice asks for shrinks what the rows do not tell
     shrunk = float(step.ridge) > 2.0 * float(step.weight) / layout.steps**2
     long = bool(step.shortened) or float(step.length) > LONG_STEP
     return line, noisy, sampled, float(step.ridge), SHRUNK if shrunk or long else OK
 
 
-def _surrogate_fit(measurement: LogisticFitDraw, noise: SeededNoise) -> Parts:
+def _surrogate_fit(measurement: LogisticFitDraw, noise: SeededNoise, effect: float) -> Parts:
     """The fit of the polynomial, from the pass at 0 alone."""
     [only], layout = measurement.passes, measurement.layout
     stddev, step = 4.0 * only.stddevs(layout)[1], 1 / layout.steps
@@ -180,7 +183,9 @@ def _surrogate_fit(measurement: LogisticFitDraw, noise: SeededNoise) -> Parts:
     solution = solve(products, stddev=stddev, step=step)
     line = surrogate_line(measurement.radius, measurement.intercept)
     drawn = products_at_0(*only.copies(copies_for(layout.size + 1), layout, noise=noise))
-    noisy, sampled = least_squares_copies(products, drawn, solution, stddev=stddev, step=step, line=line, noise=noise)
+    noisy, sampled = least_squares_copies(
+        products, drawn, solution, stddev=stddev, step=step, line=line, noise=noise, effect=effect
+    )
     return np.asarray(as_line(line(solution))), noisy, sampled, float(solution.ridge), SHRUNK
 
 

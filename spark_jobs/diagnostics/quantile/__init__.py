@@ -188,5 +188,6 @@ DIAGNOSTIC = Diagnostic(
     call=Call,
     measurement=Measurement[ValueCounts | ScoreCounts, QuantileDraw](draw=QuantileDraw, measure=measure_quantile),
     summarise=summarise,
+    of_population=False,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

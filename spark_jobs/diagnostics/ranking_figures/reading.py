@@ -66,12 +66,12 @@ class Ranking:
     source: SeededNoise
 
     @classmethod
-    def of(cls, draw: RocDraw, traced: Trace, source: SeededNoise) -> Ranking:
-        """The curve of a draw, with copies; a function of its arguments."""
+    def of(cls, draw: RocDraw, traced: Trace, source: SeededNoise, *, effect: float = 1.0) -> Ranking:
+        """The curve of a draw, with copies; ``effect`` is the design effect of the sampling."""
         curve, sizes = traced.edges, (max(traced.sizes[0], 1.0), max(traced.sizes[1], 1.0))
         noise = exact_copies(draw, curve, noise=source)
         negatives, positives = (
-            above + _sampled(np.diff(rates) * size, len(above), source)
+            above + _sampled(effect * np.diff(rates) * size, len(above), source)
             for above, rates, size in zip(noise, (curve.fpr, curve.tpr), sizes, strict=True)
         )
         return cls(curve=curve, sizes=sizes, noise=noise, population=(negatives, positives), source=source)

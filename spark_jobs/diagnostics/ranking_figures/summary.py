@@ -25,23 +25,25 @@ from spark_jobs.diagnostics.ranking_figures.reading import (
 from spark_jobs.diagnostics.roc_curve.bands import bands, hidden_band
 from spark_jobs.diagnostics.roc_curve.posterior import trees_of
 from spark_jobs.diagnostics.roc_curve.trace import Trace, trace
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.score_grid import edges_of
 
 
-def summarise(draw: RankingDraw, *, seed: int) -> RankingFigures:
+def summarise(draw: RankingDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> RankingFigures:
     """The result of a draw; a function of the draw and the seed.
 
     Args:
         draw: the draw.
         seed: public seed of the simulations behind bands and intervals.
+        sampling: of what the rows are a sample.
     """
     traced = trace(draw.curve)
     # counts that have a posterior keep all edges; of those in many cells some are left out
     at_places = traced if trees_of(draw.curve) else trace(draw.curve, resolve_rarer=True)
-    ranking = Ranking.of(draw.curve, at_places, SeededNoise(seed))
+    ranking = Ranking.of(draw.curve, at_places, SeededNoise(seed), effect=sampling.effect().value)
     recall, depths = (np.arange(draw.points) + 0.5) / draw.points, np.array(draw.depths)
-    _, area = bands(draw.curve, traced, seed=seed)
+    _, area = bands(draw.curve, traced, seed=seed, sampling=sampling)
     at_ends = AtEnds.of_counts(draw.curve, draw.curve.negatives, draw.curve.positives)
     gains = _gains(ranking, depths, draw.curve.confidence)
     threshold, cost = _lowest_cost(ranking, draw)

@@ -22,6 +22,7 @@ from spark_jobs.diagnostics._simulation import normal, rounded, solved_interval
 from spark_jobs.diagnostics.recalibration.estimate import Estimates, estimate
 from spark_jobs.diagnostics.recalibration.inside_groups import Means
 from spark_jobs.diagnostics.recalibration.measurement import RecalibrationDraw
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise
 
 BATCHES, COPIES_OF_BATCH = 20, 20
@@ -29,12 +30,13 @@ BATCHES, COPIES_OF_BATCH = 20, 20
 POINTS = 41
 
 
-def summarise(draw: RecalibrationDraw, *, seed: int) -> Recalibration:
+def summarise(draw: RecalibrationDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> Recalibration:
     """The result of a draw; a function of the draw and the seed.
 
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals.
+        sampling: of what the rows are a sample.
     """
     sizes = draw.class_sizes
     if sizes is None:
@@ -42,7 +44,7 @@ def summarise(draw: RecalibrationDraw, *, seed: int) -> Recalibration:
     defined = sizes.are_known
     scores = rounded(expit(np.linspace(logit(draw.clip), -logit(draw.clip), POINTS)))
     return Recalibration(
-        **(_figures(draw, scores, seed) if defined else _placeholders(scores)),
+        **(_figures(draw, scores, seed, sampling.effect().value) if defined else _placeholders(scores)),
         score=scores,
         clip=draw.clip,
         confidence=draw.confidence,
@@ -55,10 +57,10 @@ def summarise(draw: RecalibrationDraw, *, seed: int) -> Recalibration:
     )
 
 
-def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int) -> dict[str, Any]:
+def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int, effect: float) -> dict[str, Any]:
     means, counts = Means.of(draw.groups), np.stack([draw.groups.positives, draw.groups.negatives]).astype(np.float64)
     released = estimate(counts[0][None], counts[1][None], means.estimated(), draw.clip)
-    noise, population = _copies(draw, means, counts, SeededNoise(seed))
+    noise, population = _copies(draw, means, counts, SeededNoise(seed), effect)
     fields: dict[str, Any] = {}
     for name in ("brier", "log_loss", "slope", "intercept"):
         value, *copies = (getattr(one, name) for one in (released, noise, population))
@@ -81,12 +83,12 @@ def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int) -> dict[str
 
 
 def _copies(
-    draw: RecalibrationDraw, means: Means, counts: FloatArray, source: SeededNoise
+    draw: RecalibrationDraw, means: Means, counts: FloatArray, source: SeededNoise, effect: float
 ) -> tuple[Estimates, Estimates]:
     """The figures of copies of the exact counts, and of copies of the population."""
     errors = draw.groups.errors(BATCHES * COPIES_OF_BATCH, source)[:, :2]
     exact = counts - errors
-    sampled = exact + np.sqrt(np.maximum(counts, 0.0)) * normal(source, exact.shape)
+    sampled = exact + np.sqrt(effect * np.maximum(counts, 0.0)) * normal(source, exact.shape)
     parts: tuple[list[Estimates], list[Estimates]] = ([], [])
     for batch in np.split(np.arange(len(exact)), BATCHES):
         inside = means.drawn(source)

@@ -31,7 +31,9 @@ def cell_variance(measurement: ResidualDraw) -> float:
     return laplace_variance(laplace_scale(measurement.cells_epsilon, rows_changed(measurement.neighbours)))
 
 
-def noisy_copies(measurement: ResidualDraw, means: FloatArray, noise: SeededNoise, *, sampled: bool) -> FloatArray:
+def noisy_copies(
+    measurement: ResidualDraw, means: FloatArray, noise: SeededNoise, *, sampled: bool, effect: float = 1.0
+) -> FloatArray:
     """Simulated releases of tables with these expected counts; shape (copies, *means.shape).
 
     Args:
@@ -39,11 +41,12 @@ def noisy_copies(measurement: ResidualDraw, means: FloatArray, noise: SeededNois
         means: expected counts, at least 0.
         noise: sampler with a public seed.
         sampled: whether to simulate the sampling of rows, by Poisson counts; otherwise counts are the rounded means.
+        effect: the design effect of the sampling.
     """
     copies = copies_of(measurement)
     means = np.minimum(means, 1e18)
     counts = (
-        noise.poissons(means, copies=copies)
+        np.rint(effect * noise.poissons(means / effect, copies=copies)).astype(np.int64)
         if sampled
         else np.broadcast_to(np.round(means).astype(np.int64), (copies, *means.shape))
     )

@@ -80,12 +80,13 @@ class LackOfFit:
 NOTHING = LackOfFit(p_values=dict.fromkeys(TESTS, 1.0), signs=dict.fromkeys(TESTS, 0), either=1.0)
 
 
-def lack_of_fit_tests(measurement: ResidualDraw, noise: SeededNoise) -> LackOfFit:
+def lack_of_fit_tests(measurement: ResidualDraw, noise: SeededNoise, *, effect: float = 1.0) -> LackOfFit:
     """Run the lack-of-fit tests on a draw.
 
     Args:
         measurement: the draw.
         noise: sampler of the simulated noise, with a public seed.
+        effect: the design effect of the sampling.
     """
     side = measurement.box.bins // min(measurement.box.bins, MAX_BINS)
     cells = _in_blocks(measurement.cells, side)
@@ -104,7 +105,7 @@ def lack_of_fit_tests(measurement: ResidualDraw, noise: SeededNoise) -> LackOfFi
         return np.stack([of_mean[..., 1], of_mean[..., 2], of_square[..., 1]])
 
     expected = np.outer(*_margins(measurement.cells))
-    again = _in_blocks(noisy_copies(measurement, expected, noise, sampled=True), side)
+    again = _in_blocks(noisy_copies(measurement, expected, noise, sampled=True, effect=effect), side)
     edges = measurement.box.residual[::side]
     off, error = _shifts(cells, edges, variance)
     may_be, _ = _shifts(_in_blocks(expected, side), edges, variance)

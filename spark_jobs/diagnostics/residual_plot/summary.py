@@ -26,6 +26,7 @@ from spark_jobs.diagnostics.residual_plot.effects import MAX_COPIES, effect_fiel
 from spark_jobs.diagnostics.residual_plot.lack_of_fit import NOTHING, lack_of_fit_tests
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
 from spark_jobs.diagnostics.residual_plot.verdict import verdict
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_variance
 
 MAX_POINTS = 5000
@@ -36,14 +37,15 @@ LEVELS = ndtr(QQ_SCORES)
 _QUARTILE_SCORE = 0.6744897501960817
 
 
-def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
+def summarise(measurement: ResidualDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> ResidualPlot:
     """The residual plot of a draw; the same draw and seed give the same result.
 
     Args:
         measurement: the draw.
         seed: public seed of the scatter, and of the simulations for intervals and p-values.
+        sampling: of what the rows are a sample.
     """
-    noise = SeededNoise(seed)
+    noise, effect = SeededNoise(seed), sampling.effect().value
     rows, stddev = _rows(measurement)
     defined = rows >= max(1.0, DEFINED_ABOVE * stddev)
     total = round(max(rows, 0.0))
@@ -53,7 +55,7 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
     pools = pools_of(measurement)
     errors = noisy_copies(measurement, framed.astype(np.float64), noise, sampled=False) - framed
     trend, spread, qq = _figures(measurement, errors, defined=defined)
-    tests = lack_of_fit_tests(measurement, noise) if defined else NOTHING
+    tests = lack_of_fit_tests(measurement, noise, effect=effect) if defined else NOTHING
     error_rate = round(1 - measurement.confidence, DECIMALS)
     findings = tests.findings(error_rate)
     unit, box = measurement.unit, measurement.box
@@ -80,7 +82,7 @@ def summarise(measurement: ResidualDraw, *, seed: int) -> ResidualPlot:
         qq_theoretical=QQ_SCORES,
         qq_residual=qq,
         qq_line=np.linspace(lower, upper, QQ_SCORES.size),
-        **_effects(measurement, framed, errors[:MAX_COPIES], SeededNoise(seed + 1)),
+        **_effects(measurement, framed, errors[:MAX_COPIES], SeededNoise(seed + 1), effect),
         line_p_value=tests.p_values["line"],
         curvature_p_value=tests.p_values["curvature"],
         variance_p_value=tests.p_values["variance"],
@@ -162,7 +164,9 @@ def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) ->
     return trend, spread, _rising(qq)
 
 
-def _effects(measurement: ResidualDraw, framed: Int64Array, errors: FloatArray, noise: SeededNoise) -> dict[str, Any]:
+def _effects(
+    measurement: ResidualDraw, framed: Int64Array, errors: FloatArray, noise: SeededNoise, effect: float
+) -> dict[str, Any]:
     """The effect sizes with their intervals; the noise that samples rows is no part of the other simulations."""
     cells, box = measurement.cells, measurement.box
     starts, _ = pools_of(measurement)
@@ -170,7 +174,7 @@ def _effects(measurement: ResidualDraw, framed: Int64Array, errors: FloatArray, 
     middles = (box.fitted[1:] + box.fitted[:-1]) / 2
     own = np.maximum(cells[1:-1].sum(axis=1), 1e-9)
     at = np.add.reduceat(own * middles, starts) / np.add.reduceat(own, starts)
-    sampled = noise.poissons(framed.astype(np.float64), copies=len(errors)) - framed
+    sampled = effect * noise.poissons(framed / effect, copies=len(errors)) - framed
     copies = effect_sizes(_pooled(cells - errors - sampled, starts), at, rows, box.residual)
     sizes = effect_sizes(_pooled(cells, starts), at, rows, box.residual)
     return effect_fields(sizes, copies, unit=measurement.unit, confidence=measurement.confidence)

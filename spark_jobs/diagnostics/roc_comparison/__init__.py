@@ -27,6 +27,7 @@ from __future__ import annotations
 from spark_jobs.contract.options import RocComparisonOptions, RocComparisonSettings
 from spark_jobs.contract.results.curves import RocComparison
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
+from spark_jobs.diagnostics.roc_comparison.influences import influences
 from spark_jobs.diagnostics.roc_comparison.measurement import (
     ComparisonDraw,
     measure_comparison,
@@ -52,5 +53,6 @@ DIAGNOSTIC = Diagnostic(
     summarise=summarise,
     read_shared=read_shared,
     measure_rest=measure_rest,
+    influences=influences,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

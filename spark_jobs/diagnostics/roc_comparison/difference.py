@@ -67,8 +67,13 @@ class AreaDifference:
     defined: bool = True
 
 
-def same_rows(first: RocDraw, second: RocDraw, sums: PairedSums, *, confidence: float, seed: int) -> AreaDifference:
-    """The difference for two models on the same rows; a function of released values and the seed."""
+def same_rows(
+    first: RocDraw, second: RocDraw, sums: PairedSums, *, confidence: float, seed: int, effect: float = 1.0
+) -> AreaDifference:
+    """The difference for two models on the same rows; a function of released values and the seed.
+
+    Units are sampled with the values of all their rows for both models, whose design effect is ``effect``.
+    """
     noise = SeededNoise(seed)
     rows, total, squares = sums.moments().T
     sizes = np.maximum(rows, 1.0)
@@ -81,7 +86,7 @@ def same_rows(first: RocDraw, second: RocDraw, sums: PairedSums, *, confidence: 
     of_noise += sum(
         _second_order(draw, noise) + _unresolved(draw) * normal(noise, (COPIES,)) for draw in (first, second)
     )
-    variances = np.maximum((squares + drawn[:, :, 2]) / sizes - means**2, 0.0) / sizes
+    variances = np.maximum((squares + drawn[:, :, 2]) / sizes - means**2, 0.0) * effect / sizes
     sampled = of_noise + (np.sqrt(variances) * normal(noise, variances.shape)).sum(axis=1)
     return AreaDifference(
         value=float(np.clip(value, -1.0, 1.0)),
@@ -138,18 +143,19 @@ def _errors(tree: ClassCounts, draw: RocDraw, noise: SeededNoise) -> FloatArray:
     return errors
 
 
-def independent_rows(first: RocCurve, second: RocCurve, *, confidence: float) -> AreaDifference:
+def independent_rows(first: RocCurve, second: RocCurve, *, confidence: float, effect: float = 1.0) -> AreaDifference:
     """The difference for two published curves, as if their rows were independent samples.
 
     Args:
         first: a defined curve.
         second: another one, of other rows, with independent noise.
         confidence: level of both intervals.
+        effect: the design effect of the sampling, of both.
     """
     (auc, auc_low, auc_high), (other, other_low, other_high) = (_area(curve, confidence) for curve in (first, second))
     value, deviate = auc - other, float(ndtri((1 + confidence) / 2))
     below, above = math.hypot(auc - auc_low, other_high - other), math.hypot(auc_high - auc, other - other_low)
-    sampling = deviate**2 * sum(_sampling_variance(curve) for curve in (first, second))
+    sampling = effect * deviate**2 * sum(_sampling_variance(curve) for curve in (first, second))
     stddev = math.sqrt(((below + above) / 2) ** 2 + sampling) / deviate
     low, high = value - math.hypot(below, math.sqrt(sampling)), value + math.hypot(above, math.sqrt(sampling))
     return AreaDifference(

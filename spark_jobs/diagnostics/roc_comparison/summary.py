@@ -19,25 +19,27 @@ from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.roc_comparison.difference import AreaDifference, independent_rows, same_rows
 from spark_jobs.diagnostics.roc_comparison.measurement import ComparisonDraw
 from spark_jobs.diagnostics.roc_curve.summary import summarise as curve_of
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 
 
-def summarise(draw: ComparisonDraw, *, seed: int) -> RocComparison:
+def summarise(draw: ComparisonDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> RocComparison:
     """The comparison that a draw makes; the same draw and seed give the same one.
 
     Args:
         draw: the draw.
         seed: of the simulations; public.
+        sampling: of what the rows are a sample.
     """
-    first, of_pairs = curve_of(draw.first, seed=seed), draw.first_of_pairs or draw.first
-    earlier = draw.compare_with
+    first, of_pairs = curve_of(draw.first, seed=seed, sampling=sampling), draw.first_of_pairs or draw.first
+    earlier, effect = draw.compare_with, sampling.effect("auc_difference").value
     if draw.second is not None and draw.sums is not None:
-        second = curve_of(draw.second, seed=seed + 1)
-        difference = same_rows(of_pairs, draw.second, draw.sums, confidence=first.confidence, seed=seed)
+        second = curve_of(draw.second, seed=seed + 1, sampling=sampling)
+        difference = same_rows(of_pairs, draw.second, draw.sums, confidence=first.confidence, seed=seed, effect=effect)
         second = _with_sizes(second, difference)
         first = first if draw.first_is_shared else _with_sizes(first, difference)
     elif earlier is not None:
         second = published(earlier.curve)
-        difference = independent_rows(first, second, confidence=first.confidence)
+        difference = independent_rows(first, second, confidence=first.confidence, effect=effect)
     else:
         raise ValueError("the draw has neither a second curve nor an earlier one")
     return _result(draw, first, second, difference)

@@ -31,6 +31,7 @@ from spark_jobs.contract.options import RocCurveOptions, RocCurveSettings
 from spark_jobs.contract.results.curves import RocCurve
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.diagnostics.roc_curve.comparison import CurveDifference, compare
+from spark_jobs.diagnostics.roc_curve.influences import influences
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, measure_curve
 from spark_jobs.diagnostics.roc_curve.shared import curve_of_groups
 from spark_jobs.diagnostics.roc_curve.summary import summarise
@@ -49,5 +50,6 @@ DIAGNOSTIC = Diagnostic(
     measurement=Measurement[ScoreCounts, RocDraw](draw=RocDraw, measure=measure_curve),
     summarise=summarise,
     read_shared=curve_of_groups,
+    influences=influences,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

@@ -47,6 +47,7 @@ from spark_jobs.diagnostics.roc_curve.shape import (
     read_straight,
 )
 from spark_jobs.diagnostics.roc_curve.trace import Trace, sampling_variance
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES, COPIES_OF_FULL_GRID = 400, 80
@@ -58,7 +59,7 @@ FLOOR = 0.5
 """Smallest count around which copies are drawn, in standard deviations of its noise: estimates of 0 are uncertain."""
 
 
-def bands(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[Numbers, Figure[float]]:
+def bands(draw: RocDraw, traced: Trace, *, seed: int, sampling: Sampling = OF_ROWS) -> tuple[Numbers, Figure[float]]:
     """The curve with its bands, and its area with its intervals, by simulation.
 
     A deterministic function of released values and the seed. Bands are [0, 1] if the curve is
@@ -68,6 +69,7 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[Numbers, Figure[f
         draw: the draw.
         traced: its curve.
         seed: public seed.
+        sampling: of what the rows are a sample.
     """
     if not (traced.defined and draw.noise_is_known):
         none, all_ = np.zeros(traced.fpr.size), np.ones(traced.fpr.size)
@@ -82,8 +84,9 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[Numbers, Figure[f
     single = normal(noise, (len(at_edges), 1, fpr.size))
     shifts = at_edges + np.hypot(_inner_stddev(curve, points, traced.sizes), bend) * single
     areas = chords + math.hypot(_inner_area_stddev(curve, traced.sizes), area_bend) * normal(noise, chords.shape)
+    independent = traced.sizes[0] / sampling.effect().value, traced.sizes[1] / sampling.effect().value
     # the order of these rows inside a cell does not matter to their population
-    sampled = at_edges + _sampling(curve, points, traced.sizes, copies=len(at_edges), noise=noise) + bend * single
+    sampled = at_edges + _sampling(curve, points, independent, copies=len(at_edges), noise=noise) + bend * single
     (above, below), (highest, lowest) = (
         _furthest(central_range(copies, draw.confidence)) for copies in (shifts, sampled)
     )
@@ -98,7 +101,11 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int) -> tuple[Numbers, Figure[f
         return Ends(_across(fpr, tpr, -np.maximum(low, box_below)), _across(fpr, tpr, np.maximum(high, box_above)))
 
     of_area = with_intervals(
-        area(fpr, tpr), areas, sampling=math.sqrt(sampling_variance(traced)), confidence=draw.confidence, slack=box_area
+        area(fpr, tpr),
+        areas,
+        sampling=math.sqrt(sampling.effect("auc").value * sampling_variance(traced)),
+        confidence=draw.confidence,
+        slack=box_area,
     )
     of_curve = Figure(
         value=traced.tpr,

@@ -17,18 +17,20 @@ from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.diagnostics.roc_curve.bands import bands
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.diagnostics.roc_curve.trace import trace
+from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.score_grid import edges_of
 
 
-def summarise(draw: RocDraw, *, seed: int) -> RocCurve:
+def summarise(draw: RocDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> RocCurve:
     """The result of a draw; a function of the draw and the seed.
 
     Args:
         draw: the draw.
         seed: public seed of the simulations behind bands and intervals.
+        sampling: of what the rows are a sample.
     """
     traced = trace(draw)
-    curve, area = bands(draw, traced, seed=seed)
+    curve, area = bands(draw, traced, seed=seed, sampling=sampling)
     at_ends = AtEnds.of_counts(draw, draw.negatives, draw.positives)
     widened = at_ends.widened(area)
     return RocCurve(

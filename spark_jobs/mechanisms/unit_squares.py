@@ -1,0 +1,77 @@
+"""Noisy sums of units' squares, and the design effects that follow from them.
+
+Units are sampled with all their rows, so a figure of a population varies by ``V = sum phi_i^2 / n^2``, where ``phi_i``
+is the influence of unit i: the sum of its rows' (linearisation, as in survey sampling). With rows that were sampled one
+by one it would be ``V_rows = sum phi^2 / n^2``, over rows. ``D = V / V_rows`` is the design effect. It is at most the
+largest number of rows of a unit, by Cauchy and Schwarz.
+
+*Neighbours, sensitivity, guarantee.* ``t_i = phi_i^2 / (M b)^2``, with the largest influence b of a row, is in [0, 1]
+and depends on numbers that are released already and on the unit's own rows. One unit added or removed changes the
+vector of the sums of K figures by an element of [0, 1]^K, one replaced by an element of [-1, 1]^K. Both are in the
+cube, so that noise of ``k_norm`` on the cube is ``epsilon``-DP under either relation, and for K = 1 it is two-sided
+geometric noise of this sensitivity. It composes adaptively with what was released before.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.privacy import UNIT_STEPS
+from spark_jobs.mechanisms.k_norm import Body
+from spark_jobs.mechanisms.noise import Noise
+
+UNSURE = 2.0
+"""A variance is said to be an upper limit if the noise in it has more than this part of it as standard deviation."""
+_FOR_SKEW = 0.5
+"""Standard deviations that are added: too small a variance costs more coverage than one that is too large."""
+
+
+def noisy_squares(exact: Int64Array, *, epsilon: Decimal, noise: Noise) -> Int64Array:
+    """The sums of the squares of units, with noise; ``epsilon``-DP for one unit added, removed or replaced.
+
+    Args:
+        exact: ``unit_squares``, one number for each figure; private.
+        epsilon: the cost to a unit, of all figures together.
+        noise: sampler.
+    """
+    if exact.size == 1:
+        return noise.laplace(exact, epsilon=epsilon, l1_sensitivity=UNIT_STEPS)
+    return noise.k_norm(exact, epsilon=epsilon, body=Body(unit=UNIT_STEPS, widths=(1,) * exact.size))
+
+
+def stddev_of(figures: int, epsilon: Decimal) -> float:
+    """The standard deviation of the noise in each sum, in units of 1: of the cube in as many dimensions."""
+    return math.sqrt((figures + 1) * (figures + 2) / 3) / float(epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignEffect:
+    """How many times the variance of a figure is that of rows which were sampled one by one.
+
+    Attributes:
+        value: from 1 to the largest number of rows of a unit.
+        at_most: whether it is an upper limit, because noise hides how far below it is.
+    """
+
+    value: float
+    at_most: bool
+
+
+def design_effect(noisy: float, *, stddev: float, largest: float, rows_square: float, max_rows: int) -> DesignEffect:
+    """The design effect of a figure, from the noisy sum of its units' squares; deterministic.
+
+    Args:
+        noisy: the noisy sum, in units of 1.
+        stddev: of its noise.
+        largest: the largest influence of a row.
+        rows_square: the sum over rows of squared influences, from released counts.
+        max_rows: the most rows of a unit.
+    """
+    if rows_square <= 0:
+        return DesignEffect(value=float(max_rows), at_most=True)
+    share = (noisy + _FOR_SKEW * stddev) * (max_rows * largest) ** 2 / rows_square
+    value = min(max(share, 1.0), float(max_rows))
+    return DesignEffect(value=value, at_most=value >= max_rows or UNSURE * stddev > noisy)
