@@ -24,8 +24,8 @@ from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.options import ScoreCells, Statistic
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.score_grid import cells_of
 from spark_jobs.statistics import ScoreCounts
-from spark_jobs.statistics.grid import unit_cells
 from spark_jobs.statistics.unit_squares import unit_squares
 
 LAWS, ROWS, UNITS, EPSILONS = (
@@ -85,7 +85,7 @@ class Rows:
 
         def squares(statistic: Statistic, weights: Int64Array) -> Int64Array:
             cells = counts[ScoreCells()].cells
-            keys = self.labels * cells + unit_cells(self.scores, cells)
+            keys = self.labels * cells + cells_of(self.scores, cells)
             return unit_squares(self.unit, keys, weights, max_rows=self.max_rows)
 
         draw = measure(wanted, counts, charge_id=None, noise=SeededNoise(seed), squares=squares)

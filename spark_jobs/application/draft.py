@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.memory import trim
-from spark_jobs.application.unit_variance import UnitDraw, about_populations, sampling_of
+from spark_jobs.application.unit_variance import UnitDraw, about_populations, of_enough_units, sampling_of
 from spark_jobs.contract.grids import EARLIEST_ROUNDING, LINEAR_SCORE_CELLS, PAIR_CELLS, ROUNDING, SCORE_CELLS
 from spark_jobs.contract.left_out import LeftOut, noise_scale
 from spark_jobs.contract.options import (
@@ -154,8 +154,9 @@ def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, An
     sizes = ClassSizes.combined(one.class_sizes for kind, one in by_kind.items() if kind not in read[1:])
     units = units_of(draw)
     results = {
-        kind: diagnostic(kind).summarised(drawn, seed=draw.seed, sampling=sampling_of(kind, request, units))
+        kind: of_enough_units(diagnostic(kind).summarised(drawn, seed=draw.seed, sampling=sampling), sampling)
         for kind, drawn in by_kind.items()
+        for sampling in [sampling_of(kind, request, units)]
     }
     of_scores = {options.kind for options in request.diagnostics if options.statistics == (ScoreCells(),)}
     alike = of_scores.union(read, {"by_group"} & results.keys())

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.application.count_statistics import key_names
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.options import PAIR_CELLS, PairedScoreCells, Statistic
+from spark_jobs.contract.grids import PAIR_CELLS
+from spark_jobs.contract.options import PairedScoreCells, Statistic
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
 

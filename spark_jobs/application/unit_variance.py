@@ -106,6 +106,19 @@ def sampling_of(kind: str, request: ReleaseRequest, drawn: UnitDraw | None) -> S
     return Sampling(max_rows=request.unit.max_rows, effects=effects)
 
 
+def of_enough_units(result: Any, sampling: Sampling) -> Any:
+    """A result, without what it says of a population if fewer than ``LEAST_UNITS`` may stand behind its smaller class.
+
+    As many rows as the largest design effect of its figures count as one. Intervals by normal errors do not hold then.
+    """
+    sizes = [size for name in ("positives", "negatives") if isinstance(size := getattr(result, name, None), float)]
+    rows_of_one = max((effect.value for effect in sampling.effects.values()), default=float(sampling.max_rows))
+    if sampling.max_rows == 1 or not sizes or min(sizes) >= LEAST_UNITS * rows_of_one:
+        return result
+    return result.without_population()
+
+
+LEAST_UNITS = 30
 AREA = "auc"
 """The figure that all kinds of one request state alike."""
 ALIKE = 0.7

@@ -92,6 +92,15 @@ class Figure(Generic[V]):
         ends = {of: None if (pair := getattr(self, of)) is None else _without(*pair) for of in PARTS}
         return Figure(value=without(self.value), privacy_share=without(self.privacy_share), **ends)
 
+    def without_population(self) -> Figure[Any]:
+        """The same without what is said of a population."""
+        return replace(
+            self,
+            population=None if self.population is None else _without(*self.population),
+            population_everywhere=None if self.population_everywhere is None else _without(*self.population_everywhere),
+            privacy_share=without(self.privacy_share),
+        )
+
     def at(self, place: Any) -> Figure[Any]:
         """The figure at one or several places of an array."""
         share = None if self.privacy_share is None else self.privacy_share[place]  # type: ignore[index]
@@ -134,7 +143,8 @@ class Spec:
         names: the names of both ends of each sort of interval, which is one name for a single number.
         share: the name of the share that is due to the noise; None if there is none.
         nullable: whether numbers of a defined result may be null, with their intervals.
-        optional: the sorts of intervals that a defined result may lack, because they were not paid for.
+        optional: the sorts of intervals that a defined result may lack: those for a population, and what was not paid
+            for.
         inside: the sorts of intervals that contain the value.
         forecast: whether widths can be forecast: not if an interval says how badly a model fits.
     """
@@ -186,16 +196,18 @@ class Spec:
             yield self._limited(*dict.fromkeys(pair), nullable=null or of in self.optional)
         if self.share is not None:
             yield within(self.share, nullable=null or "population" in self.optional)
-        together = self.published if null else ()
-        if self.optional:
-            lacking = [name for of in self.optional for name in dict.fromkeys(self.names[of])]
-            together = (*lacking, *((self.share,) if self.share and "population" in self.optional else ()))
+        always = [name for of, pair in self.names.items() if of not in self.optional for name in dict.fromkeys(pair)]
+        together = (self.value, *always) if null else ()
         if len(together) > 1:
             yield null_together(*together)
+        for of in self.optional:
+            lacking = (*dict.fromkeys(self.names[of]), *((self.share,) if self.share and of == "population" else ()))
+            if len(lacking) > 1:
+                yield null_together(*lacking)
         for of, (name, other) in self.names.items():
             if name == other:
                 free = null or of in self.optional
-                yield inside(self.value, name, nullable=free) if of in self.inside else interval(name)
+                yield inside(self.value, name, nullable=free) if of in self.inside else interval(name, nullable=free)
         yield from self._nested()
 
     def _limited(self, *names: str, nullable: bool) -> ResultCheck:
@@ -299,4 +311,6 @@ def spec_of(name: str, about: Mapping[str, Any]) -> Spec:
 
     names = {of: Ends(*(named(of, end if split else "interval") for end in ("lower", "upper"))) for of in parts}
     ordered = {of: names[of] for of in PARTS if of in names}
+    # units that are too few have no interval for their population
+    given["optional"] = tuple(of for of in ordered if of in given["optional"] or of.startswith("population"))
     return Spec(**given, value=value, names=ordered, share=f"{stem}privacy_share" if share else None)

@@ -87,6 +87,12 @@ class Published:
         """The same without its figures: None in place of numbers, and NaN in arrays."""
         return replace(self, **{name: _nothing(getattr(self, name)) for name in _figure_fields(type(self))})  # type: ignore[type-var]
 
+    def without_population(self) -> Self:
+        """The same without what its own figures say of a population."""
+        own = {name: getattr(self, name) for name in self.specs()}
+        changed = {name: one.without_population() for name, one in own.items() if isinstance(one, Figure)}
+        return replace(self, **changed)  # type: ignore[type-var]
+
     def published(self) -> dict[str, Any]:
         """The published fields, in order; arrays as they are."""
         found: dict[str, Any] = {}

@@ -190,9 +190,15 @@ def ends(*names: str, first: float, last: float) -> ResultCheck:
     return _per_field(names, rule, lambda values: [values[0], values[-1]] == [first, last])
 
 
-def interval(name: str) -> ResultCheck:
-    """A field is two numbers, the second not below the first."""
-    return _per_field((name,), "is an interval", lambda values: len(values) == 2 and values[0] <= values[1])
+def interval(name: str, *, nullable: bool = False) -> ResultCheck:
+    """A field is two numbers, the second not below the first, or null where it may be."""
+
+    def holds(result: Fields) -> bool:
+        found = value_at(result, name)
+        values = [] if found is None else numbers(result, name)
+        return (found is None and nullable) or (len(values) == 2 and values[0] <= values[1])
+
+    return _together((name,), f"{name} is an interval", holds)
 
 
 def among(*names: str, values: tuple[str, ...]) -> ResultCheck:

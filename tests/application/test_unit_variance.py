@@ -17,15 +17,14 @@ from spark_jobs.application.run import measure
 from spark_jobs.application.unit_passes import cells_of_rows
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.budget_split import split_budget
-from spark_jobs.contract.options import PAIR_CELLS, PairedScoreCells, ScoreCells
-from spark_jobs.contract.options.base import SCORE_CELLS
+from spark_jobs.contract.grids import PAIR_CELLS, SCORE_CELLS
+from spark_jobs.contract.options import PairedScoreCells, ScoreCells
 from spark_jobs.contract.privacy import UNIT_STEPS
 from spark_jobs.contract.request import MAX_UNIT_FIGURES
 from spark_jobs.contract.tables import ColumnsModel
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.score_grid import cells_of
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
-from spark_jobs.statistics.grid import unit_cells
-from spark_jobs.statistics.pair_grid import pair_cells
 from spark_jobs.statistics.unit_squares import unit_squares
 from tests.application.test_draw import request
 from tests.support.audit import LONG
@@ -64,14 +63,10 @@ class Table:
         }
 
     def squares(self, statistic: Any, weights: Any) -> Any:
-        one, other = (self.labels * SCORE_CELLS + unit_cells(of, SCORE_CELLS) for of in (self.scores, self.others))
+        cells = [self.labels * SCORE_CELLS + cells_of(self.scores, SCORE_CELLS)]
         if statistic == PAIRS:
-            cells = [
-                pair_cells(key % SCORE_CELLS) + place * PAIR_CELLS
-                for key, place in ((one, self.labels), (other, 2 + self.labels))
-            ]
-        else:
-            cells = [one]
+            one, other = (cells_of(scores, PAIR_CELLS) for scores in (self.scores, self.others))
+            cells = [self.labels * PAIR_CELLS + one, (2 + self.labels) * PAIR_CELLS + other]
         return unit_squares(self.unit, np.stack(cells, axis=-1), weights, max_rows=self.rows)
 
 
@@ -159,6 +154,22 @@ def test_the_report_says_of_which_rows_figures_are_and_what_was_measured() -> No
     unpaid = asked("calibration")
     release, _ = draft(unpaid, drawn(unpaid, table), key=None, rules=())
     assert "up to 3 times as much as if rows had been sampled one by one, which these" in " ".join(release.assumptions)
+
+
+def test_too_few_units_say_nothing_of_their_population_and_the_release_is_still_sound() -> None:
+    kinds = ("roc_curve", RECALL, "calibration", "average_precision", "ranking_figures")
+    for units, said in ((70, False), (4000, True)):
+        wanted = asked(*kinds, epsilon="20")
+        table = Table(5, units=units, rows=3)
+        results, _ = results_of(wanted, drawn(wanted, table))
+        curve, matrix = results["roc_curve"], results["confusion_matrix"]
+        assert curve.status == matrix.status == "ok"
+        assert (curve.auc.population is not None) == (curve.auc.privacy_share is not None) == said
+        assert np.isfinite(matrix.recall.population.lower).all() == said
+        assert np.isfinite(curve.tpr.population.upper).all() == said
+        assert curve.auc.interval is not None
+        release, _ = draft(wanted, drawn(wanted, table), key=None, rules=())
+        assert not [line for one in wanted.diagnostics for line in one.result.violations(release.results[one.kind])]
 
 
 @pytest.mark.spark
