@@ -52,8 +52,8 @@ class Rows:
     @classmethod
     def drawn(cls, random: np.random.Generator, *, law: str, rows: str, units: int) -> Rows:
         """New units of a law."""
-        each = random.integers(1, 11, units) if rows == "1 to 10" else np.full(units, int(rows))
-        unit = np.repeat(np.arange(units), each)
+        sizes = random.integers(1, 11, units) if rows == "1 to 10" else np.full(units, int(rows))
+        unit = np.repeat(np.arange(units), sizes)
         chance = {
             "alike": lambda: (random.random(units) < 0.3).astype(np.float64),
             "half": lambda: random.beta(0.9, 2.1, units),
@@ -91,12 +91,12 @@ class Rows:
         draw = measure(wanted, counts, charge_id=None, noise=SeededNoise(seed), squares=squares)
         results, _ = results_of(wanted, draw)
         published = results["confusion_matrix"].to_dict()
-        found = {
+        intervals = {
             rate: (published[f"{rate}_population_lower"][0], published[f"{rate}_population_upper"][0]) for rate in RATES
         }
         if areas:
-            found["auc"] = results["roc_curve"].to_dict()["auc_population_interval"]
-        return {name: ends for name, ends in found.items() if ends is not None and ends[0] is not None}
+            intervals["auc"] = results["roc_curve"].to_dict()["auc_population_interval"]
+        return {name: ends for name, ends in intervals.items() if ends is not None and ends[0] is not None}
 
 
 def _request(max_rows: int, epsilon: str, *, areas: bool, share: str | None) -> ReleaseRequest:
@@ -121,16 +121,16 @@ def cells(releases: int, *, areas: bool) -> Iterator[tuple[str, dict[str, list[b
                     name = f"{law}, {rows} rows, {units:,} units, epsilon {epsilon}"
                     progress(name)
                     random = np.random.default_rng(units + len(law) + len(rows))
-                    held: dict[str, list[bool]] = defaultdict(list)
+                    covered: dict[str, list[bool]] = defaultdict(list)
                     wide: dict[str, list[float]] = defaultdict(list)
                     for seed in range(releases):
                         table = Rows.drawn(random, law=law, rows=rows, units=units)
                         bound = table.released(epsilon, seed, areas=areas, share="0")
                         for figure, (low, high) in table.released(epsilon, seed, areas=areas).items():
-                            held[figure].append(low <= truth[figure] <= high)
+                            covered[figure].append(low <= truth[figure] <= high)
                             if figure in bound and bound[figure][1] > bound[figure][0]:
                                 wide[figure].append((high - low) / (bound[figure][1] - bound[figure][0]))
-                    yield name, held, wide
+                    yield name, covered, wide
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -141,18 +141,18 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     rows, of_laws = [], defaultdict(list)
     figures = (*RATES, *(["auc"] if given.areas else []))
-    for name, held, wide in cells(1 if given.quick else given.releases, areas=given.areas):
-        shown = (f"{np.mean(held[f]):.3f} ({np.mean(wide[f]):.2f})" if held[f] else "undefined" for f in figures)
+    for name, covered, wide in cells(1 if given.quick else given.releases, areas=given.areas):
+        shown = (f"{np.mean(covered[f]):.3f} ({np.mean(wide[f]):.2f})" if covered[f] else "undefined" for f in figures)
         rows.append([name, *shown])
-        of_laws[", ".join(name.split(", ")[:2])] += [bool(one) for f in figures for one in held[f]]
+        of_laws[", ".join(name.split(", ")[:2])] += [bool(one) for f in figures for one in covered[f]]
     targets = [
         Target(
             what=f"all figures, {name}",
             target=f"{LOWEST:.2f} to {HIGHEST:.2f} in the mean",
-            outcome=f"{np.mean(held):.3f} of {len(held):,}",
-            met=LOWEST <= float(np.mean(held)) <= HIGHEST,
+            outcome=f"{np.mean(covered):.3f} of {len(covered):,}",
+            met=LOWEST <= float(np.mean(covered)) <= HIGHEST,
         )
-        for name, held in of_laws.items()
+        for name, covered in of_laws.items()
     ]
     report = Report(
         name="units",

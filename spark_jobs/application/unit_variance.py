@@ -59,9 +59,9 @@ def measure_units(
     if squares is None:
         raise ValueError("squares: a request that pays for units' squares needs the rows again")
     per_row = part.epsilon_per_row
-    of_kinds = {kind: diagnostic(kind).influences for kind, _ in request.unit_figures}
-    found = {kind: of_kind(draws[kind]) for kind, of_kind in of_kinds.items() if of_kind is not None}
-    influences = {figure: found[figure[0]][figure[1]] for figure in request.unit_figures}
+    functions = {kind: diagnostic(kind).influences for kind, _ in request.unit_figures}
+    of_kinds = {kind: function(draws[kind]) for kind, function in functions.items() if function is not None}
+    influences = {(kind, name): of_kinds[kind][name] for kind, name in request.unit_figures}
     exact = np.zeros(len(influences), dtype=np.int64)
     for statistic, places in _by_statistic(request).items():
         of_statistic = [influences[request.unit_figures[place]] for place in places]
@@ -107,18 +107,18 @@ def sampling_of(kind: str, request: ReleaseRequest, drawn: UnitDraw | None) -> S
 
 
 def of_enough_units(result: Any, sampling: Sampling) -> Any:
-    """A result, without what it says of a population if fewer than ``LEAST_UNITS`` may stand behind its smaller class.
+    """A result, without what it says of a population if fewer than ``FEWEST_UNITS`` may stand behind its smaller class.
 
     As many rows as the largest design effect of its figures count as one. Intervals by normal errors do not hold then.
     """
     sizes = [size for name in ("positives", "negatives") if isinstance(size := getattr(result, name, None), float)]
     rows_of_one = max((effect.value for effect in sampling.effects.values()), default=float(sampling.max_rows))
-    if sampling.max_rows == 1 or not sizes or min(sizes) >= LEAST_UNITS * rows_of_one:
+    if sampling.max_rows == 1 or not sizes or min(sizes) >= FEWEST_UNITS * rows_of_one:
         return result
     return result.without_population()
 
 
-LEAST_UNITS = 30
+FEWEST_UNITS = 30
 AREA = "auc"
 """The figure that all kinds of one request state alike."""
 ALIKE = 0.7

@@ -194,9 +194,10 @@ def interval(name: str, *, nullable: bool = False) -> ResultCheck:
     """A field is two numbers, the second not below the first, or null where it may be."""
 
     def holds(result: Fields) -> bool:
-        found = value_at(result, name)
-        values = [] if found is None else numbers(result, name)
-        return (found is None and nullable) or (len(values) == 2 and values[0] <= values[1])
+        if value_at(result, name) is None:
+            return nullable
+        values = numbers(result, name)
+        return len(values) == 2 and values[0] <= values[1]
 
     return _together((name,), f"{name} is an interval", holds)
 

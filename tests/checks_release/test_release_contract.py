@@ -125,7 +125,7 @@ def test_release_without_files_passes() -> None:
         (curve(tpr_upper=[0.2, 0.49, 0.8, 1.0]), "tpr_upper is not below tpr"),
         (curve(tpr=[0.0, float("nan"), 0.75, 1.0]), "tpr is a number"),
         (curve(fpr=[0.0, float("inf"), 0.25, 1.0]), "fpr is within [0, 1]"),
-        (curve(tpr_lower_everywhere=[0.0, 0.6, 0.5, 1.0]), "tpr is not below tpr_lower_everywhere"),
+        (curve(tpr_lower_everywhere=[0.0, 0.6, 0.5, 1.0]), "tpr_lower is not below tpr_lower_everywhere"),
         (curve(thresholds=[None, 0.4, 0.7, 0.0]), "thresholds never rises"),
         (curve(thresholds=[None, 0.7, 0.4, -0.1]), "thresholds is within [0, 1]"),
         (curve(thresholds=[1.0, 0.7, 0.4, 0.0]), "roc_curve: thresholds is null in the first place and nowhere else"),
