@@ -9,8 +9,9 @@ geometric noise that is ``e``-DP for one row. A unit changes at most M rows, one
 changes either the statistics or one count, both of which lose ``e``: the whole is ``M e``-DP, which the statistics cost
 alone.
 Where they are ``(e, d)``-DP for one row, so is each step, and ``delta_of_rows`` bounds the sum as before. This holds
-for statistics that are noised per row, as all are; one that costs a unit the same whatever its number of rows needs
-another count.
+for statistics that are noised per row. What costs a unit the same whatever its number of rows
+(``mechanisms.unit_squares``) is no part of them: e is then what is left for rows, and the two costs add up. At the
+whole budget, a unit with one row that counts and M - 1 that do not would lose more than that.
 
 **Rows replaced: at a share of their own.** A row may leave the statistics for a cause, and statistics that are
 calibrated for replacement may lose all of their epsilon then. They run at ``(1 - s) e`` and the counts at ``s e`` for a

@@ -16,10 +16,10 @@ from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.application.unit_passes import cells_of_rows
 from spark_jobs.contract import InvalidRequest
-from spark_jobs.contract.budget_split import split_budget
+from spark_jobs.contract.budget_split import part_of_left_out, split_budget
 from spark_jobs.contract.grids import PAIR_CELLS, SCORE_CELLS
 from spark_jobs.contract.options import PairedScoreCells, ScoreCells
-from spark_jobs.contract.privacy import UNIT_STEPS
+from spark_jobs.contract.privacy import UNIT_STEPS, Neighbours
 from spark_jobs.contract.request import MAX_UNIT_FIGURES
 from spark_jobs.contract.tables import ColumnsModel
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -109,6 +109,18 @@ def test_the_share_is_bought_where_it_is_of_use(unit: Any, fields: Any, share: s
     wanted = request(diagnostics=["roc_curve"], unit=unit, budget={"epsilon": "1"}, **fields)
     assert wanted.share_of_units == Decimal(share)
     assert [part.of_units for part in split_budget(wanted)] == ([False, True] if Decimal(share) else [False])
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+def test_rows_that_do_not_count_are_counted_at_what_is_left_for_rows(relation: Neighbours) -> None:
+    wanted = asked("roc_curve", neighbours=str(relation))
+    *of_rows, of_units = (part.granted.epsilon for part in split_budget(wanted))
+    left_out = part_of_left_out(wanted).granted.epsilon
+    counted = sum(of_rows)
+    # a unit with one row in either and the others in the other, or one that is replaced; and the squares
+    worst = max(counted, left_out) if relation is Neighbours.ADD_REMOVE else counted + left_out
+    assert worst + of_units <= 1
+    assert worst + of_units > Decimal("0.9999")
 
 
 def test_a_share_that_buys_nothing_or_all_is_refused() -> None:
