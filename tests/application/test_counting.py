@@ -10,7 +10,9 @@ import pytest
 
 from spark_jobs.application import count_statistics
 from spark_jobs.application.count_statistics import count, prepare
+from spark_jobs.application.unit_passes import squares_of_units
 from spark_jobs.contract.options import GroupedScoreCells, Options, ScoreCells, Statistic
+from spark_jobs.contract.privacy import UNIT_STEPS
 from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 from tests.application.test_draw import request
 
@@ -93,6 +95,28 @@ def test_a_row_that_counts_nowhere_takes_no_place_of_one_that_does(
     assert made[ScoreCells()].positives.sum() == 2
     assert made[ScoreCells()].negatives.sum() <= 1
     assert sum(made[Remainders()]) == 2
+
+
+@pytest.mark.parametrize("row_id", [None, "number"])
+def test_squares_are_those_of_the_units_whose_rows_were_counted(
+    table: Any, monkeypatch: pytest.MonkeyPatch, row_id: str | None
+) -> None:
+    """The weight of a cell is the number of a row of the one unit that has a row there: a and b two rows, c one."""
+    spark, folder = table
+    monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0" * 32)
+    asked = request(
+        table={"path": str(folder), "snapshot": {"path_version": "v1"}},
+        unit={"column": "person", "max_rows": 2},
+        row_id=row_id,
+    )
+    rows = prepare(spark, asked)
+    counts = count(rows, asked)[ScoreCells()]
+    assert [counts.positives.sum(), counts.negatives.sum()] == [2, 2]
+    weights = np.full((2, 2 * counts.cells), UNIT_STEPS)
+    weights[1, : counts.cells] = 0  # negatives, the two rows of b
+    # a and c have one positive each, b two negatives; the largest is a unit with two rows of the largest weight
+    expected = [UNIT_STEPS + 2 * UNIT_STEPS // 4, 2 * UNIT_STEPS // 4]
+    assert squares_of_units(rows, asked)(ScoreCells(), weights).tolist() == expected
 
 
 @pytest.mark.parametrize("column", ["person", "number"])
