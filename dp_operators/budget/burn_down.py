@@ -12,7 +12,9 @@ from dp_operators.budget.values import exact_budget
 from spark_jobs.contract.privacy import Budget
 
 RATE_DAYS = 30
-"""The latest days whose charges make the rate."""
+"""The latest days whose charges make the rate, whatever days are shown."""
+MIN_DAYS, MIN_CHARGES = 7, 3
+"""How old an account and how many its latest charges must be before its rate says anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +30,10 @@ class BurnDown:
         start: the share left before the first day.
         points: the share left at the end of each day with a charge, in order.
         left: the share left now.
-        rate: the share spent a day, on average over the last ``RATE_DAYS`` days, or since the first day if that is
-            later.
+        rate: the share spent a day, on average over the last ``RATE_DAYS`` days, or since the account was opened if
+            that is later.
+        rate_days: the days that the rate is of.
+        early: whether the account is younger than ``MIN_DAYS`` or has fewer than ``MIN_CHARGES`` charges in these days.
     """
 
     since: date
@@ -38,17 +42,31 @@ class BurnDown:
     points: tuple[tuple[date, float], ...]
     left: float
     rate: float
+    rate_days: int = RATE_DAYS
+    early: bool = False
 
     @classmethod
-    def of(cls, limits: Limits, spent: Budget, days: Mapping[date, Budget], *, since: date, today: date) -> BurnDown:
+    def of(
+        cls,
+        limits: Limits,
+        spent: Budget,
+        days: Mapping[date, Budget],
+        *,
+        since: date,
+        today: date,
+        opened: date,
+        charges: Mapping[date, int],
+    ) -> BurnDown:
         """The burn-down of a block.
 
         Args:
             limits: the block's.
             spent: all that it has spent.
             days: what it was charged on each day from ``since`` on, in order; sums of floats.
-            since: the first day.
+            since: the first day that is shown.
             today: the last day.
+            opened: the day on which the account was opened.
+            charges: how many charges each day had.
         """
         first = since if since <= today else today
         points: list[tuple[date, float]] = []
@@ -58,16 +76,28 @@ class BurnDown:
             points.append((day, _left(limits, rest)))
             rest = _without(rest, cost)
         points.reverse()
-        began = max(today - timedelta(days=RATE_DAYS), first)
+        began = max(today - timedelta(days=RATE_DAYS), min(opened, today))
         start = _left(limits, rest)
         before = next((left for day, left in reversed(points) if day < began), start)
-        rate = max(0.0, before - share) / max(1, (today - began).days)
-        return cls(since=first, today=today, start=start, points=tuple(points), left=share, rate=rate)
+        rate_days = max(1, (today - began).days)
+        recent = sum(number for day, number in charges.items() if day >= began)
+        return cls(
+            since=first,
+            today=today,
+            start=start,
+            points=tuple(points),
+            left=share,
+            rate=max(0.0, before - share) / rate_days,
+            rate_days=rate_days,
+            early=(today - opened).days < MIN_DAYS or recent < MIN_CHARGES,
+        )
 
     @property
     def days_left(self) -> int | None:
-        """The whole days until nothing is left at this rate; None if nothing was spent in its time."""
-        return int(self.left / self.rate) if self.rate > 0 else None
+        """The whole days until nothing is left at this rate; None if nothing was spent, or it is too early to say."""
+        if self.left == 0:
+            return 0
+        return int(self.left / self.rate) if self.rate > 0 and not self.early else None
 
 
 def _left(limits: Limits, spent: Budget) -> float:

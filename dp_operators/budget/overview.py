@@ -53,6 +53,7 @@ _days = (
         _total(charges.c.epsilon).label("epsilon"),
         _total(charges.c.delta).label("delta"),
         _total(charges.c.rho).label("rho"),
+        func.count().label("number"),
     )
     .join(accounts, accounts.c.name == charges.c.account)
     .where(charges.c.state != _VOID, charges.c.reserved_at >= bindparam("since"))
@@ -241,6 +242,7 @@ def _overview(
 ) -> AccountOverview:
     tightest = _tightest(account, spent)
     of_day: dict[date, Budget] = {}
+    numbers: defaultdict[date, int] = defaultdict(int)
     for row in days:
         names = json.loads(row.read)
         if ".." in row.read and account.blocks is not None:
@@ -248,6 +250,7 @@ def _overview(
         if tightest in names:
             day = date.fromisoformat(row.day)
             cost = exact_budget(*(Decimal(str(amount)) for amount in (row.epsilon, row.delta, row.rho)))
+            numbers[day] += row.number
             of_day[day] = added(of_day[day], cost) if day in of_day else cost
     return AccountOverview(
         account=account,
@@ -259,6 +262,8 @@ def _overview(
             dict(sorted(of_day.items())),
             since=since,
             today=today,
+            opened=date.fromisoformat(account.opened_at[:10]),
+            charges=numbers,
         ),
         frozen=frozen,
     )

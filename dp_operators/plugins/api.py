@@ -82,5 +82,6 @@ def _overview(overview: AccountOverview) -> dict[str, Any]:
         "share_left": burn_down.left,
         "share_spent_a_day": burn_down.rate,
         "days_left": burn_down.days_left,
+        "too_early_to_say": burn_down.early,
         "frozen": overview.frozen,
     }

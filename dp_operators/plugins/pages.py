@@ -15,7 +15,6 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dp_operators.budget import Account, Charge, ChargeState, LedgerReader, LedgerUnavailable, NotAllowed
-from dp_operators.budget.burn_down import RATE_DAYS
 from dp_operators.budget.cap_decision import CapDecision
 from dp_operators.budget.composition import APPROXIMATE, ZCDP, fraction_spent, limits_of, room
 from dp_operators.budget.overview import AccountOverview, ChargeFilter
@@ -119,7 +118,8 @@ def _summary(overview: AccountOverview) -> dict[str, Any]:
         "days": days,
         "last_day": "" if days is None or days > 36_500 else words(burn_down.today + timedelta(days=days)),
         "rate": f"{100 * burn_down.rate:.2g}%",
-        "rate_days": min(RATE_DAYS, max(1, (burn_down.today - burn_down.since).days)),
+        "rate_days": burn_down.rate_days,
+        "early": burn_down.early and burn_down.rate > 0,
         "since": words(burn_down.since),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import pytest
@@ -81,12 +82,13 @@ def test_the_least_share_is_enough(case: str) -> None:
         "model": {"kind": "columns", "score": "score", "basis": "public"},
         "neighbours": "replace_one",
     }
-    request = ReleaseRequest.parse({**base, "diagnostics": [options], "budget": {"epsilon": epsilon, "delta": "1e-20"}})
+    # a 20th counts the rows that do not count
+    whole = (Decimal(epsilon) * 20 / 19).quantize(Decimal("1e-20"), rounding=ROUND_CEILING)
+    budget = {"epsilon": str(whole), "delta": "1e-20"}
+    request = ReleaseRequest.parse({**base, "diagnostics": [options], "budget": budget})
     preflight(request)
     release, _ = rehearse(request, rows_of(12, 3), SecureNoise())
     assert release.cost.epsilon <= request.budget.epsilon
-    little = ReleaseRequest.parse(
-        {**request.to_dict(), "budget": {"epsilon": f"{epsilon}"[:-1] + "9", "delta": "1e-20"}}
-    )
+    little = ReleaseRequest.parse({**request.to_dict(), "budget": {"epsilon": epsilon, "delta": "1e-20"}})
     with pytest.raises(InvalidRequest, match="budget.epsilon"):
         preflight(little)

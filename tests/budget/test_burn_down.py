@@ -21,11 +21,19 @@ TODAY = date(2026, 11, 22)
 LIMITS = Limits(epsilon=Decimal(10), delta=Decimal(0), rho=None)
 
 
-def burn_down(costs: dict[int, str], *, since: int = 100) -> BurnDown:
-    """Of charges by the days since they were made."""
+def burn_down(costs: dict[int, str], *, since: int = 100, opened: int | None = None, number: int = 3) -> BurnDown:
+    """Of charges by the days since they were made, ``number`` of them a day."""
     days = {TODAY - timedelta(days=ago): exact_budget(Decimal(cost)) for ago, cost in costs.items()}
     spent = exact_budget(sum((Decimal(cost) for cost in costs.values()), Decimal(0)))
-    return BurnDown.of(LIMITS, spent, dict(sorted(days.items())), since=TODAY - timedelta(days=since), today=TODAY)
+    return BurnDown.of(
+        LIMITS,
+        spent,
+        dict(sorted(days.items())),
+        since=TODAY - timedelta(days=since),
+        today=TODAY,
+        opened=TODAY - timedelta(days=since if opened is None else opened),
+        charges=dict.fromkeys(days, number),
+    )
 
 
 def test_rate_is_of_the_latest_days() -> None:
@@ -38,7 +46,20 @@ def test_rate_is_of_the_latest_days() -> None:
 
 def test_young_account_has_the_rate_of_its_life() -> None:
     assert burn_down({5: "1", 0: "1"}, since=10).rate == pytest.approx(0.02)
-    assert burn_down({0: "1"}, since=0).days_left == 9
+    assert burn_down({0: "1"}, since=7).days_left == 63
+
+
+@pytest.mark.parametrize("since", [7, 12, 30, 400])
+def test_the_rate_does_not_depend_on_the_days_that_are_shown(since: int) -> None:
+    shown, page = burn_down({5: "1", 0: "1"}, since=since, opened=12), burn_down({5: "1", 0: "1"}, since=12)
+    assert (shown.rate, shown.days_left, shown.rate_days) == (page.rate, page.days_left, 12)
+
+
+@pytest.mark.parametrize(("opened", "number", "early"), [(6, 3, True), (7, 3, False), (7, 2, True), (40, 2, True)])
+def test_it_is_too_early_below_seven_days_and_three_charges(opened: int, number: int, early: bool) -> None:
+    result = burn_down({5: "1"}, opened=opened, number=number)
+    assert (result.early, result.days_left is None) == (early, early)
+    assert result.rate > 0
 
 
 @pytest.mark.parametrize("costs", [{}, {60: "5"}])
