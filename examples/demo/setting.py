@@ -72,6 +72,10 @@ SILO_TABLE = {"path": str(SILO_TABLE_FOLDER), "snapshot": {"path_version": VERSI
 SILO_DIAGNOSTICS = json.loads(os.environ.get("DP_DEMO_SILO_DIAGNOSTICS", '["roc_curve", "calibration"]'))
 
 
+DOMAINS = {"any_visit": "in (0, 1)", "mdvis": "between 0 and 100"}
+"""What columns may hold, by the experiment's codebook; an account binds it with the columns' types."""
+
+
 def prepare() -> None:
     """Fill the lake and open the account, where that has not been done.
 
@@ -121,9 +125,11 @@ def _open(
 ) -> None:
     from dp_operators.budget.table_schemas import binding_of
     from dp_operators.hooks.ledger import PrivacyLedgerHook
+    from spark_jobs.contract.domains import parse_domain
 
     ledger = PrivacyLedgerHook().get_ledger()
     ledger.migrate()
     order = ("natural",) if growing else ()
     binding = binding_of(str(table), schema=table / version, append_only=growing, version_order=order)
+    binding = binding.with_domains({name: parse_domain(DOMAINS[name]) for name in binding.names if name in DOMAINS})
     ledger.open_account(account, epsilon=cap, tables=[binding], outputs=[output], blocks=blocks, actor="demo")

@@ -183,6 +183,12 @@ LEAKS = {
     "password that breaks the port": f"postgresql://dp@127.0.0.1:{SECRET}/ledger",
     "password in a URL of no database": f"mysql://dp:{SECRET}@127.0.0.1/ledger",
     "password in no URL": f"postgresql:dp:{SECRET}",
+    "password with a slash": f"postgresql://dp:my/{SECRET}@127.0.0.1:1/ledger",
+    "password with a question mark": f"postgresql://dp:my?{SECRET}@127.0.0.1:1/ledger",
+    "password with a hash": f"postgresql://dp:my#{SECRET}@127.0.0.1:1/ledger",
+    "password with a bracket": f"postgresql://dp:[{SECRET}@127.0.0.1:1/ledger",
+    "password with an escape that is none": f"postgresql://dp:%zz{SECRET}@127.0.0.1:1/ledger",
+    "password with an escaped @": f"postgresql://dp:my%40{SECRET}@127.0.0.1:1/ledger",
     "password in an option": f"postgresql://dp@127.0.0.1:1/ledger?no_such_option={SECRET}&password={SECRET}",
 }
 
