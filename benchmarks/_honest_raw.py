@@ -16,6 +16,7 @@ from benchmarks import _exact as exact
 from benchmarks._raw_law import Points, Scored, Values, drawn_groups, drawn_residuals, drawn_scores, drawn_values
 from benchmarks._shown import LEVEL, Ends, Intervals, Kind, Shown, noise_of, shown_at, shown_of, worst_of
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.options.linear import CELLS_OF_SUMS
 from spark_jobs.contract.options.values import SEARCH_CELLS, SEARCH_DOUBLINGS, SEARCH_UNIT
 from spark_jobs.contract.results.score_figures import RATES
 from spark_jobs.diagnostics import (
@@ -33,7 +34,7 @@ from spark_jobs.diagnostics import (
     residual_plot,
     roc_curve,
 )
-from spark_jobs.statistics import PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import Moments, ResidualCounts, ScoreCounts, ValueCounts
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 CELLS = (1_024, 32_768)
@@ -308,9 +309,9 @@ def of_raw_groups(random: np.random.Generator, groups: float) -> Intervals:
 def _line(points: Points, name: str, epsilon: float, random: np.random.Generator) -> Intervals:
     keys = None if points.groups == 1 else [str(group) for group in range(points.groups)]
     (x_low, x_high), (y_low, y_high) = points.x_bounds, points.y_bounds
-    statistic = PointCounts.from_arrays(
+    statistic = Moments.from_arrays(
         points.x, points.y, groups=None if keys is None else points.group.astype(str), keys=keys,
-        lower=(x_low, y_low), upper=(x_high, y_high),
+        lower=(x_low, y_low), upper=(x_high, y_high), cells=CELLS_OF_SUMS,
     )  # fmt: skip
     fit = linear_regression.release(
         statistic, epsilon=epsilon, method="noisy_moments", confidence=LEVEL, noise=noise_of(random)

@@ -26,8 +26,8 @@ SUMS = ("n", "x", "y", "xx", "xy")
 class Moments:
     """Exact sums of points per group; private: never released or logged, and ``repr`` omits them.
 
-    Rows are read as by ``PointCounts``. All sums are whole numbers: positions are in half cells of the grid, odd
-    numbers from 1 to ``2 * cells - 1``. Nothing overflows below 2^35 rows.
+    Rows are read as by ``PointCounts``. All sums are whole numbers: positions are in half steps of the grid, even
+    numbers from 0 to ``2 * (cells - 1)``. Nothing overflows below 2^35 rows.
 
     Sensitivity: a row that is added or removed changes, in one group, ``n`` by 1, ``x`` and ``y`` by less than
     ``2 * cells``, and ``xx`` and ``xy`` by less than ``4 * cells^2``. Sums of disjoint sets of rows can be added.
@@ -69,9 +69,9 @@ class Moments:
         Example:
             >>> moments = Moments.from_points(PointCounts.from_arrays([0.1, 0.9], [0.1, 0.6], cells=2))
             >>> tuple(int(getattr(moments, name)[0]) for name in ("n", "x", "y", "xx", "xy"))
-            (2, 4, 4, 10, 10)
+            (2, 2, 2, 4, 4)
         """
-        x, y = 2 * points.x_cell + 1, 2 * points.y_cell + 1
+        x, y = 2 * points.x_cell, 2 * points.y_cell
         terms = {"n": np.ones_like(x), "x": x, "y": y, "xx": x * x, "xy": x * y}
         sums = {name: np.zeros(points.grid.groups, dtype=np.int64) for name in SUMS}
         for name, term in terms.items():
@@ -138,7 +138,7 @@ class Moments:
         If group sizes are public, every row of a group must count in ``n``: otherwise replacing a row by one without a
             point would change ``n``.
         """
-        middle, rows = self.grid.cells, self.unusable
+        middle, rows = self.grid.cells - 1, self.unusable
         return Moments(
             n=self.n + rows,
             x=self.x + middle * rows,

@@ -25,9 +25,8 @@ class PointCounts(DisjointCounts):
 
     Each row is read by a public rule. A row whose group is null or not among the public keys is not counted. In other
     rows, x and y are read as doubles. If one of them is null or NaN, the row counts as a member of its group without a
-    point (``unusable``); values beyond the bounds, including infinite ones, count at the nearer bound. Cells are
-    half-open like those of ``ScoreCounts``, and represent their middles (``PointGrid``). No value in the data raises an
-    error.
+    point (``unusable``); values beyond the bounds, including infinite ones, count at the nearer bound. A cell is what
+    is nearest to a place of the lattice, and counts as that place (``PointGrid``). No value in the data raises errors.
 
     Sensitivity: a row is counted in one cell of one group, or as one unusable row, or not at all, so that under
     ``Neighbours.ADD_REMOVE`` one row changes one number by 1 and under ``Neighbours.REPLACE_ONE`` at most two numbers
@@ -107,7 +106,7 @@ class PointCounts(DisjointCounts):
         x_value, y_value, place = columns[0][known], columns[1][known], place[known]
         usable = ~(np.isnan(x_value) | np.isnan(y_value))
         packed = np.full(place.size, grid.stride - 1)
-        packed[usable] = grid.x.cell(x_value[usable]) * grid.cells + grid.y.cell(y_value[usable])
+        packed[usable] = grid.places_of(x_value[usable], grid.x) * grid.cells + grid.places_of(y_value[usable], grid.y)
         packed_keys, counts = np.unique(place * grid.stride + packed, return_counts=True)
         return cls.from_keys(packed_keys, counts, grid=grid)
 
@@ -195,10 +194,10 @@ class PointCounts(DisjointCounts):
         return int(self.count.sum() + self.unusable.sum())
 
     def points(self, group: int = 0) -> tuple[Int64Array, Int64Array]:
-        """The points of one group in half cells (``PointGrid``), one for each row with a point; sorted."""
+        """The points of one group in half steps (``PointGrid``), one for each row with a point; sorted."""
         start, end = np.searchsorted(self.group, [group, group + 1])
         own = slice(start, end)
-        x, y = (np.repeat(2 * cell[own] + 1, self.count[own]) for cell in (self.x_cell, self.y_cell))
+        x, y = (np.repeat(2 * cell[own], self.count[own]) for cell in (self.x_cell, self.y_cell))
         return x, y
 
     def __add__(self, other: PointCounts) -> PointCounts:

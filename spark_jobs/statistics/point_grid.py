@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.public_keys import GroupKey, checked_keys, key_places
 from spark_jobs.statistics.value_grid import ValueGrid
@@ -20,10 +23,12 @@ MAX_POINT_CELLS = 2**13
 
 @dataclass(frozen=True, kw_only=True)
 class PointGrid:
-    """Square cells of a public box, repeated for each group; fixed independently of the data.
+    """A lattice of public places in a box, repeated for each group; fixed independently of the data.
 
-    A cell represents its middle. In *half cells*, of which an axis has ``2 * cells``, the middles are the odd numbers
-    and the middle of the box is ``cells``; all exact sums are in half cells.
+    Along an axis the places are as many as there are ``cells``, evenly spaced from the lower bound to the upper one,
+    both included, so that an outcome that is 0 or 1 is not moved. A value counts at the nearest place, whose cell
+    it is in, and is moved by half a step at most (``off``). In *half steps*, of which an axis has ``steps``, the middle
+    of the box is a whole number, too; all exact sums are in half steps.
 
     Attributes:
         x, y: linear grids of the two axes, with the same number of cells: a power of two from 2 to 8,192.
@@ -75,6 +80,22 @@ class PointGrid:
     def cells(self) -> int:
         """The number of cells of an axis."""
         return self.x.cells
+
+    @property
+    def steps(self) -> int:
+        """The number of half steps of an axis; place j lies at 2 j of them."""
+        return 2 * (self.x.cells - 1)
+
+    @property
+    def off(self) -> float:
+        """The most by which rounding moves a value within the bounds, as a part of the box."""
+        return 1 / self.steps
+
+    def places_of(self, values: FloatArray, axis: ValueGrid) -> Int64Array:
+        """The nearest place to each value along an axis; values beyond the bounds count at them. NaN is not allowed."""
+        within = np.clip(values, axis.lower, axis.upper)
+        places = np.floor((within - axis.lower) / (axis.upper - axis.lower) * float(axis.cells - 1) + 0.5)
+        return np.clip(places, 0, axis.cells - 1).astype(np.int64)
 
     @property
     def groups(self) -> int:

@@ -17,6 +17,7 @@ import statsmodels.api as sm
 
 from benchmarks import _exact as exact
 from spark_jobs.contract.options.fits import Bounded, CrossProductCells, LabelledRowCells
+from spark_jobs.contract.options.linear import CELLS_OF_SUMS
 from spark_jobs.diagnostics import (
     auc,
     average_precision,
@@ -42,8 +43,8 @@ from spark_jobs.statistics import (
     CrossProducts,
     GroupedScoreCounts,
     LabelledRows,
+    Moments,
     PairedScoreCounts,
-    PointCounts,
     ResidualCounts,
     ScoreCounts,
     ValueCounts,
@@ -301,7 +302,7 @@ def of_linear_regression(random, seed) -> Held:
     steps = int(random.choice([1, 5, 100]))
     place = 0.5 + 0.3 * (x - x.mean()) / wide + random.normal(0, 0.1, x.size)
     y = np.round(np.clip(place, 0, 1) * steps)
-    counts = PointCounts.from_arrays(x, y, lower=(x_bounds[0], 0), upper=(x_bounds[1], steps))
+    counts = Moments.from_arrays(x, y, lower=(x_bounds[0], 0), upper=(x_bounds[1], steps), cells=CELLS_OF_SUMS)
     fit = released(linear_regression, counts, seed, method="noisy_moments")
     slope, intercept = exact.line(x, y)
     if np.isnan(slope) or np.var(x) < 1e-4 * wide**2:
@@ -354,8 +355,6 @@ TODAY: dict[str, str] = {
     "calibration": "mean scores are those of the middles of cells, half a cell off at most",
     "binned_residuals": "mean scores are those of the middles of cells, half a cell off at most",
     "recalibration": "scores of few decimals do not lie in their groups as the model of them says",
-    "residual_plot": "residuals count as the middles of their cells",
-    "linear_regression": "points count as the middles of their cells",
     "linear_fit": "numbers are rounded to a lattice, which no interval allows for",
 }
 """Kinds that fail, and why."""

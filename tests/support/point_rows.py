@@ -100,4 +100,4 @@ def _cell(value: float | None, cells: int) -> int | None:
         return None
     if math.isinf(value):
         return 0 if value < 0 else cells - 1
-    return min(max(math.floor(Fraction(value) * cells), 0), cells - 1)
+    return min(max(math.floor(Fraction(value) * (cells - 1) + Fraction(1, 2)), 0), cells - 1)

@@ -32,6 +32,8 @@ MAX_KEY_CHARACTERS = 255
 THEIL_SEN = ("dp_exp_theil_sen", "dp_wide_theil_sen", "dp_ss_theil_sen")
 """Methods that match rows with each other; one row more or less would change many pairs."""
 GRADIENTS = ("dp_grad_descent", "dp_grad_descent_zcdp")
+CELLS_OF_SUMS = 2**13
+"""Places of an axis for sums, which cost nothing more if there are more of them."""
 SUMS_OF_GROUP = 6
 """The sums of one group: two numbers of rows, and four sums over its points."""
 
@@ -197,7 +199,9 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         """Counts of points by group, or their sums if the method needs no more."""
         names = ("x", "y", "x_bounds", "y_bounds", "group_by", "groups", "cells")
         fields = {name: getattr(self, name) for name in names}
-        return PointCells(**fields) if self.method in (*THEIL_SEN, *GRADIENTS) else PointSums(**fields)
+        if self.method in (*THEIL_SEN, *GRADIENTS):
+            return PointCells(**fields)
+        return PointSums(**{**fields, "cells": max(self.cells, CELLS_OF_SUMS)})
 
     @property
     def approximate(self) -> bool:

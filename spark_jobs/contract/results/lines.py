@@ -136,8 +136,9 @@ class ResidualPlot(Result):
     """A released residual plot: residuals against fitted values, with trend, spread, tests and a verdict.
 
     The box has ``m x m`` equal cells; m and the box are computed from noisy numbers. A residual is the outcome minus
-    the fitted value. Each interval covers what the exact counts of the same rows on the same grid would give: it
-    accounts for the privacy noise, not for the sampling of the rows. P-values account for both.
+    the fitted value. Each interval is for the figure of the same rows without noise: it accounts for the noise and for
+    the cells, in which residuals may lie anywhere, not for the sampling of the rows. P-values account for noise and
+    sampling. Effect sizes take residuals at the middles of their cells.
 
     Attributes:
         fitted_edges: edges of the cells along fitted values; shape (m + 1,).

@@ -169,6 +169,27 @@ def _weights_of_noise(
     return np.stack(weights, axis=1)
 
 
+def moved_by_rounding(moments: NoisyMoments, slope: FloatArray, places: FloatArray, off: float) -> HalfWidths:
+    """How far rounding may have moved slopes and heights, in the centred box.
+
+    Rounding moves each a and b by at most ``2 off``, so that an outcome is off its line by at most ``(1 + |slope|)``
+    times that. A height at distance D from the mean of a is a sum of outcomes with weights of norm ``sqrt((1 + D^2 / v)
+    / n)``, v the variance of a; the sizes of n weights add up to at most sqrt(n) times their norm. That an error of a
+    also meets the row's residual is of second order: errors are a matter of a alone, as residuals are not.
+
+    Args:
+        moments: released sums of each group.
+        slope: of each group's line.
+        places: values of a0, shape (k,).
+        off: the most by which rounding moves a value, as a part of the box.
+    """
+    rows = np.maximum(moments.rows, 1.0)
+    variance = np.maximum(4 * moments.lines().variance / rows, MIN_SQUARES)
+    each, away = 2 * off * (1 + np.abs(slope)), places - (moments.x / rows)[:, np.newaxis]
+    heights = each[:, np.newaxis] * np.sqrt(1 + away**2 / variance[:, np.newaxis])
+    return HalfWidths(heights=heights, slope=each / np.sqrt(variance))
+
+
 def half_widths_of_lines(lines: NoisyLines, places: FloatArray, simulated: Simulated, *, level: bool) -> HalfWidths:
     """Half-widths around the lines of NoisyStats, or around the means of y of NoisyIntercept; in units of the box.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.diagnostics.diagnostic import Draw
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
@@ -69,6 +70,11 @@ class LinesDraw(Draw):
     y_bounds: tuple[float, float]
     cells: int
     parts: tuple[MethodDraw, ...]
+
+    @property
+    def off(self) -> float:
+        """The most by which rounding moved a value, as a part of the box; 0 for draws whose intervals left it out."""
+        return 0.0 if self.rounding == EARLIEST_ROUNDING else 1 / (2 * (self.cells - 1))
 
     @property
     def groups(self) -> int:

@@ -145,7 +145,7 @@ class _NoisyGroups:
         if method in GRADIENTS:
             return self._descended(method)
         sums = GroupSums(
-            steps=2 * self.points.cells,
+            steps=self.points.grid.steps,
             **{
                 to: getattr(self.moments, of)[groups]
                 for to, of in zip(_OF_SUMS, ("n", "x", "y", "xx", "xy"), strict=True)
@@ -166,19 +166,19 @@ class _NoisyGroups:
         cells, heights = assured.cells, np.empty((groups.size, 2))
         for row, group in enumerate(groups.tolist()):
             x, y, without = self._rows(assured, group)
-            missing = np.full(without, cells)
+            missing = np.full(without, cells - 1)
             rows = x.size + missing.size
             heights[row] = theil_sen(
                 np.concatenate([x, missing]),
                 np.concatenate([y, missing]),
-                steps=2 * cells,
+                steps=assured.grid.steps,
                 epsilon=self.epsilon,
                 neighbours=self.relation,
                 noise=self.noise,
                 method=median,
                 usable=np.arange(rows) < x.size,
                 at=places,
-                widen=1 / (2 * cells),  # heights of points are known to half a cell
+                widen=assured.grid.off,  # heights of points are known to half a step
                 matchings=self.options.matchings or (None if rows <= ALL_PAIRS else FEW_PAIRS),
             )
         return NoisyHeights(places=places, heights=heights, rows=self.moments.n[groups].astype(np.float64))
@@ -190,23 +190,23 @@ class _NoisyGroups:
         cells = np.append(x * points.cells + y, points.cells**2)
         counts = np.append(points.count[start:end], points.unusable[group])
         *kept, without = kept_counts(cells, counts, salt=self.noise.words(1)[0], limit=MAX_ROWS)
-        return np.repeat(2 * x + 1, kept), np.repeat(2 * y + 1, kept), int(without)
+        return np.repeat(2 * x, kept), np.repeat(2 * y, kept), int(without)
 
     def _descended(self, method: str) -> NoisyLines:
         points = self.points
         if not isinstance(points, PointCounts):
             raise TypeError("points: must be PointCounts")
-        every, middle = np.arange(points.grid.groups), np.full(points.grid.groups, points.cells)
+        every, middle = np.arange(points.grid.groups), np.full(points.grid.groups, points.cells - 1)
         missing = points.unusable if self.public else np.zeros_like(points.unusable)
         columns = (
             np.concatenate([points.group, every]),
-            np.concatenate([2 * points.x_cell + 1, middle]),
-            np.concatenate([2 * points.y_cell + 1, middle]),
+            np.concatenate([2 * points.x_cell, middle]),
+            np.concatenate([2 * points.y_cell, middle]),
             np.concatenate([points.count, missing]),
         )
         common: dict[str, Any] = {
             "groups": points.grid.groups,
-            "steps": 2 * points.cells,
+            "steps": points.grid.steps,
             "neighbours": self.relation,
             "noise": self.noise,
         }

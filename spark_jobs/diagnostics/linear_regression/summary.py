@@ -11,7 +11,12 @@ from spark_jobs.contract.figure import Ends, Figure, Numbers
 from spark_jobs.contract.figures import OK, UNDEFINED
 from spark_jobs.contract.options.linear import GRADIENTS
 from spark_jobs.contract.results.lines import LinearFit
-from spark_jobs.diagnostics.linear_regression.intervals import Simulated, half_widths_of_lines, half_widths_of_sums
+from spark_jobs.diagnostics.linear_regression.intervals import (
+    Simulated,
+    half_widths_of_lines,
+    half_widths_of_sums,
+    moved_by_rounding,
+)
 from spark_jobs.diagnostics.linear_regression.measurement import LinesDraw, MethodDraw, NoisyHeights
 from spark_jobs.diagnostics.linear_regression.method_choice import MEAN, MIN_GROUPS
 from spark_jobs.diagnostics.linear_regression.robust_intervals import robust_half_widths
@@ -56,7 +61,7 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
     columns: dict[str, FloatArray] = {}
     for part in measurement.parts:
         methods[part.groups] = part.method
-        lines = _of_part(part, places, simulated, public_sizes=measurement.public_sizes)
+        lines = _of_part(part, places, simulated, measurement)
         for field in fields(lines):
             values = getattr(lines, field.name)
             columns.setdefault(field.name, np.empty((measurement.groups, *values.shape[1:])))[part.groups] = values
@@ -107,12 +112,12 @@ def _heights(columns: dict[str, FloatArray], places: FloatArray, cells: int) -> 
     return Figure(value=heights, interval=Ends(np.minimum(low, heights), np.maximum(high, heights)))
 
 
-def _of_part(part: MethodDraw, places: FloatArray, simulated: Simulated, *, public_sizes: bool) -> _Lines:
-    draw = part.draw
+def _of_part(part: MethodDraw, places: FloatArray, simulated: Simulated, measurement: LinesDraw) -> _Lines:
+    draw, public_sizes = part.draw, measurement.public_sizes
     if isinstance(draw, NoisyHeights):
         return _of_heights(draw, places)
     if isinstance(draw, NoisyMoments):
-        return _of_sums(draw, places, simulated)
+        return _of_sums(draw, places, simulated, measurement.off)
     slope, heights = draw.slope, draw.centre[:, None] + draw.slope[:, None] * (places - 0.5)
     if part.method in GRADIENTS:
         rows = draw.rows if public_sizes else np.full(slope.size, np.nan)
@@ -130,8 +135,12 @@ def _of_part(part: MethodDraw, places: FloatArray, simulated: Simulated, *, publ
     )
 
 
-def _of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) -> _Lines:
-    """Shrunk lines (``shrinkage``), with intervals around them, or around least squares lines if there are few."""
+def _of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated, off: float) -> _Lines:
+    """Shrunk lines (``shrinkage``), with intervals around them, or around least squares lines if there are few.
+
+    What rounding may have moved is added in squares: no table whose values have nothing to do with the lattice is moved
+    as far, and with the worst one 0.86 of 0.9 hold where it is as large as 0.4 of the noise.
+    """
     lines: NoisyLines = moments.lines()
     shrunk = shrunk_lines(moments)
     slope, heights = shrunk.slope, (1 + shrunk.at(2 * places - 1)) / 2
@@ -142,15 +151,16 @@ def _of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated) ->
         half_width = half_widths_of_sums(moments, 2 * places - 1, simulated)
         slope_centre = lines.slope - half_width.slope_above
         centre = lines.centre[:, None] + lines.slope[:, None] * (places - 0.5) - half_width.heights_above / 2
+    moved = moved_by_rounding(moments, lines.slope, 2 * places - 1, off)
     return _Lines(
         slope=slope,
         heights=heights,
         failed=lines.failed,
         rows=moments.rows,
         slope_centre=slope_centre,
-        slope_half_width=half_width.slope,
+        slope_half_width=np.hypot(half_width.slope, moved.slope),
         centre=centre,
-        half_width=half_width.heights / 2,
+        half_width=np.hypot(half_width.heights, moved.heights) / 2,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from scipy.special import ndtr
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Numbers
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
+from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.contract.results.lines import ResidualPlot
 from spark_jobs.diagnostics._simulation import Interval, rounded, solved_interval, widest_interval
 from spark_jobs.diagnostics.residual_plot.columns import (
@@ -35,6 +38,8 @@ QQ_SCORES = np.linspace(-2.0, 2.0, 33)
 """Quantiles of the standard normal distribution at which the Q-Q plot is evaluated."""
 LEVELS = ndtr(QQ_SCORES)
 _QUARTILE_SCORE = 0.6744897501960817
+_NEAR = 1e-9
+"""Of a cell: an end this close to an edge is at it."""
 
 
 def summarise(measurement: ResidualDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> ResidualPlot:
@@ -138,11 +143,18 @@ def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) ->
     cells, box, unit = measurement.cells, measurement.box, measurement.unit
     pools, of_column = pools_of(measurement)
     edges, bound = box.residual, float(box.residual[-1])
+    cell = width_of_cells(measurement)
 
     def along(
-        figure: FloatArray, copies: FloatArray, interval: Interval, *, smallest: float, worst: FloatArray
+        figure: FloatArray,
+        copies: FloatArray,
+        interval: Interval,
+        *,
+        smallest: float,
+        worst: FloatArray,
+        moved: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
     ) -> Numbers:
-        lower, upper = interval(figure, copies, measurement.confidence)
+        lower, upper = moved(*interval(figure, copies, measurement.confidence))
         if not defined:
             figure, lower, upper = worst, np.full_like(worst, smallest), np.full_like(worst, bound)
         ends = (np.clip(end, smallest, bound) for end in (lower, upper))
@@ -151,8 +163,18 @@ def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) ->
     columns, again = _pooled(cells, pools), _pooled(cells - errors, pools)
     nothing = np.zeros(box.bins)
     trend, spread = (
-        along(of(columns, edges)[of_column], of(again, edges)[:, of_column], interval, smallest=low, worst=nothing)
-        for of, interval, low in ((means, solved_interval, -bound), (spreads, widest_interval, 0.0))
+        along(
+            of(columns, edges)[of_column],
+            of(again, edges)[:, of_column],
+            interval,
+            smallest=low,
+            worst=nothing,
+            moved=partial(_within, off=off),
+        )
+        for of, interval, low, off in (
+            (means, solved_interval, -bound, cell / 2),
+            (spreads, widest_interval, 0.0, cell),
+        )
     )
     qq = along(
         quantiles(cells.sum(axis=0), LEVELS, edges),
@@ -160,8 +182,30 @@ def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) ->
         solved_interval,
         smallest=-bound,
         worst=np.zeros(LEVELS.size),
+        moved=partial(_to_edges, cell=cell),
     )
     return trend, spread, _rising(qq)
+
+
+def width_of_cells(measurement: ResidualDraw) -> float:
+    """What residuals of one cell may differ by, in units; 0 for draws whose intervals left it out.
+
+    A residual counts as the middle of its cell, so that a mean is off by half a cell at most. A quantile lies anywhere
+    in its cell, and half the distance of two quantiles is off by a cell at most.
+    """
+    return 0.0 if measurement.rounding == EARLIEST_ROUNDING else float(np.diff(measurement.box.residual[:2])[0])
+
+
+def _within(lower: FloatArray, upper: FloatArray, *, off: float) -> tuple[FloatArray, FloatArray]:
+    """The ends of an interval for a figure that is known up to this much."""
+    return lower - off, upper + off
+
+
+def _to_edges(lower: FloatArray, upper: FloatArray, *, cell: float) -> tuple[FloatArray, FloatArray]:
+    """The outer edges of the cells in which the ends lie; at an edge, of the cell beyond it."""
+    if not cell:
+        return lower, upper
+    return (np.ceil(lower / cell - _NEAR) - 1) * cell, (np.floor(upper / cell + _NEAR) + 1) * cell
 
 
 def _effects(

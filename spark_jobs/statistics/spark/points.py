@@ -13,7 +13,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.point_grid import PointGrid
 from spark_jobs.statistics.spark.cells import KeyCounts, count_keys, sums_by_key
 from spark_jobs.statistics.spark.columns import key_column, listed_place, numeric_column
-from spark_jobs.statistics.spark.values import value_key
+from spark_jobs.statistics.value_grid import ValueGrid
 
 _X, _Y, _GROUP, _KEY = "x", "y", "group", "key"
 _SUMS = ("n", "x", "y", "xx", "xy", "unusable")
@@ -41,8 +41,19 @@ def point_key(x: Column, y: Column, group: Column | None, grid: PointGrid) -> Co
         group: a column of texts or whole numbers; None if the grid has no keys.
         grid: the box, its cells and the groups.
     """
-    cell = value_key(x, grid.x).cast("bigint") * grid.cells + value_key(y, grid.y)
+    cell = _nearest(x, grid.x).cast("bigint") * grid.cells + _nearest(y, grid.y)
     return group_place(group, grid) * grid.stride + sf.coalesce(cell, sf.lit(grid.stride - 1))
+
+
+def _nearest(value: Column, axis: ValueGrid) -> Column:
+    """``PointGrid.places_of``, operation by operation; null for a row without a number."""
+    value = value.try_cast("double")
+    inside = (value > axis.lower) & (value < axis.upper)
+    place = sf.floor((value - axis.lower) / (axis.upper - axis.lower) * float(axis.cells - 1) + 0.5)
+    last = axis.cells - 1
+    place = sf.least(sf.greatest(place, sf.lit(0)), sf.lit(last)).cast("int")
+    # in Spark NaN equals itself and is above all numbers
+    return sf.when(inside, place).when(value <= axis.lower, 0).when((value >= axis.upper) & ~sf.isnan(value), last)
 
 
 def count_points(
@@ -78,8 +89,8 @@ def group_of(key: Column, grid: PointGrid) -> Column:
 def group_sums(cell: Column, grid: PointGrid) -> list[Column]:
     """The aggregates of ``by_group``, from the column of rows' keys within their groups; null for no row."""
     point = sf.when(cell < grid.stride - 1, cell)
-    y = 2 * (point % grid.cells) + 1
-    x = 2 * ((point - point % grid.cells) / grid.cells).cast("bigint") + 1
+    y = 2 * (point % grid.cells)
+    x = 2 * ((point - point % grid.cells) / grid.cells).cast("bigint")
     return [sf.count(cell), sf.count(point), *(sf.sum(term) for term in (x, y, x * x, x * y))]
 
 
