@@ -45,6 +45,6 @@ def snapped(points: PointCounts, group: int) -> tuple[np.ndarray, np.ndarray]:
     """The points of a group where their cells put them, in the user's units."""
     grid = points.grid
     return tuple(
-        axis.lower + (axis.upper - axis.lower) * place / (2 * grid.cells)
+        axis.lower + (axis.upper - axis.lower) * place / grid.steps
         for axis, place in zip((grid.x, grid.y), points.points(group), strict=True)
     )
