@@ -26,7 +26,7 @@ from scipy.special import ndtr, ndtri
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.diagnostics.linear_regression.intervals import HalfWidths
-from spark_jobs.diagnostics.linear_regression.shrinkage import WIDEST, Shrunk, above_0, inverse, times
+from spark_jobs.diagnostics.linear_regression.shrinkage import Shrunk, above_0, inverse, times
 
 _SHARES = 1.0 - np.geomspace(1.0, 1e-4, 60)
 """Shares of bias in the mean squared error for which widths are tabulated."""
@@ -108,7 +108,7 @@ def _half_widths(shrunk: Shrunk, of_height: FloatArray, of_slope: FloatArray, va
     spread = variance(shrunk.spread)
     own = variance(inverse(information + _LITTLE * np.eye(2)))
     known = np.sqrt(2.0 / (1.0 / (own + spread) ** 2).sum())
-    prior = of_height**2 * WIDEST[0, 0] + of_slope**2 * WIDEST[1, 1]
+    prior = of_height**2 * shrunk.widest[0, 0] + of_slope**2 * shrunk.widest[1, 1]
     expected = np.maximum(np.minimum(above_0(spread, known)[0], prior), spread)
     bias = np.maximum(error - noise, 0.0) * expected / spread
     total = np.maximum(noise + bias, 1e-300)

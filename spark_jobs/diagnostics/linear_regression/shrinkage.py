@@ -34,7 +34,7 @@ from spark_jobs.mechanisms.regression.moments import NoisyMoments
 HEIGHTS, SLOPES = 1 / 3, 1 / 3
 """Prior variances: those of heights that are uniform over the box, and of slopes uniform between its diagonals."""
 WIDEST = np.diag([HEIGHTS, 1.0])
-"""The largest variances of the heights and slopes of groups: of lines from corner to corner, up and down."""
+"""The largest variances of the heights and slopes of groups whose x fills the box: of lines from corner to corner."""
 LIKE = 0.05
 """Prior spread between groups as a fraction of the largest; it has the weight of ``_GROUPS`` groups."""
 _GROUPS = 2.0
@@ -65,6 +65,7 @@ class Shrunk:
         covariances: of the errors in both; shape (groups, 2, 2).
         information: of the noisy sums on both, weighted by the noise; shape (groups, 2, 2).
         spread: covariances of least squares lines about the common one, at each group's place; shape (groups, 2, 2).
+        widest: the largest variances of heights and slopes of groups, as a matrix.
     """
 
     place: FloatArray
@@ -73,6 +74,7 @@ class Shrunk:
     covariances: FloatArray
     information: FloatArray
     spread: FloatArray
+    widest: FloatArray
 
     def at(self, places: FloatArray) -> FloatArray:
         """Heights at these places of the centred box; shape (groups, places)."""
@@ -120,9 +122,13 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
         weighted = times(m, inverse(of_right + inexact))
         return times(weighted, m), _applied(weighted, right)
 
-    prior = _Shared(mean=np.zeros(2), spread=np.diag([HEIGHTS, SLOPES]))
+    # where x fills a part of the box, lines from corner to corner of that part are as much steeper
+    steeper = np.diag(
+        [1.0, max(1.0, VARIANCE / float(_rounded(design.squares.sum(keepdims=True) / design.rows.sum())[0]))]
+    )
+    prior = _Shared(mean=np.zeros(2), spread=np.diag([HEIGHTS, SLOPES]) @ steeper)
     middle = float(_rounded(place.mean()))
-    lines, covariances, spread = _population(observed, prior, WIDEST, away=place - middle, design=m)
+    lines, covariances, spread = _population(observed, prior, WIDEST @ steeper, away=place - middle, design=m)
     information, _ = observed(lines, covariances)
     return Shrunk(
         place=place,
@@ -131,6 +137,7 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
         covariances=covariances,
         information=information,
         spread=spread,
+        widest=WIDEST @ steeper,
     )
 
 
