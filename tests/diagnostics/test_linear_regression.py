@@ -109,6 +109,11 @@ def test_without_noise_lines_are_those_of_least_squares(method, neighbours):
         )
         intercept, slope = model.fit().params
         close = {"rel": 1e-3 if method in ZCDP else 1e-5}
+        assert found.slope.value[group] == pytest.approx(slope, **close)
+        assert found.intercept.value[group] == pytest.approx(intercept, **close)
+        assert found.predictions.value[group] == pytest.approx(
+            np.clip(intercept + slope * found.x, y_low, y_high), **close
+        )
         # rounding may have moved y by half a step, and x by half a step along the line
         half_a_step = points.grid.off * ((y_high - y_low) + abs(slope) * (x_high - x_low))
         assert ((found.predictions.upper[group] - found.predictions.lower[group]) < 20 * half_a_step).all()
