@@ -54,7 +54,7 @@ def check_federation(request: TableRequest, environment: Mapping[str, str]) -> N
             silo_of(federation.agreement, registered_keys(environment, federation.name))
 
 
-DRIVER = ("matplotlib", "numpy", "opendp", "scipy")
+DRIVER = ("matplotlib", "numpy", "opendp", "scipy", "threadpoolctl")
 """What a driver imports besides Spark; the Airflow side is installed without it."""
 
 

@@ -24,6 +24,7 @@ from spark_jobs.diagnostics.sampling import Influence, Sampling
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
+from spark_jobs.numeric_threads import one_thread
 
 if TYPE_CHECKING:
     from spark_jobs.contract.request import ReleaseRequest
@@ -121,6 +122,9 @@ class Measurement(Generic[S, D]):
     draw: type[D]
     measure: MeasureFunction[S, D]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", one_thread(self.measure))
+
     def decode(self, data: Any) -> D:
         """The draw that ``Draw.to_dict`` encoded."""
         return codec.decode(self.draw, data)
@@ -152,6 +156,9 @@ class Diagnostic(Generic[P, S, D, R]):
     measure_rest: Callable[[Any, Any, Terms, Any], D] | None = None
     influences: Callable[[Any], Mapping[str, Influence]] | None = None
     of_population: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "summarise", one_thread(self.summarise))
 
     @property
     def kind(self) -> str:

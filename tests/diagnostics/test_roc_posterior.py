@@ -6,6 +6,7 @@ import pytest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import _score_cells
 from spark_jobs.diagnostics import roc_curve as roc
+from spark_jobs.diagnostics.roc_curve import posterior
 from spark_jobs.diagnostics.roc_curve.posterior import expected_counts, noise_precision, trees_of
 from spark_jobs.diagnostics.roc_curve.trace import trace
 from spark_jobs.mechanisms.cells import totals
@@ -96,3 +97,36 @@ def test_other_methods_are_read_as_they_are(options):
     made = measured(*DATA_SETS["ordinary"], epsilon=1, noise=SeededNoise(5), **options)
     assert trees_of(made) is None
     assert trace(made).auc == trace(made, raw=True).auc
+
+
+def some_counts(seed):
+    labels, scores = binormal(0.8, 4000, np.random.default_rng(seed))
+    trees = trees_of(measured(labels, scores, epsilon=1, noise=SeededNoise(seed)))
+    return np.stack([tree.counts() for tree in trees]), noise_precision(trees[0])
+
+
+def curve_of(counts):
+    return np.cumsum(counts, axis=1) / counts.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_steps_end_when_the_curve_stops_moving(seed, monkeypatch):
+    """Solving on, for each roughness and ten times as long, would not move the curve by what anybody could see."""
+    counts, precision = some_counts(seed)
+    solved, solve = [], np.linalg.solve
+    monkeypatch.setattr(np.linalg, "solve", lambda matrix, right: solved.append(len(matrix)) or solve(matrix, right))
+    short = expected_counts(counts, precision)
+    assert solved == sorted(solved, reverse=True), "what has stopped is not solved for again"
+    assert sum(solved) < posterior.STEPS * len(posterior.ROUGHNESS) / 1.5
+    monkeypatch.setattr(posterior, "CLOSE", 0.0)
+    monkeypatch.setattr(posterior, "STEPS", 400)
+    assert np.abs(curve_of(short) - curve_of(expected_counts(counts, precision))).max() < 2e-4
+
+
+def test_an_estimate_that_has_not_converged_says_so(monkeypatch, caplog):
+    counts, precision = some_counts(3)
+    expected_counts(counts, precision)
+    assert "has not converged" not in caplog.text
+    monkeypatch.setattr(posterior, "STEPS", 2)
+    expected_counts(counts, precision)
+    assert "the estimate of a ROC curve has not converged: it still moves after 2 steps" in caplog.text

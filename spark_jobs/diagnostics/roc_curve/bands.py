@@ -52,6 +52,9 @@ from spark_jobs.mechanisms.noise import SeededNoise
 
 COPIES, COPIES_OF_FULL_GRID = 400, 80
 MANY_CELLS = 2_000
+SIMULATED = COPIES_OF_FULL_GRID * MANY_CELLS
+"""Largest number of simulated counts of a class, but for the full grid: more cells, as of a large epsilon, get fewer
+copies."""
 UNRESOLVED = 0.4
 NO_RUN = 1e-12
 """A cell with less of the data than this has no direction."""
@@ -152,7 +155,7 @@ def _errors(draw: RocDraw, curve: Edges, points: CurvePoints, *, noise: SeededNo
 
 def exact_copies(draw: RocDraw, curve: Edges, *, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
     """What the exact ``counts_above`` may be at the edges of ``curve``, negatives first; shape (copies, k)."""
-    copies = COPIES if draw.cuts.size <= MANY_CELLS else COPIES_OF_FULL_GRID
+    copies = min(COPIES, max(COPIES_OF_FULL_GRID, SIMULATED // draw.cuts.size))
     kept = np.searchsorted(-draw.cuts[::-1], -curve.cuts)
     negatives, positives = (
         (counts_above(counts.counts()) - simulated_errors(counts, draw, copies=copies, noise=noise))[:, kept]

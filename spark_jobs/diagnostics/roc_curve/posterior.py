@@ -15,6 +15,8 @@ values and public constants.
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 from scipy.special import ndtri
 
@@ -33,9 +35,10 @@ LEVEL_STEP = 1.5
 MAX_CELLS = 128
 MIN_VARIANCE = 1e-3
 """Smallest variance of noise, so that it can divide at every epsilon."""
-STEPS, CLOSE, LARGEST_STEP, LARGEST_LOG = 40, 1e-5, 2.0, 30.0
+STEPS, CLOSE, UNSETTLED, LARGEST_STEP, LARGEST_LOG = 40, 1e-5, 1e-3, 2.0, 30.0
 NEAREST, _TINY = 1e-4, 1e-6
 """Smallest distance of depths from 0 and 1, and the precision that makes the prior proper."""
+_log = logging.getLogger(__name__)
 
 
 def trees_of(draw: RocDraw) -> tuple[NoisyTree, NoisyTree] | None:
@@ -63,24 +66,52 @@ def expected_counts(counts: FloatArray, precision: FloatArray) -> FloatArray:
     """
     start = np.maximum(counts, 0.5 / np.sqrt(np.diag(precision)))
     prior, volume = _prior(start)
-    logs = np.repeat(np.log(start)[None], len(ROUGHNESS), axis=0)
-    value, damping = _misfit(logs, counts, precision, prior), np.full(len(ROUGHNESS), 1e-3)
-    # Levenberg and Marquardt's method, for all values of the roughness at once
-    for _ in range(STEPS):
-        slope, curvature = _derivatives(logs, counts, precision, prior)
-        scale = np.einsum("rii->ri", curvature) * damping[:, None]
-        step = np.linalg.solve(curvature + scale[..., None] * np.eye(scale.shape[-1]), -slope[..., None])[..., 0]
-        moved = logs + np.clip(step, -LARGEST_STEP, LARGEST_STEP).reshape(logs.shape)
-        there = _misfit(moved, counts, precision, prior)
-        better = there <= value
-        damping = np.clip(np.where(better, damping / 5, damping * 8), 1e-9, 1e9)
-        logs, value = np.where(better[:, None, None], moved, logs), np.where(better, there, value)
-        if np.abs(step).max() < CLOSE:
-            break
-    _, curvature = _derivatives(logs, counts, precision, prior)
+    logs, value, last = _modes(np.log(start), counts, precision, prior)
+    curvature = _derivatives(logs, counts, precision, prior)[1]
     evidence = -value + (volume - np.linalg.slogdet(curvature)[1]) / 2
     weights = np.exp(evidence - evidence.max())
-    return np.asarray(np.einsum("r,rck->ck", weights / weights.sum(), np.exp(logs)), dtype=np.float64)
+    weights /= weights.sum()
+    if weights @ last > UNSETTLED:
+        _log.warning("the estimate of a ROC curve has not converged: it still moves after %d steps", STEPS)
+    return np.asarray(np.einsum("r,rck->ck", weights, np.exp(logs)), dtype=np.float64)
+
+
+def _modes(
+    start: FloatArray, counts: FloatArray, precision: FloatArray, prior: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The mode of log counts for each roughness, its ``_misfit``, and how far the last step moved a point of its curve.
+
+    Levenberg and Marquardt's method, for all values of the roughness at once. One is left as it is once a step moves no
+    point of its curve by more than ``CLOSE``. Released numbers and public constants alone decide on it.
+    """
+    last = np.zeros(len(ROUGHNESS))
+    logs = np.repeat(start[None], len(ROUGHNESS), axis=0)
+    value, damping = _misfit(logs, counts, precision, prior), np.full(len(ROUGHNESS), 1e-3)
+    moving = np.arange(len(ROUGHNESS))
+    for _ in range(STEPS):
+        before = logs[moving]
+        slope, curvature = _derivatives(before, counts, precision, prior[moving])
+        scale = np.einsum("rii->ri", curvature) * damping[moving, None]
+        step = np.linalg.solve(curvature + scale[..., None] * np.eye(scale.shape[-1]), -slope[..., None])[..., 0]
+        moved = before + np.clip(step, -LARGEST_STEP, LARGEST_STEP).reshape(before.shape)
+        there = _misfit(moved, counts, precision, prior[moving])
+        better = there <= value[moving]
+        # a short step that is short because it was damped says nothing
+        last[moving] = np.abs(_curve(moved) - _curve(before)).max(axis=(1, 2))
+        still = (last[moving] < CLOSE) & (damping[moving] <= 1.0)
+        logs[moving] = np.where(better[:, None, None], moved, before)
+        value[moving] = np.where(better, there, value[moving])
+        damping[moving] = np.clip(np.where(better, damping[moving] / 5, damping[moving] * 8), 1e-9, 1e9)
+        moving = moving[~still]
+        if not moving.size:
+            break
+    return logs, value, last
+
+
+def _curve(logs: FloatArray) -> FloatArray:
+    """The shares of both classes up to each cell: a curve's coordinates; same shape."""
+    rows = np.cumsum(np.exp(np.minimum(logs, LARGEST_LOG)), axis=-1)
+    return np.asarray(rows / rows[..., -1:], dtype=np.float64)
 
 
 def _prior(start: FloatArray) -> tuple[FloatArray, FloatArray]:
