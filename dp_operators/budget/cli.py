@@ -15,7 +15,7 @@ from dp_operators.budget import reports
 from dp_operators.budget.composition import APPROXIMATE
 from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.ledger import PrivacyLedger
-from dp_operators.budget.table_looks import report_on_files
+from dp_operators.budget.table_looks import report_on_files, same_people
 from dp_operators.budget.table_schemas import binding_lines, binding_of
 from dp_operators.budget.validation import block_expression
 from dp_operators.budget.values import Account
@@ -192,7 +192,7 @@ def open_account(
         composition=composition,
         neighbours=neighbours,
         unit=PrivacyUnit(column=unit_column, max_rows=max_rows),
-        tables=_tables(table or [], described, yes=yes),
+        tables=_tables(table or [], described, others=_others(ledger, account), yes=yes),
         outputs=output or (),
         blocks=blocks,
         unit_stays=unit_stays,
@@ -271,7 +271,14 @@ def _opened(opened: Account) -> str:
     return f"{summary}its releases go to {outputs}{then}"
 
 
-def _tables(names: list[str], described: dict[str, Any], *, yes: bool) -> list[str] | list[TableBinding]:
+def _others(url: str | None, account: str) -> tuple[Account, ...]:
+    """The other accounts, of which one may be of the same people."""
+    return tuple(other for other in open_ledger(url).accounts() if other.name != account)
+
+
+def _tables(
+    names: list[str], described: dict[str, Any], *, others: Sequence[Account], yes: bool
+) -> list[str] | list[TableBinding]:
     """The tables of a new account: their names, or the binding of the one that is described, once confirmed."""
     described = {name: value for name, value in described.items() if value is not None}
     if not described:
@@ -282,6 +289,8 @@ def _tables(names: list[str], described: dict[str, Any], *, yes: bool) -> list[s
             remedy="open the account with one table, and bind the others with `dp-budget bind`",
         )  # fmt: skip
     binding = binding_of(names[0], **described)
+    for line in same_people(binding, others):
+        typer.echo(line, err=True)
     confirm(binding, yes=yes)
     return [binding]
 

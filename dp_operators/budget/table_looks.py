@@ -5,8 +5,9 @@ A first line may be a person's row where there is no header, so that nothing of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from dp_operators.budget.values import Account
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_checks import DAMAGED, FILES
@@ -45,6 +46,22 @@ def report_on_files(binding: TableBinding) -> list[str]:
         looked = _require_headers(binding, files)
         line += f", and the first line of {looked} was looked at: it names the bound columns"
     return [line + known]
+
+
+def same_people(binding: TableBinding, others: Iterable[Account]) -> list[str]:
+    """A line for each account that has a table with the same columns and types, whose people may be the same."""
+    wanted = sorted((name.lower(), of) for name, of in binding.types.items())
+    lines = []
+    for account in others:
+        for table, fields in account.bindings.items():
+            bound = sorted((name.lower(), of) for name, of in TableBinding.parse(fields).types.items())
+            if table != binding.table and bound == wanted:
+                command = f"`dp-budget bind {account.name} --table {binding.table}`"
+                lines.append(
+                    f"warning: {table} of account {account.name} has the same columns and types; if this table was "
+                    f"moved, renamed or copied from it, its people have a budget already: {command}"
+                )
+    return lines
 
 
 def refused(fault: HeaderFault, field: str, value: object) -> InvalidRequest:

@@ -25,7 +25,7 @@ from spark_jobs.contract.budget_split import BudgetPart, part_of_left_out, split
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.left_out import CAUSES, LEFT_OUT
 from spark_jobs.contract.preflight import preflight
-from spark_jobs.contract.privacy import Budget, Neighbours, exact_decimal, exact_sum, plain
+from spark_jobs.contract.privacy import Budget, Neighbours, exact_sum, plain
 from spark_jobs.contract.release import PartSpending, Release, ReleaseFile, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.draft_folder import DraftFolder
@@ -256,12 +256,9 @@ def measure(
         largest.append(recording.take_largest(times=part.noise_factor, rows=rows))
     if LEFT_OUT in counts:
         part = part_of_left_out(request)
-        left_out, paid = _measure_left_out(request, part, counts[LEFT_OUT], recording)
+        left_out, paid, bought = _measure_left_out(request, part, counts[LEFT_OUT], recording)
         events += paid
-        if paid:
-            cost = part.cost(exact_decimal(paid[0]["epsilon"]), Decimal(0))
-            spending = PartSpending(label=paid[0]["label"], epsilon=cost.epsilon)
-            parts.append(ReleasePart(kinds=(LEFT_OUT,), cost=cost, spendings=(spending,)))
+        parts += bought
         largest.append(recording.take_largest(times=part.noise_factor))
     return ReleaseDraw(
         charge_id=charge_id,
@@ -286,21 +283,18 @@ def measure(
 
 def _measure_left_out(
     request: ReleaseRequest, part: BudgetPart, counts: Int64Array, noise: Noise
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The noisy numbers of rows that did not count, and what they cost beside the statistics: nothing, or a share."""
+) -> tuple[dict[str, Any], list[dict[str, Any]], list[ReleasePart]]:
+    """The noisy numbers of rows that did not count, with the event and the part that they cost where they do."""
     epsilon = part.epsilon_per_row
     noisy = count_left_out(counts, epsilon=epsilon, neighbours=request.neighbours, noise=noise)
     drawn = {"counts": dict(zip(CAUSES, noisy.tolist(), strict=True)), "epsilon": plain(epsilon)}
     if request.neighbours is Neighbours.ADD_REMOVE:
-        return drawn, []
-    return drawn, [
-        {
-            "diagnostic": LEFT_OUT,
-            "label": "rows that did not count",
-            "epsilon": plain(part.of_row(epsilon)),
-            "delta": "0",
-        }
-    ]
+        return drawn, [], []
+    label, of_row = "rows that did not count", part.of_row(epsilon)
+    cost = part.cost(of_row, Decimal(0))
+    spending = PartSpending(label=label, epsilon=cost.epsilon)
+    event = {"diagnostic": LEFT_OUT, "label": label, "epsilon": plain(of_row), "delta": "0"}
+    return drawn, [event], [ReleasePart(kinds=(LEFT_OUT,), cost=cost, spendings=(spending,))]
 
 
 def _measure_part(

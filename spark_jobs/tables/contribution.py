@@ -85,10 +85,7 @@ def bound_contributions(
         owned = owned.where(sf.col(_UNIT).isNotNull())
     # the salt is a row of a table, because a constant would be visible in the plan
     secret = sf.broadcast(_salt_table(frame.sparkSession, salt))
-    last = sf.lit(0) if spare is None else sf.when(sf.coalesce(spare, sf.lit(False)), 1).otherwise(0)
-    if cause is not None:
-        last = sf.when(sf.col(quoted(cause)).isNotNull(), 2).otherwise(last)
-    weighted = cause is not None
+    last, weighted = _class(spare, cause), cause is not None
     if row_id is not None:
         ranked = owned.crossJoin(secret).withColumn(_RANK, _priority(_ROW, *names)).drop(_SALT, _ROW)
         ranked = ranked.withColumn(WEIGHT, sf.lit(1).cast("bigint"))
@@ -104,6 +101,12 @@ def bound_contributions(
     numbered = _numbered(counted, names).crossJoin(secret)
     ranked = numbered.withColumn(_RANK, _priority(*names, _COPY))
     return _first(ranked, unit, names, last, [*_weight_of(weighted), *_unit_of(with_unit)])
+
+
+def _class(spare: Column | None, cause: str | None) -> Column:
+    """0 for rows that count, 1 for spare ones and 2 for rows that do not count: a unit's places go to them in turn."""
+    last = sf.lit(0) if spare is None else sf.when(sf.coalesce(spare, sf.lit(False)), 1).otherwise(0)
+    return last if cause is None else sf.when(sf.col(quoted(cause)).isNotNull(), 2).otherwise(last)
 
 
 def _weight_of(weighted: bool) -> list[Column]:

@@ -101,3 +101,16 @@ def test_a_table_without_files_or_in_another_store_is_bound_and_said_so(
     described = ["--table", "hdfs://lake/visits", "--format", "csv", "--columns", "id int", "--yes"]
     assert run(app, ["open", "others", "--epsilon", "1", *described]) == 0
     assert "its files cannot be listed from this machine" in capsys.readouterr().err
+
+
+def test_open_warns_where_another_account_has_the_same_columns(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert opened(table, "id string, fee double") == 0
+    assert "warning" not in capsys.readouterr().err
+    moved = ["--table", str(table.parent / "moved"), "--format", "csv", "--columns", "FEE double, id string", "--yes"]
+    assert run(app, ["open", "copy", "--epsilon", "1", *moved]) == 0
+    said = capsys.readouterr().err
+    assert f"warning: file://{table} of account visits has the same columns and types" in said
+    assert f"`dp-budget bind visits --table file://{table.parent}/moved`" in said
+    other = ["--table", str(table.parent / "other"), "--format", "csv", "--columns", "fee int, id string", "--yes"]
+    assert run(app, ["open", "other", "--epsilon", "1", *other]) == 0
+    assert "warning" not in capsys.readouterr().err
