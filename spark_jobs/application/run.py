@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -266,10 +266,7 @@ def measure(
         drawn_at=dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z"),
         seed=secrets.randbits(63),
         guarantee=noise.guarantee,
-        cost=Budget(
-            epsilon=exact_sum(*(part.cost.epsilon for part in parts)),
-            delta=exact_sum(*(part.cost.delta for part in parts)),
-        ),
+        cost=_total(parts),
         parts=tuple(parts),
         events=tuple(events),
         measurements=measurements,
@@ -278,6 +275,13 @@ def measure(
         shared=shared,
         left_out=left_out,
         units=units,
+    )
+
+
+def _total(parts: Sequence[ReleasePart]) -> Budget:
+    return Budget(
+        epsilon=exact_sum(*(part.cost.epsilon for part in parts)),
+        delta=exact_sum(*(part.cost.delta for part in parts)),
     )
 
 
