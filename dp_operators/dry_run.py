@@ -141,10 +141,10 @@ def print_dry_run(
 def _coarse_steps(request: ReleaseRequest) -> Iterator[str]:
     """One line for each column that has more values than cells."""
     for options in request.diagnostics:
-        if isinstance(options, OfValues) and options.least_width is not None:
+        if isinstance(options, OfValues) and options.narrowest is not None:
             yield (
                 f"{options.kind}: {options.column} has more values than cells: no interval is narrower than "
-                f"{options.least_width:g}"
+                f"{options.narrowest:g}"
             )
 
 

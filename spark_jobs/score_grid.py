@@ -2,7 +2,7 @@
 
 ``SCORE_CELLS`` cells are the *refined* grid: cells a 65,536th wide, and from a 256th of the range on, towards 0 and
 towards 1, 256 cells for each halving of the distance to the end, down to ``2^-30`` of it. Scores of rare events, and of
-events that are almost sure, are then told apart; no cell is wider than those of the grid of ``LINEAR_SCORE_CELLS``
+events that are almost sure, then differ; no cell is wider than those of the grid of ``LINEAR_SCORE_CELLS``
 cells, and each lies in one of these. Two scores that are counted together have ``PAIR_CELLS`` cells each: 64 for each
 halving of the distance, from the middle on. Any other number is that of cells of equal width.
 
@@ -72,8 +72,8 @@ class BothEnds:
         number = whole.astype(np.int64)
         side = np.where(number < steps, 0, 1 + (bits << self.step_bits) + (number >> bits) - steps)
         inner = self.side + np.floor(place * self.middle).astype(np.int64) - (self.middle >> self.tail_bits)
-        found: Int64Array = np.where(low, side, np.where(high, self.cells - 1 - side, inner))
-        return found
+        cells: Int64Array = np.where(low, side, np.where(high, self.cells - 1 - side, inner))
+        return cells
 
     def edges(self) -> FloatArray:
         """The starts of the cells, and 1; shape (cells + 1,)."""

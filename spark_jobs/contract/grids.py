@@ -23,7 +23,7 @@ SCORE_CELLS, LINEAR_SCORE_CELLS, PAIR_CELLS = 76_290, 65_536, 3_714
 """The numbers of cells of the grids of a score (``score_grid``): the grid that is finer towards 0 and 1; the one of
 equal width, which was used before; and that of each of two scores that are counted together."""
 TAIL_DOUBLINGS = 30
-"""Scores are told apart down to a distance of 2^-30 to 0 and to 1."""
+"""Scores differ down to a distance of 2^-30 to 0 and to 1."""
 EARLIEST_ROUNDING, ROUNDING = "1", "2"
 """The rules by which values and thresholds were and are compared on a public grid: 1 moved a threshold up to the next
 edge, and read a cell's lower edge off a grid; 2 is in ``statistics.value_grid``. Draws and releases keep the rule that

@@ -18,10 +18,10 @@ from spark_jobs.contract.grids import SCORE_CELLS, TAIL_DOUBLINGS
 from spark_jobs.mechanisms.prefix_sums import NoisyTree
 from spark_jobs.score_grid import edges_of
 
-SAID_FROM = 0.01
+STATED_FROM = 0.01
 """The share of rows at the ends from which a report says it."""
 NEAR = 2.0 ** (1 - TAIL_DOUBLINGS)
-"""A counted cell that ends within this distance of an end holds no scores that the grid tells apart."""
+"""A counted cell that ends within this distance of an end holds only scores that are equal on the grid."""
 
 
 class CountedCells(Protocol):
@@ -92,16 +92,15 @@ class AtEnds:
 
 def notice(status: str, at_ends: float | None) -> str | None:
     """What a report says of rows at the ends; None where they are few and their order matters little."""
-    if status != COARSE and (at_ends is None or at_ends <= SAID_FROM):
+    if status != COARSE and (at_ends is None or at_ends <= STATED_FROM):
         return None
     share = "Many" if at_ends is None else f"About {100 * at_ends:.3g} %"
-    said = (
-        f"{share} of the rows have scores at an end of the range from 0 to 1, or beyond it, where nothing tells them "
+    text = (
+        f"{share} of the rows have scores at an end of the range from 0 to 1, or beyond it, where all count as equal."
     )
-    said += "apart."
     if status == COARSE:
-        said += " The area's interval allows for any order of them: give scores between 0 and 1 that keep the order."
-    return said
+        text += " The area's interval allows for any order of them: give scores between 0 and 1 that keep the order."
+    return text
 
 
 def _at(counts: FloatArray, ends: list[int]) -> list[float]:

@@ -73,8 +73,8 @@ def figure_columns(
         ends: what the ends of each sort of interval are, without ``lower`` or ``upper``.
         share: what the share that is due to the noise is; its column is left out if this is empty.
     """
-    found, spec = getattr(result, field), result.specs()[field]
-    values = spec.write(found)
+    figures, spec = getattr(result, field), result.specs()[field]
+    values = spec.write(figures)
     meanings = {spec.value: meaning}
     meanings |= {
         name: f"{end} {ends[of]}"

@@ -37,7 +37,7 @@ def test_without_noise_rates_are_scikit_learns(name: str) -> None:
     statistic = ScoreCounts.from_arrays(labels, scores)
     found = module.release(statistic, epsilon=10**9, thresholds=THRESHOLDS, noise=SeededNoise(1))
     for i, threshold in enumerate(found.thresholds):
-        assert THRESHOLDS[i] - 1 / 65536 < threshold <= THRESHOLDS[i] == found.asked[i]
+        assert THRESHOLDS[i] - 1 / 65536 < threshold <= THRESHOLDS[i] == found.requested[i]
         for rate, expected in by_scikit_learn(labels, scores, threshold).items():
             assert getattr(found, rate).value[i] == pytest.approx(expected, abs=1e-9, nan_ok=True), (rate, threshold)
         (tn, fp), (fn, tp) = metrics.confusion_matrix(labels, on_grid(scores) >= threshold, labels=[0, 1])

@@ -28,6 +28,8 @@ RETIRED_WORDS = frozenset(
 """Words that no name of the product has; the field has a term for each thing that they named."""
 
 TERMS = {
+    "at_least": "the comparison >=",
+    "at_most": "the comparison <=, and what is an upper limit",
     "least_squares": "the method of statistics",
     "held_out": "rows or tables kept for a test, as everywhere in statistics",
     "settled_at": "a column of the ledger's schema",

@@ -79,7 +79,7 @@ def test_rows_at_a_threshold_count_and_steps_are_exact(lab: Lab, table: str) -> 
     )
     assert release.rounding == "2"
     found, by_group = release.results["confusion_matrix"], release.results["by_group"]
-    assert found["asked"] == list(THRESHOLDS)
+    assert found["requested"] == list(THRESHOLDS)
     for place, threshold in enumerate(THRESHOLDS):
         assert threshold - 1 / 65536 < found["thresholds"][place] <= threshold
         tn, fp, fn, tp = confusion_matrix(known["visit"], known["score"] >= threshold).ravel()

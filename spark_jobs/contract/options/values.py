@@ -266,7 +266,7 @@ class OfValues(Options):
         return ValueCells(column=self.column, lower=lower, upper=upper, **grid)
 
     @property
-    def least_width(self) -> float | None:
+    def narrowest(self) -> float | None:
         """The least width of an interval of values, if there are more values than cells; else None."""
         if self.step is None or self.bounds is None:
             return None

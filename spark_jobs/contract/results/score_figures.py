@@ -84,7 +84,7 @@ class ConfusionMatrix(Result):
         positives, negatives: noisy class sizes.
         thresholds: the thresholds in force: those of the request, rounded down to the start of their cell of the
             score grid. A row is predicted positive if its score is at least the threshold in force.
-        asked: the thresholds of the request.
+        requested: the thresholds of the request.
         true_positives, false_positives, false_negatives, true_negatives: noisy counts at each threshold, at least 0.
         accuracy, precision, recall, specificity, f1: rates at each threshold; NaN if the denominator is below 1 or
             below three standard deviations of its noise.
@@ -94,7 +94,7 @@ class ConfusionMatrix(Result):
 
     ORDER: ClassVar[str] = " ".join(
         (
-            "positives negatives status confidence epsilon neighbours guarantee thresholds asked",
+            "positives negatives status confidence epsilon neighbours guarantee thresholds requested",
             *COUNTS, *RATES, *(f"{rate}_{end}" for end in ("lower", "upper") for rate in RATES),
             *(f"{rate}_population_{end}" for end in ("lower", "upper") for rate in RATES),
         )
@@ -103,7 +103,7 @@ class ConfusionMatrix(Result):
     positives: float
     negatives: float
     thresholds: FloatArray
-    asked: FloatArray
+    requested: FloatArray
     true_positives: FloatArray
     false_positives: FloatArray
     false_negatives: FloatArray
@@ -119,7 +119,7 @@ class ConfusionMatrix(Result):
     f1: Numbers = figure("harmonic mean of precision and recall", "interval", "population", **_RATE)
 
     RULES: ClassVar[tuple[ResultCheck, ...]] = (
-        same_length("thresholds", "asked", *COUNTS),
+        same_length("thresholds", "requested", *COUNTS),
         within("thresholds"),
         finite(*COUNTS),
     )

@@ -204,8 +204,8 @@ def _interval(result: ScoreFigure) -> str:
 
 
 def _notes(result: ScoreFigure) -> tuple[str, ...]:
-    said = notice(result.status, result.at_ends)
-    return (*_notes_on_intervals(result), *([] if said is None else [said]))
+    of_ends = notice(result.status, result.at_ends)
+    return (*_notes_on_intervals(result), *([] if of_ends is None else [of_ends]))
 
 
 def _notes_on_intervals(result: ScoreFigure) -> tuple[str, ...]:

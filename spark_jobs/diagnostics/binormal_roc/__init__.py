@@ -88,13 +88,13 @@ def summarise(draw: BinormalDraw, *, seed: int, sampling: Sampling = OF_ROWS) ->
     area = auc.summarise(draw.area, seed=seed, sampling=sampling)
     positives, negatives = area.positives or 0.0, area.negatives or 0.0
     fpr = np.linspace(0.0, 1.0, draw.points)
-    found = area.figure
-    if found.value is None:
-        found = Figure(value=0.5, interval=WIDEST, population=WIDEST, privacy_share=1.0)
+    figure = area.figure
+    if figure.value is None:
+        figure = Figure(value=0.5, interval=WIDEST, population=WIDEST, privacy_share=1.0)
     return BinormalRoc(
         fpr=fpr,
-        **_lines(fpr, found, sizes=(negatives, positives)),
-        auc=found,
+        **_lines(fpr, figure, sizes=(negatives, positives)),
+        auc=figure,
         positives=positives,
         negatives=negatives,
         status=area.status,

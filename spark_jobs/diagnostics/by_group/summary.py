@@ -114,8 +114,8 @@ def _estimates(draw: ByGroupDraw, groups: Sequence[SharedGroups], effect: float)
 
 def _areas(draw: ByGroupDraw, results: Mapping[str, Any]) -> dict[Compared, Figure[float]]:
     """The area of a group, if a kind states one; none of all rows, as rows of two groups have no counts in common."""
-    found = _area_of(results)
-    return {} if found is None else {("auc", None): area_estimate(*found, draw.confidence)}
+    area = _area_of(results)
+    return {} if area is None else {("auc", None): area_estimate(*area, draw.confidence)}
 
 
 def _area_of(results: Mapping[str, Any]) -> tuple[Number, float] | None:

@@ -27,7 +27,7 @@ class ConfusionDraw(Draw):
         grid: number of cells of the score grid.
         at: the thresholds, in cells of the grid.
         negatives, positives: noisy counts of each class in the cells between distinct thresholds.
-        asked: the thresholds of the request; empty in a draw of an earlier version.
+        requested: the thresholds of the request; empty in a draw of an earlier version.
     """
 
     confidence: float
@@ -35,7 +35,7 @@ class ConfusionDraw(Draw):
     at: tuple[int, ...]
     negatives: NoisyTree
     positives: NoisyTree
-    asked: tuple[float, ...] = ()
+    requested: tuple[float, ...] = ()
 
     @property
     def cuts(self) -> Int64Array:
@@ -83,5 +83,5 @@ def measure_counts(statistic: ScoreCounts, options: ConfusionMatrixSettings, ter
         at=at,
         negatives=negatives,
         positives=positives,
-        asked=options.thresholds,
+        requested=options.thresholds,
     )

@@ -59,7 +59,7 @@ def _matrices(result: ConfusionMatrix) -> Multiples:
         heading="Matrices",
         note="The darker, the larger the share of the actual class, which is given in percent."
         + ("" if len(places) == many else f" These are {len(places)} of {many} thresholds; the table has all."),
-        plots=tuple(("at a score of", f"{result.asked[place]:.3g}", _matrix(result, place)) for place in places),
+        plots=tuple(("at a score of", f"{result.requested[place]:.3g}", _matrix(result, place)) for place in places),
         wide=True,
     )
 
@@ -74,7 +74,7 @@ def _matrix(result: ConfusionMatrix, place: int) -> Plot:
     return Plot(
         name=f"confusion_matrix_{place}",
         title=_TITLE,
-        description=f"At a score of {result.asked[place]:.3g}: {counts}.",
+        description=f"At a score of {result.requested[place]:.3g}: {counts}.",
         draw=draw,
         axes=_SMALL.box,
     )
@@ -83,8 +83,9 @@ def _matrix(result: ConfusionMatrix, place: int) -> Plot:
 def _columns(result: ConfusionMatrix) -> dict[str, Column]:
     columns = {
         "threshold": Column(values=result.thresholds, meaning="rows with at least this score are predicted positive"),
-        "asked": Column(
-            values=result.asked, meaning="the threshold of the request; in force is the start of its cell of the grid"
+        "requested": Column(
+            values=result.requested,
+            meaning="the threshold of the request; in force is the start of its cell of the grid",
         ),
         **{
             name: Column(values=getattr(result, name), meaning=f"noisy number of {name.replace('_', ' ')}")
@@ -116,13 +117,13 @@ def _plot(result: ConfusionMatrix) -> Plot:
 
 
 def _lines(result: ConfusionMatrix) -> tuple[str, str]:
-    at = f"at a score of {result.asked[0]:.4g}, " if result.thresholds.size == 1 else ""
+    at = f"at a score of {result.requested[0]:.4g}, " if result.thresholds.size == 1 else ""
     return f"{at}with {level(result.confidence)} intervals", "released with noise"
 
 
 def _description(result: ConfusionMatrix) -> str:
     first = "; ".join(f"{NAMES[name].lower()} {percent(float(_rate(result, name).value[0]))}" for name in RATES)
-    return f"Rates with intervals by threshold. At {result.asked[0]:.4g}: {first}."
+    return f"Rates with intervals by threshold. At {result.requested[0]:.4g}: {first}."
 
 
 def _rate(result: ConfusionMatrix, name: str) -> Numbers:
@@ -150,11 +151,11 @@ def _section(result: ConfusionMatrix, request: ReleaseRequest) -> Section:
     defined = result.status == "ok"
     rows = tuple(
         (
-            f"{asked:.6g}" if asked == threshold else f"{asked:.6g} (in force {threshold:.7g})",
+            f"{requested:.6g}" if requested == threshold else f"{requested:.6g} (in force {threshold:.7g})",
             *(count(float(getattr(result, name)[i])) for name in COUNTS),
             *(_cell(result, name, i) if defined else ABSENT for name in RATES),
         )
-        for i, (asked, threshold) in enumerate(zip(result.asked, result.thresholds, strict=True))
+        for i, (requested, threshold) in enumerate(zip(result.requested, result.thresholds, strict=True))
     )
     return Section(
         title=_TITLE,

@@ -37,7 +37,7 @@ def confusion_of_groups(options: ConfusionMatrixSettings, shared: SharedGroups) 
         spendings=shared.spendings,
         grid=shared.groups.grid,
         at=threshold_cells(options.thresholds, shared.groups.grid, shared.rounding),
-        asked=options.thresholds,
+        requested=options.thresholds,
         rounding=shared.rounding,
         negatives=negatives,
         positives=positives,

@@ -69,7 +69,7 @@ def summarise(draw: ConfusionDraw, *, seed: int, sampling: Sampling = OF_ROWS) -
     fields |= rates
     return ConfusionMatrix(
         thresholds=in_force,
-        asked=np.array(draw.asked or in_force),
+        requested=np.array(draw.requested or in_force),
         **fields,
         negatives=round(max(sizes[0], 0.0), DECIMALS),
         positives=round(max(sizes[1], 0.0), DECIMALS),

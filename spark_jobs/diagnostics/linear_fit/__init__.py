@@ -143,8 +143,8 @@ def _r_squared(solution: Solution, copies: Solution, confidence: float, effect: 
     value, rows = 1.0 - float(solution.residual / solution.total), float(solution.rows)
     errors = 1.0 - copies.residual / np.maximum(copies.total, 1e-300) - value
     sampling = math.sqrt(effect * 4 * value * (1 - value) ** 2 / rows + 2 * solution.slopes.size * (effect / rows) ** 2)
-    found = with_intervals(value, errors, sampling=sampling, confidence=confidence)
-    (low, high), (lowest, highest) = found.ends(), found.ends("population")
+    figure = with_intervals(value, errors, sampling=sampling, confidence=confidence)
+    (low, high), (lowest, highest) = figure.ends(), figure.ends("population")
     low, high = min(low, value), max(high, value)
     return Figure(value=value, interval=Ends(low, high), population=Ends(min(lowest, low), max(highest, high)))
 

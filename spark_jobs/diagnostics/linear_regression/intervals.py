@@ -185,9 +185,9 @@ def moved_by_rounding(moments: NoisyMoments, slope: FloatArray, places: FloatArr
     """
     rows = np.maximum(moments.rows, 1.0)
     variance = np.maximum(4 * moments.lines().variance / rows, MIN_SQUARES)
-    each, away = 2 * off * (1 + np.abs(slope)), places - (moments.x / rows)[:, np.newaxis]
-    heights = each[:, np.newaxis] * np.sqrt(1 + away**2 / variance[:, np.newaxis])
-    return HalfWidths(heights=heights, slope=each / np.sqrt(variance))
+    moved, away = 2 * off * (1 + np.abs(slope)), places - (moments.x / rows)[:, np.newaxis]
+    heights = moved[:, np.newaxis] * np.sqrt(1 + away**2 / variance[:, np.newaxis])
+    return HalfWidths(heights=heights, slope=moved / np.sqrt(variance))
 
 
 def half_widths_of_lines(lines: NoisyLines, places: FloatArray, simulated: Simulated, *, level: bool) -> HalfWidths:

@@ -162,8 +162,8 @@ def _largest_distance(ranking: Ranking, confidence: float) -> Number:
     ends = (np.clip(pair, 0.0, 1.0) for pair in (_ends_of_the_largest(noise, confidence), of_population))
     of_noise, of_both = (_around(value, *pair) for pair in ends)
     # the rows' own interval is wider, as it allows for a rough curve
-    found = Figure(value=rounded(value), interval=of_noise, population=of_both)
-    return _single(found, privacy_share(smooth, of_population))
+    figure = Figure(value=rounded(value), interval=of_noise, population=of_both)
+    return _single(figure, privacy_share(smooth, of_population))
 
 
 def _ends_of_the_largest(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:

@@ -51,14 +51,14 @@ def _columns(result: Recalibration) -> dict[str, Column]:
         f"of the {nominal} for the map of the same rows without noise",
         f"of the {nominal} for the map of the population",
     )
-    found = result.recalibrated
+    curve = result.recalibrated
     return {
         "score": Column(values=result.score, meaning="score of the model"),
-        "recalibrated": Column(values=found.value, meaning="probability that the map gives this score"),
-        "lower": Column(values=found.lower, meaning=f"lower end {noise}"),
-        "upper": Column(values=found.upper, meaning=f"upper end {noise}"),
-        "population_lower": Column(values=found.ends("population").lower, meaning=f"lower end {population}"),
-        "population_upper": Column(values=found.ends("population").upper, meaning=f"upper end {population}"),
+        "recalibrated": Column(values=curve.value, meaning="probability that the map gives this score"),
+        "lower": Column(values=curve.lower, meaning=f"lower end {noise}"),
+        "upper": Column(values=curve.upper, meaning=f"upper end {noise}"),
+        "population_lower": Column(values=curve.ends("population").lower, meaning=f"lower end {population}"),
+        "population_upper": Column(values=curve.ends("population").upper, meaning=f"upper end {population}"),
     }
 
 
@@ -196,8 +196,8 @@ def _headline(result: Recalibration) -> Headline:
 
 def _table(result: Recalibration) -> ValueTable:
     rows = np.linspace(0, result.score.size - 1, _ROWS).round().astype(int)
-    found = result.recalibrated
-    columns = (result.score, found.value, *found.ends(), *found.ends("population"))
+    curve = result.recalibrated
+    columns = (result.score, curve.value, *curve.ends(), *curve.ends("population"))
     return ValueTable(
         caption=f"The map, with {level(result.confidence)} bands.",
         header=("Score", "Recalibrated", "From", "To", "For the population, from", "To"),
