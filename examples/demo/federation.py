@@ -72,20 +72,23 @@ class Parties:
             )  # fmt: skip
         (self.path / "agreement.new").rename(self.path / "agreement.json")
 
-    def start(self, party: str, *arguments: str, module: str = "examples.demo.run") -> subprocess.Popen[bytes]:
-        """Have a module run the DAG of one party in a process, with a log of its own."""
-        home, dag = self.home(party), "federated_server" if party in SERVERS else "federated_silo"
-        environment = {
-            **home.environment(),
+    def environment(self, party: str) -> dict[str, str]:
+        """The variables of one party's processes."""
+        return {
+            **self.home(party).environment(),
             FEDERATIONS_VARIABLE: str(self._federations(party)),
             "DP_DEMO_FEDERATION": NAME,
             "DP_DEMO_SILO": party,
             "DP_DEMO_SILO_DIAGNOSTICS": json.dumps(self.diagnostics),
         }
+
+    def start(self, party: str, *arguments: str, module: str = "examples.demo.run") -> subprocess.Popen[bytes]:
+        """Have a module run the DAG of one party in a process, with a log of its own."""
+        home, dag = self.home(party), "federated_server" if party in SERVERS else "federated_silo"
         with home.log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", module, dag, *arguments],
-                env=environment,
+                env=self.environment(party),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -1,5 +1,7 @@
 """The services of docker/compose.yaml, started as processes by docker/run-services, run the demo from end to end.
 
+They are started in the order that `depends_on` asks for, each after the health checks of those that it waits for.
+
 Not from the compose file: PostgreSQL is the tests' own server, and the object store is their stand-in for S3.
 """
 
@@ -34,7 +36,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.postgres,
     pytest.mark.slow,
-    pytest.mark.soak,
+    pytest.mark.verify,
     pytest.mark.timeout(2400),
 ]
 

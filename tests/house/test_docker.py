@@ -9,7 +9,10 @@ import runpy
 import shutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -149,6 +152,63 @@ def test_ledger_and_metadata_are_two_servers_apart(compose: dict[str, Any]) -> N
 def test_every_service_tells_its_health(compose: dict[str, Any]) -> None:
     without = {name for name, service in compose["services"].items() if "healthcheck" not in service}
     assert without == {"migrate", "setup"}  # they end
+
+
+def test_services_wait_for_what_can_come(compose: dict[str, Any]) -> None:
+    """Each condition can be met, and no two services wait for each other."""
+    services = compose["services"]
+    waits = {name: service.get("depends_on", {}) for name, service in services.items()}
+    for name, others in waits.items():
+        for other, wanted in others.items():
+            ends = services[other].get("restart") == "no"
+            assert wanted["condition"] == ("service_completed_successfully" if ends else "service_healthy"), (
+                name,
+                other,
+            )
+            assert ends or "healthcheck" in services[other], (name, other)
+    order = list(TopologicalSorter({name: set(others) for name, others in waits.items()}).static_order())
+    assert set(order) == set(services)
+    for name, service in services.items():  # whoever logs in to a database comes after it
+        variables = json.dumps(service.get("environment", {})).replace("\\", "")
+        for database in ("metadata", "ledger"):
+            if re.search(rf'@{database}[:/]|"host": "{database}"', variables):
+                assert database in _upstream(waits, name), (name, database)
+
+
+def _upstream(waits: dict[str, Any], name: str) -> set[str]:
+    return {name}.union(*(_upstream(waits, other) for other in waits[name]))
+
+
+class _Answers(BaseHTTPRequestHandler):
+    status = 200
+
+    def do_GET(self) -> None:
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("name", ["api-server", "reports", "spark-master", "spark-worker"])
+def test_health_check_tells_a_page_that_answers_from_one_that_does_not(compose: dict[str, Any], name: str) -> None:
+    """The command of the compose file itself, with another port."""
+    kind, program, *words = compose["services"][name]["healthcheck"]["test"]
+    assert (kind, program, words[0]) == ("CMD", "python", "-c")
+    place = re.search(r"127\.0\.0\.1:\d+", words[1])
+    assert place
+
+    def check(port: int) -> int:
+        code = words[1].replace(place[0], f"127.0.0.1:{port}")
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        assert check(server.server_port) == 0
+        server.RequestHandlerClass = type("Fails", (_Answers,), {"status": 503})
+        assert check(server.server_port) != 0
+        server.shutdown()
+    assert check(server.server_port) != 0
 
 
 def test_every_secret_is_required_and_has_no_default(text: str) -> None:
