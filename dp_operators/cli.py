@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from datetime import timedelta
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
 from dp_operators.budget.domain_commands import app as domain_commands
 from dp_operators.budget.key_commands import app as key_commands
+from dp_operators.budget.left import left_in
 from dp_operators.budget.reports import charges_table
 from dp_operators.command_tools import (
     Conf,
@@ -42,12 +44,21 @@ from dp_operators.dry_run import (
 )
 from dp_operators.set_up_command import init
 from dp_operators.stream_commands import app as stream_commands
+from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
     from dp_operators.releasing import Published
+
+
+class OnUndefined(StrEnum):
+    """How `run` ends if a diagnostic of the published release is undefined."""
+
+    PUBLISH = "publish"
+    FAIL = "fail"
+
 
 DISTRIBUTION = "airflow-provider-dp-diagnostics"
 
@@ -116,6 +127,9 @@ def run_release(
     recalls: Recalls = None,
     r_squared: RSquared = None,
     values: Values = None,
+    on_undefined: Annotated[
+        OnUndefined, typer.Option(help="How the command ends if a diagnostic is undefined: exit code 1 for fail.")
+    ] = OnUndefined.PUBLISH,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
@@ -150,6 +164,8 @@ def run_release(
             with ended_by_signals():
                 published = _release(release_request, opened, runner, key=key, allotment=allotment, actor=actor)
             _report(published, opened)
+            if on_undefined is OnUndefined.FAIL and undefined_kinds(published.status):
+                raise typer.Exit(Exit.FAILED)
 
 
 @app.command("give-back")
@@ -340,6 +356,9 @@ def _report(published: Published, ledger: PrivacyLedger) -> None:
         typer.echo(f"found: this release was made at {when} for epsilon {cost}; nothing is charged now", err=True)
     else:
         typer.echo(f"published, for epsilon {cost}", err=True)
+    charge = ledger.charge(published.charge_id)
+    left, _ = left_in(ledger.account(charge.account), charge.blocks, ledger)
+    typer.echo(published.told(f"{plain(left.epsilon)} left"), err=True)
     typer.echo(published.uri)
 
 

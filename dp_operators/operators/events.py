@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dp_operators.budget.left import left_in
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.request import ReleaseRequest
 
 if TYPE_CHECKING:
-    from dp_operators.budget import Account, LedgerReader
+    from dp_operators.budget import LedgerReader
     from dp_operators.releasing import Published
     from dp_operators.releasing.stream_attempts import AdvancedStream
     from spark_jobs.contract.store.stream_alarms import StreamAlarms
@@ -72,7 +73,7 @@ class ReleaseEvent(PaidEvent):
         from spark_jobs.contract.columns import needs
 
         account = ledger.account(str(request.account))
-        left, share_left = _left(account, request.blocks, ledger)
+        left, share_left = left_in(account, request.blocks, ledger)
         types = TableBinding.parse(account.bindings[request.table.identity]).types
         names = (need.spelling_in(types) or need.name for need in needs(request, types))
         return cls(
@@ -85,6 +86,11 @@ class ReleaseEvent(PaidEvent):
             share_left=share_left,
         )
 
+    @property
+    def told(self) -> str:
+        """What was found, at which cost, and what is left: one line."""
+        return self.published.told(f"{plain(self.left.epsilon)} left")
+
     def to_dict(self) -> dict[str, Any]:
         """The asset event's ``extra``: plain JSON types."""
         return {
@@ -93,6 +99,7 @@ class ReleaseEvent(PaidEvent):
             "key": self.published.key,
             "cost": self.published.cost.model_dump(mode="json"),
             "status": dict(self.published.status),
+            "figures": [one.to_dict() for one in self.published.figures],
             "manifest_sha256": self.published.manifest_sha256,
         }
 
@@ -127,7 +134,7 @@ class StreamEvent(PaidEvent):
             LedgerUnavailable: the ledger cannot be reached.
         """
         account, charge = ledger.account(str(request.account)), ledger.charge(advanced.charge_id)
-        left, share_left = _left(account, charge.blocks, ledger)
+        left, share_left = left_in(account, charge.blocks, ledger)
         return cls(
             account=account.name,
             connection=connection,
@@ -146,17 +153,3 @@ class StreamEvent(PaidEvent):
     def to_dict(self) -> dict[str, Any]:
         """The asset event's ``extra``: plain JSON types."""
         return {**super().to_dict(), **self.to_xcom()}
-
-
-def _left(account: Account, blocks: tuple[str, ...], ledger: LedgerReader) -> tuple[Budget, Decimal]:
-    """The largest charge that still fits in the block with the least left, and the share of the cap that this is."""
-    from dp_operators.budget.composition import APPROXIMATE, fraction_spent, limits_of, room, zero_cost
-
-    limits = limits_of(account.composition, account.cap, account.slack)
-    spent, nothing = ledger.blocks(account.name), zero_cost(account.composition)
-    tightest = max(
-        (spent.get(block, nothing) for block in account.paying(blocks)),
-        key=lambda total: fraction_spent(limits, total),
-    )
-    left = room(limits, tightest, "approximate" if account.composition == APPROXIMATE else "pure")
-    return left, 1 - fraction_spent(limits, tightest)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.links.release import AccountLink, ReportLink, VerifyLink
 from dp_operators.operators.application import ApplicationOperator
-from dp_operators.operators.constants import check_constants, check_given
+from dp_operators.operators.constants import check_constants, check_given, is_constant
 from dp_operators.operators.errors import as_airflow_errors
 from dp_operators.operators.events import ReleaseEvent
 from dp_operators.operators.intervals import blocks_of_run
@@ -17,9 +17,10 @@ from dp_operators.operators.keys import deployment_name, release_key
 from dp_operators.operators.metrics import count_release, count_stale
 from dp_operators.operators.outlets import with_release_outlets
 from dp_operators.operators.requests import checked_fields, given_fields, read_request, whole_or_fields
-from dp_operators.operators.undefined import end_undefined, require_ending
+from dp_operators.operators.undefined import FAIL, end_undefined, require_ending
 from spark_jobs.contract.expressions.blocks import ALL
 from spark_jobs.contract.figures import undefined_kinds
+from spark_jobs.contract.headlines import Gate, gate_of
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.written import Written, read_written
@@ -36,8 +37,9 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
 
     A retry, a cleared task or a second worker uses the charge and the noise of the first attempt, so that one task of
     one DAG run publishes one release and pays once. No data of the table passes through Airflow: the log shows public
-    stages, and XCom gets ``{"uri", "key", "cost", "status"}`` only. ``status`` is ``ok`` for each kind of diagnostic,
-    or ``undefined`` where the noise leaves no usable result.
+    stages and what was released, and XCom gets ``{"uri", "key", "cost", "status", "figures"}`` only. ``status`` is
+    ``ok`` for each kind of diagnostic, or ``undefined`` where the noise leaves no usable result; ``figures`` are the
+    headline figures with their intervals.
 
     Every parameter is templated, including values inside dictionaries, and numbers may be strings. Give either
     ``request``, the whole request, or its fields as the other parameters.
@@ -82,6 +84,9 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         on_undefined: how the task ends if all figures of a diagnostic are undefined, which depends on noisy sizes
             alone. ``publish`` (the default): it succeeds; ``skip`` or ``fail``: it is skipped, or fails without a
             retry. In each case, the release is published and paid for, and XCom has the same content.
+        gate: a condition on a released figure, such as ``roc_curve.auc.lower >= 0.7``. If it does not hold, the task
+            fails without a retry once the release was published, so that no downstream task runs; an undefined figure,
+            and one whose result is not ``ok``, never passes. See "Act on a figure" for the names.
         dry_run: only report what the release would cost and what is left; nothing is reserved, run or written.
         deferrable: wait for an application on a cluster without occupying a worker: the triggerer looks at it. By
             default, the option ``default_deferrable`` of Airflow's section ``[operators]``. A driver on the worker's
@@ -95,7 +100,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         AirflowException: the ledger cannot be reached, or the application failed; a retry goes on from there.
     """
 
-    template_fields: Sequence[str] = (*ApplicationOperator.template_fields, "on_undefined")
+    template_fields: Sequence[str] = (*ApplicationOperator.template_fields, "on_undefined", "gate")
     operator_extra_links: Sequence[BaseOperatorLink] = (ReportLink(), AccountLink(), VerifyLink())
 
     def __init__(
@@ -130,6 +135,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         allotment: str | None = None,
         on_exhausted: Literal["wait", "fail", "skip"] | None = None,
         on_undefined: str = "publish",
+        gate: str | None = None,
         dry_run: bool = False,
         deferrable: bool | None = None,
         **kwargs: Any,
@@ -147,6 +153,9 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
             allotment=allotment, on_exhausted=on_exhausted, deferrable=deferrable, **kwargs,
         )  # fmt: skip
         self.on_undefined = on_undefined
+        if gate is not None and is_constant(gate) and not self._created_by_mapping:
+            Gate.parse(gate)
+        self.gate = gate
         self.price_only = dry_run  # `dry_run` is a method of every Airflow task
         self.released: ReleaseEvent | None = None
 
@@ -189,12 +198,17 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
             "key": published.key,
             "cost": published.cost.model_dump(mode="json"),
             "status": dict(published.status),
+            "figures": [one.to_dict() for one in published.figures],
         }
+        self.log.info("%s", event.told)
         undefined = undefined_kinds(published.status)
         if undefined:
             line = f"undefined because of the noise: {', '.join(undefined)}; the release was published and paid for"
             self.log.warning(line)
             end_undefined(self.on_undefined, line, returned, context)
+        if self.gate and not (gate := Gate.parse(self.gate)).holds(published.results):
+            line = f"the gate {gate} does not hold; the release was published and paid for"
+            end_undefined(FAIL, line, returned, context)
         return returned
 
     def build_request(self) -> ReleaseRequest | Written[ReleaseRequest]:
@@ -216,7 +230,10 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         blocks = blocks_of_run(named, fields.get("account"), ledger, context)
         if blocks != named:
             fields["blocks"] = list(blocks)
-        return on_terms(read_written(ReleaseRequest, fields), ledger, key)
+        request, named_key = on_terms(read_written(ReleaseRequest, fields), ledger, key)
+        if self.gate:  # a figure that the release will not have is refused before anything is charged
+            gate_of(self.gate, request.diagnostics)
+        return request, named_key
 
     def _publish(self, context: Context, awaited: int) -> ReleaseEvent:
         from dp_operators.release_check import check_release

@@ -35,8 +35,8 @@ so that nobody can read it or add to it before the manifest is committed. The le
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dp_operators.budget import ChargeConflict, ChargeState, Run
 from dp_operators.releasing.applications import HERE, Waiting
@@ -67,7 +67,8 @@ from dp_operators.releasing.requests import require_charged, require_own_output
 from dp_operators.releasing.reservations import end_reservation, end_stated_runs, seal_of
 from dp_operators.releasing.sealed_drafts import SealedDrafts, closed_elsewhere, require_paid
 from dp_operators.releasing.submissions import Submission
-from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.headlines import Headline, figures_text, headlines
+from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
@@ -97,6 +98,7 @@ class Published:
         manifest_sha256: hash of the manifest, as the ledger committed it.
         adopted: whether the release was visible already, so that this attempt published nothing.
         status: ``ok`` or ``undefined`` for each kind of diagnostic; it depends on noisy values alone.
+        results: what the committed manifest says was found.
     """
 
     uri: str
@@ -106,6 +108,22 @@ class Published:
     manifest_sha256: str
     adopted: bool
     status: Mapping[str, str]
+    results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def figures(self) -> tuple[Headline, ...]:
+        """The headline figures, from the committed manifest alone."""
+        return headlines(self.results)
+
+    @property
+    def report(self) -> str:
+        """URI of the report."""
+        return f"{self.uri}/report.html"
+
+    def told(self, left: str) -> str:
+        """What was found, at which cost, and what ``left`` says is left: one line."""
+        found = [text] if (text := figures_text(self.figures)) else []
+        return ", ".join([*found, f"epsilon {plain(self.cost.epsilon)}", left, f"report: {self.report}"])
 
 
 def release(
@@ -231,7 +249,7 @@ class _Attempt(ChargedAttempt):
             if sha256(visible) != charge.manifest_sha256:
                 raise ReleaseDamaged(f"{layout.manifest} is not what the ledger committed")
             if not missing_files(self.store, layout, visible):
-                return self._published(charge, layout, visible, Release.from_json(visible).statuses, adopted=True)
+                return self._published(charge, layout, visible, Release.from_json(visible), adopted=True)
             self.progress("files of the published release are missing; they are published again")
         if charge.draw_sha256 is None:
             return self.publish(charge, layout, read_committed_draft(self.store, layout, charge))
@@ -266,10 +284,10 @@ class _Attempt(ChargedAttempt):
         """Make a committed draft visible."""
         publish(self.store, layout, draft)
         self.progress(f"published {layout.root}")
-        return self._published(charge, layout, draft.manifest, draft.release.statuses, adopted=False)
+        return self._published(charge, layout, draft.manifest, draft.release, adopted=False)
 
     def _published(
-        self, charge: Charge, layout: ReleaseLayout, manifest: bytes, statuses: Mapping[str, str], *, adopted: bool
+        self, charge: Charge, layout: ReleaseLayout, manifest: bytes, release: Release, *, adopted: bool
     ) -> Published:
         manifest_sha256 = sha256(manifest)
         failpoint("before_receipt")
@@ -291,7 +309,8 @@ class _Attempt(ChargedAttempt):
             charge_id=charge.id,
             manifest_sha256=manifest_sha256,
             adopted=adopted,
-            status=statuses,
+            status=release.statuses,
+            results=release.results,
         )
 
     def _run(self, charge: Charge, layout: ReleaseLayout, draw: OpenedDraw | None) -> int:

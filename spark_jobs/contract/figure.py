@@ -147,6 +147,7 @@ class Spec:
             for.
         inside: the sorts of intervals that contain the value.
         forecast: whether widths can be forecast: not if an interval says how badly a model fits.
+        headline: what a line about the release calls the figure; empty if none is about it.
     """
 
     meaning: str
@@ -160,6 +161,7 @@ class Spec:
     optional: tuple[Part, ...]
     inside: tuple[Part, ...]
     forecast: bool
+    headline: str
 
     @property
     def published(self) -> tuple[str, ...]:
@@ -178,15 +180,18 @@ class Spec:
         return found if self.share is None else {**found, self.share: value.privacy_share}
 
     def read(self, found: Mapping[str, Any]) -> Any:
-        """The figure in published fields, or the number of a field without intervals; the inverse of ``write``."""
+        """The figure in published fields, or the number of a field without intervals; the inverse of ``write``.
+
+        A release of an earlier version may lack intervals.
+        """
         if len(self.published) == 1:
             return found.get(self.value)
         ends: dict[str, Any] = {}
         for of, (lower, upper) in self.names.items():
-            pair = found[lower] if lower == upper else (found[lower], found[upper])
+            pair = found.get(lower) if lower == upper else (found.get(lower), found.get(upper))
             ends[of] = None if pair is None else Ends(*pair)
-        share = None if self.share is None else found[self.share]
-        return Figure(value=found[self.value], privacy_share=share, **ends)
+        share = None if self.share is None else found.get(self.share)
+        return Figure(value=found.get(self.value), privacy_share=share, **ends)
 
     def checks(self) -> Iterator[ResultCheck]:
         """The rules for its numbers."""
@@ -265,6 +270,7 @@ def figure(
     optional: tuple[Part, ...] = (),
     inside: tuple[Part, ...] = PARTS,
     forecast: bool = True,
+    headline: str = "",
 ) -> Any:
     """A field of a result that holds figures: a ``Figure``, or a number or an array that has no interval.
 
@@ -283,6 +289,7 @@ def figure(
         optional: the sorts of intervals that a defined result may lack.
         inside: the sorts of intervals that contain the value.
         forecast: whether widths can be forecast.
+        headline: what a line about the release calls the figure; empty if none is about it.
     """
     return field(
         metadata={
@@ -290,6 +297,7 @@ def figure(
                 "meaning": meaning, "limits": limits, "axis": axis, "along": along, "nullable": nullable,
                 "optional": optional, "inside": inside, "forecast": forecast, "names": parts, "value": value,
                 "stem": stem, "share": share, "population_last": population_last, "split": split,
+                "headline": headline,
             }
         }
     )  # fmt: skip

@@ -17,6 +17,7 @@ from dp_operators.budget import Charge, ChargeState, PrivacyLedger
 from dp_operators.release_check import check_release
 from examples.demo import lake, setting
 from examples.demo.__main__ import Home
+from spark_jobs.contract.headlines import headlines
 from spark_jobs.contract.release import Release
 from tests.support.dag_bags import needs_partitions
 
@@ -133,7 +134,7 @@ def test_released_curve_is_that_of_the_model(demo: Demo) -> None:
     assert roc["auc"] == pytest.approx(0.652, abs=0.05)
 
 
-def test_xcom_holds_uri_key_cost_and_status_alone(demo: Demo) -> None:
+def test_xcom_holds_what_was_released_at_which_cost_and_nothing_else(demo: Demo) -> None:
     found = dict(demo.rows("SELECT task_id, value FROM xcom WHERE key = 'return_value'"))
     assert set(found) == {"release_first"}
     value = json.loads(str(found["release_first"]))
@@ -143,6 +144,7 @@ def test_xcom_holds_uri_key_cost_and_status_alone(demo: Demo) -> None:
         "key": demo.charge.release,
         "cost": {"epsilon": "1", "delta": "0", "rho": None},
         "status": {"roc_curve": "ok"},
+        "figures": [one.to_dict() for one in headlines(demo.release.results)],
     }
     links = {"_link_ReportLink", "_link_AccountLink", "_link_VerifyLink"}
     assert {key for (key,) in demo.rows("SELECT DISTINCT key FROM xcom")} == {"return_value", *links}

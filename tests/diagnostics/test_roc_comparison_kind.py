@@ -177,8 +177,8 @@ def test_a_comparison_with_an_earlier_release_is_one_of_independent_rows() -> No
     counts = ScoreCounts.from_arrays(labels, better)
     found = roc_comparison.release(counts, epsilon=1, noise=SecureNoise(), compare_with=march)
     assert (found.rows, found.released_by, found.names[1]) == ("independent", "march/roc", "earlier release")
-    assert found.second.auc == march.curve.auc
-    assert found.auc_difference.value == pytest.approx(found.first.auc - found.second.auc, abs=1e-8)
+    assert found.second.auc.value == march.curve.auc
+    assert found.auc_difference.value == pytest.approx(found.first.auc.value - found.second.auc.value, abs=1e-8)
     assert found.auc_p_value < 0.001
     low, high = found.auc_difference.interval
     assert found.auc_difference.population[0] < low < found.auc_difference.value < high < low + 0.1
@@ -340,8 +340,7 @@ def test_the_first_curve_is_that_of_the_other_diagnostics() -> None:
 
 def test_an_area_that_is_measured_directly_is_that_of_the_first_curve_too() -> None:
     _, results, _ = beside("roc_curve", {"kind": "auc", "method": "polynomial"}, rows=two_models(20_000, 3))
-    areas = {name: getattr(results[name], "auc", None) for name in ("roc_curve", "auc")}
-    assert results["roc_comparison"].first.auc == areas["roc_curve"] == results["auc"].value
+    assert results["roc_comparison"].first.auc.value == results["roc_curve"].auc.value == results["auc"].value
     alone = beside({"kind": "auc", "method": "polynomial"}, rows=two_models(20_000, 3))[1]
     assert alone["roc_comparison"].first_is_shared is False
     assert alone["roc_comparison"].first.auc != alone["auc"].value

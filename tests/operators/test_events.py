@@ -27,7 +27,7 @@ from tests.support.accounts import open_bound
 from tests.support.airflow import make_context, run_dag, states
 
 KEY: Any = None
-FIELDS = {"uri", "key", "account", "cost", "left", "share_left", "status", "manifest_sha256"}
+FIELDS = {"uri", "key", "account", "cost", "left", "share_left", "status", "figures", "manifest_sha256"}
 
 
 @pytest.fixture

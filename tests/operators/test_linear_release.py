@@ -108,7 +108,7 @@ def test_good_bad_and_no_rows_are_released_in_the_same_form(tmp_path: Path, airf
         airflow_ledger.register_keys(table, "tracts", KEYS, actor="admin")
         task = operator(tmp_path, table)
         told = task.execute(rendered(task))
-        assert set(told) == {"uri", "key", "cost", "status"}
+        assert set(told) == {"uri", "key", "cost", "status", "figures"}
         [charge] = airflow_ledger.history(table)
         assert (charge.state, charge.cost.epsilon) == (ChargeState.COMMITTED, 2)
         json.loads((Path(told["uri"]) / "release.json").read_bytes(), parse_constant=pytest.fail)

@@ -185,7 +185,7 @@ class TestRelease:
         self, account: PrivacyLedger, make: Make, tmp_path: Path
     ) -> None:
         published = make().execute(make_context())
-        assert set(published) == {"uri", "key", "cost", "status"}
+        assert set(published) == {"uri", "key", "cost", "status", "figures"}
         assert published["status"] == {"roc_curve": "ok"}
         assert json.loads(json.dumps(published)) == published
         assert published["cost"] == {"epsilon": "1", "delta": "0", "rho": None}

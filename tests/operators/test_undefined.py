@@ -15,8 +15,9 @@ from spark_jobs.contract.privacy import Budget
 
 def task(status: dict[str, str], monkeypatch: pytest.MonkeyPatch, **fields: Any) -> ReleaseDiagnosticsOperator:
     made = ReleaseDiagnosticsOperator(task_id="release", request="/requests/undefined.json", **fields)
-    published = SimpleNamespace(uri="/r/1", key="k", cost=Budget(epsilon="1"), status=status, adopted=False)
-    event = SimpleNamespace(published=published, account="visits", share_left=Decimal("0.5"))
+    cost = Budget(epsilon="1")
+    published = SimpleNamespace(uri="/r/1", key="k", cost=cost, status=status, adopted=False, figures=(), results={})
+    event = SimpleNamespace(published=published, account="visits", share_left=Decimal("0.5"), told="told")
     monkeypatch.setattr(made, "_publish", lambda context, awaited: event)
     return made
 

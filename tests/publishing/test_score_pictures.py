@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.results.score_figures import RATES
 from spark_jobs.diagnostics import auc, confusion_matrix
 from spark_jobs.diagnostics.confusion_matrix.plots import _apart
@@ -29,16 +30,24 @@ def counts(rows: int = 3000) -> ScoreCounts:
 
 
 RELEASED = auc.release(counts(), epsilon=1, noise=SeededNoise(1))
+
+
+def area(value, low, high):
+    return replace(RELEASED, figure=replace(RELEASED.figure, value=value, interval=Ends(low, high)))
+
+
 FIGURES = {
     "plain": RELEASED,
-    "wide": replace(RELEASED, value=0.5, interval=(0.0, 1.0)),
-    "at the end": replace(RELEASED, value=1.0, interval=(0.98, 1.0)),
-    "at the other end": replace(RELEASED, value=0.0, interval=(0.0, 0.01)),
-    "hardly any noise": replace(RELEASED, value=0.73412, interval=(0.73411, 0.73413)),
-    "no width": replace(RELEASED, value=0.7, interval=(0.7, 0.7)),
-    "no interval": replace(RELEASED, status="unchecked", interval=None, positives=None, negatives=None),
-    "undefined": replace(RELEASED, status="undefined", value=None, interval=None),
-    "beyond the interval": replace(RELEASED, value=0.4, interval=(0.6, 0.8)),
+    "wide": area(0.5, 0.0, 1.0),
+    "at the end": area(1.0, 0.98, 1.0),
+    "at the other end": area(0.0, 0.0, 0.01),
+    "hardly any noise": area(0.73412, 0.73411, 0.73413),
+    "no width": area(0.7, 0.7, 0.7),
+    "no interval": replace(
+        RELEASED, status="unchecked", figure=Figure(value=RELEASED.value), positives=None, negatives=None
+    ),
+    "undefined": replace(RELEASED, status="undefined"),
+    "beyond the interval": area(0.4, 0.6, 0.8),
 }
 
 

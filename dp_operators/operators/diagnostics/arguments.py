@@ -97,5 +97,6 @@ class ReleaseArguments(TaskArguments, total=False):
     allotment: str | None
     on_exhausted: Literal["wait", "fail", "skip"] | None
     on_undefined: str
+    gate: str | None
     dry_run: bool
     deferrable: bool | None

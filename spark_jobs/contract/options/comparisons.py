@@ -103,6 +103,8 @@ class PublishedCurve(Frozen):
     @model_validator(mode="after")
     def _is_a_curve(self) -> Self:
         result = self.model_dump(mode="json")
+        if self.auc_population_interval is None:  # a release of an earlier version
+            result["auc_privacy_share"] = None
         broken = RocCurve.violations(result)
         sizes = {len(getattr(self, name)) for name in ("thresholds", "fpr", "tpr")}
         if broken or len(sizes) != 1 or not sizes <= set(range(3, MAX_POINTS + 2)):

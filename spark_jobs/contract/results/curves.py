@@ -51,8 +51,9 @@ class RocCurve(Result):
     ORDER: ClassVar[str] = f"{Result.ORDER} at_ends"
 
     auc: Number = figure(
-        "area under the curve", "interval", "population", share=True, limits=SHARE, optional=("population",)
-    )
+        "area under the curve", "interval", "population", share=True, limits=SHARE, optional=("population",),
+        headline="AUC",
+    )  # fmt: skip
     positives: float
     negatives: float
     thresholds: FloatArray
@@ -106,7 +107,7 @@ class BinormalRoc(Result):
     ORDER: ClassVar[str] = "separation auc positives negatives status confidence guarantee * epsilon delta neighbours"
 
     separation: float | None = figure("distance of the class means in standard deviations")
-    auc: Number = figure("area under the curve", "interval", "population", share=True, limits=SHARE)
+    auc: Number = figure("area under the curve", "interval", "population", share=True, limits=SHARE, headline="AUC")
     positives: float
     negatives: float
     delta: Decimal
@@ -158,7 +159,7 @@ class RocComparison(Result):
     first_is_shared: bool
     auc_difference: Number = figure(
         "difference of the areas", "interval", "population", share=True, limits=(-1, 1), stem="auc",
-        population_last=True,
+        population_last=True, headline="difference of the AUCs",
     )  # fmt: skip
     auc_p_value: float | None = figure("p-value of equal areas", limits=SHARE)
     p_value_floor: float
@@ -213,8 +214,10 @@ class RankingFigures(Result):
             noise; then all figures are None, and NaN in arrays.
     """
 
-    gini: Number = figure("Gini coefficient", "interval", "population", share=True, limits=(-1, 1))
-    ks: Number = figure("Kolmogorov-Smirnov distance", "interval", "population", share=True, limits=SHARE)
+    gini: Number = figure("Gini coefficient", "interval", "population", share=True, limits=(-1, 1), headline="Gini")
+    ks: Number = figure(
+        "Kolmogorov-Smirnov distance", "interval", "population", share=True, limits=SHARE, headline="KS"
+    )
     threshold: float | None = figure("threshold of least cost", limits=(0, None))
     cost: Number = figure("cost of a row there", "interval", "population", share=True, limits=(0, None))
     false_positive_cost: float

@@ -108,7 +108,7 @@ class PrivateLinearFit(PrivateFit):
     residual_stddev: float | None = figure("standard deviation of the residuals", limits=(0, None), nullable=True)
     r_squared: Number = figure(
         "share of the outcome's variance explained", "interval", "population", limits=SHARE, split=True,
-        population_last=True, nullable=True,
+        population_last=True, nullable=True, headline="R squared",
     )  # fmt: skip
 
 

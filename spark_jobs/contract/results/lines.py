@@ -97,7 +97,7 @@ class LinearFit(Result):
     rows: FloatArray
     total_rows: float
     predictions: Numbers = figure("value of the line", "interval", split=True, optional=("interval",))
-    slope: Numbers = figure("slope", "interval", split=True, nullable=True, optional=("interval",))
+    slope: Numbers = figure("slope", "interval", split=True, nullable=True, optional=("interval",), headline="slope")
     intercept: Numbers = figure("value at x = 0", "interval", split=True, nullable=True, optional=("interval",))
 
     @property
@@ -232,7 +232,9 @@ class ResidualPlot(Result):
     shift: Number = figure("mean residual", "interval", nullable=True)
     slope: Number = figure("change per unit of the fitted value", "interval", nullable=True)
     bow: Number = figure("how far the ends lie above the middle", "interval", nullable=True)
-    spread_ratio: Number = figure("ratio of the spreads at both ends", "interval", nullable=True)
+    spread_ratio: Number = figure(
+        "ratio of the spreads at both ends", "interval", nullable=True, headline="spread ratio"
+    )
     line_p_value: float | None = figure("p-value of a slope", limits=SHARE)
     curvature_p_value: float | None = figure("p-value of curvature", limits=SHARE)
     variance_p_value: float | None = figure("p-value of a changing spread", limits=SHARE)

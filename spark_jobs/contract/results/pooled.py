@@ -82,7 +82,7 @@ class BinnedResiduals(PooledBins):
         residual: mean of label minus score in the pool.
     """
 
-    mean_distance: Number = figure("mean distance", "interval", "population", **_DISTANCE)
+    mean_distance: Number = figure("mean distance", "interval", "population", **_DISTANCE, headline="mean distance")
     mean_distance_calibrated: float | None = figure("upper limit of a calibrated model's", limits=SHARE)
     p_value: float | None = figure("p-value of the test of fit", limits=SHARE)
     trend_p_value: float | None = figure("p-value of a trend", limits=SHARE)
@@ -114,7 +114,9 @@ class Calibration(PooledBins):
     statistic: Number = figure("Hosmer-Lemeshow statistic", "interval", forecast=False)
     degrees: int
     p_value: float | None = figure("p-value of perfect calibration", limits=SHARE)
-    ece: Number = figure("expected calibration error", "interval", "population", **_DISTANCE)
+    ece: Number = figure(
+        "expected calibration error", "interval", "population", **_DISTANCE, headline="calibration error"
+    )
     ece_calibrated: float | None = figure("upper limit of a calibrated model's", limits=SHARE)
     observed: Numbers = figure("share of positives", "interval", "population", share=True, limits=SHARE, axis="pool")
 

@@ -36,7 +36,7 @@ class ScoreFigure(OfOneFigure, Result):
 
     figure: Number = figure(
         "the figure", "interval", "population", share=True, limits=SHARE, value="value", stem="",
-        optional=("interval", "population"),
+        optional=("interval", "population"), headline="figure",
     )  # fmt: skip
     positives: float | None
     negatives: float | None
@@ -155,9 +155,9 @@ class Recalibration(Result):
             noise; then all figures are None, and NaN in arrays.
     """
 
-    brier: Number = figure("Brier score", "interval", "population", share=True, limits=SHARE)
+    brier: Number = figure("Brier score", "interval", "population", share=True, limits=SHARE, headline="Brier score")
     log_loss: Number = figure("log loss", "interval", "population", share=True, limits=(0, None))
-    slope: Number = figure("calibration slope", "interval", "population", share=True)
+    slope: Number = figure("calibration slope", "interval", "population", share=True, headline="calibration slope")
     intercept: Number = figure("calibration intercept", "interval", "population", share=True)
     map: dict[str, float] | None = withheld()
     clip: float

@@ -150,7 +150,9 @@ class SingleQuantile(OfOneFigure, Result):
 
     ORDER: ClassVar[str] = "* status confidence epsilon neighbours guarantee"
 
-    figure: Number = figure("the quantile", "interval", value="value", stem="", optional=("interval",))
+    figure: Number = figure(
+        "the quantile", "interval", value="value", stem="", optional=("interval",), headline="quantile"
+    )
     level: float
     rows: float | None
     bounds: tuple[float, float]

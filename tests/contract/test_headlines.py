@@ -1,0 +1,111 @@
+"""The figures of a release by name: lines, gates, and what never passes one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.headlines import Gate, figure_named, figures_text, gate_of, headlines
+from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.diagnostics import auc, by_group, linear_regression, roc_curve
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import GroupedScoreCounts, Moments, ScoreCounts
+
+LABELS, SCORES = [0, 1] * 4000, [0.2, 0.6, 0.7, 0.8] * 2000
+
+
+def of(result: Any) -> dict[str, Any]:
+    return json.loads(json.dumps(result.to_dict(), allow_nan=False))
+
+
+def curve(epsilon: str = "1") -> dict[str, Any]:
+    counts = ScoreCounts.from_arrays(LABELS, SCORES)
+    return of(roc_curve.release(counts, epsilon=epsilon, noise=SeededNoise(1)))
+
+
+def test_a_line_has_each_figure_with_its_interval() -> None:
+    result = curve()
+    low, high = result["auc_interval"]
+    [one] = headlines({"roc_curve": result})
+    assert str(one) == f"AUC {result['auc']:.3f} ({low:.3f} to {high:.3f})"
+    assert one.to_dict() == {
+        "name": "roc_curve.auc", "value": result["auc"], "interval": [low, high],
+        "population": result["auc_population_interval"], "status": "ok",
+    }  # fmt: skip
+    assert figures_text(headlines({"roc_curve": result} | {})).startswith("AUC 0.")
+
+
+def test_an_undefined_figure_says_what_may_be_behind_it() -> None:
+    few = ScoreCounts.from_arrays([0, 1] * 20, [0.2, 0.8] * 20)
+    result = of(roc_curve.release(few, epsilon="0.01", noise=SeededNoise(1)))
+    assert result["status"] == "undefined"
+    [one] = headlines({"roc_curve": result})
+    sizes = f"about {result['positives']:,.0f} positives, about {result['negatives']:,.0f} negatives"
+    assert str(one) == f"AUC undefined (too few rows for this noise: {sizes})"
+    assert (one.value, one.status) == (None, "undefined")
+
+
+@pytest.mark.parametrize("name", ["auc", "auc.lower", "auc.upper", "auc.population.lower", "auc.population.upper"])
+def test_every_end_has_a_name(name: str) -> None:
+    result = curve()
+    fields = {
+        "auc": result["auc"],
+        "auc.lower": result["auc_interval"][0],
+        "auc.upper": result["auc_interval"][1],
+        "auc.population.lower": result["auc_population_interval"][0],
+        "auc.population.upper": result["auc_population_interval"][1],
+    }
+    assert figure_named({"roc_curve": result}, f"roc_curve.{name}") == fields[name]
+
+
+def test_groups_have_names_of_their_own() -> None:
+    regions = np.array(["north.east", "south"], dtype=object).repeat(4000)
+    counts = GroupedScoreCounts.from_arrays(LABELS, SCORES, regions, keys=("north.east", "south"))
+    result = of(by_group.release(counts, epsilon=4, kinds=("roc_curve",), noise=SeededNoise(1)))
+    found = figure_named({"by_group": result}, "roc_curve.north.east.auc.lower")
+    assert found == result["results"][0]["roc_curve"]["auc_interval"][0]
+    with pytest.raises(InvalidRequest, match="west is none of"):
+        figure_named({"by_group": result}, "roc_curve.west.auc")
+    points = Moments.from_arrays([0.1, 0.9] * 500, [0.2, 0.8] * 500, groups=[1, 2] * 500, keys=(1, 2), cells=64)
+    lines = of(linear_regression.release(points, epsilon=8, noise=SeededNoise(1)))
+    assert figure_named({"linear_regression": lines}, "linear_regression.2.slope") == lines["slope"][1]
+
+
+def test_a_gate_holds_only_for_what_is_defined_and_sure() -> None:
+    results = {"roc_curve": curve()}
+    assert Gate.parse("roc_curve.auc.lower >= 0.1").holds(results)
+    assert Gate.parse("roc_curve.auc<1e0").holds(results)
+    assert not Gate.parse("roc_curve.auc.lower >= 0.9999").holds(results)
+    undefined = {"roc_curve": {**results["roc_curve"], "status": "undefined", "auc": None, "auc_interval": None}}
+    for condition in ("roc_curve.auc >= 0", "roc_curve.auc.lower <= 1"):
+        assert not Gate.parse(condition).holds(undefined)
+    unchecked = of(auc.release(ScoreCounts.from_arrays(LABELS, SCORES), epsilon=1, interval=False,
+                               method="polynomial", noise=SeededNoise(1)))  # fmt: skip
+    assert unchecked["status"] == "unchecked"
+    assert not Gate.parse("auc.value >= 0").holds({"auc": unchecked})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["", "roc_curve.auc", "roc_curve.auc >= high", "roc_curve.auc = 0.7", "auc.value > 0", "roc_curve.tpr > 0",
+     "roc_curve.auc.middle > 0", "roc_curve.aux > 0"],
+)  # fmt: skip
+def test_a_gate_on_what_a_release_lacks_is_refused_in_one_line(wrong: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        gate_of(wrong, [DIAGNOSTICS["roc_curve"].parse({"kind": "roc_curve"})])
+    assert str(refused.value).startswith("gate: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_every_headline_is_a_figure_that_a_gate_can_name() -> None:
+    named = 0
+    for kind, options in DIAGNOSTICS.items():
+        for spec in options.result.specs().values():
+            if spec.headline:
+                Gate.parse(f"{kind}.{spec.value} > 0").check({kind: ()})
+                named += 1
+    assert named >= 14
