@@ -59,8 +59,8 @@ def test_a_release_of_an_earlier_version_has_the_widest_band_for_the_population(
     found = roc_curve.release(ScoreCounts.from_arrays(labels, scores), epsilon=1, noise=SeededNoise(1)).to_dict()
     older = {name: value for name, value in found.items() if "population" not in name}
     curve = EarlierCurve.of(json.loads(json.dumps(older)), released_by="march/roc").curve
-    assert curve.tpr.value == tuple(found["tpr"])
-    assert (set(curve.tpr.population.lower), set(curve.tpr.population.upper)) == ({0.0}, {1.0})
+    assert curve.tpr == tuple(found["tpr"])
+    assert (set(curve.tpr_population_lower), set(curve.tpr_population_upper)) == ({0.0}, {1.0})
     del older["tpr_lower"]
     with pytest.raises(KeyError, match="tpr_lower"):
         EarlierCurve.of(older, released_by="march/roc")
