@@ -5,8 +5,6 @@ Scaling by a power of two and ``1 - score`` are exact here, and no logarithm is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
@@ -21,9 +19,8 @@ def both_ends_cell(score: Column, grid: BothEnds) -> Column:
     """
     reach, scale = 2.0**-grid.tail_bits, 2.0**grid.scale_bits
     last = grid.cells - 1
-    from_one = sf.lit(1.0) - score
-    low = _side(sf.floor(score * scale), grid, reached=lambda bound: score >= bound)
-    high = _side(sf.ceil(from_one * scale) - 1, grid, reached=lambda bound: from_one > bound)
+    low = _side(sf.floor(score * scale), grid)
+    high = _side(sf.ceil((sf.lit(1.0) - score) * scale) - 1, grid)
     inner = sf.floor(score * float(grid.middle)).cast("int") + (grid.side - (grid.middle >> grid.tail_bits))
     # in Spark NaN is above all numbers
     return (
@@ -35,17 +32,15 @@ def both_ends_cell(score: Column, grid: BothEnds) -> Column:
     )
 
 
-def _side(number: Column, grid: BothEnds, *, reached: Callable[[float], Column]) -> Column:
+def _side(number: Column, grid: BothEnds) -> Column:
     """The cell of a distance, counted from its end.
 
     Args:
-        number: the distance times ``2^scale_bits``, rounded towards the inside of its cell.
+        number: the distance times ``2^scale_bits``, rounded towards the inside of its cell, a bigint.
         grid: the grid.
-        reached: whether the number is at least this number over ``2^scale_bits``.
     """
-    steps, first = 1 << grid.step_bits, grid.step_bits + 1
-    doublings = sf.lit(0)
-    for bit in range(first, grid.scale_bits - grid.tail_bits + 1):
-        doublings = doublings + reached(2.0 ** (bit - grid.scale_bits)).cast("int")
-    cell = doublings * steps + sf.call_function("shiftright", number.cast("bigint"), doublings) + (1 - steps)
-    return sf.when(reached(steps * 2.0**-grid.scale_bits), cell).otherwise(0).cast("int")
+    steps = 1 << grid.step_bits
+    # the number of bits tells the doubling; comparisons with each power of two would make a loop too long for Java
+    doublings = sf.length(sf.bin(number)) - (grid.step_bits + 1)
+    cell = doublings * steps + sf.call_function("shiftright", number, doublings) + (1 - steps)
+    return sf.when(number >= steps, cell).otherwise(0).cast("int")

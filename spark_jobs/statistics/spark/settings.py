@@ -30,7 +30,7 @@ def counting_settings(distinct: int, aggregates: int = 1) -> dict[str, str]:
     bits = min(_MAX_BITS, (_MAX_TABLE // (WORD * (1 + aggregates))).bit_length() - 1)
     return {
         "spark.sql.codegen.wholeStage": "true",
-        # The hash table that Spark generates for a query has 2^16 slots by default, fewer than 2 x 65,536 cells need;
+        # The hash table that Spark generates for a query has 2^16 slots by default, fewer than 2 x 76,290 cells need;
         # the
         # other keys use a general table that is several times slower.
         "spark.sql.codegen.aggregate.map.twolevel.enabled": "true",
