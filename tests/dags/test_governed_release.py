@@ -25,6 +25,8 @@ from tests.support.live_airflow import LiveAirflow, live_airflow
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
 DAG_ID = "governed"
+HELD = "release is held back: "
+"""How the log of a sensor says that it blocks."""
 TASKS = """
 from airflow.sdk import DAG
 
@@ -39,6 +41,9 @@ with DAG("governed", schedule=None) as dag:
     budget = PrivacyBudgetSensor(
         task_id="budget", account="visits", epsilon="1", deferrable=True, poke_interval=1, release_task_id="release"
     )
+    again = PrivacyBudgetSensor(
+        task_id="again", account="visits", epsilon="1", poke_interval=2, release_task_id="release"
+    )
     release = ReleaseDiagnosticsOperator(
         task_id="release",
         account="visits",
@@ -51,7 +56,7 @@ with DAG("governed", schedule=None) as dag:
         master="local[1]",
         on_success_callback=PrivacyBudgetNotifier(account="visits"),
     )
-    budget >> release
+    [budget, again] >> release
 """
 
 
@@ -130,9 +135,12 @@ def test_approved_budget_wakes_the_sensor_and_pays_for_the_release(
     def states() -> dict[str, str]:
         return airflow.states(DAG_ID, run)
 
-    # one waits for a budget and one for a person: neither holds a worker
+    # one sensor and the person are waited for without a worker; the other sensor keeps its own
     airflow.wait("the sensor waits", lambda: states()["budget"] == "deferred")
+    airflow.wait("the other sensor looks again", lambda: airflow.task_log(DAG_ID, run, "again").count(HELD) > 1)
+    assert states()["again"] == "running"
     assert states()["release"] is None
+    assert [charge.release for charge in ledger.history("visits")] == ["earlier"]
     asked = airflow.call("GET", question)
     airflow.wait("nobody is kept waiting", lambda: all(map(airflow.has_left_its_worker, ("ask", "budget"))))
     assert asked["subject"] == "Raise the privacy budget of account visits to epsilon 2?"
@@ -142,7 +150,7 @@ def test_approved_budget_wakes_the_sensor_and_pays_for_the_release(
     airflow.as_other().call("PATCH", question, answer)
 
     airflow.wait("all is done", lambda: set(states().values()) <= {"success", "failed", "upstream_failed"})
-    assert states() == {"ask": "success", "budget": "success", "release": "success"}, airflow.task_log(
+    assert states() == dict.fromkeys(("ask", "budget", "again", "release"), "success"), airflow.task_log(
         DAG_ID, run, "release"
     )
     raised = [entry for entry in ledger.log("visits") if entry.action == "raised"]
