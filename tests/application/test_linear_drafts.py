@@ -59,7 +59,7 @@ def test_a_draw_makes_the_same_draft_again_and_again(diagnostics: Any, neighbour
     public = [{**each, "public_sizes": True} if not unit and "x" in each else each for each in diagnostics]
     made = asked(*public, neighbours=neighbours, unit=unit)
     drawn = measure(made, exact(made, 3000), charge_id=None, noise=SecureNoise())
-    assert 0.999 < drawn.cost.epsilon <= 1
+    assert (0.999 if neighbours == "add_remove" else 0.949) < drawn.cost.epsilon <= 1
     again = ReleaseDraw.from_json(drawn.to_json(), charge_id=None, request_sha256=made.sha256)
     first, second = drafted(made, drawn), drafted(made, again)
     assert first == second
