@@ -35,6 +35,7 @@ class TextTemplates(BaseOperator):
         context: Context,
         jinja_env: jinja2.Environment,
         *done: Any,
+        **named: Any,  # Airflow names its arguments where it renders a mapped task
     ) -> None:
         from jinja2.nativetypes import NativeEnvironment
 
@@ -42,7 +43,7 @@ class TextTemplates(BaseOperator):
         if isinstance(jinja_env, NativeEnvironment) and dag is not None:
             jinja_env = dag.get_template_env(force_sandboxed=True)
         written = {name: getattr(parent, name, None) for name in template_fields}
-        super()._do_render_template_fields(parent, template_fields, context, jinja_env, *done)
+        super()._do_render_template_fields(parent, template_fields, context, jinja_env, *done, **named)
         with as_airflow_errors():
             for name, value in written.items():
                 require_rendered(value, getattr(parent, name, None), "" if name == "request" else name)

@@ -33,6 +33,10 @@ ENTRIES = {"kinds": "str | Sequence[str | Mapping[str, Any]]"}
 WIDTH = 116
 
 
+COMPLETED = ("x_bounds", "y_bounds", "outcome_bounds", "groups")
+"""Options that a request needs and that its account may fill in."""
+
+
 def written(annotation: Any) -> str:
     """A field's type as its operator's parameter: any sequence for a tuple, any mapping for an object."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -61,10 +65,17 @@ def _quoted(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def default_of(field: FieldInfo) -> str:
+def required(field: FieldInfo, option: str) -> bool:
+    """Whether an operator requires an option: not if its account may complete it."""
+    return field.is_required() and option not in COMPLETED
+
+
+def default_of(field: FieldInfo, option: str) -> str:
     """The default as it is written in a signature; none for a required field."""
-    if field.is_required():
+    if required(field, option):
         return ""
+    if field.is_required():
+        return " = None"
     value = field.get_default(call_default_factory=True)
     return f" = {_quoted(value) if value != {} else None}"
 
@@ -85,16 +96,16 @@ def sentences(options: type[Options]) -> dict[str, str]:
 
 def parameters(options: type[Options], kind: str) -> Iterator[tuple[str, str]]:
     """The parameters of a kind's operator, each with its type and default; required ones first."""
-    fields = sorted(options_of(kind).items(), key=lambda item: not options.model_fields[item[1]].is_required())
+    fields = sorted(options_of(kind).items(), key=lambda item: not required(options.model_fields[item[1]], item[1]))
     for name, option in fields:
         field = options.model_fields[option]
         kinds = ENTRIES.get(option) or written(field.annotation)
         if option in REFERENCES:
-            kinds = REFERENCES[option] + ("" if field.is_required() else " | None")
-        if default_of(field) == " = None" and "None" not in kinds:
+            kinds = REFERENCES[option] + ("" if required(field, option) else " | None")
+        if default_of(field, option) == " = None" and "None" not in kinds:
             kinds += " | None"
         before, none, _ = kinds.partition(" | None")
-        yield name, f"{before} | Later{none}{default_of(field)}"
+        yield name, f"{before} | Later{none}{default_of(field, option)}"
 
 
 def operator(options: type[Options]) -> str:

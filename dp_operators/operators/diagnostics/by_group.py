@@ -31,8 +31,8 @@ class ByGroupOperator(DiagnosticOperator):
         *,
         kinds: str | Sequence[str | Mapping[str, Any]] | Later,
         group_by: str | Later,
-        groups: Sequence[str | int] | Mapping[str, Any] | Later,
         confidence: float | Later = 0.9,
+        groups: Sequence[str | int] | Mapping[str, Any] | Later | None = None,
         **release: Unpack[ReleaseArguments],
     ) -> None:
         options = {

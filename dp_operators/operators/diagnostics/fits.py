@@ -30,11 +30,11 @@ class LinearFitOperator(DiagnosticOperator):
         self,
         *,
         outcome: str | Later,
-        outcome_bounds: Sequence[float] | Later,
         method: Literal["auto", "k_norm", "laplace", "gaussian"] | Later = "auto",
         confidence: float | Later = 0.9,
         features: Mapping[str, Sequence[float]] | Later | None = None,
         categorical: Mapping[str, Sequence[bool | int | str]] | Later | None = None,
+        outcome_bounds: Sequence[float] | Later | None = None,
         **release: Unpack[ReleaseArguments],
     ) -> None:
         options = {

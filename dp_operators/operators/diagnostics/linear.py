@@ -41,8 +41,6 @@ class LinearRegressionOperator(DiagnosticOperator):
         *,
         x: str | Later,
         y: str | Later,
-        x_bounds: Sequence[float] | Later,
-        y_bounds: Sequence[float] | Later,
         method: Literal[
             "auto",
             "noisy_moments",
@@ -62,6 +60,8 @@ class LinearRegressionOperator(DiagnosticOperator):
         matchings: int | Later | None = None,
         public_sizes: bool | Later = False,
         confidence: float | Later = 0.9,
+        x_bounds: Sequence[float] | Later | None = None,
+        y_bounds: Sequence[float] | Later | None = None,
         group_by: str | Later | None = None,
         groups: Sequence[str | int] | Mapping[str, Any] | Later | None = None,
         cells: int | Later = 1024,
