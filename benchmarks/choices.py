@@ -107,7 +107,7 @@ def errors_of_lines(table: DrawnPoints, relation: str, *, releases: int) -> Erro
 
     def errors_of(method: str, seed: int) -> FloatArray:
         one = linear_regression.release(points, noise=SeededNoise(seed), **{**terms, "method": method})
-        return np.array([np.abs(one.predictions - exact).mean()])
+        return np.array([np.abs(one.predictions.value - exact).mean()])
 
     return {method: float(error) for method, (error,) in raced(errors_of, methods, releases=releases).items()}
 

@@ -89,7 +89,7 @@ def released(table: PointTable, points: PointCounts, **options: Any) -> Release:
 
     def run(seed: int) -> FloatArray:
         measurement = lines.measure(points, noise=SeededNoise(seed), **settings)
-        predictions: FloatArray = (lines.summarise(measurement, seed=seed).predictions - low) / (high - low)
+        predictions: FloatArray = (lines.summarise(measurement, seed=seed).predictions.value - low) / (high - low)
         return predictions
 
     return run

@@ -156,7 +156,7 @@ def test_gradients_go_towards_the_line_of_least_squares():
     points = counted("line", "cloud")
     found = lines.release(points, method="dp_grad_descent", epsilon=1e9, noise=SeededNoise(1))
     exact = lines.release(points, method="noisy_moments", epsilon=1e9, noise=SeededNoise(1))
-    assert found.predictions.value == pytest.approx(exact.predictions, abs=0.03)
+    assert found.predictions.value == pytest.approx(exact.predictions.value, abs=0.03)
 
 
 @EVERY_SETTING
@@ -167,10 +167,11 @@ def test_results_come_in_the_units_of_the_user(method, neighbours, public_sizes)
     unit = lines.release(counted(*keys), noise=SeededNoise(3), **options)
     moved = lines.release(counted(*keys, lower=(-8, 16), upper=(-4, 80)), noise=SeededNoise(3), **options)
     assert moved.methods == unit.methods
-    for name in ("predictions", "predictions_lower", "predictions_upper"):
-        assert getattr(moved, name) == pytest.approx(16 + 64 * getattr(unit, name), rel=1e-9, nan_ok=True)
-    for name in ("slope", "slope_lower", "slope_upper"):
-        assert getattr(moved, name) == pytest.approx(16 * getattr(unit, name), rel=1e-9, nan_ok=True)
+    for name in ("value", "lower", "upper"):
+        found, of_unit = getattr(moved.predictions, name), getattr(unit.predictions, name)
+        assert found == pytest.approx(16 + 64 * of_unit, rel=1e-9, nan_ok=True)
+        found, of_unit = getattr(moved.slope, name), getattr(unit.slope, name)
+        assert found == pytest.approx(16 * of_unit, rel=1e-9, nan_ok=True)
     assert moved.intercept.value == pytest.approx(16 + 64 * unit.intercept.value + 8 * moved.slope.value, rel=1e-9)
 
 
@@ -238,7 +239,7 @@ def test_slopes_are_shrunk_where_noise_drowns_them_and_nowhere_else():
     points = PointCounts.from_arrays(
         np.tile(x, groups), np.tile(x + noise, groups), groups=np.repeat(np.arange(groups), 60), keys=range(groups)
     )
-    exact = lines.release(points, method="noisy_moments", epsilon=1e11, noise=SeededNoise(1)).predictions
+    exact = lines.release(points, method="noisy_moments", epsilon=1e11, noise=SeededNoise(1)).predictions.value
     drowned, clear = (
         lines.release(points, method="noisy_moments", epsilon=e, noise=SeededNoise(1)) for e in (16, 2000)
     )
