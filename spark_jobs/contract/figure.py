@@ -74,8 +74,8 @@ class Figure(Generic[V]):
 
     def ends(self, of: Part = "interval") -> Ends[Any]:
         """Both ends of an interval; NaN if there is none."""
-        found: Ends[Any] | None = getattr(self, of)
-        return Ends(math.nan, math.nan) if found is None else found
+        pair: Ends[Any] | None = getattr(self, of)
+        return Ends(math.nan, math.nan) if pair is None else pair
 
     @property
     def lower(self) -> Any:
@@ -141,7 +141,7 @@ class Spec:
         along: the field along which the widths of a band are averaged in a forecast; None for the median width.
         value: the name of the value.
         names: the names of both ends of each sort of interval, which is one name for a single number.
-        share: the name of the share that is due to the noise; None if there is none.
+        share: the name of the share that is due to the noise; None without one.
         nullable: whether numbers of a defined result may be null, with their intervals.
         optional: the sorts of intervals that a defined result may lack: those for a population, and what was not paid
             for.
@@ -173,25 +173,25 @@ class Spec:
         """The published fields of a figure, or of a plain number."""
         if not isinstance(value, Figure):
             return {self.value: value}
-        found = {self.value: value.value}
+        content = {self.value: value.value}
         for of, (lower, upper) in self.names.items():
             ends = getattr(value, of)
-            found |= {lower: ends} if lower == upper else dict(zip((lower, upper), ends or (None, None), strict=True))
-        return found if self.share is None else {**found, self.share: value.privacy_share}
+            content |= {lower: ends} if lower == upper else dict(zip((lower, upper), ends or (None, None), strict=True))
+        return content if self.share is None else {**content, self.share: value.privacy_share}
 
-    def read(self, found: Mapping[str, Any]) -> Any:
+    def read(self, content: Mapping[str, Any]) -> Any:
         """The figure in published fields, or the number of a field without intervals; the inverse of ``write``.
 
         A release of an earlier version may lack intervals.
         """
         if len(self.published) == 1:
-            return found.get(self.value)
+            return content.get(self.value)
         ends: dict[str, Any] = {}
         for of, (lower, upper) in self.names.items():
-            pair = found.get(lower) if lower == upper else (found.get(lower), found.get(upper))
+            pair = content.get(lower) if lower == upper else (content.get(lower), content.get(upper))
             ends[of] = None if pair is None else Ends(*pair)
-        share = None if self.share is None else found.get(self.share)
-        return Figure(value=found.get(self.value), privacy_share=share, **ends)
+        share = None if self.share is None else content.get(self.share)
+        return Figure(value=content.get(self.value), privacy_share=share, **ends)
 
     def checks(self) -> Iterator[ResultCheck]:
         """The rules for its numbers."""

@@ -1,7 +1,7 @@
 """The base of all released results: their JSON form, their rules and their intervals, by what their fields state.
 
 A result is a frozen dataclass. Its fields of figures are declared by ``figure``, those that hold further objects with
-figures by ``held``; all others are public facts and noisy sizes. This module needs no NumPy: the side that checks a
+figures by ``nested``; all others are public facts and noisy sizes. This module needs no NumPy: the side that checks a
 release before it is committed has no engine.
 """
 
@@ -25,7 +25,7 @@ def withheld() -> Any:
     return field(metadata={"is_figure": True})
 
 
-def held(kind: type[Published], *, many: bool = False, absent: bool = False, is_figure: bool = False) -> Any:
+def nested(kind: type[PublishedFields], *, many: bool = False, absent: bool = False, is_figure: bool = False) -> Any:
     """A field that holds another published object, or a tuple of ``many``, with figures of its own.
 
     Args:
@@ -34,7 +34,7 @@ def held(kind: type[Published], *, many: bool = False, absent: bool = False, is_
         absent: whether it may be null.
         is_figure: whether it belongs to the figures of an undefined result, so that its own are withheld.
     """
-    return field(metadata={"held": kind, "many": many, "absent": absent, "is_figure": is_figure})
+    return field(metadata={"nested": kind, "many": many, "absent": absent, "is_figure": is_figure})
 
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ else:
     _once = lru_cache(maxsize=None)
 
 
-class Published:
+class PublishedFields:
     """A frozen dataclass that is published as a JSON object, by the figures that its fields state.
 
     Attributes:
@@ -78,10 +78,10 @@ class Published:
     @classmethod
     def intervals(cls) -> tuple[Span, ...]:
         """The intervals whose widths can be forecast."""
-        found = [one for spec in cls.specs().values() for one in spec.intervals()]
-        for name, about in _held(cls):
-            found += [one.within(name) for one in about["held"].intervals()]
-        return tuple(found)
+        content = [one for spec in cls.specs().values() for one in spec.intervals()]
+        for name, about in _nested_fields(cls):
+            content += [one.within(name) for one in about["nested"].intervals()]
+        return tuple(content)
 
     def withheld(self) -> Self:
         """The same without its figures: None in place of numbers, and NaN in arrays."""
@@ -95,24 +95,24 @@ class Published:
 
     def published(self) -> dict[str, Any]:
         """The published fields, in order; arrays as they are."""
-        found: dict[str, Any] = {}
+        content: dict[str, Any] = {}
         specs = self.specs()
         for one in fields(self):  # type: ignore[arg-type]
             value = getattr(self, one.name)
-            found |= specs[one.name].write(value) if one.name in specs else {one.name: value}
+            content |= specs[one.name].write(value) if one.name in specs else {one.name: value}
         before, _, after = self.ORDER.partition("*")
-        first, last = ([name for name in part.split() if name in found] for part in (before, after))
-        names = (*first, *(name for name in found if name not in {*first, *last}), *last)
+        first, last = ([name for name in part.split() if name in content] for part in (before, after))
+        names = (*first, *(name for name in content if name not in {*first, *last}), *last)
         if not self.ARRAYS_LAST:
-            return {name: found[name] for name in names}
-        return {name: found[name] for arrays in (False, True) for name in names if is_array(found[name]) is arrays}
+            return {name: content[name] for name in names}
+        return {name: content[name] for arrays in (False, True) for name in names if is_array(content[name]) is arrays}
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """The object that ``to_dict`` described, if its fields are figures and single values."""
         specs = cls.specs()
         names = [one.name for one in fields(cls)]  # type: ignore[arg-type]
-        return cls(**{name: specs[name].read(found) if name in specs else found.get(name) for name in names})
+        return cls(**{name: specs[name].read(content) if name in specs else content.get(name) for name in names})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; null for what is undefined."""
@@ -120,7 +120,7 @@ class Published:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Result(Published):
+class Result(PublishedFields):
     """What every released result says of itself; an undefined one has no figures, however it was made.
 
     Attributes:
@@ -181,7 +181,7 @@ def as_json(value: Any) -> Any:
     """A published value as plain JSON types; NaN is null."""
     if is_array(value):
         return _null(value.tolist())
-    if isinstance(value, Published):
+    if isinstance(value, PublishedFields):
         return value.to_dict()
     if isinstance(value, tuple):
         return [as_json(one) for one in value]
@@ -198,24 +198,24 @@ def _null(value: Any) -> Any:
 
 def _nothing(value: Any) -> Any:
     """What takes the place of a field that is withheld."""
-    if isinstance(value, (Figure, Published)):
+    if isinstance(value, (Figure, PublishedFields)):
         return value.withheld()
-    if isinstance(value, tuple) and value and isinstance(value[0], Published):
+    if isinstance(value, tuple) and value and isinstance(value[0], PublishedFields):
         return tuple(one.withheld() for one in value)
     return without(value)
 
 
 @_once
 def _specs(cls: Any) -> dict[str, Spec]:
-    found = [one for one in fields(cls) if "figure" in one.metadata]
-    return {one.name: spec_of(one.name, one.metadata["figure"]) for one in found}
+    content = [one for one in fields(cls) if "figure" in one.metadata]
+    return {one.name: spec_of(one.name, one.metadata["figure"]) for one in content}
 
 
-def _held(cls: type[Published]) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(one.name, one.metadata) for one in fields(cls) if "held" in one.metadata]  # type: ignore[arg-type]
+def _nested_fields(cls: type[PublishedFields]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(one.name, one.metadata) for one in fields(cls) if "nested" in one.metadata]  # type: ignore[arg-type]
 
 
-def _withheld(cls: type[Published]) -> list[str]:
+def _withheld(cls: type[PublishedFields]) -> list[str]:
     return [one.name for one in fields(cls) if one.metadata.get("is_figure")]  # type: ignore[arg-type]
 
 
@@ -226,16 +226,16 @@ def _figure_fields(cls: Any) -> tuple[str, ...]:
 
 @_once
 def _checks(cls: Any) -> tuple[ResultCheck, ...]:
-    specs, found = list(cls.specs().values()), []
+    specs, content = list(cls.specs().values()), []
     for axis in dict.fromkeys(spec.axis for spec in specs if spec.axis is not None):
-        found.append(same_length(axis, *(name for spec in specs if spec.axis == axis for name in spec.published)))
-    found += [check for spec in specs for check in spec.checks()]
-    for name, about in _held(cls):
-        kind: type[Published] = about["held"]
+        content.append(same_length(axis, *(name for spec in specs if spec.axis == axis for name in spec.published)))
+    content += [check for spec in specs for check in spec.checks()]
+    for name, about in _nested_fields(cls):
+        kind: type[PublishedFields] = about["nested"]
         if about["many"]:
-            found.append(rows(name, *kind.checks()))
+            content.append(rows(name, *kind.checks()))
         elif issubclass(kind, Result):
-            found.append(part(name, figures=kind.figure_names(), checks=kind.checks()))
+            content.append(part(name, figures=kind.figure_names(), checks=kind.checks()))
         else:
-            found += [optional(name, check) for check in kind.checks()]
-    return (*cls.RULES, *found)
+            content += [optional(name, check) for check in kind.checks()]
+    return (*cls.RULES, *content)

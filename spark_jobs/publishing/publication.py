@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from spark_jobs.contract.published import Result
 from spark_jobs.contract.release import Release, ReleaseFile
 from spark_jobs.publishing import data_files, figures, privacy_statement, report, stamp
 from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.inline import inline_svg
-from spark_jobs.publishing.rendering import InColumns, Plot, Released, Rendering, Result
+from spark_jobs.publishing.rendering import InColumns, Plot, Released, Rendering
 
 SVG, PNG = "image/svg+xml", "image/png"
 

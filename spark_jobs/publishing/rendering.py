@@ -13,30 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.contract.published import Published
+from spark_jobs.contract.published import PublishedFields, Result
 from spark_jobs.contract.request import ReleaseRequest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-class Result(Protocol):
-    """The attributes of a released result, of any kind, that publishing needs beside its renderer."""
-
-    @property
-    def guarantee(self) -> str:
-        """``differentially private`` or ``NOT PRIVATE``."""
-        ...
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """The relation it was released under."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """The released values as plain JSON types."""
-        ...
 
 
 @runtime_checkable
@@ -62,7 +43,7 @@ class Column:
 
 
 def figure_columns(
-    result: Published, field: str, meaning: str, ends: Mapping[str, str], *, share: str = ""
+    result: PublishedFields, field: str, meaning: str, ends: Mapping[str, str], *, share: str = ""
 ) -> dict[str, Column]:
     """The columns of a figure: those of the value, and of both ends of each sort of interval that it publishes.
 

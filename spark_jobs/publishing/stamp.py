@@ -12,7 +12,7 @@ from spark_jobs.publishing.theme import light
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spark_jobs.publishing.rendering import Result
+    from spark_jobs.contract.published import Result
 
 Guarantee = Literal["differentially private", "NOT PRIVATE"]
 

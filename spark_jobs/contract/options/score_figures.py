@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import MIN_EPSILON, Options, Settings, SharingOptions
 from spark_jobs.contract.published import Result
-from spark_jobs.contract.results.curves import BinormalRoc, RankingFigures
+from spark_jobs.contract.results.curves import BinormalCurve, RankingFigures
 from spark_jobs.contract.results.score_figures import Auc, AveragePrecision, ConfusionMatrix, Recalibration
 
 AreaMethod = Literal["auto", "polynomial", "cauchy", "laplace", "counts"]
@@ -118,7 +118,7 @@ class AveragePrecisionOptions(AveragePrecisionSettings, _FigureOptions):
 class BinormalRocOptions(BinormalRocSettings, _FigureOptions):
     """Symmetric binormal ROC curve through a private AUC."""
 
-    result: ClassVar[type[Result]] = BinormalRoc
+    result: ClassVar[type[Result]] = BinormalCurve
     kind: Literal["binormal_roc"] = "binormal_roc"
 
 

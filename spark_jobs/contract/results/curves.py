@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from spark_jobs.contract.figure import DECIMALS, Number, Numbers, figure
-from spark_jobs.contract.published import Result, held
+from spark_jobs.contract.published import Result, nested
 from spark_jobs.contract.result_checks import (
     ResultCheck,
     ends,
@@ -88,7 +88,7 @@ class RocCurve(Result):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BinormalRoc(Result):
+class BinormalCurve(Result):
     """A released symmetric binormal ROC curve; the length of all arrays is the request's number of points.
 
     A band covers the binormal curve with the exact AUC, of the same rows or of their population. It does not measure
@@ -166,8 +166,8 @@ class RocComparison(Result):
     largest_difference: float | None = figure("largest difference of the rates", limits=SHARE)
     positives: float
     negatives: float
-    first: RocCurve = held(RocCurve)
-    second: RocCurve = held(RocCurve)
+    first: RocCurve = nested(RocCurve)
+    second: RocCurve = nested(RocCurve)
     released_by: str | None
 
     RULES: ClassVar[tuple[ResultCheck, ...]] = (

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number
 from spark_jobs.contract.figure import figure as of_figure
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.contract.published import Published, Result, as_json, held
+from spark_jobs.contract.published import PublishedFields, Result, as_json, nested
 from spark_jobs.contract.result_checks import Fields, ResultCheck, among, finite, null_together, same_length
-from spark_jobs.contract.results.curves import SHARE, BinormalRoc, RankingFigures, RocCurve
+from spark_jobs.contract.results.curves import SHARE, BinormalCurve, RankingFigures, RocCurve
 from spark_jobs.contract.results.pooled import BinnedResiduals, Calibration
 from spark_jobs.contract.results.score_figures import Auc, AveragePrecision, ConfusionMatrix, Recalibration
 
@@ -21,7 +21,7 @@ OF_GROUPS: Mapping[str, type[Result]] = {
     "calibration": Calibration,
     "auc": Auc,
     "average_precision": AveragePrecision,
-    "binormal_roc": BinormalRoc,
+    "binormal_roc": BinormalCurve,
     "confusion_matrix": ConfusionMatrix,
     "ranking_figures": RankingFigures,
     "recalibration": Recalibration,
@@ -30,7 +30,7 @@ OF_GROUPS: Mapping[str, type[Result]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupComparison(Published):
+class GroupComparison(PublishedFields):
     """One figure of all groups, and a test of whether the listed groups' populations have the same.
 
     Attributes:
@@ -108,7 +108,7 @@ class ByGroup(Result):
     positives: tuple[float, ...]
     negatives: tuple[float, ...]
     results: tuple[Mapping[str, Any], ...]
-    comparisons: tuple[GroupComparison, ...] = held(GroupComparison, many=True)
+    comparisons: tuple[GroupComparison, ...] = nested(GroupComparison, many=True)
     p_value_floor: float
 
     RULES: ClassVar[tuple[ResultCheck, ...]] = (

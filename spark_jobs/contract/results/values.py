@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spark_jobs.contract.figure import Number, Numbers, figure
-from spark_jobs.contract.published import OfOneFigure, Published, Result, held
+from spark_jobs.contract.published import OfOneFigure, PublishedFields, Result, nested
 from spark_jobs.contract.result_checks import (
     ResultCheck,
     finite,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantile(OfOneFigure, Published):
+class Quantile(OfOneFigure, PublishedFields):
     """A quantile with its interval: the least value of the grid that a fraction ``level`` of the rows do not exceed.
 
     If bounds were found privately, an interval that ends beyond a bound is open there: it ends at the public grid's
@@ -38,7 +38,7 @@ class Quantile(OfOneFigure, Published):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distance(OfOneFigure, Published):
+class Distance(OfOneFigure, PublishedFields):
     """A Kolmogorov-Smirnov distance, to a reference distribution or to another release.
 
     Attributes:
@@ -62,7 +62,7 @@ class Distance(OfOneFigure, Published):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EcdfComparison(Published):
+class EcdfComparison(PublishedFields):
     """The comparison of a released distribution function with an earlier release.
 
     Attributes:
@@ -78,7 +78,7 @@ class EcdfComparison(Published):
     named: str | None
     status: str
     cdf: FloatArray
-    distance: Distance = held(Distance)
+    distance: Distance = nested(Distance)
 
     def published(self) -> dict[str, Any]:
         """The published fields, without the fractions, which are in the request and in the data file."""
@@ -117,9 +117,9 @@ class DistributionFunction(Result):
     )  # fmt: skip
     bounds: tuple[float, float]
     bounds_found: bool
-    quantiles: tuple[Quantile, ...] = held(Quantile, many=True, is_figure=True)
-    distance: Distance | None = held(Distance, is_figure=True)
-    comparison: EcdfComparison | None = held(EcdfComparison)
+    quantiles: tuple[Quantile, ...] = nested(Quantile, many=True, is_figure=True)
+    distance: Distance | None = nested(Distance, is_figure=True)
+    comparison: EcdfComparison | None = nested(EcdfComparison)
     rows: float
     named: str | None
     smoothing: str
@@ -195,7 +195,7 @@ class CdfPoints(Result):
     cdf: Numbers = figure(
         "fraction of the rows up to a threshold", "interval", limits=SHARE, axis="thresholds", stem=""
     )
-    quantiles: tuple[Quantile, ...] = held(Quantile, many=True, is_figure=True)
+    quantiles: tuple[Quantile, ...] = nested(Quantile, many=True, is_figure=True)
     rows: float
     evaluations: int
     left: int

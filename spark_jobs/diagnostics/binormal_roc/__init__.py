@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number
 from spark_jobs.contract.options import AucSettings, BinormalRocOptions, BinormalRocSettings
-from spark_jobs.contract.results.curves import BinormalRoc as ReleasedBinormalRoc
+from spark_jobs.contract.results.curves import BinormalCurve
 from spark_jobs.diagnostics import auc
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw
 from spark_jobs.diagnostics._score_figures.shared import figure_of_groups
@@ -52,7 +52,7 @@ class BinormalDraw(Draw):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BinormalRoc(ReleasedBinormalRoc):
+class BinormalRoc(BinormalCurve):
     """A released curve that can be drawn through another area."""
 
     def with_area(self, area: Number) -> BinormalRoc:

@@ -35,7 +35,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number, figure
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.contract.published import Published
+from spark_jobs.contract.published import PublishedFields
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.diagnostics._simulation import WIDEST, normal, uniform
 from spark_jobs.diagnostics.roc_curve.bands import MANY_CELLS, UNRESOLVED
@@ -53,7 +53,7 @@ _TIE = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CurveDifference(Published):
+class CurveDifference(PublishedFields):
     """The difference of two released ROC curves.
 
     Attributes:
