@@ -23,6 +23,7 @@ from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.forecast.typical_rows import typical_statistic
+from spark_jobs.forecast.typical_units import typical_squares
 from spark_jobs.mechanisms.noise import SeededNoise
 
 REHEARSALS = 3
@@ -85,7 +86,8 @@ def _rehearsed(request: ReleaseRequest, table: ExpectedTable, seed: int) -> dict
     """The results of a release of made-up rows, in their JSON form, by kind."""
     noise = SeededNoise(seed)
     counts = {statistic: typical_statistic(statistic, table, noise) for statistic in request.statistics}
-    draw = measure(request, counts, charge_id=None, noise=noise)
+    squares = typical_squares(counts, max_rows=request.unit.max_rows)
+    draw = measure(request, counts, charge_id=None, noise=noise, squares=squares)
     results, _ = results_of(request, replace(draw, seed=seed))
     return {kind: result.to_dict() for kind, result in results.items()}
 

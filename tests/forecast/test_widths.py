@@ -12,6 +12,7 @@ from benchmarks.forecasts import OF_NUMBERS, OF_SCORES, of_numbers, of_scores, r
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.forecast import expected_widths, typical_statistic
 from spark_jobs.forecast.typical_rows import _Rows
 from spark_jobs.forecast.widths import widths_of
@@ -202,3 +203,20 @@ def test_two_shares_say_how_far_scores_are_spread_beyond_them_too() -> None:
 def _scores(table: ExpectedTable) -> Any:
     rows = _Rows(table, table.rows, SeededNoise(1))
     return rows.scores(rows.noise())
+
+
+def test_units_with_several_rows_have_wider_intervals_for_their_population() -> None:
+    other = {"kind": "columns", "score": "other", "basis": "public"}
+    kinds = ["roc_curve", "confusion_matrix", {"kind": "roc_comparison", "other": other}]
+    table = ExpectedTable(rows=30_000, positive_rate=0.3)
+    fields = {**request_of({"kind": "roc_curve"}, "50").to_dict(), "diagnostics": kinds}
+    alone, several = (
+        {one.kind: one.widths for one in expected_widths(ReleaseRequest.parse({**fields, **unit}), table)}
+        for unit in ({}, {"unit": {"column": "person", "max_rows": 5}})
+    )
+    for kind, name in (
+        ("roc_curve", "auc_population_interval"),
+        ("confusion_matrix", "recall_population_lower to recall_population_upper"),
+        ("roc_comparison", "auc_interval_population"),
+    ):
+        assert 1.4 < several[kind][name] / alone[kind][name] < 2.3, "rows that are half alike vary 3 times as much"
