@@ -358,7 +358,7 @@ def _report(published: Published, ledger: PrivacyLedger) -> None:
         typer.echo(f"published, for epsilon {cost}", err=True)
     charge = ledger.charge(published.charge_id)
     left, _ = left_in(ledger.account(charge.account), charge.blocks, ledger)
-    typer.echo(published.told(f"{plain(left.epsilon)} left"), err=True)
+    typer.echo(published.line(f"{plain(left.epsilon)} left"), err=True)
     typer.echo(published.uri)
 
 

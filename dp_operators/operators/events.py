@@ -87,9 +87,9 @@ class ReleaseEvent(PaidEvent):
         )
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         """What was found, at which cost, and what is left: one line."""
-        return self.published.told(f"{plain(self.left.epsilon)} left")
+        return self.published.line(f"{plain(self.left.epsilon)} left")
 
     def to_dict(self) -> dict[str, Any]:
         """The asset event's ``extra``: plain JSON types."""

@@ -200,7 +200,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
             "status": dict(published.status),
             "figures": [one.to_dict() for one in published.figures],
         }
-        self.log.info("%s", event.told)
+        self.log.info("%s", event.line)
         undefined = undefined_kinds(published.status)
         if undefined:
             line = f"undefined because of the noise: {', '.join(undefined)}; the release was published and paid for"

@@ -67,7 +67,7 @@ from dp_operators.releasing.requests import require_charged, require_own_output
 from dp_operators.releasing.reservations import end_reservation, end_stated_runs, seal_of
 from dp_operators.releasing.sealed_drafts import SealedDrafts, closed_elsewhere, require_paid
 from dp_operators.releasing.submissions import Submission
-from spark_jobs.contract.headlines import Headline, figures_text, headlines
+from spark_jobs.contract.headlines import HeadlineFigure, figures_text, headlines
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
@@ -111,7 +111,7 @@ class Published:
     results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
-    def figures(self) -> tuple[Headline, ...]:
+    def figures(self) -> tuple[HeadlineFigure, ...]:
         """The headline figures, from the committed manifest alone."""
         return headlines(self.results)
 
@@ -120,10 +120,10 @@ class Published:
         """URI of the report."""
         return f"{self.uri}/report.html"
 
-    def told(self, left: str) -> str:
+    def line(self, left: str) -> str:
         """What was found, at which cost, and what ``left`` says is left: one line."""
-        found = [text] if (text := figures_text(self.figures)) else []
-        return ", ".join([*found, f"epsilon {plain(self.cost.epsilon)}", left, f"report: {self.report}"])
+        figures = [text] if (text := figures_text(self.figures)) else []
+        return ", ".join([*figures, f"epsilon {plain(self.cost.epsilon)}", left, f"report: {self.report}"])
 
 
 def release(

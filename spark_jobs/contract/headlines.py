@@ -32,7 +32,7 @@ _GATE = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=|>|<)\s*([+-]?[0-9.]+(?:[eE][+-]?[0-
 
 
 @dataclass(frozen=True, kw_only=True)
-class Headline:
+class HeadlineFigure:
     """A headline figure of a release.
 
     Attributes:
@@ -40,7 +40,7 @@ class Headline:
         label: what a line calls it.
         status: that of its result; ``undefined`` for a figure that the noise hides.
         value: the figure; None if it is undefined.
-        interval, population: both ends of its intervals; None if there is none.
+        interval, population: both ends of its intervals; None without one.
         cause: what may be behind an undefined figure, from numbers of the same release; empty if it is defined.
     """
 
@@ -67,17 +67,17 @@ class Headline:
         return f"{self.label} {_text(self.value)} ({low} to {high})"
 
 
-def headlines(results: Results) -> tuple[Headline, ...]:
+def headlines(results: Results) -> tuple[HeadlineFigure, ...]:
     """The headline figures of a release's results, in the order of its diagnostics."""
     return tuple(
         _headline(kind, group, result, spec)
-        for kind, group, result in _each(results)
+        for kind, group, result in _of_groups(results)
         for spec in DIAGNOSTICS[kind].result.specs().values()
         if spec.headline and spec.value in result
     )
 
 
-def figures_text(figures: tuple[Headline, ...]) -> str:
+def figures_text(figures: tuple[HeadlineFigure, ...]) -> str:
     """The first headline figures in one line."""
     shown = [str(one) for one in figures[:_SHOWN]]
     more = len(figures) - len(shown)
@@ -91,7 +91,7 @@ def figure_named(results: Results, name: str) -> float | None:
         InvalidRequest: the results have no figure of this name.
     """
     kind, group, spec, end = _parsed(name, tuple(results), _groups_of(results))
-    for one, of_group, result in _each(results):
+    for one, of_group, result in _of_groups(results):
         if one == kind and of_group == group:
             figure = _read(spec, result, group)
             if not end:
@@ -116,17 +116,17 @@ class Gate:
         Raises:
             InvalidRequest: it is none.
         """
-        found = _GATE.fullmatch(text)
+        content = _GATE.fullmatch(text)
         try:
-            bound = float(found[3]) if found else None
+            bound = float(content[3]) if content else None
         except ValueError:
             bound = None
-        if found is None or bound is None:
+        if content is None or bound is None:
             raise InvalidRequest(
                 "gate", value=text, requirement="must be a figure, one of >=, >, <=, <, and a number",
                 remedy="write it like 'roc_curve.auc.lower >= 0.7'",
             )  # fmt: skip
-        return cls(found[1], found[2], bound)
+        return cls(content[1], content[2], bound)
 
     def check(self, diagnostics: Mapping[str, tuple[str, ...]]) -> None:
         """Reject a figure that a release lacks.
@@ -143,7 +143,9 @@ class Gate:
         """Whether the figure meets the condition; an undefined one, or a result that is not ``ok``, never does."""
         kind, group, _, _ = _parsed(self.name, tuple(results), _groups_of(results))
         value = figure_named(results, self.name)
-        sure = any(one == kind and own == group and _status(result, group) == OK for one, own, result in _each(results))
+        sure = any(
+            one == kind and own == group and _status(result, group) == OK for one, own, result in _of_groups(results)
+        )
         return sure and value is not None and _COMPARED[self.sign](value, self.bound)
 
     def __str__(self) -> str:
@@ -168,7 +170,7 @@ def gate_of(text: str, diagnostics: Any) -> Gate:
     return gate
 
 
-def _each(results: Results) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
+def _of_groups(results: Results) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
     """Each result with its kind and its group, those of groups one by one."""
     for kind, result in results.items():
         if kind == "by_group":
@@ -182,7 +184,7 @@ def _each(results: Results) -> Iterator[tuple[str, str | None, Mapping[str, Any]
 
 def _groups_of(results: Results) -> dict[str, tuple[str, ...]]:
     groups: dict[str, tuple[str, ...]] = {}
-    for kind, group, _ in _each(results):
+    for kind, group, _ in _of_groups(results):
         groups[kind] = (*groups.get(kind, ()), *(() if group is None else (group,)))
     return groups
 
@@ -224,8 +226,8 @@ def _unknown(name: str, part: str, known: list[str]) -> InvalidRequest:
 
 
 def _read(spec: Spec, result: Mapping[str, Any], group: str | None) -> Figure[Any]:
-    found = spec.read(result)
-    figure = found if isinstance(found, Figure) else Figure(value=found)
+    content = spec.read(result)
+    figure = content if isinstance(content, Figure) else Figure(value=content)
     if isinstance(figure.value, list):  # of each group
         keys = [str(key) for key in result["keys"] or ()]
         place = 0 if group is None else keys.index(group)
@@ -242,12 +244,12 @@ def _status(result: Mapping[str, Any], group: str | None) -> str:
     return str(status[keys.index(group)] if group is not None else status_of(result))
 
 
-def _headline(kind: str, group: str | None, result: Mapping[str, Any], spec: Spec) -> Headline:
+def _headline(kind: str, group: str | None, result: Mapping[str, Any], spec: Spec) -> HeadlineFigure:
     figure = _read(spec, result, group)
     label = _LABELS.get(kind, spec.headline)
     if kind == "quantile":
         label = "median" if result["level"] == 0.5 else f"{100 * result['level']:g}% quantile"
-    return Headline(
+    return HeadlineFigure(
         name=".".join(part for part in (kind, group, spec.value) if part is not None),
         label=label if group is None else f"{label} of {group}",
         status=_status(result, group),

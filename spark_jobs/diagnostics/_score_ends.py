@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number
-from spark_jobs.contract.figures import COARSE, DEFINED_ABOVE, OK
+from spark_jobs.contract.figures import COARSE, DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.contract.grids import SCORE_CELLS, TAIL_DOUBLINGS
 from spark_jobs.mechanisms.prefix_sums import NoisyTree
 from spark_jobs.score_grid import edges_of
@@ -91,8 +91,8 @@ class AtEnds:
 
 
 def notice(status: str, at_ends: float | None) -> str | None:
-    """What a report says of rows at the ends; None where they are few and their order matters little."""
-    if status != COARSE and (at_ends is None or at_ends <= STATED_FROM):
+    """What a report says of rows at the ends; None where they are few, or all figures are withheld."""
+    if status == UNDEFINED or (status != COARSE and (at_ends is None or at_ends <= STATED_FROM)):
         return None
     share = "Many" if at_ends is None else f"About {100 * at_ends:.3g} %"
     text = (

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract import InvalidRequest, ReleaseRequest
 from spark_jobs.contract.budget_split import split_budget
+from spark_jobs.contract.odds import Spent
 from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import exact_sum
 from tests.application.test_draw import request
@@ -131,7 +132,7 @@ def test_no_epsilon_is_too_large_for_the_delta_of_a_unit(epsilon: str, rows: int
         asked(Approximate(kind="approximate"), budget={"epsilon": epsilon, "delta": "1e-6"}, unit=unit)
     )
     assert part.delta_per_row == 0
-    told = part.spending("noise", part.epsilon_per_row, Decimal("1e-30"))
+    told = part.spending("noise", Spent(epsilon=part.epsilon_per_row, delta=Decimal("1e-30")))
     assert told.delta == Decimal("0." + 30 * "9")
 
 

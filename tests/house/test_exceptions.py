@@ -22,6 +22,7 @@ from tests.support.repository import ROOT, product_modules
 REFUSAL = {"value": "the value", "requirement": "must be another", "remedy": "correct it"}
 EXAMPLES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "InvalidRequest": (("budget.epsilon",), REFUSAL),
+    "AgreementClosed": (("federation",), REFUSAL),
     "ChargeConflict": (("release",), REFUSAL),
     "BudgetExceeded": (
         (),
