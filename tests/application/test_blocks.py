@@ -8,6 +8,7 @@ import pytest
 
 from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options import ScoreCells
 from spark_jobs.tables.rules import rules
 from tests.application.test_draw import request
 
@@ -32,7 +33,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 def counted(spark: SparkSession, table: dict[str, Any], **changes: Any) -> int:
     asked = request(table=table, block_expression="day(at)", **changes)
-    [statistic] = count(prepare(spark, asked), asked).values()
+    statistic = count(prepare(spark, asked), asked)[ScoreCells()]
     return int(statistic.positives.sum() + statistic.negatives.sum())
 
 

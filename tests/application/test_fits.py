@@ -11,6 +11,7 @@ import pytest
 
 from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.left_out import LEFT_OUT
 from spark_jobs.contract.options import CrossProductCells, LabelledRowCells, ScoreCells
 from spark_jobs.contract.options.fits import ROUNDING
 from spark_jobs.contract.request import ReleaseRequest
@@ -73,7 +74,8 @@ def asked_of(table: tuple[Any, Path], *diagnostics: Any, **changes: Any) -> Rele
 
 def counted(table: tuple[Any, Path], *diagnostics: Any, **changes: Any) -> Any:
     asked = asked_of(table, *diagnostics, **changes)
-    return {type(statistic): made for statistic, made in count(prepare(table[0], asked), asked).items()}
+    counts = count(prepare(table[0], asked), asked)
+    return {type(statistic): made for statistic, made in counts.items() if statistic != LEFT_OUT}
 
 
 def column(name: str) -> np.ndarray:

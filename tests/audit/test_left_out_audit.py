@@ -72,7 +72,7 @@ def scales(neighbours: Neighbours, max_rows: int) -> tuple[float, float]:
     """The scales of the noise in a statistic of cells and in the counts of causes, as a release asks for them."""
     asked = request(
         neighbours=neighbours, budget={"epsilon": str(EPSILON)},
-        unit={"column": "person", "max_rows": max_rows}, diagnostics=["roc_curve"],
+        unit={"column": "person", "max_rows": max_rows}, diagnostics=["roc_curve"], population_share=0,
     )  # fmt: skip
     (part,) = split_budget(asked)
     recorder = Recorder()

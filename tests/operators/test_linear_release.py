@@ -73,16 +73,19 @@ def nasty_rows() -> pd.DataFrame:
 def test_groups_of_a_registered_list_are_part_of_the_request_and_its_hash(
     tmp_path: Path, airflow_ledger: PrivacyLedger
 ) -> None:
-    airflow_ledger.open_account("children", epsilon=3, tables=[str(tmp_path / "children")])
+    open_bound(
+        airflow_ledger, "children", epsilon=3, table=tmp_path / "children", output=tmp_path / "releases" / "children"
+    )
     airflow_ledger.register_keys("children", "tracts", KEYS, actor="admin")
     airflow_ledger.register_keys("children", "fewer", KEYS[:9], actor="admin")
     task = operator(tmp_path, "children", diagnostics=[lines()], model=None)
-    rendered(task)
-    request = task._resolved(task.request, airflow_ledger)
+    context = rendered(task)
+    request, _ = task._on_terms(task.request, airflow_ledger, "key", context)
     assert request.to_dict()["diagnostics"][0]["groups"] == KEYS
     assert request.to_dict()["diagnostics"][0]["x_bounds"] == [0.0, 2.0]
     task.request["diagnostics"][0]["groups"] = {"list": "fewer"}
-    assert task._resolved(task.request, airflow_ledger).sha256 != request.sha256
+    fewer, _ = task._on_terms(task.request, airflow_ledger, "another key", context)
+    assert fewer.sha256 != request.sha256
 
 
 def test_a_dag_that_names_a_file_of_keys_is_refused(tmp_path: Path, airflow_ledger: PrivacyLedger) -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dp_operators.releasing import forecast, release
-from dp_operators.releasing.requests import complete
+from dp_operators.releasing.charged_terms import complete
 from spark_jobs.contract import InvalidRequest
 from tests.support.release_lab import ForkRunner, accept, make_request
 
