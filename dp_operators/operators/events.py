@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dp_operators.budget.left import left_in
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.request import ReleaseRequest
 
@@ -69,6 +68,7 @@ class ReleaseEvent(PaidEvent):
         Raises:
             LedgerUnavailable: the ledger cannot be reached.
         """
+        from dp_operators.budget.left import left_in
         from spark_jobs.contract.binding import TableBinding
         from spark_jobs.contract.columns import needs
 
@@ -133,6 +133,8 @@ class StreamEvent(PaidEvent):
         Raises:
             LedgerUnavailable: the ledger cannot be reached.
         """
+        from dp_operators.budget.left import left_in
+
         account, charge = ledger.account(str(request.account)), ledger.charge(advanced.charge_id)
         left, share_left = left_in(account, charge.blocks, ledger)
         return cls(

@@ -89,6 +89,7 @@ def destroy(path: Path) -> bool:
             os.fsync(file.fileno())
         _sync(path.parent)
         failpoint("after_close")
+    failpoint("before_destroy_keys")
     erase(path)
     failpoint("after_destroy_keys")
     return True
@@ -98,6 +99,7 @@ def erase(path: Path) -> None:
     """Overwrite a file and remove it; nothing if there is none."""
     with suppress(FileNotFoundError):
         with path.open("r+b") as file:
+            failpoint("before_overwrite_keys")
             file.write(bytes(path.stat().st_size))
             file.flush()
             os.fsync(file.fileno())

@@ -88,6 +88,8 @@ FederationPoint = Literal[
     "after_answer",
     "before_close",
     "after_close",
+    "before_destroy_keys",
+    "before_overwrite_keys",
     "after_overwrite_keys",
     "after_destroy_keys",
 ]
