@@ -15,8 +15,8 @@ import pytest
 
 from dp_operators.budget import ChargeState
 from dp_operators.plugins import releases
-from dp_operators.releasing import ReleaseClosed, give_back
-from spark_jobs.contract.errors import InvalidRequest
+from dp_operators.releasing import ReleaseClosed, ReleaseFailed, give_back
+from dp_operators.releasing.errors import UNCHARGED
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import folder_name, release_folder
 from spark_jobs.contract.store.objects import open_store
@@ -124,15 +124,16 @@ def test_stream_is_a_chain_of_objects(output: str, tmp_path: Path) -> None:
     assert [(place["first"], place["steps"]) for place in places] == [(0, 3), (3, 2)]
 
 
-def test_store_that_cannot_be_reached_is_refused_before_a_charge(
+def test_store_that_cannot_be_reached_is_a_failure_before_a_charge(
     output: str, server: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = opened_for(Lab(tmp_path), output)
     server.proxy.before = lambda request: request["method"] not in ("PUT", "POST")
     monkeypatch.setattr("asyncio.sleep", _at_once)
     monkeypatch.setattr("azure.storage.blob._shared.policies_async.ExponentialRetry.get_backoff_time", lambda *_: 0.01)
-    with pytest.raises(InvalidRequest, match=r"^output: got .*; must be a folder that can be written; [^\n]*$"):
+    with pytest.raises(ReleaseFailed, match=rf"^the output store failed \(\w+\); {UNCHARGED}$") as failed:
         lab.release(runner=NoRunner())
+    assert failed.value.retryable
     assert not lab.charges()
 
 

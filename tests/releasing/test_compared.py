@@ -151,10 +151,10 @@ def test_a_store_that_fails_may_be_tried_again(place: Place, monkeypatch: pytest
     uri = place.write()
     read = LocalStore.read
 
-    def fail(store: LocalStore, name: str) -> bytes | None:
+    def fail(store: LocalStore, name: str, **limit: int) -> bytes | None:
         if name.endswith(".parquet"):
             raise OSError("away")
-        return read(store, name)
+        return read(store, name, **limit)
 
     monkeypatch.setattr(LocalStore, "read", fail)
     with pytest.raises(ReleaseFailed):
@@ -192,7 +192,7 @@ def of_scores(compare_with: Any) -> dict[str, Any]:
 def test_the_curve_is_that_of_the_committed_manifest(place: Place, curve: RocCurve) -> None:
     uri = place.write(curve, kind="roc_curve", diagnostic=ROC)
     held = earlier_curve(uri, place.ledger)
-    assert (held["released_by"], held["curve"]["auc"]) == (KEY, curve.auc)
+    assert (held["released_by"], held["curve"]["auc"]) == (KEY, curve.auc.value)
     for named in (uri, {"release": uri}):
         assert has_references(of_scores(named))
         filled = with_references(of_scores(named), place.ledger)
@@ -202,7 +202,7 @@ def test_the_curve_is_that_of_the_committed_manifest(place: Place, curve: RocCur
         options = request.diagnostics[0]
         assert isinstance(options, RocComparisonOptions)
         assert options.compare_with is not None
-        assert options.compare_with.curve.tpr == tuple(curve.tpr.tolist())
+        assert options.compare_with.curve.tpr == tuple(curve.tpr.value.tolist())
 
 
 def test_a_curve_that_the_release_does_not_hold_is_refused(place: Place, curve: RocCurve) -> None:

@@ -146,7 +146,7 @@ def test_a_folder_without_a_release_is_refused(place: Place, tmp_path: Path) -> 
 def test_a_store_that_fails_may_be_tried_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = place.write()
 
-    def fail(*_: object) -> bytes:
+    def fail(*_: object, **__: object) -> bytes:
         raise OSError("away")
 
     monkeypatch.setattr("spark_jobs.contract.store.objects.LocalStore.read", fail)

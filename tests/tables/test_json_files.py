@@ -127,7 +127,10 @@ def test_a_file_without_a_byte_is_an_empty_table_and_a_folder_without_a_file_is_
         (None, "columns is required for a json table"),
         ({"a": "array<int>"}, "columns.a: got 'array<int>'; must be one of boolean"),
         ({"a": "struct<b:int,B:int>"}, "or a struct of these"),
-        ({"a": "struct<b:int> NOT NULL COMMENT 'x'"}, "or a struct of these"),
+        (
+            {"a": "struct<b:int> NOT NULL COMMENT 'x'"},
+            """columns.a: got "NOT NULL COMMENT 'x'"; may follow a type only as a domain""",
+        ),
     ],
 )
 def test_a_schema_is_declared_and_of_types_that_text_has(columns: Any, line: str) -> None:
