@@ -5,7 +5,7 @@ import statsmodels.api as sm
 from spark_jobs.diagnostics import binned_residuals as binned
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.suites.pooled import DATA_SETS, EVERY_DATA_SET, EVERY_METHOD, PooledSuite, check_bins, counts_of
+from tests.suites.pooled import DATA_SETS, EVERY_DATA_SET, EVERY_METHOD, PooledSuite, counts_of
 from tests.support.grouped_rows import calibration_error, exact_pools, of_pools, snapped
 from tests.support.scored_rows import GRID
 
@@ -36,7 +36,7 @@ def test_without_noise_residuals_are_those_of_the_rows(name, method):
     labels, scores = DATA_SETS[name]
     grid = 4096 if method == "recursive_medians" else GRID
     found = binned.release(counts_of(name, grid), epsilon=1e9, method=method, noise=SeededNoise(1))
-    check_bins(found, "residual", 16 if method == "recursive_medians" else 20)
+    TestForm().check_form(found, {"bins": 16 if method == "recursive_medians" else 20})
     exact = exact_pools(found, labels, scores, grid)
     assert [pool.rows for pool in exact] == of_pools(found, found.rows).tolist()
     filled = [pool.rows > 0 for pool in exact]

@@ -6,7 +6,7 @@ from sklearn.calibration import calibration_curve
 from spark_jobs.diagnostics import calibration
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.suites.pooled import DATA_SETS, EVERY_DATA_SET, EVERY_METHOD, PooledSuite, check_bins, counts_of
+from tests.suites.pooled import DATA_SETS, EVERY_DATA_SET, EVERY_METHOD, PooledSuite, counts_of
 from tests.support.grouped_rows import calibration_error, exact_pools, hosmer_lemeshow, of_pools, snapped
 from tests.support.scored_rows import GRID
 
@@ -37,7 +37,7 @@ def test_without_noise_the_figures_are_those_of_the_rows(name, method):
     labels, scores = DATA_SETS[name]
     grid = 4096 if method == "recursive_medians" else GRID
     found = calibration.release(counts_of(name, grid), epsilon=1e9, method=method, noise=SeededNoise(1))
-    check_bins(found, "observed", 8 if method == "recursive_medians" else 10)
+    TestForm().check_form(found, {"bins": 8 if method == "recursive_medians" else 10})
     exact = exact_pools(found, labels, scores, grid)
     assert all(pool.rows for pool in exact)
     assert of_pools(found, found.rows).tolist() == [pool.rows for pool in exact]

@@ -17,7 +17,7 @@ def task(status: dict[str, str], monkeypatch: pytest.MonkeyPatch, **fields: Any)
     made = ReleaseDiagnosticsOperator(task_id="release", request="/requests/undefined.json", **fields)
     cost = Budget(epsilon="1")
     published = SimpleNamespace(uri="/r/1", key="k", cost=cost, status=status, adopted=False, figures=(), results={})
-    event = SimpleNamespace(published=published, account="visits", share_left=Decimal("0.5"), told="told")
+    event = SimpleNamespace(published=published, account="visits", share_left=Decimal("0.5"), line="released")
     monkeypatch.setattr(made, "_publish", lambda context, awaited: event)
     return made
 

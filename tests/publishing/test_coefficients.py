@@ -111,7 +111,7 @@ def test_the_contract_holds_and_the_data_file_has_a_row_for_each_term(case):
     _, files = made.publish({kind: found}, facts=made.facts(request=asked(kind, **options_of(name))))
     table = pq.read_table(io.BytesIO(files[f"{kind}.parquet"]))
     assert table["term"].to_pylist() == list(found.terms)
-    np.testing.assert_array_equal(table["coefficient"].to_numpy(), found.coefficients)
+    np.testing.assert_array_equal(table["coefficient"].to_numpy(), found.coefficients.value)
     assert table["coefficient"].null_count == (len(found.terms) if found.status == "undefined" else 0)
     assert {f"{kind}.svg", f"{kind}.png", "report.html"} <= set(files)
 

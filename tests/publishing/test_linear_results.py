@@ -115,7 +115,7 @@ def test_data_file_of_a_plot_has_a_row_for_each_cell():
         found.fitted_edges[7],
         found.residual_edges[11],
     )
-    assert columns["trend"][at] == found.trend[7]
+    assert columns["trend"][at] == found.trend.value[7]
     assert (columns["rows_above"][at], columns["rows_right"][at]) == (found.counts_above[8], found.counts_right[11])
     assert list(columns) == list(rendering("no plot").columns)
 
@@ -129,7 +129,7 @@ def test_data_file_of_lines_has_a_row_for_each_group_and_is_read_back():
     )
     table = pq.read_table(io.BytesIO(files["linear_regression.parquet"]))
     assert table["group"].to_pylist() == list(found.keys)
-    np.testing.assert_array_equal(table["prediction_0.75"].to_numpy(), found.predictions[:, 1])
+    np.testing.assert_array_equal(table["prediction_0.75"].to_numpy(), found.predictions.value[:, 1])
     np.testing.assert_array_equal(table["slope_lower"].to_numpy(), found.slope.lower)
     assert {"linear_regression.svg", "linear_regression_groups.png"} <= set(files)
     assert list(rendering("a line").columns) == table.column_names

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from spark_jobs.contract.figure import Ends, Figure
+from spark_jobs.contract.figure import Ends
 from spark_jobs.diagnostics.roc_curve import page
 from spark_jobs.publishing import figures
 from tests.support import publications as made
@@ -57,10 +57,11 @@ def test_area_is_printed_to_what_its_interval_can_tell(width, printed):
 
 
 def test_vertical_steps_are_read_at_their_top():
+    curve = made.curve(points=5)
     steps = replace(
-        made.curve(points=5),
+        curve,
         fpr=np.array([0.0, 0.0, 0.2, 0.2, 1.0]),
-        tpr=np.array([0.0, 0.3, 0.3, 0.7, 1.0]),
+        tpr=replace(curve.tpr, value=np.array([0.0, 0.3, 0.3, 0.7, 1.0])),
     )
     rows = {row[0]: row for row in rendering(steps).section.table.rows}
     assert rows["at most 1 %"][2].startswith("30.0")
@@ -108,7 +109,8 @@ def test_a_curve_of_many_points_is_drawn_from_few_and_kept_whole():
 def test_a_step_keeps_its_corners():
     fpr = np.concatenate([np.zeros(3000), np.linspace(0, 1, 3000)])
     tpr = np.concatenate([np.linspace(0, 1, 3000), np.ones(3000)])
-    step = replace(made.curve(points=6000), fpr=fpr, tpr=Figure(value=tpr, interval=Ends(tpr, tpr)))
+    curve = made.curve(points=6000)
+    step = replace(curve, fpr=fpr, tpr=replace(curve.tpr, value=tpr, interval=Ends(tpr, tpr)))
     (plot,) = rendering(step).plots
     with figures.fixed_settings():
         (line,) = (line for line in plot.draw(True).axes[0].lines if line.get_label() == "released curve")
