@@ -138,8 +138,8 @@ def test_values_that_do_not_fit_reach_nobody(
     [facet] = facets
     assert "manifest_sha256" in event
     assert any("privacy.share_left" in line for line in metrics)
-    # beside the canaries: no released figure is in them, only budgets, statuses, names and hashes
-    assert set(json.loads(event)) == PUBLIC | {"share_left", "uri"}
+    # beside the canaries: released figures, budgets, statuses, names and hashes are all that is in them
+    assert set(json.loads(event)) == PUBLIC | {"share_left", "uri", "figures"}
     assert set(json.loads(facet)[0]) == PUBLIC
     told = {"event": event, "facet": facet, "metrics": "\n".join(metrics)}
     assert found(told) == set()

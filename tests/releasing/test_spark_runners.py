@@ -38,10 +38,10 @@ def test_request_that_only_spark_can_refuse_is_refused_and_paid_back(lab, runner
     """What a request needs to be refused on is a session: all of the way there and back is gone."""
     folder = tmp_path / "none" / "v1"
     folder.mkdir(parents=True)
-    (folder / "part-0.parquet").write_bytes(b"no Parquet file")
+    (folder / "part-0.orc").write_bytes(b"no ORC file, of whose footers only Spark reads anything")
     request = make_request(lab.output, table={"path": f"{tmp_path}/none", "snapshot": {"path_version": "v1"}})
     ledger = lab.ledger()
-    output = lab.open_account("nothing", request.table.identity)
+    output = lab.open_account("nothing", request.table.identity, form="orc")
     request = request.model_copy(update={"account": "nothing", "output": output})
     lines = []
     with pytest.raises(InvalidRequest, match="must contain only intact files"):
