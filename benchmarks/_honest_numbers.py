@@ -193,7 +193,7 @@ def _line(name: str, table: DrawnPoints, random: np.random.Generator) -> Interva
     ):
         value, low, high = (float(values[at]) for values in (getattr(fit, field).value, *getattr(fit, field).ends()))
         whole = float(figure == "a height" and low <= 0 and high >= 1)
-        true = float(getattr(exact, field)[at])
+        true = float(getattr(exact, field).value[at])
         one = Shown(value=value, low=low, high=high, exact=true, whole=whole)
         shown[f"linear_regression: {figure}{name}"] = one if np.isfinite([value, low, high, true]).all() else None
     return shown

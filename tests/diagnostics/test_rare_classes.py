@@ -57,7 +57,7 @@ def test_the_interval_for_the_population_is_wider_by_what_sampling_adds():
     errors = 0.02 * np.random.default_rng(3).normal(size=20_000)
     found = with_intervals(0.5, errors, sampling=0.03, confidence=0.9)
     both = 2 * 1.645 * np.hypot(0.02, 0.03)
-    assert np.diff(found.noise)[0] == pytest.approx(2 * 1.645 * 0.02, rel=0.03)
+    assert np.diff(found.interval)[0] == pytest.approx(2 * 1.645 * 0.02, rel=0.03)
     assert np.diff(found.population)[0] == pytest.approx(both, rel=0.03)
     assert found.privacy_share == pytest.approx(1 - 2 * 1.645 * 0.03 / both, abs=0.03)
     assert with_intervals(0.5, errors, sampling=0.0, confidence=0.9).privacy_share == 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spark_jobs.contract.figure import Figure
 from spark_jobs.diagnostics import residual_plot
 from spark_jobs.diagnostics.residual_plot.effects import EFFECTS, effect_sizes
 from spark_jobs.diagnostics.residual_plot.summary import pools_of
@@ -40,12 +41,12 @@ def test_without_noise_they_are_those_of_the_rows():
     assert plot.spread_ratio.value == pytest.approx(top.std() / bottom.std(), rel=0.05)
     for name in EFFECTS:
         low, high = plot.published()[f"{name}_interval"]
-        assert low <= getattr(plot, name) <= high
+        assert low <= getattr(plot, name).value <= high
 
 
 def test_a_hidden_table_has_no_effects_and_a_narrow_one_no_slope():
     nothing = released([1.0, 2.0], [0.1, 0.2], 0.01)
-    assert [getattr(nothing, name) for name in EFFECTS] == [None] * 4
+    assert [getattr(nothing, name) for name in EFFECTS] == [Figure(value=None)] * 4
     sizes = effect_sizes(np.ones((1, 6)), np.array([3.0]), np.array([6.0]), np.linspace(-1, 1, 5))
     assert np.isnan(sizes).tolist() == [False, True, True, True]
 

@@ -104,12 +104,12 @@ def test_a_sum_without_noise_is_believed_and_one_of_noise_alone_is_not(drawn):
     copies, weights = draw_copies(made.counts, seed=6), made.weighted.weights
     totals = np.einsum("jck,ck->j", copies.drawn, weights.weights)
     off = int(totals.mean() + 1.5 * totals.std())
-    known, narrow = precision_given(copies, weights, off, scale=1e-6 * totals.std(), confidence=0.9)
-    unknown, wide = precision_given(copies, weights, off, scale=1e3 * totals.std(), confidence=0.9)
-    assert abs(unknown - copies.figures.mean()) < 0.02 * copies.figures.std()
-    assert abs(known - copies.figures.mean()) > copies.figures.std()
-    assert np.diff(wide.noise) > 3 * np.diff(narrow.noise)
-    assert narrow.noise[0] <= known <= narrow.noise[1]
+    narrow = precision_given(copies, weights, off, scale=1e-6 * totals.std(), confidence=0.9, effect=1.0)
+    wide = precision_given(copies, weights, off, scale=1e3 * totals.std(), confidence=0.9, effect=1.0)
+    assert abs(wide.value - copies.figures.mean()) < 0.02 * copies.figures.std()
+    assert abs(narrow.value - copies.figures.mean()) > copies.figures.std()
+    assert np.diff(wide.interval) > 3 * np.diff(narrow.interval)
+    assert narrow.interval[0] <= narrow.value <= narrow.interval[1]
 
 
 @pytest.mark.parametrize("method", ["auto", "weighted_counts"])

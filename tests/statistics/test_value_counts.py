@@ -110,7 +110,7 @@ def test_a_table_without_values_has_counts_of_the_usual_shape(grid, rows):
             {"lower": 1e9, "upper": 1e9 + 1e-7},
             "cells: got 32768; must leave cells that double precision can distinguish",
         ),
-        ({"lower": 0, "upper": 1, "scale": "cubic"}, "scale: got 'cubic'; must be linear or log"),
+        ({"lower": 0, "upper": 1, "scale": "cubic"}, "scale: got 'cubic'; must be linear, log or score"),
         ({"lower": 0, "upper": 1, "unit": 0.1}, "unit: got 0.1; may be given only with scale: log; leave it out"),
         ({"lower": 0, "upper": 1, "scale": "log", "unit": 2}, "unit: got 2.0; must be above 0 and below the larger"),
         ({"lower": 0, "upper": 1, "scale": "log", "cells": 8}, "cells: got 8; must be at least one for each doubling"),
