@@ -77,7 +77,7 @@ def test_a_fan_alone_is_no_curvature():
 
 
 def test_a_test_that_forgets_the_noise_is_found_out(monkeypatch):
-    def without_noise(measurement, means, noise, *, sampled):
+    def without_noise(measurement, means, noise, *, sampled, effect=1.0):
         return noise.poissons(means, copies=300).astype(float)
 
     monkeypatch.setattr(lack_of_fit, "noisy_copies", without_noise)
@@ -97,7 +97,7 @@ def test_a_test_that_forgets_the_noise_is_found_out(monkeypatch):
     ids=str,
 )
 def test_intervals_hold_what_the_same_cells_give_without_noise(options):
-    random, held = np.random.default_rng(6), {"trend": [], "spread": [], "quantiles": []}
+    random, held, of_noise = np.random.default_rng(6), *({"trend": [], "spread": [], "quantiles": []} for _ in range(2))
     for seed in range(150):  # quantiles of one release are right or wrong together
         statistic = ResidualCounts.from_arrays(*fanned(random, 3000))
         measurement = residual_plot.measure(statistic, epsilon=1, confidence=0.9, noise=SeededNoise(seed), **options)
@@ -106,6 +106,7 @@ def test_intervals_hold_what_the_same_cells_give_without_noise(options):
         starts, of_column = pools_of(measurement)
         pooled = np.add.reduceat(exact[1:-1], starts, axis=0)
         pools = np.unique(of_column, return_index=True)[1]
+        cell = edges[1] - edges[0]
         for name, lower, value, upper in (
             ("trend", plot.trend.lower[pools], means(pooled, edges), plot.trend.upper[pools]),
             ("spread", plot.spread.lower[pools], spreads(pooled, edges), plot.spread.upper[pools]),
@@ -117,5 +118,9 @@ def test_intervals_hold_what_the_same_cells_give_without_noise(options):
             ),
         ):
             held[name] += ((lower <= value + 1e-9) & (value - 1e-9 <= upper)).tolist()
-    for inside in held.values():
-        assert 0.84 <= np.mean(inside) <= 0.97
+            # without what rounding to cells may have moved, which is nothing here: the same cells are compared
+            moved = {"trend": cell / 2, "spread": cell, "quantiles": 0.0}[name]
+            of_noise[name] += ((lower + moved <= value + 1e-9) & (value - 1e-9 <= upper - moved)).tolist()
+    for name, inside in held.items():
+        assert np.mean(inside) >= 0.84
+        assert name == "quantiles" or 0.8 <= np.mean(of_noise[name]) <= 0.97

@@ -266,5 +266,5 @@ def test_a_test_that_forgets_the_noise_rejects_true_hypotheses():
         data = [binormal(0.8, 3000, random) for _ in range(2)]
         curves = [roc.summarise(drawn(*each, epsilon="0.1", seed=int(random.integers(2**62))), seed=1) for each in data]
         stddev = np.sqrt(sum(delong_variance(*each) for each in data))
-        rejected += 2 * stats.norm.sf(abs(curves[0].auc - curves[1].auc) / stddev) < 0.05
+        rejected += 2 * stats.norm.sf(abs(curves[0].auc.value - curves[1].auc.value) / stddev) < 0.05
     assert rejected > 8

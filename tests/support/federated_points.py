@@ -95,7 +95,7 @@ def answered(
         numbers, *_ = pool.map(ask, SILOS)
     first = serving(agreement, keys, folder, SERVERS[0])
     sent = [first._received(silo, 0) for silo in agreement.silos]
-    kept = first._answering_with(sent).silo_keys
+    kept = first._answering_with(sent)[0].silo_keys
     own = add([evaluate(silo_keys, points) for silo_keys in kept])
     content = Path(agreement.servers[0].folder, "1", "sum").read_bytes()
     where: dict[str, Any] = {"agreement": agreement, "sender": agreement.servers[0], "turn": 1}
