@@ -246,7 +246,7 @@ def of_populations(random: np.random.Generator, positives: float) -> Intervals:
         share, mean = one.between(float(bins.lower[inside[0]]), float(bins.upper[inside[-1]]))
         ends = (bins.published()[f"{field}_population_{end}"][inside[0]] for end in ("lower", "upper"))
         figure = share if field == "observed" else share - mean
-        shown[f"{BINS[field]}, population"] = _finite(getattr(bins, field)[inside[0]], *ends, figure)
+        shown[f"{BINS[field]}, population"] = _finite(getattr(bins, field).value[inside[0]], *ends, figure)
     curve = roc_curve.release(counts, noise=noise_of(random), **terms)
     inner = np.flatnonzero((curve.fpr > 0) & (curve.fpr < 1))
     names = ("roc_curve: a TPR, population", "roc_curve: every TPR, population")
