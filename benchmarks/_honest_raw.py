@@ -73,7 +73,7 @@ def of_raw_values(forms: tuple[str, ...], kind: str) -> Kind:
         if points.status == "ok":
             # the threshold in force, which is stated; without a step it is the end that a cell's values stay below
             share = exact.share_below if statistic.grid.step is None else exact.share_up_to
-            ends = (points.cdf, points.lower, points.upper)
+            ends = (points.cdf.value, *points.cdf.ends())
             shown["cdf_points: a fraction, raw"] = shown_at(0, ends, share(values, points.thresholds))
             [sought] = points.quantiles
             shown["cdf_points: a quantile, raw"] = in_raw_cells(
