@@ -74,7 +74,9 @@ def _results(draw: ByGroupDraw, group: SharedGroups, seed: int, sampling: Sampli
         kind = diagnostic(options.kind)
         if kind.read_shared is None:
             raise TypeError(f"{options.kind} cannot be read from the counts of a group")
-        results[options.kind] = kind.summarised(kind.read_shared(options, group), seed=seed, sampling=sampling)
+        results[options.kind] = kind.summarised(
+            kind.read_shared(options, group), seed=seed, sampling=Sampling(max_rows=sampling.max_rows)
+        )
     return results
 
 

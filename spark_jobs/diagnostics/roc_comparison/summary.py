@@ -33,7 +33,7 @@ def summarise(draw: ComparisonDraw, *, seed: int, sampling: Sampling = OF_ROWS) 
     first, of_pairs = curve_of(draw.first, seed=seed, sampling=sampling), draw.first_of_pairs or draw.first
     earlier, effect = draw.compare_with, sampling.effect("auc_difference").value
     if draw.second is not None and draw.sums is not None:
-        second = curve_of(draw.second, seed=seed + 1, sampling=sampling)
+        second = curve_of(draw.second, seed=seed + 1, sampling=Sampling(max_rows=sampling.max_rows))
         difference = same_rows(of_pairs, draw.second, draw.sums, confidence=first.confidence, seed=seed, effect=effect)
         second = _with_sizes(second, difference)
         first = first if draw.first_is_shared else _with_sizes(first, difference)
