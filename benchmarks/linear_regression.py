@@ -79,7 +79,7 @@ def least_squares(table: PointTable) -> tuple[FloatArray, FloatArray]:
 def medians_of_pairs(table: PointTable) -> FloatArray:
     """The heights by Theil-Sen, without privacy."""
     fits = [theilslopes(*table.unit_rows(group)[::-1]) for group in range(table.groups)]
-    return np.clip([fit.intercept.value + fit.slope.value * AT for fit in fits], 0, 1)
+    return np.clip([fit.intercept + fit.slope * AT for fit in fits], 0, 1)
 
 
 def released(table: PointTable, points: PointCounts, **options: Any) -> Release:
@@ -179,7 +179,7 @@ def covered(table: PointTable, method: str, relation: dict[str, Any], epsilon: f
     """The coverage of 90% intervals of heights for what the method gives without noise, and their widths."""
     points = table.counted()
     options = {"method": method, "delta": DELTA if method.endswith("_zcdp") else 0, **relation}
-    exact = lines.release(points, epsilon=1e11, noise=SeededNoise(1), **options).predictions
+    exact = lines.release(points, epsilon=1e11, noise=SeededNoise(1), **options).predictions.value
     hits, widths = [], []
     for seed in range(releases):
         fit = lines.release(points, epsilon=epsilon, noise=SeededNoise(seed), **options)

@@ -198,7 +198,7 @@ def one_release(table: Table, epsilon: float, seed: int) -> Outcome:
         ok=released.status == "ok",
         used=len(draw.passes),
         loss=table.loss(released.coefficients.value),
-        polynomial=table.loss(polynomial.coefficients),
+        polynomial=table.loss(polynomial.coefficients.value),
         noise=noise,
         population=population,
         far=float(away.max()),

@@ -111,7 +111,7 @@ def our_figures(line: DrawnCounts, points: DrawnPoints, releases: int, random: n
         median = quantile.release(values, level=0.5, interval=False, epsilon=line.epsilon, noise=noise).value
         results["median"].append(int(grid.cell(0.0 if median is None else median)))
         fit = linear_regression.release(rows, epsilon=points.epsilon, noise=noise)
-        results["line"].append(fit.predictions[0])
+        results["line"].append(fit.predictions.value[0])
     return results
 
 

@@ -16,6 +16,7 @@ from benchmarks._scored_tables import counts, real_tables
 from benchmarks.auc_accuracy import exact_figures, synthetic
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.application.draft import draws, results_of
+from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract.options import ScoreCells
 from spark_jobs.contract.request import ReleaseRequest
@@ -49,6 +50,11 @@ def numbers_of_positives(results: dict[str, Any]) -> set[float]:
     return {result.to_dict()["positives"] for result in results.values()}
 
 
+def draws_of(request: ReleaseRequest, draw: ReleaseDraw) -> dict[str, Any]:
+    """The draw of each diagnostic."""
+    return draws(request, draw.measurements, draw.shared)
+
+
 def released(statistic: ScoreCounts, seed: int) -> dict[str, float]:
     """What one release of each request says; errors against the exact figures."""
     area, precision = float(auc_fraction(statistic.negatives, statistic.positives)), exact_figures(statistic)[1]
@@ -58,10 +64,10 @@ def released(statistic: ScoreCounts, seed: int) -> dict[str, float]:
         for request in (request_for(SEVEN), request_for(SEVEN, share=False))
     )
     together_results, sizes = results_of(request_for(SEVEN), together)
-    own = {kind: drawn.class_sizes for kind, drawn in draws(request_for(SEVEN, share=False), apart).items()}
+    own = {kind: drawn.class_sizes for kind, drawn in draws_of(request_for(SEVEN, share=False), apart).items()}
     bought, _ = results_of(request_for(SEVEN, share=False), apart)
     alone = request_for(["roc_curve"])
-    curve = draws(alone, measure(alone, table, charge_id=None, noise=SeededNoise(seed)))["roc_curve"]
+    curve = draws_of(alone, measure(alone, table, charge_id=None, noise=SeededNoise(seed)))["roc_curve"]
     apart_sizes = [one.positives for one in own.values()]
     return {
         "numbers": len(numbers_of_positives(together_results)),

@@ -27,6 +27,7 @@ HEADER = (
 )
 """What is said of every wrong header: which name is missing would answer a question about the first line."""
 DAMAGED = ("must contain only intact files of its format", "find the damaged file, or one that may not be read")
+EMPTY = ("must be a table with files in it", "check the path and its version")
 _AT_ONCE = 16
 
 
@@ -77,15 +78,18 @@ def footers_of(source: TableSource, files: FootedFiles, names: Sequence[str]) ->
     """The footers of Parquet files, by the files' names, without files that have no byte.
 
     Raises:
-        InvalidRequest: a file has none.
+        InvalidRequest: a file has none, or no file has a byte.
         OSError: the store failed.
     """
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             tails = dict(zip(names, pool.map(files.tail, names), strict=True))
-        return {name: footer_of(tail or b"") for name, tail in tails.items() if tail != b""}
+        footers = {name: footer_of(tail or b"") for name, tail in tails.items() if tail != b""}
     except DamagedFile:
         raise InvalidRequest("table.path", value=source.path, requirement=DAMAGED[0], remedy=DAMAGED[1]) from None
+    if names and not footers:
+        raise InvalidRequest("table.path", value=source.path, requirement=EMPTY[0], remedy=EMPTY[1])
+    return footers
 
 
 def check_footers(source: TableSource, footers: Mapping[str, Footer]) -> None:

@@ -17,6 +17,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from spark_jobs.contract.bound_columns import BoundColumn
 from spark_jobs.contract.column_types import struct_fields
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_checks import EMPTY
 from spark_jobs.contract.file_form import FileForm
 from spark_jobs.tables.expressions import quoted
 from spark_jobs.tables.texts import ASSUMED, UNPARSED, converted, unparsed
@@ -34,9 +35,7 @@ def read_json(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *,
     """
     lines = spark.read.text(path)
     if not lines.inputFiles():
-        raise InvalidRequest(
-            "table.path", requirement="must be a table with files in it", remedy="check the path and its version"
-        )
+        raise InvalidRequest("table.path", requirement=EMPTY[0], remedy=EMPTY[1])
     folders = lines.columns[1:]
     types = {column.name: column.type for column in columns}
     wanted = {name: of for name, of in types.items() if name not in folders}

@@ -10,8 +10,8 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes
 from pyspark.errors import PySparkException
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.file_checks import EMPTY
 
-EMPTY = "must be a table with files in it", "check the path and its version"
 _DAMAGED = "must contain only intact files of its format", "find the damaged file, or one that may not be read"
 _REFUSALS = {
     "PATH_NOT_FOUND": ("must be a table that exists", "check the path and its version"),

@@ -135,7 +135,7 @@ def test_intervals_for_the_population_hold() -> None:
         precision = result.recall * share / (
             result.recall * share + np.interp(result.recall, tpr, fpr) * (1 - share)
         )  # fmt: skip
-        one = {name: held_in(getattr(result, f"{name}_population_interval"), value) for name, value in true.items()}
+        one = {name: held_in(getattr(result, name).ends("population"), value) for name, value in true.items()}
         one["gain"] = held_in((result.gain.population.lower, result.gain.population.upper), gain).mean()
         bands = result.precision.population.lower, result.precision.population.upper
         one["precision"] = held_in(bands, precision).all()
