@@ -198,11 +198,11 @@ def of_numbers(random: np.random.Generator, options: dict[str, Any], shape: str)
         values={name: ends[name] for name, kinds in read.items() if options["kind"] in kinds},
     )
     exact: dict[str, Any] = {
-        "ecdf": lambda: ValueCounts.from_arrays(y, lower=0, upper=100, cells=4096),
-        "cdf_points": lambda: ValueCounts.from_arrays(y, lower=0, upper=100, cells=4096),
-        "quantile": lambda: ValueCounts.from_arrays(y, lower=0, upper=100, cells=32768),
-        "residual_plot": lambda: ResidualCounts.from_arrays(fitted, y - fitted, unit=0.01),
-        "linear_regression": lambda: Moments.from_arrays(x, y, lower=(0, 0), upper=(100, 100), cells=1024),
+        "ecdf": lambda: ValueCounts.from_arrays(y, **statistic.grid),
+        "cdf_points": lambda: ValueCounts.from_arrays(y, **statistic.grid),
+        "quantile": lambda: ValueCounts.from_arrays(y, **statistic.grid),
+        "residual_plot": lambda: ResidualCounts.from_arrays(fitted, y - fitted, unit=statistic.unit),
+        "linear_regression": lambda: Moments.from_arrays(x, y, lower=(0, 0), upper=(100, 100), cells=statistic.cells),
         "linear_fit": lambda: CrossProducts.from_arrays({"x": x}, y, design=statistic),
         "logistic_fit": lambda: LabelledRows.from_arrays({"x": x}, label, design=statistic),
     }
