@@ -25,6 +25,11 @@ class Pool:
     def excess(self):
         return self.rows * self.residual
 
+    @property
+    def expected(self):
+        """Expected rows of the smaller class."""
+        return self.rows * min(self.predicted, 1 - self.predicted)
+
 
 def snapped(scores, grid=GRID):
     """Each score's cell, by the public rule."""

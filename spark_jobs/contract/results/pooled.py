@@ -100,7 +100,7 @@ class Calibration(PooledBins):
 
     Attributes:
         statistic: estimate of the Hosmer-Lemeshow statistic of the exact counts in these pools, less the mean
-            contribution of the noise.
+            contribution of the noise; None if the noise hides that each pool expects a row of either class.
         degrees: number of pools: the degrees of freedom for a model that was fitted on other rows.
         p_value: probability that the release of a calibrated model deviates at least as much, by simulation of labels
             and noise. A comparison of ``statistic`` with a chi-squared distribution would ignore the noise.
@@ -111,7 +111,7 @@ class Calibration(PooledBins):
         observed: share of positives of the pool.
     """
 
-    statistic: Number = figure("Hosmer-Lemeshow statistic", "interval", forecast=False)
+    statistic: Number = figure("Hosmer-Lemeshow statistic", "interval", forecast=False, nullable=True)
     degrees: int
     p_value: float | None = figure("p-value of perfect calibration", limits=SHARE)
     ece: Number = figure(

@@ -65,6 +65,16 @@ def _test_line(result: Calibration) -> str:
     return f"Hosmer-Lemeshow test, noise included: {p_text(known(result.p_value), floor=result.p_value_floor)}"
 
 
+def _of_statistic(result: Calibration) -> str:
+    """What stands beside the Hosmer-Lemeshow statistic: its interval, or why it has no value."""
+    if not is_defined(result):
+        return ""
+    if result.statistic.value is None:
+        return "undefined: a group may expect less than one row of a class"
+    low, high = result.statistic.ends()
+    return f"{decimals(low, 1)} to {decimals(high, 1)}; {result.degrees} groups"
+
+
 def _interval(result: Calibration) -> str:
     low, high = result.ece.ends()
     return f"{level(result.confidence)} interval {_percent(low)} to {_percent(high)}"
@@ -124,7 +134,6 @@ def _headline(result: Calibration) -> Headline:
 
 def _section(result: Calibration) -> Section:
     defined = is_defined(result)
-    low, high = result.statistic.ends()
     return Section(
         title="Calibration",
         reading=(
@@ -141,11 +150,7 @@ def _section(result: Calibration) -> Section:
                 value=p_text(known(result.p_value), floor=result.p_value_floor) if defined else ABSENT,
                 note="noise included",
             ),
-            Measure(
-                label="Statistic",
-                value=decimals(result.statistic.value, 1) if defined else ABSENT,
-                note=f"{decimals(low, 1)} to {decimals(high, 1)}; {result.degrees} groups" if defined else "",
-            ),
+            Measure(label="Statistic", value=decimals(result.statistic.value, 1), note=_of_statistic(result)),
             *population_measures(result.ece, result.confidence, 2, scale=100, unit=f"{SPACE}%"),
             *_PAGE.measures(result),
         ),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.figure import Ends, Figure
+from spark_jobs.contract.figure import Ends, Figure, Number
 from spark_jobs.contract.results.pooled import Calibration
 from spark_jobs.diagnostics._populations import RatioNoise, population_interval
 from spark_jobs.diagnostics._score_groups.excesses import (
@@ -25,7 +25,9 @@ from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 EXPECTED = 5.0
 """Smallest expected number of rows of either class in a pool. With fewer, the smallest denominator dominates the
 chi-squared sum (Hosmer, Lemeshow, Sturdivant 2013, section 5.2)."""
-
+FEWEST_EXPECTED = 1.0
+"""Rows of either class that each pool expects for sure, if the statistic is defined. A sum of ``S^2 / V`` says nothing
+if a ``V`` may be all noise."""
 
 _NOTHING: dict[str, Any] = {
     "statistic": Figure(value=None),
@@ -72,16 +74,26 @@ def summarise(draw: GroupsDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> C
 
 def _figures(pooled: Pools, confidence: float) -> dict[str, Any]:
     excesses = Excesses.of_pools(pooled)
-    statistic = float(hosmer_lemeshow(pooled.released, pooled.noise_variance))
-    low, high = statistic_interval(excesses, statistic, confidence)
+    statistic = _statistic(pooled, excesses, confidence)
     distance, calibrated = mean_distance(pooled, excesses, confidence)
-    ends = Ends(min(low, max(statistic, 0.0)), max(high, statistic, 0.0))
     return {
-        "statistic": rounded_figure(Figure(value=max(statistic, 0.0), interval=ends)),
+        "statistic": statistic,
         "ece": rounded_figure(distance),
         "ece_calibrated": rounded_number(calibrated),
         "p_value": rounded_number(calibration_test(pooled)),
     }
+
+
+def _statistic(pooled: Pools, excesses: Excesses, confidence: float) -> Number:
+    """The Hosmer-Lemeshow statistic with its interval; undefined if the noise hides that each pool expects a row."""
+    possible = pooled.possible_copies()
+    expected = possible.rows * np.minimum(possible.predicted, 1.0 - possible.predicted)
+    if (np.quantile(expected, (1 - confidence) / 2, axis=0) < FEWEST_EXPECTED).any():
+        return Figure(value=None)
+    statistic = float(hosmer_lemeshow(pooled.released, pooled.noise_variance))
+    low, high = statistic_interval(excesses, statistic, confidence)
+    ends = Ends(min(low, max(statistic, 0.0)), max(high, statistic, 0.0))
+    return rounded_figure(Figure(value=max(statistic, 0.0), interval=ends))
 
 
 def calibration_test(pooled: Pools) -> float:
