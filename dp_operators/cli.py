@@ -5,60 +5,34 @@ from __future__ import annotations
 import os
 import sys
 from datetime import timedelta
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user, run
 from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
 from dp_operators.budget.domain_commands import app as domain_commands
 from dp_operators.budget.key_commands import app as key_commands
-from dp_operators.budget.left import left_in
 from dp_operators.budget.reports import charges_table
 from dp_operators.command_tools import (
-    Conf,
+    Key,
+    Output,
     PublicReason,
+    RequestFile,
     absolute_place,
-    ended_by_signals,
     give_back_reservation,
     known_actor,
     opened_ledger,
     request_of,
-    settings_of,
 )
-from dp_operators.dry_run import (
-    Auc,
-    Flagged,
-    PositiveRate,
-    Recalls,
-    Rows,
-    RSquared,
-    Values,
-    expected_table,
-    print_dry_run,
-)
+from dp_operators.run_command import run_release
 from dp_operators.set_up_command import init
 from dp_operators.stream_commands import app as stream_commands
-from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.written import Written
-
-if TYPE_CHECKING:
-    from dp_operators.releasing import Published
-
-
-class OnUndefined(StrEnum):
-    """How `run` ends if a diagnostic of the published release is undefined."""
-
-    PUBLISH = "publish"
-    FAIL = "fail"
-
 
 DISTRIBUTION = "airflow-provider-dp-diagnostics"
 
@@ -72,16 +46,11 @@ for commands in (ledger_commands, administration_commands, domain_commands):
     app.add_typer(commands, name="")  # without a name, its commands are commands of this program
 
 app.command("init")(init)
+app.command("run")(run_release)
 app.add_typer(key_commands, name="keys")
 app.add_typer(stream_commands, name="stream")
 
-RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request, a JSON or YAML file.")]
-Output = Annotated[str | None, typer.Option(help="The folder or URI for the release; by default the request's.")]
 Releases = Annotated[str, typer.Option("--output", help="The folder or URI of the releases.")]
-Key = Annotated[
-    str | None,
-    typer.Option(help="The release key; by default made from the request, so that equal requests are one release."),
-]
 Hours = Annotated[float, typer.Option(help="Hours since the last heartbeat.", min=0)]
 StaleHours = Annotated[
     float, typer.Option(help="Hours since the last heartbeat; at least 1, because a running release has one.", min=1)
@@ -102,70 +71,6 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-@app.command("run")
-def run_release(
-    request: RequestFile,
-    output: Output = None,
-    key: Key = None,
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
-    conf: Conf = None,
-    private_dir: Annotated[
-        Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
-    ] = None,
-    allotment: Annotated[
-        str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only report whether the release could be made, and its cost.")
-    ] = False,
-    rows: Rows = None,
-    positive_rate: PositiveRate = None,
-    auc: Auc = None,
-    flagged: Flagged = None,
-    recalls: Recalls = None,
-    r_squared: RSquared = None,
-    values: Values = None,
-    on_undefined: Annotated[
-        OnUndefined, typer.Option(help="How the command ends if a diagnostic is undefined: exit code 1 for fail.")
-    ] = OnUndefined.PUBLISH,
-    actor: Actor = None,
-    ledger: LedgerUrl = None,
-) -> None:
-    """Make a release: reserve its cost, run the application, commit and publish.
-
-    A model in the request may name the release that fitted it, and an ecdf the one to compare with: {"release": URI};
-    groups may name a list of keys that is registered for the account: {"list": NAME}.
-
-    Repeating the command finds the same release, or continues after an interruption; it never pays twice. Another
-    --key makes another release, with its own noise and its own charge.
-    """
-    from dp_operators.releasing import LocalRunner
-    from dp_operators.releasing.preflight import default_key
-
-    table = expected_table(
-        dry_run=dry_run,
-        rows=rows,
-        positive_rate=positive_rate,
-        auc=auc,
-        flagged=flagged,
-        recalls=recalls,
-        r_squared=r_squared,
-        values=values,
-    )
-    release_request = request_of(ReleaseRequest, request, output=output, ledger=ledger)
-    runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
-    with opened_ledger(ledger) as opened:
-        key = key or default_key(release_request, opened)
-        if dry_run:
-            print_dry_run(release_request, opened, runner, allotment=allotment, key=key, table=table)
-        else:
-            with ended_by_signals():
-                published = _release(release_request, opened, runner, key=key, allotment=allotment, actor=actor)
-            _report(published, opened)
-            if on_undefined is OnUndefined.FAIL and undefined_kinds(published.status):
-                raise typer.Exit(Exit.FAILED)
 
 
 @app.command("give-back")
@@ -323,43 +228,6 @@ def reconcile_command(
 def main() -> None:
     """The console script."""
     sys.exit(run(app, sys.argv[1:]))
-
-
-def _release(
-    request: ReleaseRequest | Written[ReleaseRequest],
-    ledger: PrivacyLedger,
-    runner: Any,
-    *,
-    key: str,
-    allotment: str | None,
-    actor: str | None,
-) -> Published:
-    from dp_operators.release_check import check_release
-    from dp_operators.releasing import release
-
-    return release(
-        request,
-        ledger=ledger,
-        runner=runner,
-        key=key,
-        check=check_release,
-        allotment=allotment,
-        actor=actor_or_user(actor),
-        progress=lambda line: typer.echo(line, err=True),
-    )
-
-
-def _report(published: Published, ledger: PrivacyLedger) -> None:
-    cost = plain(published.cost.epsilon)
-    if published.adopted:
-        when = ledger.charge(published.charge_id).settled_at
-        typer.echo(f"found: this release was made at {when} for epsilon {cost}; nothing is charged now", err=True)
-    else:
-        typer.echo(f"published, for epsilon {cost}", err=True)
-    charge = ledger.charge(published.charge_id)
-    left, _ = left_in(ledger.account(charge.account), charge.blocks, ledger)
-    typer.echo(published.line(f"{plain(left.epsilon)} left"), err=True)
-    typer.echo(published.uri)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ import typer
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import Exit, actor_or_user, open_ledger
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.headlines import without_gate
 from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import load_fields
 from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.contract.written import Written, read_written
@@ -25,6 +27,12 @@ Conf = Annotated[
         help="A Spark setting of memory, cores, executors or partitions, e.g. spark.driver.memory=4g; may be given "
         "several times."
     ),
+]
+RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request, a JSON or YAML file.")]
+Output = Annotated[str | None, typer.Option(help="The folder or URI for the release; by default the request's.")]
+Key = Annotated[
+    str | None,
+    typer.Option(help="The release key; by default made from the request, so that equal requests are one release."),
 ]
 Request = TypeVar("Request", bound=TableRequest)
 
@@ -77,6 +85,8 @@ def request_of(
     from dp_operators.releasing import has_references, require_no_key_file, with_references
 
     fields = load_fields(path)
+    if kind is ReleaseRequest:
+        fields = without_gate(fields)
     require_no_key_file(fields)
     if has_references(fields):
         with opened_ledger(ledger) as opened:

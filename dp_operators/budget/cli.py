@@ -33,6 +33,7 @@ class Exit(IntEnum):
     FAILED = 1
     REFUSED = 2
     UNAVAILABLE = 3
+    GATED = 4
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -20,7 +20,7 @@ from dp_operators.operators.requests import checked_fields, given_fields, read_r
 from dp_operators.operators.undefined import FAIL, end_undefined, require_ending
 from spark_jobs.contract.expressions.blocks import ALL
 from spark_jobs.contract.figures import undefined_kinds
-from spark_jobs.contract.headlines import Gate, gate_of
+from spark_jobs.contract.headlines import Gate, gate_in_file, gate_of
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.written import Written, read_written
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
     from dp_operators.budget import PrivacyLedger
+
+_PAID = "the release was published and paid for"
 
 
 class ReleaseDiagnosticsOperator(ApplicationOperator):
@@ -200,16 +202,23 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
             "status": dict(published.status),
             "figures": [one.to_dict() for one in published.figures],
         }
-        self.log.info("%s", event.line)
         undefined = undefined_kinds(published.status)
+        unmet = {}
         if undefined:
-            line = f"undefined because of the noise: {', '.join(undefined)}; the release was published and paid for"
-            self.log.warning(line)
-            end_undefined(self.on_undefined, line, returned, context)
-        if self.gate and not (gate := Gate.parse(self.gate)).holds(published.results):
-            line = f"the gate {gate} does not hold; the release was published and paid for"
-            end_undefined(FAIL, line, returned, context)
+            unmet[f"undefined because of the noise: {', '.join(undefined)}; {_PAID}"] = self.on_undefined
+        if (gate := self._gate()) is not None and not gate.holds(published.results):
+            unmet[f"the gate {gate} does not hold; {_PAID}"] = FAIL
+        for line in filter(None, (published.warning, *unmet)):
+            self.log.warning("%s", line)
+        self.log.info("%s", event.line)
+        for line, ending in unmet.items():
+            end_undefined(ending, line, returned, context)
         return returned
+
+    def _gate(self) -> Gate | None:
+        """The gate that the task, or the file of its request, has; None without one."""
+        text = self.gate or (gate_in_file(self.request) if isinstance(self.request, str) else None)
+        return Gate.parse(text) if text else None
 
     def build_request(self) -> ReleaseRequest | Written[ReleaseRequest]:
         """The request that the rendered parameters give; what is written of it, where only its account can complete it.
@@ -231,8 +240,9 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         if blocks != named:
             fields["blocks"] = list(blocks)
         request, named_key = on_terms(read_written(ReleaseRequest, fields), ledger, key)
-        if self.gate:  # a figure that the release will not have is refused before anything is charged
-            gate_of(self.gate, request.diagnostics)
+        if (gate := self._gate()) is not None:
+            # a figure that the release will not have is refused before anything is charged
+            gate_of(str(gate), request.diagnostics)
         return request, named_key
 
     def _publish(self, context: Context, awaited: int) -> ReleaseEvent:

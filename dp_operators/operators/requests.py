@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.headlines import without_gate
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import load_fields, load_model
 from spark_jobs.contract.store.layout import MANIFEST_NAME
@@ -61,7 +62,7 @@ def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
         InvalidRequest: a file cannot be read, or does not contain fields.
     """
     if isinstance(given, str):
-        return load_fields(given)
+        return without_gate(load_fields(given))
     fields = dict(given)
     model = fields.get("model")
     if isinstance(model, str):

@@ -79,6 +79,7 @@ from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
+    from spark_jobs.contract.left_out import LeftOut
 
 DraftCheck = Callable[[Release, Callable[[str], bytes | None]], None]
 """Checks a draft's manifest and files (read by name) before the commit, and raises the error that ends the attempt."""
@@ -99,6 +100,7 @@ class Published:
         adopted: whether the release was visible already, so that this attempt published nothing.
         status: ``ok`` or ``undefined`` for each kind of diagnostic; it depends on noisy values alone.
         results: what the committed manifest says was found.
+        left_out: what it says of the rows that did not count.
     """
 
     uri: str
@@ -109,6 +111,7 @@ class Published:
     adopted: bool
     status: Mapping[str, str]
     results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    left_out: LeftOut | None = None
 
     @property
     def figures(self) -> tuple[HeadlineFigure, ...]:
@@ -120,8 +123,13 @@ class Published:
         """URI of the report."""
         return f"{self.uri}/report.html"
 
+    @property
+    def warning(self) -> str:
+        """How many rows did not count, and why, where they are many; empty where they are not."""
+        return "" if self.left_out is None else self.left_out.line()
+
     def line(self, left: str) -> str:
-        """What was found, at which cost, and what ``left`` says is left: one line."""
+        """What was found, at which cost, what ``left`` says is left, and where the report is: one line."""
         figures = [text] if (text := figures_text(self.figures)) else []
         return ", ".join([*figures, f"epsilon {plain(self.cost.epsilon)}", left, f"report: {self.report}"])
 
@@ -311,6 +319,7 @@ class _Attempt(ChargedAttempt):
             adopted=adopted,
             status=release.statuses,
             results=release.results,
+            left_out=release.left_out,
         )
 
     def _run(self, charge: Charge, layout: ReleaseLayout, draw: OpenedDraw | None) -> int:

@@ -12,12 +12,14 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figure import Figure, Spec
 from spark_jobs.contract.figures import OK, status_of
 from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.request_documents import load_fields
 from spark_jobs.contract.values import did_you_mean
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -122,10 +124,7 @@ class Gate:
         except ValueError:
             bound = None
         if content is None or bound is None:
-            raise InvalidRequest(
-                "gate", value=text, requirement="must be a figure, one of >=, >, <=, <, and a number",
-                remedy="write it like 'roc_curve.auc.lower >= 0.7'",
-            )  # fmt: skip
+            raise _no_condition(text)
         return cls(content[1], content[2], bound)
 
     def check(self, diagnostics: Mapping[str, tuple[str, ...]]) -> None:
@@ -168,6 +167,23 @@ def gate_of(text: str, diagnostics: Any) -> Gate:
             known[options.kind] = groups
     gate.check(known)
     return gate
+
+
+def without_gate(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a request's file that shape its release."""
+    return {name: value for name, value in fields.items() if name != "gate"}
+
+
+def gate_in_file(path: str | Path) -> str | None:
+    """The gate that stands beside the request in its file; None without one.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or its gate is no text.
+    """
+    text = load_fields(path).get("gate")
+    if text is not None and not isinstance(text, str):
+        raise _no_condition(text)
+    return text
 
 
 def _of_groups(results: Results) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
@@ -215,6 +231,13 @@ def _parts(spec: Spec) -> set[str]:
 def _is_single(kind: str, spec: Spec) -> bool:
     """Whether a figure is one number, of the rows or of each group."""
     return spec.axis is None and (kind != "linear_regression" or spec.value in ("slope", "intercept"))
+
+
+def _no_condition(text: object) -> InvalidRequest:
+    return InvalidRequest(
+        "gate", value=text, requirement="must be a figure, one of >=, >, <=, <, and a number",
+        remedy="write it like 'roc_curve.auc.lower >= 0.7'",
+    )  # fmt: skip
 
 
 def _unknown(name: str, part: str, known: list[str]) -> InvalidRequest:

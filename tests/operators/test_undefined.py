@@ -13,10 +13,14 @@ from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from spark_jobs.contract.privacy import Budget
 
 
-def task(status: dict[str, str], monkeypatch: pytest.MonkeyPatch, **fields: Any) -> ReleaseDiagnosticsOperator:
+def task(
+    status: dict[str, str], monkeypatch: pytest.MonkeyPatch, *, warning: str = "", **fields: Any
+) -> ReleaseDiagnosticsOperator:
     made = ReleaseDiagnosticsOperator(task_id="release", request="/requests/undefined.json", **fields)
     cost = Budget(epsilon="1")
-    published = SimpleNamespace(uri="/r/1", key="k", cost=cost, status=status, adopted=False, figures=(), results={})
+    published = SimpleNamespace(
+        uri="/r/1", key="k", cost=cost, status=status, adopted=False, figures=(), results={}, warning=warning
+    )
     event = SimpleNamespace(published=published, account="visits", share_left=Decimal("0.5"), line="released")
     monkeypatch.setattr(made, "_publish", lambda context, awaited: event)
     return made
@@ -60,3 +64,14 @@ def test_another_ending_is_refused_before_anything_is_released(monkeypatch: pyte
     monkeypatch.setattr("dp_operators.releasing.release", lambda *_, **__: pytest.fail("released"))
     with pytest.raises(AirflowFailException, match="on_undefined: got 'ignore'"):
         made.execute(context)
+
+
+def test_the_last_line_is_the_one_with_the_report(
+    monkeypatch: pytest.MonkeyPatch, context: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = task(UNDEFINED, monkeypatch, warning="about 4,000 rows lack a value", on_undefined="fail")
+    with caplog.at_level("INFO"), pytest.raises(AirflowFailException):
+        made.execute(context)
+    shown = [record.getMessage() for record in caplog.records]
+    undefined = "undefined because of the noise: auc; the release was published and paid for"
+    assert shown[-3:] == ["about 4,000 rows lack a value", undefined, "released"]

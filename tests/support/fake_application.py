@@ -2,7 +2,8 @@
 
 As a program it takes the arguments of ``python -m spark_jobs`` in its charged form. ``DP_FAKE`` says how it behaves:
 ``refuse`` refuses the request, ``fail`` fails among the rows, ``fail early`` before it reads one, ``wait:FILE`` counts
-until FILE is there, ``stubborn`` ignores SIGTERM.
+until FILE is there, ``stubborn`` ignores SIGTERM. ``DP_FAKE_FOUND`` is a JSON file with fields of the manifest, such as
+``results`` and ``left_out``.
 """
 
 from __future__ import annotations
@@ -160,6 +161,11 @@ def _write_draft(
     account = json.dumps(draw["account"]).encode()
     say(ApplicationStage.WRITING)
     point("before_results")
+    found = os.environ.get("DP_FAKE_FOUND")
+    stated = {
+        "results": {"roc_curve": {"noise": draw["drawn"]}},
+        **(json.loads(Path(found).read_text()) if found else {}),
+    }
     files = {"report.html": f"<p>{draw['drawn']}".encode(), "data/curve.csv": draw["drawn"].encode() + account}
     point("after_results")
     release = Release(
@@ -176,7 +182,7 @@ def _write_draft(
         rules=(),
         assumptions=(),
         drawn_at="2026-11-21T00:00:00Z",
-        results={"roc_curve": {"noise": draw["drawn"]}},
+        **stated,
         files=tuple(ReleaseFile.of(name, content, "text/plain") for name, content in files.items()),
         versions={},
     )
