@@ -26,7 +26,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.score_grid import cells_of
 from spark_jobs.statistics import ScoreCounts
-from spark_jobs.statistics.unit_squares import unit_squares
+from spark_jobs.statistics.unit_squares import OfCells, unit_squares
 
 LAWS, ROWS, UNITS, EPSILONS = (
     ("alike", "half", "not alike"),
@@ -85,7 +85,7 @@ class Rows:
         wanted = _request(self.max_rows, epsilon, areas=areas, share=share)
         counts = {ScoreCells(): ScoreCounts.from_arrays(self.labels, self.scores)}
 
-        def squares(statistic: Statistic, weights: Int64Array) -> Int64Array:
+        def squares(statistic: Statistic, weights: OfCells) -> Int64Array:
             cells = counts[ScoreCells()].cells
             keys = self.labels * cells + cells_of(self.scores, cells)
             return unit_squares(self.unit, keys, weights, max_rows=self.max_rows)

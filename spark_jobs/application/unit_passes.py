@@ -11,12 +11,13 @@ from spark_jobs.contract.grids import PAIR_CELLS
 from spark_jobs.contract.options import PairedScoreCells, Statistic
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.statistics.unit_squares import OfCells
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-UnitSquares = Callable[[Statistic, Int64Array], Int64Array]
-"""A statistic and whole weights of its cells, shape (figures, cells) -> ``statistics.unit_squares``; private."""
+UnitSquares = Callable[[Statistic, OfCells], Int64Array]
+"""A statistic and whole weights of its cells -> ``statistics.unit_squares``; private."""
 
 
 def squares_of_units(rows: DataFrame, request: ReleaseRequest) -> UnitSquares:
@@ -28,7 +29,7 @@ def squares_of_units(rows: DataFrame, request: ReleaseRequest) -> UnitSquares:
 
     named = dict(zip(request.statistics, key_names(request), strict=True))
 
-    def squares(statistic: Statistic, weights: Int64Array) -> Int64Array:
+    def squares(statistic: Statistic, weights: OfCells) -> Int64Array:
         failpoint("before_pass")
         cells = cells_of_rows(statistic, sf.col(named[statistic]))
         sums = sum_of_squares(rows, UNIT, cells, weights, max_rows=request.unit.max_rows)

@@ -65,7 +65,7 @@ def measure_units(
     exact = np.zeros(len(influences), dtype=np.int64)
     for statistic, places in _by_statistic(request).items():
         of_statistic = [influences[request.unit_figures[place]] for place in places]
-        weights = whole_weights(np.stack([one.of_cells for one in of_statistic]), [one.largest for one in of_statistic])
+        weights = whole_weights([one.of_cells for one in of_statistic], [one.largest for one in of_statistic])
         exact[places] = squares(statistic, weights)
     noisy = noisy_squares(exact, epsilon=part.cost(per_row, Decimal(0)).epsilon, noise=noise)
     return UnitDraw(

@@ -14,6 +14,7 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.mechanisms.unit_squares import DesignEffect
+from spark_jobs.statistics.unit_squares import OfCells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +39,12 @@ class Influence:
     """How far one row more, times the number of rows, moves a figure; from released counts.
 
     Attributes:
-        of_cells: the part that each of a row's cells has in it, in the order of the statistic's cells
-            (``unit_passes.cells_of_rows``).
+        of_cells: the part that each of a row's cells has in it (``unit_passes.cells_of_rows``).
         largest: the largest that one row can have, in size.
         rows_square: the sum of squares over rows.
     """
 
-    of_cells: FloatArray
+    of_cells: OfCells
     largest: float
     rows_square: float
 
@@ -58,7 +58,11 @@ class Influence:
             cuts: the groups, as cuts of the scores' grid.
         """
         return cls(
-            of_cells=np.repeat(influences, np.diff(cuts), axis=1).reshape(-1),
+            of_cells=OfCells(
+                starts=np.concatenate([cuts[:-1], cuts[:-1] + cuts[-1]]),
+                size=2 * int(cuts[-1]),
+                values=influences.reshape(-1),
+            ),
             largest=float(np.abs(influences).max()),
             rows_square=float((rows * influences**2).sum()),
         )

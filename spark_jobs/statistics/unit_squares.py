@@ -7,6 +7,8 @@ as whole numbers of at most ``UNIT_STEPS``, scaled by the largest, so that sums 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,19 +18,47 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import UNIT_STEPS
 
 
-def whole_weights(influences: FloatArray, largest: ArrayLike) -> Int64Array:
-    """Influences as whole numbers, rounded to nearest.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OfCells:
+    """One number for each cell of a statistic, or whole weights for several figures, by runs of equal cells.
+
+    Attributes:
+        starts: the first cell of each run, ascending from 0; shape (runs,).
+        size: the number of cells.
+        values: the numbers, with the runs along the last axis.
+    """
+
+    starts: Int64Array
+    size: int
+    values: Any
+
+    @classmethod
+    def each(cls, values: Any) -> OfCells:
+        """Numbers of every cell, with the cells along the last axis."""
+        size = np.shape(values)[-1]
+        return cls(starts=np.arange(size, dtype=np.int64), size=size, values=values)
+
+    def at(self, cells: ArrayLike) -> Any:
+        """The numbers of these cells, which replace the last axis; 0 of cells below 0."""
+        places = np.asarray(cells, dtype=np.int64)
+        run = np.searchsorted(self.starts, np.maximum(places, 0), side="right") - 1
+        return np.where(places >= 0, self.values[..., run], 0)
+
+
+def whole_weights(influences: Sequence[OfCells], largest: ArrayLike) -> OfCells:
+    """Influences as whole numbers, rounded to nearest; values of shape (figures, runs).
 
     Args:
-        influences: of a row in each cell on each figure, or the parts of several cells; shape (figures, cells).
+        influences: of a row in each cell on each figure, or the parts of several cells, of one statistic.
         largest: what ``UNIT_STEPS`` stands for, of each figure; 0 for a figure that no row moves.
     """
+    starts = np.unique(np.concatenate([one.starts for one in influences]))
     size = np.asarray(largest, dtype=np.float64)
-    scaled = influences / np.where(size > 0, size, 1.0)[:, np.newaxis]
-    return np.rint(scaled * UNIT_STEPS).astype(np.int64)
+    scaled: FloatArray = np.stack([one.at(starts) for one in influences]) / np.where(size > 0, size, 1.0)[:, np.newaxis]
+    return OfCells(starts=starts, size=influences[0].size, values=np.rint(scaled * UNIT_STEPS).astype(np.int64))
 
 
-def unit_squares(units: ArrayLike, cells: ArrayLike, weights: Int64Array, *, max_rows: int) -> Int64Array:
+def unit_squares(units: ArrayLike, cells: ArrayLike, weights: OfCells, *, max_rows: int) -> Int64Array:
     """The sums over units of squared shares of the largest influence ``max_rows UNIT_STEPS``; private.
 
     They are whole numbers of 1 / ``UNIT_STEPS``. A unit's square is rounded up and is at most ``UNIT_STEPS``, so that a
@@ -38,12 +68,11 @@ def unit_squares(units: ArrayLike, cells: ArrayLike, weights: Int64Array, *, max
     Args:
         units: the unit of each row; a unit has at most ``max_rows`` rows.
         cells: the cell of each row, or several of each along the last axis, whose weights add up; below 0 for none.
-        weights: of each cell, ``whole_weights``; shape (figures, cells).
+        weights: of the cells, ``whole_weights``.
         max_rows: the most rows of a unit.
     """
     _, unit = np.unique(np.asarray(units), return_inverse=True)
-    places = np.asarray(cells, dtype=np.int64).reshape(unit.size, -1)
-    moved = np.where(places >= 0, weights[:, places], 0).sum(axis=-1)
+    moved = weights.at(np.asarray(cells, dtype=np.int64).reshape(unit.size, -1)).sum(axis=-1)
     sums = np.stack([np.bincount(unit, weights=row, minlength=1) for row in moved])
     total: Int64Array = squared(sums, max_rows).sum(axis=1)
     return total

@@ -25,7 +25,7 @@ from spark_jobs.contract.tables import ColumnsModel
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.score_grid import cells_of
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
-from spark_jobs.statistics.unit_squares import unit_squares
+from spark_jobs.statistics.unit_squares import OfCells, unit_squares
 from tests.application.test_draw import request
 from tests.support.audit import LONG
 
@@ -197,20 +197,21 @@ def test_spark_sums_the_squares_of_units_as_numpy_does(spark: SparkSession) -> N
     units, cells = units[order][place < 3], cells[order][place < 3]
     weights = np.rint(rng.uniform(-1, 1, (2, 6)) * UNIT_STEPS).astype(np.int64)
     weights[:, 2:4] = weights[:, 2:3]  # a run of cells with the same weights
+    of_cells = OfCells.each(weights)
     rows = [(f"u{unit}", None if cell < 0 else int(cell)) for unit, cell in zip(units, cells, strict=True)]
     frame = spark.createDataFrame(rows, "unit string, key int")
-    expected = unit_squares(units, cells, weights, max_rows=3)
+    expected = unit_squares(units, cells, of_cells, max_rows=3)
     key = [sf.col("key")]
-    assert sum_of_squares(frame, "unit", key, weights, max_rows=3).tolist() == expected.tolist()
+    assert sum_of_squares(frame, "unit", key, of_cells, max_rows=3).tolist() == expected.tolist()
     nothing = spark.createDataFrame([], "unit string, key int")
-    assert sum_of_squares(nothing, "unit", key, weights, max_rows=3).tolist() == [0, 0]
+    assert sum_of_squares(nothing, "unit", key, of_cells, max_rows=3).tolist() == [0, 0]
     keys = rng.integers(0, 2 * PAIR_CELLS**2, 200)
-    weights = np.rint(rng.uniform(-0.5, 0.5, (1, 4 * PAIR_CELLS)) * UNIT_STEPS).astype(np.int64)
+    of_cells = OfCells.each(np.rint(rng.uniform(-0.5, 0.5, (1, 4 * PAIR_CELLS)) * UNIT_STEPS).astype(np.int64))
     frame = spark.createDataFrame(
         [(f"u{place // 2}", int(key)) for place, key in enumerate(keys)], "unit string, key int"
     )
-    expected = unit_squares(np.arange(200) // 2, np.stack(cells_of_rows(PAIRS, keys), axis=-1), weights, max_rows=2)
-    found = sum_of_squares(frame, "unit", cells_of_rows(PAIRS, sf.col("key")), weights, max_rows=2)
+    expected = unit_squares(np.arange(200) // 2, np.stack(cells_of_rows(PAIRS, keys), axis=-1), of_cells, max_rows=2)
+    found = sum_of_squares(frame, "unit", cells_of_rows(PAIRS, sf.col("key")), of_cells, max_rows=2)
     assert found.tolist() == expected.tolist()
 
 

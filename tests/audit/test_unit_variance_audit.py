@@ -10,7 +10,7 @@ import pytest
 from spark_jobs.application.run import measure
 from spark_jobs.contract.privacy import UNIT_STEPS, Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics.unit_squares import unit_squares
+from spark_jobs.statistics.unit_squares import OfCells, unit_squares, whole_weights
 from tests.application.test_unit_variance import RECALL, Table, asked
 from tests.support.audit import convicts, exactly, keeps
 from tests.support.replay import NoiseLeftOut, replayed_loss
@@ -25,7 +25,8 @@ def largest_loss(relation, squares, *, scale=1.0):
 
     Every unit of up to three rows in three cells is added to a table, or put in the place of every other one.
     """
-    weights = np.rint(np.array([[0.3, -1.0, 0.7], [1.0, 0.0, -0.2]]) * UNIT_STEPS).astype(np.int64)
+    influences = np.array([[0.3, -1.0, 0.7], [1.0, 0.0, -0.2]])
+    weights = whole_weights([OfCells.each(one) for one in influences], [1.0, 1.0])
     rest = squares([7, 8], [0, 1], weights)
     units = [cells for rows in range(4) for cells in product(range(-1, 3), repeat=rows)]
     changes = [squares([7, 8, *[9] * len(cells)], [0, 1, *cells], weights) - rest for cells in units]

@@ -16,14 +16,24 @@ from spark_jobs.contract.options.score_figures import (
     AveragePrecisionOptions,
     BinormalRocOptions,
     ConfusionMatrixOptions,
+    ConfusionMatrixSettings,
     RankingFiguresOptions,
     RecalibrationOptions,
+    rate_at,
 )
-from spark_jobs.contract.options.scores import BinnedResidualsOptions, CalibrationOptions, RocCurveOptions
+from spark_jobs.contract.options.scores import (
+    BinnedResidualsOptions,
+    CalibrationOptions,
+    GroupedSettings,
+    RocCurveOptions,
+)
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.groups import ByGroup
 
 MIN_GROUPS, MAX_GROUPS = 2, 50
+POSITIVE_RATE, MEAN_RESIDUAL = "positive_rate", "mean_residual"
+RATES_BY_GROUP = ("recall", "false_positive_rate", "precision", "predicted_positive_rate")
+"""Figures that groups are compared by: of all rows, and at the thresholds of confusion matrices."""
 OTHER = "other"
 """The group of all rows whose group is not listed."""
 KindByGroup = (
@@ -95,6 +105,11 @@ class ByGroupSettings(Settings):
                 )  # fmt: skip
         return value
 
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """The thresholds of all confusion matrices, in order."""
+        return tuple(at for of in self.kinds if isinstance(of, ConfusionMatrixSettings) for at in of.thresholds)
+
 
 class ByGroupOptions(ByGroupSettings, Options):
     """What scores say of each group of a public list, at the cost of one release, and whether the groups are equal.
@@ -130,6 +145,13 @@ class ByGroupOptions(ByGroupSettings, Options):
     def statistic(self) -> Statistic:
         """Counts of scores by group."""
         return GroupedScoreCells(group_by=self.group_by, groups=self.groups)
+
+    @property
+    def unit_figures(self) -> tuple[str, ...]:
+        """What groups are compared by, but for areas."""
+        residuals = [MEAN_RESIDUAL] if any(isinstance(of, GroupedSettings) for of in self.kinds) else []
+        rates = [rate_at(rate, place) for place in range(len(self.thresholds)) for rate in RATES_BY_GROUP]
+        return (POSITIVE_RATE, *residuals, *rates)
 
 
 KINDS: tuple[type[Options], ...] = (ByGroupOptions,)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from spark_jobs.contract.options import ByGroupOptions, ByGroupSettings
 from spark_jobs.contract.results.groups import ByGroup, GroupComparison
+from spark_jobs.diagnostics.by_group.influences import influences
 from spark_jobs.diagnostics.by_group.measurement import ByGroupDraw, measure_by_group
 from spark_jobs.diagnostics.by_group.summary import summarise
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
@@ -38,5 +39,6 @@ DIAGNOSTIC = Diagnostic(
     call=Call,
     measurement=Measurement[GroupedScoreCounts, ByGroupDraw](draw=ByGroupDraw, measure=measure_by_group),
     summarise=summarise,
+    influences=influences,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

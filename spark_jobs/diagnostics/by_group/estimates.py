@@ -7,7 +7,7 @@ that of ``_populations``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,15 +75,16 @@ def rate(part: Noisy, rest: Noisy, confidence: float, effect: float = 1.0) -> Fi
     return Figure(value=value, interval=Ends(float(low), float(high)))
 
 
-def rates_at(groups: Groups, cell: int, confidence: float, effect: float = 1.0) -> dict[str, Figure[float]]:
+def rates_at(groups: Groups, cell: int, confidence: float, effects: Mapping[str, float]) -> dict[str, Figure[float]]:
     """Rates at a threshold, given as a cell of the grid that is an edge of every group's cells."""
     (true_above, false_above), (true_below, false_below) = class_rows(groups, cell), class_rows(groups, 0, cell)
-    return {
-        "predicted_positive_rate": rate(true_above + false_above, true_below + false_below, confidence, effect),
-        "recall": rate(true_above, true_below, confidence, effect),
-        "false_positive_rate": rate(false_above, false_below, confidence, effect),
-        "precision": rate(true_above, false_above, confidence, effect),
+    parts = {
+        "predicted_positive_rate": (true_above + false_above, true_below + false_below),
+        "recall": (true_above, true_below),
+        "false_positive_rate": (false_above, false_below),
+        "precision": (true_above, false_above),
     }
+    return {name: rate(part, rest, confidence, effects.get(name, 1.0)) for name, (part, rest) in parts.items()}
 
 
 def mean_residual(groups: Groups, confidence: float, effect: float = 1.0) -> Figure[float]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from spark_jobs.contract.options import ByGroupSettings
+from spark_jobs.contract.options import ByGroupSettings, ConfusionMatrixSettings
 from spark_jobs.contract.options.by_group import OTHER, KindByGroup
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups, measure_shared
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.score_grid import threshold_cells
 from spark_jobs.statistics import GroupedScoreCounts
 
 
@@ -38,6 +39,13 @@ class ByGroupDraw(Draw):
             positives=sum(size.positives for size in sizes),
             variance=sum(size.variance for size in sizes),
         )
+
+    @property
+    def threshold_cells(self) -> tuple[int, ...]:
+        """The first cells that reach the thresholds of confusion matrices, which are edges of every group's cells."""
+        one = self.groups[0]
+        of_kinds = [options.thresholds for options in self.kinds if isinstance(options, ConfusionMatrixSettings)]
+        return tuple(cell for of in of_kinds for cell in threshold_cells(of, one.groups.grid, one.rounding))
 
 
 def measure_by_group(statistic: GroupedScoreCounts, options: ByGroupSettings, terms: Terms) -> ByGroupDraw:

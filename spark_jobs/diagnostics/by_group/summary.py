@@ -11,7 +11,9 @@ from scipy.special import ndtri
 
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number
 from spark_jobs.contract.figures import OK, UNDEFINED
-from spark_jobs.contract.options import ConfusionMatrixSettings, GroupedSettings
+from spark_jobs.contract.options import GroupedSettings
+from spark_jobs.contract.options.by_group import MEAN_RESIDUAL, POSITIVE_RATE, RATES_BY_GROUP
+from spark_jobs.contract.options.score_figures import rate_at
 from spark_jobs.contract.results.groups import ByGroup, GroupComparison
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics.by_group.equality import P_VALUE_FLOOR, adjusted, largest_difference
@@ -20,7 +22,7 @@ from spark_jobs.diagnostics.by_group.measurement import ByGroupDraw
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.score_grid import edges_of, threshold_cells
+from spark_jobs.score_grid import edges_of
 
 Compared = tuple[str, float | None]
 """The name of a figure, and its threshold if it has one."""
@@ -32,20 +34,30 @@ def summarise(draw: ByGroupDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> 
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals and p-values.
-        sampling: of what the rows are a sample. A unit with rows in two groups makes them no less alike.
+        sampling: of what the rows are a sample. A test of equal groups takes the design effect that was measured in
+            all of them; intervals of one group allow for the largest possible one. A unit with rows in two groups makes
+            them no less alike.
     """
     results = tuple(_results(draw, group, seed, sampling) for group in draw.groups)
     sizes = [class_rows((group,)) for group in draw.groups]
     status = tuple(OK if all(size.is_known for size in both) else UNDEFINED for both in sizes)
-    effect = sampling.effect().value
-    estimates = [
-        {**_estimates(draw, (group,), effect), **_areas(draw, of_kinds)} if defined == OK else {}
-        for group, of_kinds, defined in zip(draw.groups, results, status, strict=True)
-    ]
-    figures, overall = _figures(draw, results), _estimates(draw, draw.groups, effect)
+    shown, tested = (
+        [
+            {**_estimates(draw, (group,), of), **_areas(draw, of_kinds)} if defined == OK else {}
+            for group, of_kinds, defined in zip(draw.groups, results, status, strict=True)
+        ]
+        for of in (Sampling(max_rows=sampling.max_rows), sampling)  # a group's own effect was not measured
+    )
+    figures, overall = _figures(draw, results), _estimates(draw, draw.groups, sampling)
     noise = SeededNoise(seed)
     comparisons = [
-        _compared(draw, figure, [one.get(figure, NOTHING) for one in (*estimates, overall)], noise)
+        _compared(
+            draw,
+            figure,
+            [one.get(figure, NOTHING) for one in (*shown, overall)],
+            [one.get(figure, NOTHING) for one in tested[:-1]],
+            noise,
+        )
         for figure in figures
     ]
     p_values = adjusted([comparison.p_value for comparison in comparisons])
@@ -82,35 +94,34 @@ def _results(draw: ByGroupDraw, group: SharedGroups, seed: int, sampling: Sampli
 
 def _figures(draw: ByGroupDraw, results: Sequence[Mapping[str, Any]]) -> tuple[Compared, ...]:
     """The figures that the requested kinds can be compared by, whether or not any group has them."""
-    named: list[Compared] = [("positive_rate", None)]
+    named: list[Compared] = [(POSITIVE_RATE, None)]
     if _area_of(results[0]) is not None:
         named.append(("auc", None))
     if any(isinstance(options, GroupedSettings) for options in draw.kinds):
-        named.append(("mean_residual", None))
+        named.append((MEAN_RESIDUAL, None))
     rates = ("predicted_positive_rate", "recall", "false_positive_rate", "precision")
-    return (*named, *((name, threshold) for threshold, _ in _thresholds(draw) for name in rates))
+    return (*named, *((name, threshold) for threshold in _thresholds(draw).values() for name in rates))
 
 
-def _thresholds(draw: ByGroupDraw) -> list[tuple[float, int]]:
-    """The thresholds of confusion matrices, on the grid and as cells of it."""
-    one = draw.groups[0]
-    cells = [
-        threshold_cells(options.thresholds, one.groups.grid, one.rounding)
-        for options in draw.kinds
-        if isinstance(options, ConfusionMatrixSettings)
-    ]
-    edges = edges_of(one.groups.grid)
-    return [(float(edges[cell]), cell) for of_one in cells for cell in dict.fromkeys(of_one)]
+def _thresholds(draw: ByGroupDraw) -> dict[int, float]:
+    """The thresholds of confusion matrices: their cells, and where they begin."""
+    edges = edges_of(draw.groups[0].groups.grid)
+    return {cell: float(edges[cell]) for cell in draw.threshold_cells}
 
 
-def _estimates(draw: ByGroupDraw, groups: Sequence[SharedGroups], effect: float) -> dict[Compared, Figure[float]]:
+def _estimates(draw: ByGroupDraw, groups: Sequence[SharedGroups], sampling: Sampling) -> dict[Compared, Figure[float]]:
     """The figures of some groups together that are functions of sums of their counts."""
     confidence = draw.confidence
-    estimates: dict[Compared, Figure[float]] = {("positive_rate", None): rate(*class_rows(groups), confidence, effect)}
+    effect = sampling.effect(POSITIVE_RATE).value
+    estimates: dict[Compared, Figure[float]] = {(POSITIVE_RATE, None): rate(*class_rows(groups), confidence, effect)}
     if any(isinstance(options, GroupedSettings) for options in draw.kinds):
-        estimates["mean_residual", None] = mean_residual(groups, confidence, effect)
-    for threshold, cell in _thresholds(draw):
-        estimates |= {(name, threshold): one for name, one in rates_at(groups, cell, confidence, effect).items()}
+        effect = sampling.effect(MEAN_RESIDUAL).value
+        estimates[MEAN_RESIDUAL, None] = mean_residual(groups, confidence, effect)
+    for cell, threshold in _thresholds(draw).items():
+        place = draw.threshold_cells.index(cell)
+        effects = {name: sampling.effect(rate_at(name, place)).value for name in RATES_BY_GROUP}
+        of_rates = rates_at(groups, cell, confidence, effects)
+        estimates |= {(name, threshold): one for name, one in of_rates.items()}
     return estimates
 
 
@@ -136,7 +147,11 @@ def area_estimate(area: Number, level: float, confidence: float) -> Figure[float
 
 
 def _compared(
-    draw: ByGroupDraw, figure: Compared, estimates: Sequence[Figure[float]], noise: SeededNoise
+    draw: ByGroupDraw,
+    figure: Compared,
+    estimates: Sequence[Figure[float]],
+    tested: Sequence[Figure[float]],
+    noise: SeededNoise,
 ) -> GroupComparison:
     """The comparison of a figure; ``other``, the last group, takes no part in the test.
 
@@ -144,6 +159,7 @@ def _compared(
         draw: the draw.
         figure: the figure.
         estimates: its value in every group, and the last one that of all rows.
+        tested: its value in every group that takes part, with the errors that the test takes.
         noise: source of the simulations.
     """
     name, threshold = figure
@@ -160,7 +176,7 @@ def _compared(
         p_value=None,
         adjusted_p_value=None,
     )
-    largest = largest_difference(estimates[:-2], confidence=draw.confidence, noise=noise)
+    largest = largest_difference(tested, confidence=draw.confidence, noise=noise)
     if largest is None:
         return comparison
     return replace(

@@ -11,13 +11,14 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import UNIT_STEPS
+from spark_jobs.statistics.unit_squares import OfCells
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def sum_of_squares(
-    rows: DataFrame, unit: str, cells: Sequence[Column], weights: Int64Array, *, max_rows: int
+    rows: DataFrame, unit: str, cells: Sequence[Column], weights: OfCells, *, max_rows: int
 ) -> Int64Array:
     """``statistics.unit_squares`` of the rows of a DataFrame; shape (figures,).
 
@@ -25,10 +26,10 @@ def sum_of_squares(
         rows: at most ``max_rows`` rows of each unit.
         unit: the column of the unit.
         cells: columns of the cells of a row, whose weights add up; null for none.
-        weights: whole weights of each cell, shape (figures, cells).
+        weights: whole weights of the cells, values of shape (figures, runs).
         max_rows: the most rows of a unit.
     """
-    names = [f"weight_{figure}" for figure in range(len(weights))]
+    names = [f"weight_{figure}" for figure in range(len(weights.values))]
     of_row = sf.explode(sf.array(*(cell.cast("bigint") for cell in cells)))
     looked_up = rows.select(unit, of_row.alias("cell")).where(sf.col("cell").isNotNull())
     weighted = looked_up.join(sf.broadcast(_weights(rows.sparkSession, names, weights)), "cell")
@@ -42,10 +43,11 @@ def _square(total: Column, max_rows: int) -> Column:
     return sf.least(sf.ceil(share * share * float(UNIT_STEPS)), sf.lit(UNIT_STEPS)).cast("bigint")
 
 
-def _weights(spark: SparkSession, names: list[str], weights: Int64Array) -> DataFrame:
-    """The weights of every cell, from those of runs of cells that have the same."""
-    starts = np.flatnonzero(np.append(True, (np.diff(weights, axis=1) != 0).any(axis=0)))
-    ends = np.append(starts[1:], weights.shape[1]) - 1
-    columns = {"first": starts, "last": ends, **dict(zip(names, weights[:, starts], strict=True))}
-    runs = spark.createDataFrame(pa.table({name: pa.array(values) for name, values in columns.items()}))
+def _weights(spark: SparkSession, names: list[str], weights: OfCells) -> DataFrame:
+    """The weights of every cell."""
+    values = weights.values
+    starts = weights.starts[np.append(True, (np.diff(values, axis=1) != 0).any(axis=0))]
+    ends = np.append(starts[1:], weights.size) - 1
+    columns = {"first": starts, "last": ends, **dict(zip(names, weights.at(starts), strict=True))}
+    runs = spark.createDataFrame(pa.table({name: pa.array(column) for name, column in columns.items()}))
     return runs.select(sf.explode(sf.sequence("first", "last")).alias("cell"), *names)
