@@ -11,9 +11,11 @@ import pytest
 from spark_jobs.application import count_statistics
 from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.application.unit_passes import squares_of_units
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.options import GroupedScoreCells, Options, ScoreCells, Statistic
 from spark_jobs.contract.privacy import UNIT_STEPS
 from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
+from spark_jobs.statistics.unit_squares import OfCells
 from tests.application.test_draw import request
 
 pytestmark = pytest.mark.spark
@@ -116,7 +118,23 @@ def test_squares_are_those_of_the_units_whose_rows_were_counted(
     weights[1, : counts.cells] = 0  # negatives, the two rows of b
     # a and c have one positive each, b two negatives; the largest is a unit with two rows of the largest weight
     expected = [UNIT_STEPS + 2 * UNIT_STEPS // 4, 2 * UNIT_STEPS // 4]
-    assert squares_of_units(rows, asked)(ScoreCells(), weights).tolist() == expected
+    assert squares_of_units(rows, asked)(ScoreCells(), OfCells.each(weights)).tolist() == expected
+
+
+def test_squares_are_those_of_units_by_group(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark, folder = table
+    monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0" * 32)
+    asked = request(
+        table={"path": str(folder), "snapshot": {"path_version": "v1"}},
+        unit={"column": "person", "max_rows": 2},
+        diagnostics=[{"kind": "by_group", "group_by": "person", "groups": ["b", "c"], "kinds": ["auc"]}],
+    )
+    (statistic,) = asked.statistics
+    rows = prepare(spark, asked)
+    starts = 2 * SCORE_CELLS * np.arange(3)
+    weights = OfCells(starts=starts, size=6 * SCORE_CELLS, values=np.array([[UNIT_STEPS, UNIT_STEPS // 2, 0]]))
+    # both rows of b in the first group, the one of c in the second, and those of others in the last
+    assert squares_of_units(rows, asked)(statistic, weights).tolist() == [UNIT_STEPS + UNIT_STEPS // 16]
 
 
 @pytest.mark.parametrize("column", ["person", "number"])
