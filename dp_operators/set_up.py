@@ -110,6 +110,34 @@ def account_name(file: Path) -> str:
     return re.sub(r"[^a-z0-9]+", "_", plain_letters).strip("_")[:100] or "table"
 
 
+def require_name(account: str) -> str:
+    """The name of an account that may be that of a folder, a request and a DAG, too.
+
+    Raises:
+        InvalidRequest: it may not.
+    """
+    if not _NAME.fullmatch(account) or account.lower() in _TAKEN:
+        raise InvalidRequest(
+            "account", value=account,
+            requirement=f"must be 1 to 100 letters, digits, - and _ of ASCII, and none of {', '.join(_TAKEN)}",
+            remedy="choose another name; `dp-budget open` takes any",
+        )  # fmt: skip
+    return account
+
+
+def require_in_cap(epsilon: Decimal, cap: Decimal) -> Decimal:
+    """An epsilon that a cap can pay.
+
+    Raises:
+        InvalidRequest: it cannot.
+    """
+    if epsilon > cap:
+        raise InvalidRequest(
+            "epsilon", value=plain(epsilon), requirement=f"must be at most the cap, {plain(cap)}", remedy="lower it"
+        )
+    return epsilon
+
+
 @dataclass(frozen=True, kw_only=True)
 class SetUp:
     """What is set up in one folder, checked as a whole.
@@ -144,17 +172,8 @@ class SetUp:
     form: FileForm = field(default_factory=FileForm)
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.account) or self.account.lower() in _TAKEN:
-            raise InvalidRequest(
-                "account", value=self.account,
-                requirement=f"must be 1 to 100 letters, digits, - and _ of ASCII, and none of {', '.join(_TAKEN)}",
-                remedy="choose another name; `dp-budget open` takes any",
-            )  # fmt: skip
-        if self.epsilon > self.cap:
-            raise InvalidRequest(
-                "epsilon", value=plain(self.epsilon), requirement=f"must be at most the cap, {plain(self.cap)}",
-                remedy="lower it",
-            )  # fmt: skip
+        require_name(self.account)
+        require_in_cap(self.epsilon, self.cap)
         ReleaseRequest.parse({**self.request, "table": {**self.request["table"], **self._schema}})
         for path in (self.version, self.request_file, *([self.dag_file] if self.dag else [])):
             if path.exists():

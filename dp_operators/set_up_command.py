@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -10,7 +11,15 @@ import typer
 
 from dp_operators.budget.cli import URL_VARIABLE, Actor, FileFormOptions, actor_or_user
 from dp_operators.budget.table_looks import assumed
-from dp_operators.set_up import SetUp, account_name, column_of, columns_of, header_of
+from dp_operators.set_up import (
+    SetUp,
+    account_name,
+    column_of,
+    columns_of,
+    header_of,
+    require_in_cap,
+    require_name,
+)
 from spark_jobs.contract.domains import ListedValues
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_form import FileForm
@@ -55,7 +64,7 @@ def init(
     header = header_of(file, form)
     typer.echo("\n".join(f"{place:>4}  {column}" for place, column in enumerate(header, start=1)))
     typer.echo(f"read with {assumed(form)}")
-    name = _answer(account, "Name of the account", default=account_name(file))
+    name = _answered(account, "Name of the account", require_name, default=account_name(file))
     numeric = _answered(
         numbers,
         "Which columns hold numbers, e.g. 2,4",
@@ -67,12 +76,7 @@ def init(
         header, numeric, outcome=(outcome, positive, negative), score=score, public_model=public_model,
         value=value, bounds=bounds,
     )  # fmt: skip
-    whole = _answered(
-        cap, "Epsilon of all releases of this table together", lambda text: exact_decimal(text, what="cap"), default="1"
-    )
-    cost = _answered(
-        epsilon, "Epsilon of this release", lambda text: exact_decimal(text, what="epsilon"), default=plain(whole / 2)
-    )
+    whole, cost = _budget(cap, epsilon)
     set_up = SetUp(
         folder=folder.absolute(),
         file=file,
@@ -101,7 +105,8 @@ def _types(header: Header, numeric: Header, diagnosis: Mapping[str, Any]) -> dic
     else:
         [described] = diagnosis["diagnostics"]
         domains = {described["column"]: " between {} and {}".format(*described["bounds"])}
-    types = {column: "double" if column in numeric and column != outcome else "string" for column in header}
+    numbers = {*numeric, *domains} - {outcome}
+    types = {column: "double" if column in numbers else "string" for column in header}
     return {column: f"{of}{domains.get(column, '')}" for column, of in types.items()}
 
 
@@ -150,6 +155,34 @@ def _answer(given: str | None, question: str, *, default: str | None = None) -> 
     return answer.strip()
 
 
+def _budget(cap: str | None, epsilon: str | None) -> tuple[Decimal, Decimal]:
+    """What all releases of the table may cost together, and what this one costs."""
+    question = "Epsilon of all releases of this table together"
+    whole = _answered(cap, question, lambda text: _epsilon(text, "cap"), default="1")
+
+    def read(text: str) -> Decimal:
+        return require_in_cap(_epsilon(text, "epsilon"), whole)
+
+    return whole, _answered(epsilon, "Epsilon of this release", read, default=plain(whole / 2))
+
+
+def _epsilon(text: str, what: str) -> Decimal:
+    amount = exact_decimal(text, what=what)
+    if amount <= 0:
+        raise InvalidRequest(what, value=text, requirement="must be above 0", remedy="write it like 0.5")
+    return amount
+
+
+def _class(given: str | None, question: str, what: str, *, other: str | None = None) -> str:
+    def read(answer: str) -> str:
+        if not answer or answer == other:
+            requirement = "must be a text" if other is None else f"must be a text, and another one than {other!r}"
+            raise InvalidRequest(what, value=answer, requirement=requirement, remedy="answer as the file has it")
+        return answer
+
+    return _answered(given, question, read, default="" if given is None else None)
+
+
 def _column(given: str | None, question: str, header: Header, what: str) -> str:
     def read(answer: str) -> str:
         return column_of(answer, header, what=what) if answer else ""
@@ -160,10 +193,11 @@ def _column(given: str | None, question: str, header: Header, what: str) -> str:
 def _number(given: str | None, question: str, header: Header, numeric: Header, what: str) -> str:
     def read(answer: str) -> str:
         column = column_of(answer, header, what=what) if answer else ""
-        if column not in numeric:
+        # where no column was said to hold numbers, the answer says so of this one
+        if column not in (numeric or header):
             raise InvalidRequest(
                 what, value=column, requirement="must be a column of numbers",
-                remedy=f"name one of: {', '.join(numeric)}",
+                remedy=f"name one of: {', '.join(numeric or header)}",
             )  # fmt: skip
         return column
 
@@ -210,11 +244,9 @@ def _diagnosis(
     given, positive, negative = outcome
     column = _column(given, "Column of the outcome that a model predicts, empty for none", header, "outcome")
     if column:
-        labels = {
-            "column": column,
-            "positive": _answer(positive, "Its text where it happened"),
-            "negative": _answer(negative, "Its text where it did not happen"),
-        }
+        happened = _class(positive, "Its text where it happened", "positive")
+        not_happened = _class(negative, "Its text where it did not happen", "negative", other=happened)
+        labels = {"column": column, "positive": happened, "negative": not_happened}
         scored = _number(score, "Column of the model's score", header, numeric, "score")
         return _curve(labels, scored, public_model)
     number = _number(value, "Column whose distribution is released", header, numeric, "value")

@@ -180,6 +180,19 @@ def test_a_wrong_answer_is_asked_again(file: Path, tmp_path: Path) -> None:
     assert PrivacyLedger(f"sqlite:///{tmp_path / 'new' / 'ledger.db'}").account("customers_2026").cap.epsilon == 2
 
 
+def test_every_question_is_asked_again_where_its_answer_is_wrong_by_itself(file: Path, tmp_path: Path) -> None:
+    # no column was said to hold numbers, so that the one of the scores is taken for one
+    answers = ["releases", "fees", "", "", "3", "", "yes", "yes", "no", "4", "y", "0", "1", "2", "0.5", "n"]
+    printed = init(str(file), "--folder", str(tmp_path / "new"), answers=answers)
+    assert "account: got 'releases'; must be 1 to 100 letters" in printed
+    assert "positive: got ''; must be a text" in printed
+    assert "negative: got 'yes'; must be a text, and another one than 'yes'" in printed
+    assert "cap: got '0'; must be above 0" in printed
+    assert "epsilon: got '2'; must be at most the cap, 1" in printed
+    [binding] = PrivacyLedger(f"sqlite:///{tmp_path / 'new' / 'ledger.db'}").account("fees").bindings.values()
+    assert [column["type"] for column in binding["columns"]] == ["string", "string", "string", "double"]
+
+
 @pytest.mark.parametrize(
     ("name", "account"),
     [

@@ -11,6 +11,7 @@ reader or writer, also waits for it.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -132,9 +133,15 @@ class Database:
         return result
 
     def _connect(self, *, needs_ledger: bool) -> Connection:
-        # SQLite would create an empty file
-        if needs_ledger and isinstance(self._backend, SQLite) and not Path(str(self._url.database)).exists():
+        # SQLite would create an empty file, and no folder
+        file = Path(str(self._url.database)) if isinstance(self._backend, SQLite) else None
+        if file is not None and needs_ledger and not file.exists():
             raise no_ledger(self.name)
+        if file is not None and not file.parent.exists():
+            folder = "it" if self._named else f"it: mkdir -p {shlex.quote(str(file.parent))}"
+            raise InvalidRequest(
+                "ledger", value=self.name, requirement="must lie in a folder that exists", remedy=f"make {folder}"
+            )
         try:
             connection = self._engine().connect()
         except (DBAPIError, PoolTimeout) as error:

@@ -12,13 +12,15 @@ from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_checks import DAMAGED, FILES
 from spark_jobs.contract.file_form import FileForm
-from spark_jobs.contract.first_line import HeaderFault, counted, fault_of, header_names, text_of, unlike
+from spark_jobs.contract.first_line import HeaderFault, counted, fault_of, header_names, json_fault_of, text_of, unlike
 from spark_jobs.contract.footers import DamagedFile, footer_of, require_readable, require_types
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.store.table_files import TableFiles, UnlistedStore, partition_columns, require_one_depth
 
 _LOOKED_AT = 100
 """The most files of a version whose first lines are read."""
+_NAMED = 3
+"""The most tables of other accounts that a warning names."""
 
 
 def report_on_files(binding: TableBinding) -> list[str]:
@@ -44,14 +46,21 @@ def report_on_files(binding: TableBinding) -> list[str]:
         line += f", and the footers of {_require_footers(binding, files)} were looked at: they have the bound types"
     if binding.format == "csv":
         looked = _require_headers(binding, files)
-        line += f", and the first line of {looked} was looked at: it names the bound columns"
+        line += (
+            f", and the first line of {looked} was looked at: it names the bound columns"
+            if files.texts
+            else ", whose first lines cannot be uncompressed here, so that none was looked at"
+        )
+    if binding.format == "json":
+        looked = _require_objects(binding, files)
+        line += f", and the first line of {looked} was looked at: it may be a JSON object"
     return [line + known]
 
 
 def same_people(binding: TableBinding, others: Iterable[Account]) -> list[str]:
     """A line for each account that has a table with the same columns and types, whose people may be the same."""
     wanted = sorted((name.lower(), of) for name, of in binding.types.items())
-    lines = []
+    lines: list[str] = []
     for account in others:
         for table, fields in account.bindings.items():
             bound = sorted((name.lower(), of) for name, of in TableBinding.parse(fields).types.items())
@@ -61,7 +70,8 @@ def same_people(binding: TableBinding, others: Iterable[Account]) -> list[str]:
                     f"warning: {table} of account {account.name} has the same columns and types; if this table was "
                     f"moved, renamed or copied from it, its people have a budget already: {command}"
                 )
-    return lines
+    more = len(lines) - _NAMED
+    return lines if more <= 0 else [*lines[:_NAMED], f"warning: so have {counted(more, 'other table')}"]
 
 
 def refused(fault: HeaderFault, field: str, value: object) -> InvalidRequest:
@@ -96,11 +106,8 @@ def _require_headers(binding: TableBinding, files: TableFiles) -> str:
     names = files.texts[:_LOOKED_AT]
     folders = {column.lower() for column in partition_columns(files.names[0])}
     bound = [name for name in binding.names if name.lower() not in folders]
-    for name in names:
-        try:
-            line = files.first_line(name)
-        except OSError:
-            line = None
+    lines = [_first_line(files, name) for name in names]
+    for line in [line for line in lines if line != b""] or lines[:1]:
         fault = fault_of(line, form)
         if fault is None:
             fault = unlike(header_names(text_of(line or b"", form.encoding) or "", form), bound)
@@ -109,8 +116,25 @@ def _require_headers(binding: TableBinding, files: TableFiles) -> str:
     return _looked_at(names, files)
 
 
+def _require_objects(binding: TableBinding, files: TableFiles) -> str:
+    names = files.texts[:_LOOKED_AT]
+    for fault in (json_fault_of(_first_line(files, name)) for name in names):
+        if fault is not None:
+            raise refused(fault, "table", binding.table)
+    return _looked_at(names, files)
+
+
+def _first_line(files: TableFiles, name: str) -> bytes | None:
+    try:
+        return files.first_line(name)
+    except OSError:
+        return None
+
+
 def _looked_at(names: Sequence[str], files: TableFiles) -> str:
-    return "each" if len(names) == len(files.names) else f"{len(names):,} of them"
+    if len(names) == len(files.names):
+        return "each"
+    return f"{len(names):,} of them" if names else "none"
 
 
 def assumed(form: FileForm) -> str:

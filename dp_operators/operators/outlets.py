@@ -22,7 +22,8 @@ ALIAS = "private releases of {account}"
 def release_asset(output: str) -> Asset:
     """The asset of a folder of releases; each release into the folder is an event of it.
 
-    The asset's name is its URI, so that ``Asset("s3://releases/churn")`` is the same asset.
+    The asset's name is its URI, so that ``Asset("s3://releases/churn")`` is the same asset. Of a folder on this
+    machine, ``release_asset(path)`` is the asset to schedule on: Airflow takes ``Asset(path)`` for another one.
 
     Args:
         output: the folder, as a release's ``output``; a path on this machine becomes a ``file://`` URI.
@@ -70,8 +71,15 @@ def record_event(event: ReleaseEvent | StreamEvent, outlets: Collection[Any], co
 
 
 def _with_uri(outlets: Collection[Any], uri: str) -> Asset | None:
-    """The asset of this URI, which may have a name of its own; Airflow allows one name for each URI."""
-    return next((outlet for outlet in outlets if isinstance(outlet, Asset) and outlet.uri == uri), None)
+    """The asset of this URI, which may have a name of its own; Airflow allows one name for each URI.
+
+    A path on this machine is its ``file://`` URI.
+    """
+    return next((outlet for outlet in outlets if isinstance(outlet, Asset) and _uri(outlet) == uri), None)
+
+
+def _uri(asset: Asset) -> str:
+    return Place.of_folder(asset.uri).identity if asset.uri.startswith("/") else asset.uri
 
 
 def _require_own(outlet: AssetAlias, account: str) -> None:

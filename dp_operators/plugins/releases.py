@@ -24,7 +24,8 @@ REPORT = "report.html"
 _SHOWN = {"image/svg+xml": "image/svg+xml", "image/png": "image/png", "text/html": "text/html; charset=utf-8"}
 """The media types that a browser shows; every other file is downloaded."""
 _RULES = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'; sandbox"
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'; "
+    "sandbox allow-downloads"
 )
 _PLOT = "image/svg+xml"
 

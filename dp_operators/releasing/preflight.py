@@ -11,8 +11,9 @@ from dp_operators.releasing.errors import ReleaseClosed, as_release_errors
 from dp_operators.releasing.federations import key_of
 from dp_operators.releasing.first_release import UNFINISHED, first_key, pays_for
 from dp_operators.releasing.requests import check_budget, check_request, require_charged
+from spark_jobs.contract.columns import ColumnNeed, MissingColumn
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.file_checks import check_files
+from spark_jobs.contract.file_checks import check_files, column_names
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.store.objects import check_store, check_writable
@@ -71,7 +72,10 @@ def check_before_charge(
         InvalidRequest: the request cannot be served, or its account cannot pay (``BudgetExceeded``).
         LedgerUnavailable: the ledger cannot be reached.
     """
-    preflight(request)
+    try:
+        preflight(request)
+    except MissingColumn as missing:
+        raise _of_files(missing, request) from None
     check_request(request, ledger)
     left = check_budget(request, ledger, allotment)
     _, output = require_charged(request)
@@ -79,6 +83,20 @@ def check_before_charge(
     runner.check(request)
     check_files(request.table)
     return left
+
+
+def _of_files(missing: MissingColumn, request: TableRequest) -> InvalidRequest:
+    """The refusal of a column that the account does not bind, where the table's files have it."""
+    bound = {column.name.lower() for column in request.table.columns or ()}
+    unbound = [name for name in column_names(request.table) if name.lower() not in bound]
+    need = ColumnNeed(name=missing.name, field=missing.field)
+    if need.spelling_in(unbound) is None:
+        return missing
+    return InvalidRequest(
+        missing.field, value=missing.name,
+        requirement=f"is a column of the table's files that account {request.account} does not bind",
+        remedy=f"have it bound beside the others: `dp-budget bind {request.account}`",
+    )  # fmt: skip
 
 
 def forecast(

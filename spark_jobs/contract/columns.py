@@ -38,6 +38,20 @@ _LISTED = 30
 _TYPE_CHARACTERS = 60
 
 
+class MissingColumn(InvalidRequest):
+    """A request needs a column that its table is not known to have.
+
+    Args:
+        field: the field that names it.
+        name: its name, as the request spells it.
+        requirement, remedy: as for every refusal.
+    """
+
+    def __init__(self, field: str, *, name: str, requirement: str, remedy: str) -> None:
+        super().__init__(field, value=name, requirement=requirement, remedy=remedy)
+        self.name = name
+
+
 @dataclass(frozen=True, kw_only=True)
 class ColumnNeed:
     """A column that a request needs.
@@ -61,12 +75,12 @@ class ColumnNeed:
             return self.name
         return alike[0] if len(alike) == 1 else None
 
-    def missing(self, columns: Collection[str]) -> InvalidRequest:
+    def missing(self, columns: Collection[str]) -> MissingColumn:
         """The error for a table that has only ``columns``."""
         listed = ", ".join(list(columns)[:_LISTED]) + (", ..." if len(columns) > _LISTED else "")
-        return InvalidRequest(
+        return MissingColumn(
             self.field,
-            value=self.name,
+            name=self.name,
             requirement=f"must be a column of the table, which has {listed}"
             if columns
             else "must be a column of the table",

@@ -25,6 +25,7 @@ from spark_jobs.contract.domain_checks import (
 )
 from spark_jobs.contract.domains import ListedValues, Period, number
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expressions.within import require_within_domains
 from spark_jobs.contract.grids import MAX_STEPS_FROM_ZERO, values_of_steps
 from spark_jobs.contract.options.values import OfValues
 from spark_jobs.contract.score_scale import ScoreScale
@@ -47,6 +48,8 @@ def completed(fields: Fields, domains: Domains) -> dict[str, Any]:
         InvalidRequest: a field contradicts what a column may hold, or leaves out what its domain does not decide.
     """
     filled = dict(fields)
+    if isinstance(fields.get("where"), str):
+        require_within_domains(fields["where"], domains)
     if fields.get("label") is not None:
         filled["label"] = _label(fields["label"], domains)
     scale = None

@@ -60,6 +60,28 @@ def check_files(source: TableSource) -> None:
         return  # what cannot be listed or opened here, the application looks at
 
 
+def column_names(source: TableSource) -> tuple[str, ...]:
+    """The names of the columns that a table's files have, as far as they can be listed from here; none if not.
+
+    A first line is taken for a header, and none of it for a person's row, where it has all bound names.
+    """
+    if source.form not in ("parquet", "csv") or source.path is None:
+        return ()
+    try:
+        files = TableFiles.of(source.pinned)
+        names = pinned_names(source, files.names)
+        if source.form == "parquet":
+            footers = footers_of(source, files, names[:_AT_ONCE])
+            return tuple(dict.fromkeys(name for footer in footers.values() for name in footer.types))
+        form, texts = source.file_form or FileForm(), replace(files, names=names).texts
+        header = header_names(text_of(files.first_line(texts[0]) or b"", form.encoding) or "", form) if texts else []
+    except (OSError, InvalidRequest):
+        return ()
+    folders = partition_columns(names[0])
+    bound = {column.name for column in source.columns or ()} - set(folders)
+    return tuple(header) if bound and bound <= set(header) else ()
+
+
 def pinned_names(source: TableSource, names: Iterable[str]) -> tuple[str, ...]:
     """The files of the pinned partition; all files of a version that is a folder."""
     # in a draft, the number 1 pins a folder named 01 too
@@ -110,8 +132,9 @@ def _check_headers(source: TableSource, files: TableFiles) -> None:
     form = source.file_form or FileForm()
     folders = {folder.lower() for folder in partition_columns(files.names[0])} if files.names else set()
     wanted = [column.name for column in source.columns or () if column.name.lower() not in folders]
-    for name in files.texts:
-        line = files.first_line(name)
+    lines = [files.first_line(name) for name in files.texts]
+    # a file without a byte has no rows; but some file must have a header
+    for line in [line for line in lines if line != b""] or lines[:1]:
         names = header_names(text_of(line or b"", form.encoding) or "", form)
         if fault_of(line, form) is not None or (source.is_bound and names != wanted):
             raise InvalidRequest("table.path", value=source.path, requirement=HEADER[0], remedy=HEADER[1])

@@ -6,12 +6,24 @@ A file without a header begins with a row, which may be a person's.
 from __future__ import annotations
 
 import csv
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spark_jobs.contract.file_form import FileForm
+from spark_jobs.contract.values import in_another_form
 
+_PACKED = {
+    b"\x1f\x8b": "one that gzip compressed, and its name does not end in .gz",
+    b"BZh91AY&SY": "one that bzip2 compressed, and its name does not end in .bz2",
+    b"\x28\xb5\x2f\xfd": "one that zstd compressed, and its name does not end in .zst",
+    b"\xfd7zXZ\0": "one that xz compressed, which no engine reads",
+    b"PK\x03\x04": "a zip file or a workbook, which no engine reads",
+    b"PAR1\x15": "a Parquet file",
+    b"SQLite format 3": "a database",
+}
+"""How files begin that are no text, and what they are."""
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 
 
@@ -53,17 +65,42 @@ def fault_of(line: bytes | None, form: FileForm) -> HeaderFault | None:
     """What a first line shows to be wrong with the form of its file; None if it may be a header."""
     if line is None:
         return HeaderFault(what="has no end, or cannot be uncompressed", remedy="write the file again")
+    no_text = _no_text(line)
+    if no_text is not None:
+        return no_text
     text = text_of(line, form.encoding)
     if text is None:
         return HeaderFault(
             what="is not in utf-8", remedy="declare its encoding, such as --file-form encoding=iso8859-1 or cp1252"
         )
-    if "\0" in text:
-        return HeaderFault(what="is in an encoding of several bytes a character", remedy="write the files in utf-8")
     names = header_names(text, form)
+    if text.lower().startswith("sep=") and len(text.strip()) <= len("sep=;"):
+        return HeaderFault(what="tells a spreadsheet the separator, and is no header", remedy="remove the line")
     if not any(names):
         return HeaderFault(what="is empty", remedy="write the column names into the first line of each file")
     return _other_separator(text, names, form) or _misnamed(names)
+
+
+def json_fault_of(line: bytes | None) -> HeaderFault | None:
+    """What a first line shows to be wrong with a file of JSON lines; None if it may be an object."""
+    if not line:
+        return None  # a long object, or no row yet
+    text = line.decode("utf-8", "replace").lstrip("\ufeff").strip()
+    if text.startswith("{") and text != "{":
+        return None
+    return _no_text(line) or HeaderFault(
+        what="is no JSON object by itself, as in a file that is one array or has an object over several lines",
+        remedy="write each row as one object on a line of its own",
+    )
+
+
+def _no_text(line: bytes) -> HeaderFault | None:
+    packed = next((what for mark, what in _PACKED.items() if line.startswith(mark)), None)
+    if packed is not None:
+        return HeaderFault(what=f"is no text: the file looks like {packed}", remedy="write it again as text")
+    if line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or b"\0" in line:
+        return HeaderFault(what="is in an encoding of several bytes a character", remedy="write the files in utf-8")
+    return None
 
 
 def _other_separator(text: str, names: Sequence[str], form: FileForm) -> HeaderFault | None:
@@ -111,7 +148,13 @@ def unlike(names: Sequence[str], bound: Sequence[str]) -> HeaderFault | None:
             what=f"names {counted(len(names), 'column')}, and {len(bound)} are bound",
             remedy="bind all columns of the header, in its order",
         )
-    places = [place for place, pair in enumerate(zip(names, bound, strict=True), start=1) if pair[0] != pair[1]]
+    pairs = list(enumerate(zip(names, bound, strict=True), start=1))
+    places = [place for place, pair in pairs if pair[0] != pair[1]]
+    if all(pair[0] == pair[1] or in_another_form(pair[0], [pair[1]]) is not None for _, pair in pairs):
+        return HeaderFault(
+            what=f"has the same letters as the bound columns, in another Unicode form at {_places(places)}",
+            remedy="copy the names from the first line; they look the same",
+        )
     return HeaderFault(
         what=f"differs from the bound columns at {_places(places)}",
         remedy="bind the columns as the header spells them, in its order; letters count",

@@ -8,13 +8,14 @@ by row, so that no refusal depends on it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from spark_jobs.contract.bound_columns import BoundColumn
 from spark_jobs.contract.column_types import kind_of_type, normal_type, struct_fields
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.values import did_you_mean
 
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW")
 """The codecs of Parquet that every engine reads."""
@@ -238,7 +239,7 @@ def require_readable(footers: Sequence[Footer], *, field: str, value: object) ->
             )  # fmt: skip
 
 
-def require_types(footers: Iterable[Footer], columns: Iterable[BoundColumn], *, folders: Iterable[str]) -> None:
+def require_types(footers: Collection[Footer], columns: Iterable[BoundColumn], *, folders: Iterable[str]) -> None:
     """Reject files whose columns no cast reconciles with the bound types, or none of which has a bound column.
 
     Args:
@@ -259,7 +260,8 @@ def require_types(footers: Iterable[Footer], columns: Iterable[BoundColumn], *, 
         if not in_files and types and column.name.lower() not in others:
             raise InvalidRequest(
                 "table", value=column.name, requirement="is a column that the account binds, and no file has it",
-                remedy="compare the files with `dp-budget show`; a state with other columns cannot be read",
+                remedy="correct the name that is bound, or the files; a state with other columns cannot be read"
+                + did_you_mean(column.name, dict.fromkeys(name for footer in footers for name in footer.types)),
             )  # fmt: skip
         for of in in_files if is_readable(column.type) else ():
             if not reconciles(of, column.type):

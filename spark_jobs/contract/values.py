@@ -96,8 +96,17 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
 
 def did_you_mean(given: object, known: Iterable[object]) -> str:
     """The end of a remedy that suggests the known name most similar to ``given``; empty if none is similar."""
-    near = nearest(str(given), map(str, known))
+    names = list(map(str, known))
+    if in_another_form(str(given), names) is not None:
+        return "; it is there in another Unicode form of the same letters: copy it from there"
+    near = nearest(str(given), names)
     return "" if near is None else f"; did you mean {near!r}?"
+
+
+def in_another_form(given: str, known: Iterable[str]) -> str | None:
+    """The known name that looks like ``given`` and has its letters in another Unicode form, if any."""
+    composed = unicodedata.normalize("NFC", given)
+    return next((name for name in known if name != given and unicodedata.normalize("NFC", name) == composed), None)
 
 
 def nearest(given: str, known: Iterable[str]) -> str | None:

@@ -7,14 +7,15 @@ settings of the machine or its user. Any attempt at a release can therefore recr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.release import Release, ReleaseFile
-from spark_jobs.publishing import data_files, figures, privacy_statement, report, stamp
+from spark_jobs.publishing import data_files, figures, legends, privacy_statement, report, stamp
 from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.inline import inline_svg
-from spark_jobs.publishing.rendering import InColumns, Plot, Released, Rendering
+from spark_jobs.publishing.rendering import Column, InColumns, Legend, Plot, Released, Rendering
 
 SVG, PNG = "image/svg+xml", "image/png"
 
@@ -50,7 +51,7 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
         parts = []
         for kind, rendering in renderings.items():
             metadata = {"guarantee": guarantee, "status": facts.status, "cost": formal, "release": facts.key or ""}
-            for name, table in {kind: rendering.columns, **rendering.tables}.items():
+            for name, table in _tables(kind, rendering).items():
                 add(f"{name}.parquet", data_files.parquet_bytes(table, metadata=metadata), data_files.MEDIA_TYPE)
             for plot in rendering.plots:
                 add(f"{plot.name}.svg", _picture(plot, marks, SVG), SVG)
@@ -116,20 +117,32 @@ def report_part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) 
     return report.ReportPart(
         kind=kind,
         section=rendering.section,
-        plots=tuple((plot, _inline(plot, marks)) for plot in rendering.plots),
+        plots=tuple(_pictured(plot, rendering.section.legend, marks) for plot in rendering.plots),
         multiples=tuple(
             report.SmallPlots(
                 heading=group.heading,
                 note=group.note,
-                plots=tuple((caption, scale, plot, _inline(plot, ())) for caption, scale, plot in group.plots),
+                plots=tuple((caption, scale, *_pictured(plot, (), ())) for caption, scale, plot in group.plots),
                 wide=group.wide,
             )
             for group in rendering.multiples
         ),
+        data=tuple(
+            report.Enclosed.of(name, data_files.csv_bytes(table), stamped=any(mark.across for mark in marks))
+            for name, table in _tables(kind, rendering).items()
+        ),
     )
 
 
-def _inline(plot: Plot, marks: tuple[stamp.Mark, ...]) -> str:
+def _tables(kind: str, rendering: Rendering) -> dict[str, Mapping[str, Column]]:
+    """The data files of a result, by name; a section of a stream's report has none."""
+    return {name: table for name, table in {kind: rendering.columns, **rendering.tables}.items() if table}
+
+
+def _pictured(plot: Plot, legend: Legend, marks: tuple[stamp.Mark, ...]) -> tuple[Plot, str]:
+    """A plot whose legend names what is drawn, ``legend`` if it has none of its own; and its inline SVG."""
     figure = plot.draw(False)
     stamp.stamp_figure(figure, tuple(mark for mark in marks if mark.across))
-    return inline_svg(figures.svg_bytes(figure, title=plot.title, description=plot.description), plot)
+    svg = figures.svg_bytes(figure, title=plot.title, description=plot.description)
+    named = legends.drawn(legend if plot.legend is None else plot.legend, svg)
+    return replace(plot, legend=named), inline_svg(svg, plot)

@@ -67,6 +67,10 @@ def figure_columns(
     return {name: Column(values=values[name], meaning=line) for name, line in meanings.items()}
 
 
+Legend = tuple[tuple[str, str], ...]
+"""Keys of the style sheet, and what is drawn in them; the page leaves out what a picture does not have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Probe:
     """One point of a plot whose values are shown when the pointer is near.
@@ -103,7 +107,7 @@ class Plot:
     draw: Callable[[bool], Figure]
     axes: tuple[float, float, float, float]
     probes: tuple[Probe, ...] = ()
-    legend: tuple[tuple[str, str], ...] | None = None
+    legend: Legend | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +172,7 @@ class Section:
     measures: tuple[Measure, ...] = ()
     notes: tuple[str, ...] = ()
     table: ValueTable | None = None
-    legend: tuple[tuple[str, str], ...] = ()
+    legend: Legend = ()
     notice: str | None = None
 
 

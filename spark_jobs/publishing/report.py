@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -32,6 +33,8 @@ NAME = "report.html"
 MEDIA_TYPE = "text/html"
 LISTED = 100
 """Largest number of entries that the page shows of a list in the request."""
+MAX_ENCLOSED = 400_000
+"""Largest number of bytes of a data file that the page has as CSV."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +48,44 @@ class SmallPlots:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Enclosed:
+    """A data file's rows in the page itself, which may be read far from the other files.
+
+    Attributes:
+        name: the file's name without suffix.
+        content: the rows as CSV; None for more than ``MAX_ENCLOSED`` bytes.
+        stamped: whether the rows are of a draft without a guarantee, which the CSV's name then says.
+    """
+
+    name: str
+    content: bytes | None
+    stamped: bool
+
+    @classmethod
+    def of(cls, name: str, content: bytes, *, stamped: bool) -> Enclosed:
+        """The rows, if they are few enough for a page."""
+        return cls(name=name, content=content if len(content) <= MAX_ENCLOSED else None, stamped=stamped)
+
+    @property
+    def file(self) -> str:
+        """The name under which a browser saves them."""
+        return f"{'NOT_PRIVATE_' if self.stamped else ''}{self.name}.csv"
+
+    @property
+    def href(self) -> str:
+        """A link that has the rows in itself."""
+        return f"data:text/csv;charset=utf-8;base64,{b64encode(self.content or b'').decode()}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportPart:
-    """One diagnostic in the report: its section, and its plots with their inline SVG."""
+    """One diagnostic in the report: its section, its plots with their inline SVG, and its data."""
 
     kind: str
     section: Section
     plots: tuple[tuple[Plot, str], ...]
     multiples: tuple[SmallPlots, ...] = ()
+    data: tuple[Enclosed, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ from spark_jobs.tables.hadoop_files import listed
 from spark_jobs.tables.json_files import read_json
 from spark_jobs.tables.parquet_files import read_parquet
 from spark_jobs.tables.refusals import UNREADABLE, UNREADABLE_VERSION, refusing
-from spark_jobs.tables.texts import ASSUMED, UNPARSED
+from spark_jobs.tables.texts import ASSUMED, UNPARSED, converted
 
 SETTINGS = {
     # otherwise the type of a partition column depends on the values of all partitions
@@ -215,13 +215,23 @@ def _parquet(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple
     check_footers(source, footers)
     if not footers and source.columns is None:
         return _columnar(spark, source)
-    return read_parquet(spark, path, source.columns, footers, folders=folders), folders
+    return _folders_typed(read_parquet(spark, path, source.columns, footers, folders=folders), source, folders), folders
 
 
 def _columnar(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
     path = _files_folder(spark, source)
     frame = spark.read.option("mergeSchema", "true").format(source.form).load(path)
-    return frame, _partition_columns(frame, path)
+    folders = _partition_columns(frame, path)
+    return _folders_typed(frame, source, folders), folders
+
+
+def _folders_typed(frame: DataFrame, source: TableSource, folders: tuple[str, ...]) -> DataFrame:
+    """The values that folders are named by, as values of the bound types, or null."""
+    types = {column.name.lower(): column.type for column in source.columns or ()}
+    bound = {name: types[name.lower()] for name in folders if name.lower() in types}
+    return frame.withColumns(
+        {name: converted(sf.col(quoted(name)), of).alias(name) for name, of in bound.items() if of != "string"}
+    )
 
 
 def _delta(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:

@@ -45,6 +45,12 @@ def test_program_knows_the_last_revision() -> None:
     assert revisions == sorted(revisions, reverse=True)
 
 
+def test_a_ledger_in_no_folder_is_refused_with_the_command_that_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        PrivacyLedger(f"sqlite:///{tmp_path}/not there/ledger.db").migrate()
+    assert str(refused.value).endswith(f"must lie in a folder that exists; make it: mkdir -p '{tmp_path}/not there'")
+
+
 def test_migrate_again_changes_nothing(ledger: PrivacyLedger) -> None:
     ledger.open_account("visits", epsilon="1")
     charge = ledger.reserve("visits", release="r", epsilon="0.5")

@@ -42,6 +42,52 @@ def entry(kind: str, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("churned = 'Yes'", "must be a value of churned, which holds 'yes', 'no'; correct it; did you mean 'yes'?"),
+        ("age > 5 AND churned <> 'NO'", "must be a value of churned"),
+        ("region IN ('north', 'soth')", "did you mean 'south'?"),
+        ("NOT (grade IN ('d'))", "must be a value of grade"),
+        ("'x' = grade OR age > 5", "must be a value of grade"),
+        ("churned = 1", "must be a value of churned"),
+        ("smokes = 3", "must be a value of smokes"),
+        ("age > 130", "must be true for some rows: age holds values between 0 and 120"),
+        ("age = 121 OR age BETWEEN 200 AND 300", "age holds values"),
+        ("price IN (51, 60)", "price holds values"),
+        ("age > {{ params.age }}", "must have no template left"),
+        ("age BETWEEN 10 AND 1", "write the smaller bound first"),
+        ("age <> NULL", "write IS NULL or IS NOT NULL"),
+        ("day > DATE '2025-03-01'", "day holds values between"),
+        ("at < TIMESTAMP '2023-12-31 00:00:00'", "at holds values between"),
+    ],
+)
+def test_a_filter_asks_for_what_its_columns_may_hold(where: str, words: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        one("where", where)
+    assert refused.value.field == "where"
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "churned = 'yes' OR region IN ('north', '01067')",
+        "age <> 999 AND age >= 18",
+        "smokes = 1.0",
+        "LOWER(churned) = 'YES'",
+        "anything = 5 AND unknown = 'x'",
+        "day = DATE '2024-12-31'",
+        "at >= TIMESTAMP '2029-12-31 00:00:00'",
+        "age > 130 OR churned = 'no'",
+        "churned IS NOT NULL",
+        "points < 400 AND margin > 7",
+    ],
+)
+def test_a_filter_within_the_domains_stays(where: str) -> None:
+    assert one("where", where) == where
+
+
+@pytest.mark.parametrize(
     ("given", "wanted"),
     [
         ({"column": "churned", "positive": "yes"}, {"negative": "no"}),

@@ -58,7 +58,7 @@ def test_intervals_cover_what_the_population_gives_on_the_same_box(shape):
     population = ResidualCounts.from_arrays(*rows_of(random, 2_000_000, **shape), unit=UNIT)
     for seed in range(40):
         counts = ResidualCounts.from_arrays(*rows_of(random, 4000, **shape), unit=UNIT)
-        draw = residual_plot.measure(counts, epsilon=1, noise=SeededNoise(seed))
+        draw = residual_plot.measure(counts, epsilon=1, noise=SeededNoise(seed), confidence=0.95)
         plot, starts = residual_plot.summarise(draw, seed=seed), pools_of(draw)[0]
         own = np.maximum(draw.cells[1:-1].sum(axis=1), 1e-9)
         middles = (draw.box.fitted[1:] + draw.box.fitted[:-1]) / 2

@@ -22,6 +22,10 @@ from tests.support.repository import ROOT, product_modules
 REFUSAL = {"value": "the value", "requirement": "must be another", "remedy": "correct it"}
 EXAMPLES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "InvalidRequest": (("budget.epsilon",), REFUSAL),
+    "MissingColumn": (
+        ("model.score",),
+        {"name": "score", "requirement": "must be a column", "remedy": "correct it"},
+    ),
     "AgreementClosed": (("federation",), REFUSAL),
     "ChargeConflict": (("release",), REFUSAL),
     "BudgetExceeded": (

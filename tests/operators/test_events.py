@@ -86,6 +86,9 @@ class TestOutlets:
         assert RocCurveOperator(**given, default_args={"outlets": [own]}).outlets == [own, folder]
         renamed = Asset(name="churn", uri=folder.uri)
         assert RocCurveOperator(**given, outlets=[renamed]).outlets == [renamed]
+        bare = Asset(f"{tmp_path}/releases/")
+        assert RocCurveOperator(**given, outlets=[bare]).outlets == [bare]
+        assert release_asset(f"{tmp_path}/releases") == release_asset(f"file://{tmp_path}/releases/") == folder
 
     def test_folder_that_is_known_later_has_an_alias_by_account(self, given: dict[str, Any]) -> None:
         later = {**given, "output": "{{ params.output }}"}
@@ -126,8 +129,10 @@ class TestEvent:
 
     def test_asset_of_the_folder_by_another_name_gets_the_event(self, given: dict[str, Any]) -> None:
         renamed = Asset(name="churn", uri=release_asset(given["output"]).uri)
-        _, extra = released(RocCurveOperator(**given, outlets=renamed))
-        assert set(extra) == FIELDS
+        bare = Asset(renamed.uri.removeprefix("file://"))
+        for outlet in (renamed, bare):
+            _, extra = released(RocCurveOperator(**given, outlets=outlet))
+            assert set(extra) == FIELDS
 
     def test_alias_gets_the_asset_of_the_folder(self, given: dict[str, Any], tmp_path: Path) -> None:
         operator = RocCurveOperator(**{**given, "output": "{{ params.output }}"})

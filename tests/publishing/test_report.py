@@ -1,10 +1,17 @@
+import io
 import re
+from base64 import b64decode
 from decimal import Decimal
 from html.parser import HTMLParser
 
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 from spark_jobs.contract.privacy import Budget
+from spark_jobs.publishing import report
+from spark_jobs.publishing.rendering import Section
 from spark_jobs.publishing.report import budget_bar, runs, visible
 from tests.support import publications as made
 
@@ -97,7 +104,8 @@ def test_page_asks_nothing_of_the_network_and_runs_nothing(which, request):
         {"script", "img", "iframe", "object", "embed", "link", "base", "form", "image", "foreignobject"}
     )
     assert not [name for _, attributes in outline.tags for name in attributes if name.startswith("on")]
-    assert set(outline.attributes("href")) <= {"roc_curve.parquet", "roc_curve.svg", "roc_curve.png", "release.json"}
+    beside = {target for target in outline.attributes("href") if not target.startswith("data:text/csv;")}
+    assert beside <= {"roc_curve.parquet", "roc_curve.svg", "roc_curve.png", "release.json"}
     assert all(target.startswith("#") for target in outline.attributes("xlink:href"))
     assert outline.attributes("src") == []
     styles = re.search(r"<style>(.*?)</style>", text, re.DOTALL).group(1)
@@ -151,6 +159,30 @@ def test_headline_and_table_show_the_released_values(page):
     row = re.search(r"at most 20 %</th>(.*?)</tr>", page, re.DOTALL).group(1)
     assert f"{100 * curve.tpr.value[i]:.1f}" in row
     assert f"{curve.thresholds[i]:.3f}" in row
+
+
+def test_a_page_that_is_mailed_alone_still_gives_its_data():
+    _, files = made.publish({"roc_curve": made.curve()}, facts=made.facts())
+    outline = Outline(files["report.html"].decode())
+    [link] = [attributes for tag, attributes in outline.tags if tag == "a" and "download" in attributes]
+    content = b64decode(link["href"].partition("base64,")[2])
+    table = pq.read_table(io.BytesIO(files["roc_curve.parquet"]))
+    enclosed = pyarrow.csv.read_csv(io.BytesIO(content))
+    assert enclosed.column_names == table.column_names
+    for name in table.column_names:
+        np.testing.assert_array_equal(*(part[name].to_numpy().astype(float) for part in (enclosed, table)))
+    assert link["download"] == "roc_curve.csv"
+
+
+def test_data_that_would_make_a_page_heavy_stays_beside_it():
+    heavy = report.Enclosed.of("ecdf", b"1" * (report.MAX_ENCLOSED + 1), stamped=False)
+    assert (heavy.content, report.Enclosed.of("ecdf", b"1\n", stamped=True).file) == (None, "NOT_PRIVATE_ecdf.csv")
+    part = report.ReportPart(kind="ecdf", section=Section(title="Values", reading=()), plots=(), data=(heavy,))
+    page = report.report_html(
+        made.facts(), guarantee="differentially private", formal="", statement=(), marks=(), parts=(part,), files=()
+    ).decode()
+    assert "ecdf is too large for it and lies beside it as ecdf.parquet" in page
+    assert "data:text/csv" not in page
 
 
 def test_page_shows_files_with_their_hashes():

@@ -68,6 +68,32 @@ def test_files_that_no_run_can_read_are_refused_for_nothing(lab: Any, tmp_path: 
     ledger.close()
 
 
+@pytest.mark.parametrize(("form", "write"), [("parquet", parquet()), ("csv", text("visit,score,region\n1,0.5,x\n"))])
+def test_a_column_that_the_table_has_and_the_account_does_not_bind_is_told_from_others(
+    lab: Any, tmp_path: Path, form: str, write: Callable[[Path], None]
+) -> None:
+    (tmp_path / "v1").mkdir()
+    write(tmp_path / "v1")
+    output = lab.open_account("files", str(tmp_path), columns={"visit": "int"}, form=form)
+    table = {"path": str(tmp_path), "snapshot": {"path_version": "v1"}}
+    ledger, runner = lab.ledger(), ForkRunner()
+
+    def refusal(column: str) -> str:
+        values = [{"kind": "ecdf", "column": column, "bounds": [0, 1]}]
+        request = make_request(output, account="files", table=table, diagnostics=values, label=None, model=None)
+        with pytest.raises(InvalidRequest) as refused:
+            release(request, ledger=ledger, runner=runner, key="k", check=accept)
+        return str(refused.value)
+
+    assert refusal("Score") == (
+        "diagnostics.column: got 'Score'; is a column of the table's files that account files does not bind; have it "
+        "bound beside the others: `dp-budget bind files`"
+    )
+    assert "must be a column of the table, which has visit; correct the name" in refusal("scores")
+    assert (ledger.history("files"), runner.runs) == ((), 0)
+    ledger.close()
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"visit": pa.array([1.0, None])}, {"score": pa.nulls(2)}, {"noted": pa.array([1, 2], pa.timestamp("ns"))}],

@@ -97,6 +97,23 @@ def test_partition_columns_of_a_path_are_strings_whatever_they_hold(spark: Spark
     assert dict(frame.dtypes)["month"] == "string"
 
 
+@pytest.mark.parametrize("form", ["parquet", "orc"])
+def test_partition_columns_of_a_bound_type_are_values_of_it_or_null(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    for day in ("2026-01-02", SECRET, "__HIVE_DEFAULT_PARTITION__"):
+        spark.range(1).coalesce(1).write.format(form).save(f"{tmp_path}/t/v1/day={day}/month=3")
+    columns = {"id": "bigint", "day": "date", "month": "int"}
+    table = source(tmp_path / "t", snapshot={"path_version": "v1"}, format=form, columns=columns)
+    frame = read_table(spark, table)
+    assert dict(frame.dtypes) == columns
+    assert sorted(map(str, (tuple(row) for row in frame.collect()))) == [
+        "(0, None, 3)", "(0, None, 3)", "(0, datetime.date(2026, 1, 2), 3)",
+    ]  # fmt: skip
+    pinned = source(tmp_path / "t", snapshot={"partition": {"day": "2026-01-02"}}, format=form, columns=columns)
+    assert len(read_table(spark, pinned.model_copy(update={"path": f"{tmp_path}/t/v1"})).collect()) == 1
+
+
 @pytest.mark.parametrize("value", ["04", 99, "Zebedee-4711", True, 1.5])
 def test_a_partition_that_is_not_there_is_an_empty_table(spark: SparkSession, lake: Path, value: Any) -> None:
     frame = read_table(spark, source(lake / "parted", snapshot={"partition": {"month": value}}))

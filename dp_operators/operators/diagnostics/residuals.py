@@ -46,7 +46,7 @@ class ResidualPlotOperator(DiagnosticOperator):
         | Later = "auto",
         bins: int | Later | None = None,
         coverage: float | Later = 0.95,
-        confidence: float | Later = 0.95,
+        confidence: float | Later = 0.9,
         value_unit: float | Later = 1.0,
         **release: Unpack[ReleaseArguments],
     ) -> None:

@@ -64,7 +64,7 @@ class BinnedResidualsOperator(DiagnosticOperator):
         *,
         method: Literal["auto", "recursive_medians", "fixed_bins"] | Later = "auto",
         bins: int | Later | None = None,
-        confidence: float | Later = 0.95,
+        confidence: float | Later = 0.9,
         **release: Unpack[ReleaseArguments],
     ) -> None:
         options = {
@@ -93,7 +93,7 @@ class CalibrationOperator(DiagnosticOperator):
         *,
         method: Literal["auto", "recursive_medians", "fixed_bins"] | Later = "auto",
         bins: int | Later | None = None,
-        confidence: float | Later = 0.95,
+        confidence: float | Later = 0.9,
         **release: Unpack[ReleaseArguments],
     ) -> None:
         options = {

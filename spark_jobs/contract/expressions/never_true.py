@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -93,4 +94,4 @@ def _may(value: Any, op: str, other: Any) -> bool:
 def _comparable(one: Any, other: Any) -> bool:
     """Whether Python compares two constants as Spark does; of text and numbers, which Spark casts, nothing is said."""
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (one, other))
-    return numbers or (isinstance(one, str) and isinstance(other, str))
+    return numbers or (type(one) is type(other) and isinstance(one, (str, datetime.date)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockExpression
@@ -25,6 +25,9 @@ costs."""
 MAX_KEYS = 2**26
 """The most counts and sums that the statistics of one request may have together, whatever the rows. The driver collects
 8 bytes for each, 512 MiB at the very most; bands of a long ``ecdf`` need more afterwards, 0.8 GiB with 2^20 cells."""
+Confidence = Annotated[float, Field(ge=0.5, le=0.999)]
+CONFIDENCE = 0.9
+"""The nominal level of every kind's intervals, bands and zones, unless a request says otherwise."""
 HistogramMethod = Literal[
     "adaptive_grid", "ahp", "dawa", "geometric", "greedy_h", "hb", "laplace", "mwem", "shrunken_tree", "uniform"
 ]

@@ -9,7 +9,7 @@ from pydantic import Field, SerializeAsAny, field_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import SCORE_CELLS
-from spark_jobs.contract.options.base import Options, Settings, Statistic, entries_of
+from spark_jobs.contract.options.base import CONFIDENCE, Confidence, Options, Settings, Statistic, entries_of
 from spark_jobs.contract.options.linear import Keys, require_keys
 from spark_jobs.contract.options.score_figures import (
     AucOptions,
@@ -85,7 +85,7 @@ class ByGroupSettings(Settings):
     """
 
     kinds: tuple[SerializeAsAny[Options], ...]
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
     @field_validator("kinds", mode="before")
     @classmethod

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.base import Options, Settings
+from spark_jobs.contract.options.base import CONFIDENCE, Confidence, Options, Settings
 from spark_jobs.contract.options.score_figures import in_ascending_order
 from spark_jobs.contract.options.values import FiniteFloat, OfValues
 from spark_jobs.contract.published import Result
@@ -33,7 +33,7 @@ class CdfPointsSettings(Settings):
     quantiles: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(max_length=99)] = (0.5,)
     more_evaluations: Annotated[int, Field(ge=0, le=10_000)] = 0
     silo_rows: Annotated[int, Field(ge=1, le=2**18)] = 2**16
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
     @field_validator("thresholds")
     @classmethod

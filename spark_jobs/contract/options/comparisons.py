@@ -12,6 +12,8 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import check_feature
 from spark_jobs.contract.grids import PAIR_CELLS
 from spark_jobs.contract.options.base import (
+    CONFIDENCE,
+    Confidence,
     Options,
     RequestContext,
     ScoreCells,
@@ -69,7 +71,7 @@ class PublishedCurve(Frozen):
     auc_interval: tuple[float, float] | None
     auc_population_interval: tuple[float, float] | None = None
     auc_privacy_share: float | None = None
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)]
+    confidence: Confidence
     positives: Annotated[float, Field(ge=0, le=1e30)]
     negatives: Annotated[float, Field(ge=0, le=1e30)]
     epsilon: ExactDecimal
@@ -172,7 +174,7 @@ class RocComparisonSettings(Settings):
 
     names: tuple[ModelName, ModelName] | None = None
     compare_with: EarlierCurve | None = None
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
     @field_validator("compare_with", mode="before")
     @classmethod

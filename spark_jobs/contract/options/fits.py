@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.grids import are_bounds
-from spark_jobs.contract.options.base import Options, Settings, Statistic
+from spark_jobs.contract.options.base import CONFIDENCE, Confidence, Options, Settings, Statistic
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.fits import PrivateLinearFit, PrivateLogisticFit
 from spark_jobs.contract.values import Frozen
@@ -148,7 +148,7 @@ class FitSettings(Settings):
     """
 
     method: FitMethod = "auto"
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
 
 class LogisticFitSettings(FitSettings):

@@ -12,7 +12,7 @@ from spark_jobs.contract.expressions.blocks import ALL
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns
 from spark_jobs.contract.grids import are_bounds, check_grid
-from spark_jobs.contract.options.base import Options, RequestContext, Settings, Statistic
+from spark_jobs.contract.options.base import CONFIDENCE, Confidence, Options, RequestContext, Settings, Statistic
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.lines import LinearFit
@@ -110,7 +110,7 @@ class LinearRegressionSettings(Settings):
     size_bound: Annotated[int, Field(ge=1, le=10**12)] | None = None
     matchings: Annotated[int, Field(ge=1, le=10**6)] | None = None
     public_sizes: bool = False
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
     @property
     def spends_delta(self) -> bool:

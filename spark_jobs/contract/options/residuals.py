@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import MAX_BOUND, RESIDUAL_KEYS
-from spark_jobs.contract.options.base import HistogramChoice, Options, Settings, Statistic
+from spark_jobs.contract.options.base import CONFIDENCE, Confidence, HistogramChoice, Options, Settings, Statistic
 from spark_jobs.contract.options.linear import Amount, expression, power_of_two
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.lines import ResidualPlot
@@ -47,7 +47,7 @@ class ResidualPlotSettings(Settings):
     method: HistogramChoice = "auto"
     bins: Annotated[int, Field(ge=2, le=256)] | None = None
     coverage: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    confidence: Confidence = CONFIDENCE
 
     @field_validator("bins")
     @classmethod

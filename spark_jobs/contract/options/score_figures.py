@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 from pydantic import Field, field_validator
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.base import MIN_EPSILON, Options, Settings, SharingOptions
+from spark_jobs.contract.options.base import CONFIDENCE, MIN_EPSILON, Confidence, Options, Settings, SharingOptions
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.curves import BinormalCurve, RankingFigures
 from spark_jobs.contract.results.score_figures import Auc, AveragePrecision, ConfusionMatrix, Recalibration
@@ -33,7 +33,7 @@ class AucSettings(Settings):
 
     method: AreaMethod = "auto"
     interval: bool = True
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
 
 class AveragePrecisionSettings(Settings):
@@ -49,7 +49,7 @@ class AveragePrecisionSettings(Settings):
 
     method: PrecisionMethod = "auto"
     interval: bool = True
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
 
 class BinormalRocSettings(Settings):
@@ -63,7 +63,7 @@ class BinormalRocSettings(Settings):
 
     method: AreaMethod = "auto"
     points: Annotated[int, Field(ge=2, le=65536)] = 201
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
 
 def in_ascending_order(value: tuple[float, ...], names: str) -> tuple[float, ...]:
@@ -131,7 +131,7 @@ class ConfusionMatrixSettings(Settings):
     """
 
     thresholds: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=100)] = (0.5,)
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
     @field_validator("thresholds")
     @classmethod
@@ -178,7 +178,7 @@ class RankingFiguresSettings(Settings):
     points: Annotated[int, Field(ge=2, le=1000)] = 50
     false_positive_cost: Annotated[float, Field(gt=0, le=1e6)] = 1.0
     false_negative_cost: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
     @field_validator("depths")
     @classmethod
@@ -203,7 +203,7 @@ class RecalibrationSettings(Settings):
     """
 
     clip: Annotated[float, Field(ge=1e-4, le=0.1)] = 0.001
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
 
 class RecalibrationOptions(RecalibrationSettings, SharingOptions):

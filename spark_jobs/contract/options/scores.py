@@ -9,12 +9,7 @@ from pydantic import Field, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import SCORE_CELLS
-from spark_jobs.contract.options.base import (
-    HistogramMethod,
-    Options,
-    Settings,
-    SharingOptions,
-)
+from spark_jobs.contract.options.base import CONFIDENCE, Confidence, HistogramMethod, Options, Settings, SharingOptions
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.curves import RocCurve
 from spark_jobs.contract.results.pooled import BinnedResiduals, Calibration
@@ -38,7 +33,7 @@ class RocCurveSettings(Settings):
 
     method: CurveMethod = "auto"
     thresholds: Annotated[int, Field(ge=2, le=SCORE_CELLS)] | None = None
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
     histogram: HistogramMethod | None = None
 
     @model_validator(mode="after")
@@ -87,7 +82,7 @@ class GroupedSettings(Settings):
 
     method: GroupingMethod = "auto"
     bins: Annotated[int, Field(ge=2, le=256)] | None = None
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    confidence: Confidence = CONFIDENCE
 
     def bins_on(self, cells: int) -> int:
         """The number of bins on a grid of ``cells`` cells: ``bins``, or the default, halved to fit the grid."""

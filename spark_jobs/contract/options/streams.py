@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.base import CONFIDENCE, Confidence
 from spark_jobs.contract.privacy import ExactDecimal, exact_decimal, plain
 from spark_jobs.contract.values import Frozen
 
@@ -99,7 +100,7 @@ class LocalLevelMethod(Frozen):
 
     kind: Literal["local_level"] = "local_level"
     season: Annotated[int, Field(ge=0, le=MAX_SEASON)] = 0
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
     @property
     def state_size(self) -> int:

@@ -11,7 +11,15 @@ from pydantic import Field, field_validator, model_validator
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.grids import MAX_BOUND, are_bounds, check_grid, unit_of_log, values_in_cell
-from spark_jobs.contract.options.base import Options, ScoreCells, Settings, Statistic, require_filled_in
+from spark_jobs.contract.options.base import (
+    CONFIDENCE,
+    Confidence,
+    Options,
+    ScoreCells,
+    Settings,
+    Statistic,
+    require_filled_in,
+)
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.values import DistributionFunction, SingleQuantile
 from spark_jobs.contract.values import Frozen
@@ -182,7 +190,7 @@ class EcdfSettings(Settings):
 
     points: Annotated[int, Field(ge=2, le=4096)] = 512
     smoothing: SmoothingNorm = "2-norm"
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
     quantiles: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=99)] = (
         0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95,
     )  # fmt: skip
@@ -335,7 +343,7 @@ class QuantileSettings(Settings):
 
     level: Annotated[float, Field(ge=0, le=1)] = 0.5
     interval: bool = True
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    confidence: Confidence = CONFIDENCE
 
     @field_validator("level")
     @classmethod

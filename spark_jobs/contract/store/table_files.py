@@ -87,6 +87,8 @@ class TableFiles:
     def first_line(self, name: str) -> bytes | None:
         """The first line of a text file, without its end; None if it cannot be read or does not end within a megabyte.
 
+        A file without a byte, which has no rows and no header, has an empty one; a line without text has its end.
+
         Raises:
             OSError: the store failed.
         """
@@ -95,7 +97,7 @@ class TableFiles:
             unpack = _UNPACK.get(name.rpartition(".")[2])
             source = file if unpack is None else unpack(file)
             line = source.readline(_MAX_LINE)
-            return None if len(line) == _MAX_LINE else line.split(b"\r")[0].rstrip(b"\n")
+            return None if len(line) == _MAX_LINE else line.split(b"\r")[0].rstrip(b"\n") or line[:1]
         return None
 
     def tail(self, name: str) -> bytes | None:

@@ -253,6 +253,8 @@ class PoolPage:
             (~at.outside, "curve", "o", 5.0, "inside the zone"),
             (at.outside, "spent", "D", 5.5, "outside the zone"),
         ):
+            if not mask.any():
+                continue
             axes.vlines(at.x[mask], low[mask], high[mask], color=light(token), linewidth=1.6, zorder=3)
             axes.plot(
                 at.x[mask],

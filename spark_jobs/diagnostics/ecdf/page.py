@@ -7,7 +7,14 @@ import numpy as np
 from spark_jobs.contract.options import EcdfOptions, ReferenceDistribution
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.values import Distance
-from spark_jobs.diagnostics.ecdf.plots import defined_comparison, ecdf_plot, is_defined, quantile_text, value_text
+from spark_jobs.diagnostics.ecdf.plots import (
+    defined_comparison,
+    ecdf_plot,
+    is_defined,
+    marks_text,
+    quantile_text,
+    value_text,
+)
 from spark_jobs.diagnostics.ecdf.result import Ecdf
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, one_line, p_text, percent
 from spark_jobs.publishing.rendering import (
@@ -204,7 +211,7 @@ def _section(result: Ecdf) -> Section:
         ("curve", "released fractions"),
         ("band", f"{level(result.confidence)} band of each fraction"),
         ("band-outer", "band of the whole function"),
-        ("outlier", "quantiles with intervals"),
+        ("dot", marks_text(result)),
     ]
     if result.distance is not None:
         legend.append(("chance", "reference"))

@@ -175,8 +175,13 @@ def _draw_quantiles(axes: Axes, result: Ecdf, axis: ValueAxis) -> None:
     axes.hlines(levels, ends[0], ends[1], color=light("spent"), linewidth=1.5, zorder=3)
     axes.plot(
         axis.place([mark.figure.number for mark in marks]), levels, marker="o", markersize=5, color=light("spent"),
-        markeredgecolor="white", markeredgewidth=0.8, linestyle="none", zorder=4, label="quantiles with intervals",
+        markeredgecolor="white", markeredgewidth=0.8, linestyle="none", zorder=4, label=marks_text(result),
     )  # fmt: skip
+
+
+def marks_text(result: Ecdf) -> str:
+    """What the dots of the plot are."""
+    return "quantiles with intervals" if len(result.quantiles) <= _MAX_MARKS else "median with interval"
 
 
 def _shown(result: Ecdf, axis: ValueAxis) -> NDArray[np.intp]:

@@ -1,0 +1,39 @@
+"""A legend names what its picture has, and all of it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.report_pages import ENTRIES, report_page
+
+KEY = re.compile(r'key-([a-z-]+)" aria-hidden="true"></span>([^<]*)')
+
+
+def legends(name: str, rows: int) -> list[dict[str, str]]:
+    page = report_page(name, rows=rows).decode()
+    return [dict(KEY.findall(figure)) for figure in re.findall(r'<figure class="plot">.*?</figure>', page, re.DOTALL)]
+
+
+@pytest.mark.parametrize("name", sorted({*ENTRIES} - {"by_group"}))
+def test_an_undefined_result_has_no_legend_of_absent_marks(name: str) -> None:
+    for keys in legends(name, 0):
+        # only what does not come from rows is drawn: a reference, or a line without a slope of its own
+        assert set(keys) <= ({"chance", "zone", "curve", "point"} if name in ("line", "lines") else {"chance"}), keys
+
+
+def test_the_dots_of_a_distribution_are_no_diamonds() -> None:
+    [keys] = legends("ecdf", 4000)
+    assert set(keys) == {"curve", "band", "band-outer", "dot"}
+    assert keys["dot"] == "quantiles with intervals"
+
+
+def test_a_picture_with_one_band_names_one() -> None:
+    curve, gains = legends("ranking_figures", 4000)
+    assert set(curve) - set(gains) == {"band-outer"}
+
+
+def test_a_line_that_the_noise_does_not_hide_is_not_named_beside_a_hidden_one() -> None:
+    [defined], [undefined] = legends("line", 4000), legends("line", 0)
+    assert set(undefined) - set(defined) == {"chance"}
