@@ -140,6 +140,7 @@ lock: $(STAMP) ## resolve requirements.lock again
 	printf '%s\n' './spark_jobs[spark,java,s3,gcs,azure,connect,expectations]' '.[accounting]' | $(UV) pip compile --quiet - --group dev \
 		--no-emit-package dp-diagnostics --no-emit-package airflow-provider-dp-diagnostics \
 		--universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
+	grep -oE '^[a-z0-9._-]+==[^\]+[^\ ]' requirements.lock > constraints.txt
 
 wheels: $(STAMP) ## the wheel of the Spark side and that of the Airflow side, into dist/
 	rm -rf build/lib build/spark_jobs  # setuptools would pack what an earlier build left there

@@ -9,6 +9,9 @@ from typing import Any
 
 REDIRECT = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={0}/index.html">\n'
 
+BOOSTS = {"index.md": 2.0, "tutorial.md": 4.0, "how-to/": 4.0, "explanation/mechanisms/": 0.5, "contributing/": 0.2}
+"""How much more a word of these pages counts in a search: whoever looks something up wants to do it first."""
+
 _built = False
 
 
@@ -24,6 +27,14 @@ def on_config(config: Any) -> Any:
     if _built:
         config["site_dir"] = str(Path(config["site_dir"]) / version(Path(config["docs_dir"]).parent))
     return config
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Let searches find what helps somebody to do a thing before audits and benchmarks."""
+    boosts = [boost for start, boost in BOOSTS.items() if page.file.src_uri.startswith(start)]
+    if boosts:
+        page.meta.setdefault("search", {})["boost"] = boosts[0]
+    return markdown
 
 
 def on_post_build(config: Any) -> None:

@@ -72,20 +72,39 @@ def test_menu_names_everything_once(site: Path, page: Page, name: str) -> None:
     assert [target for target, times in Counter(targets).items() if times > 1] == []
 
 
-def test_search_finds_a_page_from_files(site: Path, page: Page) -> None:
+def found_by(page: Page, site: Path, query: str) -> list[str]:
+    """The pages that a search finds, best first."""
     page.show(size=DESKTOP)
     page.open(f"file://{site}/{VERSION}/index.html")
     page.evaluate("document.querySelector('[data-md-component=search-query]').focus()")
-    page.call("Input.insertText", text="exclusively create")
-    found = "[...document.querySelectorAll('.md-search-result__link')].map(a => a.href)"
+    page.call("Input.insertText", text=query)
+    links = "[...document.querySelectorAll('.md-search-result__link')].map(a => a.href)"
     # the page may have bound its field after the text was there, and then waits for a key
     key = "document.querySelector('[data-md-component=search-query]').dispatchEvent(new KeyboardEvent('keyup'))"
-    wait(page, f"{key} && {found}.length > 0")
-    links = page.evaluate(found)
-    assert any("/how-to/production.html" in link for link in links)
-    assert all(link.startswith(f"file://{site}/{VERSION}/") for link in links)
+    wait(page, f"{key} && {links}.length > 0")
+    shown = page.evaluate(links)
+    assert all(link.startswith(f"file://{site}/{VERSION}/") for link in shown)
     assert page.complaints == []
     assert all(request.startswith(("file:", "data:")) for request in page.requests)
+    return [link.removeprefix(f"file://{site}/{VERSION}/").partition("?")[0].partition("#")[0] for link in shown]
+
+
+def test_search_finds_a_page_from_files(site: Path, page: Page) -> None:
+    assert "how-to/production.html" in found_by(page, site, "exclusively create")
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("gate on AUC", "how-to/your-dag.html"),
+        ("constraints", "how-to/two-packages.html"),
+        ("DPIA", "how-to/impact-assessment.html"),
+        ("moved table", "how-to/moved-tables.html"),
+        ("pandas", "how-to/without-airflow.html"),
+    ],
+)
+def test_search_leads_to_what_helps_to_do_it_first(site: Path, page: Page, query: str, first: str) -> None:
+    assert found_by(page, site, query)[0] == first
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE])

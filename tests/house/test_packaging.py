@@ -73,6 +73,11 @@ def test_every_locked_version_has_hashes() -> None:
     assert [entry.splitlines()[0] for entry in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}", entry)] == []
 
 
+def test_constraints_are_the_locked_versions(locked: dict[str, list[Version]]) -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    assert {line.split("==")[0]: [Version(line.split("==")[1].split(" ;")[0])] for line in lines} == locked
+
+
 def test_environment_is_the_locked_one(locked: dict[str, list[Version]]) -> None:
     for name in ("apache-airflow", "pyspark", "opendp", "great-expectations", "numpy", "scipy", "sqlalchemy"):
         assert Version(importlib.metadata.version(name)) in locked[name]
