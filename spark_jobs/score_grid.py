@@ -113,6 +113,23 @@ def middles_of(grid: int) -> FloatArray:
     return middles
 
 
+def furthest_from(middles: FloatArray, grid: int) -> FloatArray:
+    """How far the mean of some scores is at the most from that of the middles of their cells, given the latter.
+
+    Half a cell on a grid of equal cells. On the refined grid a score is at most ``min(2^-17, m / 512, (1 - m) / 512)``
+    and ``2^-31`` from the middle m of its cell. This is concave in m, so it bounds the mean of rows by that of middles.
+
+    Args:
+        middles: means of middles, in [0, 1].
+        grid: the number of cells.
+    """
+    if grid != SCORE_CELLS:
+        widest: FloatArray = np.diff(edges_of(grid)).max() / 2
+        return np.full(np.shape(middles), widest)
+    tail = np.minimum(middles, 1.0 - middles) * 2.0 ** -(REFINED.step_bits + 1)
+    return np.asarray(np.minimum(0.5 / REFINED.middle, tail) + 2.0 ** -(TAIL_DOUBLINGS + 1), dtype=np.float64)
+
+
 def threshold_cells(thresholds: Sequence[float], grid: int, rounding: str = ROUNDING) -> tuple[int, ...]:
     """For thresholds of ``score >= t`` the first cells whose rows count; in force are the starts of these cells.
 

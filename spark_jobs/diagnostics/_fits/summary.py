@@ -25,6 +25,7 @@ class Fitted:
         line: in units of the outcome, or log-odds; shape (p + 1,).
         noisy: copies with other noise; shape (copies, p + 1).
         sampled: copies with other noise and other rows of the population.
+        moved: how far rounding may have moved coefficients, in the columns' own units; shape (p + 1,).
         rows, ridge, status, method: as in ``PrivateFit``.
     """
 
@@ -35,16 +36,17 @@ class Fitted:
     ridge: float
     status: str
     method: str
+    moved: FloatArray | float = 0.0
 
 
 def released_fit(result_type: type[R], draw: FitDraw, fitted: Fitted, **figures: Any) -> R:
     """The result of a draw, in the user's units, with the figures of its kind.
 
     Intervals are basic bootstrap: the deviations of the copies from the released coefficients stand for those of the
-    released ones from the exact ones.
+    released ones from the exact ones. What rounding may have moved is added at both ends.
     """
-    coefficients = _significant(_in_units(draw, fitted.line))
-    noisy, sampled = (_ends(draw, fitted.line, copies) for copies in (fitted.noisy, fitted.sampled))
+    coefficients = _significant(in_units(draw, fitted.line))
+    noisy, sampled = (_ends(draw, fitted, copies) for copies in (fitted.noisy, fitted.sampled))
     lower, upper = np.minimum(_significant(noisy[0]), coefficients), np.maximum(_significant(noisy[1]), coefficients)
     low, high = np.minimum(sampled[0], noisy[0]), np.maximum(sampled[1], noisy[1])
     return result_type(
@@ -69,10 +71,10 @@ def released_fit(result_type: type[R], draw: FitDraw, fitted: Fitted, **figures:
     )
 
 
-def _ends(draw: FitDraw, line: FloatArray, copies: FloatArray) -> tuple[FloatArray, FloatArray]:
-    centre, tail = _in_units(draw, line), (1 - draw.confidence) / 2
-    low, high = np.quantile(_in_units(draw, copies) - centre, [tail, 1 - tail], axis=0)
-    return np.minimum(centre - high, centre), np.maximum(centre - low, centre)
+def _ends(draw: FitDraw, fitted: Fitted, copies: FloatArray) -> tuple[FloatArray, FloatArray]:
+    centre, tail = in_units(draw, fitted.line), (1 - draw.confidence) / 2
+    low, high = np.quantile(in_units(draw, copies) - centre, [tail, 1 - tail], axis=0)
+    return np.minimum(centre - high - fitted.moved, centre), np.maximum(centre - low + fitted.moved, centre)
 
 
 def terms_of(draw: FitDraw) -> tuple[str, ...]:
@@ -85,7 +87,7 @@ def _ones(draw: FitDraw) -> list[float]:
     return [1.0 for levels in draw.categorical for _ in levels.coded_levels]
 
 
-def _in_units(draw: FitDraw, line: FloatArray) -> FloatArray:
+def in_units(draw: FitDraw, line: FloatArray) -> FloatArray:
     """Coefficients for columns in their own units; intercept, then slopes; shape (..., p + 1)."""
     coded = [levels.half for levels in draw.categorical for _ in levels.coded_levels]
     halves = np.array([*(feature.half for feature in draw.features), *coded])

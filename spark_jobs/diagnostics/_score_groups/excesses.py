@@ -16,6 +16,7 @@ this interval may lie below the figure of the rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -35,6 +36,46 @@ SINGLE = 10
 _STEPS = 40
 
 
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """How far the rounding of scores may have moved figures of all pools.
+
+    An excess of n rows moves by at most ``n h``, where h is what the mean score may have moved, and the variance
+    ``n p (1 - p)`` of a calibrated model by at most ``n h (|1 - 2 p| + h)``. So, by the triangle inequality, the root
+    of ``sum excess^2 / variance`` is multiplied by what the variances make of it, and moves by at most the root of
+    ``sum (n h)^2 / variance``.
+
+    Attributes:
+        distance: of the mean distance.
+        root: of the root of the sum of squares over variances.
+        variance: of a variance, as a share of it; at most a half.
+    """
+
+    distance: float
+    root: float
+    variance: float
+
+    @classmethod
+    def of_pools(cls, pooled: Pools) -> Moved:
+        """What rounding may have moved in figures of these pools."""
+        rows, most = pooled.released.rows, pooled.moved
+        score = np.clip(pooled.released.predicted, most, 1.0 - most)
+        variance = score * (1.0 - score)
+        share = min(float((most * (np.abs(1.0 - 2.0 * score) + most) / variance).max()), 0.5)
+        return cls(
+            distance=float((rows * most).sum() / rows.sum()),
+            root=math.sqrt(float((rows * most**2 / variance).sum()) / (1.0 - share)),
+            variance=share,
+        )
+
+    def squares(self, low: float, high: float) -> tuple[float, float]:
+        """The range of the exact sum of squares over variances, of those between these ends for rounded scores."""
+        return (
+            max(math.sqrt(low / (1.0 + self.variance)) - self.root, 0.0) ** 2,
+            (math.sqrt(high / (1.0 - self.variance)) + self.root) ** 2,
+        )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Excesses:
     """The released excesses of pools, with their variance and noise.
@@ -45,6 +86,7 @@ class Excesses:
         possible_variances: copies of what it may be of exact counts, shape (copies, k).
         noise: copies of the noise, shape (copies, k).
         rows: noisy number of rows of all pools together.
+        moved: how far rounding may have moved the figures.
     """
 
     released: FloatArray
@@ -52,6 +94,7 @@ class Excesses:
     possible_variances: FloatArray
     noise: FloatArray
     rows: float
+    moved: Moved
 
     @classmethod
     def of_pools(cls, pooled: Pools) -> Excesses:
@@ -63,6 +106,7 @@ class Excesses:
             possible_variances=np.maximum(pooled.possible_copies().variance, np.minimum(variance, VARIANCE_OF_A_ROW)),
             noise=pooled.errors[:, 0] - pooled.errors[:, 2],
             rows=float(pooled.released.rows.sum()),
+            moved=Moved.of_pools(pooled),
         )
 
     @property
@@ -97,7 +141,7 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
 
     single = excesses.single(excesses.released / np.sqrt(excesses.variance))
     ends = [_ends(simulated(one), statistic, confidence) for one in (excesses.direction, single)]
-    return min(low for low, _ in ends), max(high for _, high in ends)
+    return excesses.moved.squares(min(low for low, _ in ends), max(high for _, high in ends))
 
 
 def mean_distance(pooled: Pools, excesses: Excesses, confidence: float) -> tuple[Figure[float], float]:
@@ -113,8 +157,10 @@ def mean_distance(pooled: Pools, excesses: Excesses, confidence: float) -> tuple
     """
     value, (low, high) = _estimate(excesses, confidence)
     both = replace(excesses, noise=excesses.noise + _sampling(pooled))
-    population = np.clip(_estimate(both, confidence)[1], 0.0, 1.0)
-    interval = min(low, value, 1.0), min(max(high, value), 1.0)
+    moved = excesses.moved.distance
+    lowest, highest = _estimate(both, confidence)[1]
+    population = np.clip([lowest - moved, highest + moved], 0.0, 1.0)
+    interval = min(max(low - moved, 0.0), value, 1.0), min(max(high + moved, value), 1.0)
     # a calibrated model's figure is corrected by as much as the released one
     unexplained = max(float(_distances(pooled.released)) - value, 0.0)
     calibrated = float(np.quantile(_distances(pooled.null_copies()), confidence))

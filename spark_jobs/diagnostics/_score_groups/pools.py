@@ -6,6 +6,9 @@ Two simulations, from a public seed, measure the error of released figures:
 * ``null_copies``: releases of a calibrated model. In each pool labels are drawn as ``Binomial(rows, predicted)``, and
   noise is added. Zones and p-values come from these copies, so they account for the noise.
 
+Scores count as the middles of their cells. Intervals are wider by what this may have moved (``Pools.moved``), which a
+simulation cannot show.
+
 The binomial has the variance of rows with equal scores. Rows with unequal scores have less, so tests are conservative.
 """
 
@@ -20,7 +23,7 @@ from spark_jobs.contract.figures import DEFINED_ABOVE
 from spark_jobs.diagnostics._score_groups.measurement import GroupsDraw
 from spark_jobs.diagnostics._simulation import rounded
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.score_grid import edges_of
+from spark_jobs.score_grid import edges_of, furthest_from
 
 COPIES = 2000
 
@@ -93,6 +96,7 @@ class Pools:
         errors: copies of the noise in positives, negatives and scores; shape (copies, 3, k).
         pool_of: pool of each bin; shape (bins,).
         defined: whether the number of rows exceeds its noise clearly.
+        moved: how far rounding may have moved the mean score of each pool; shape (k,).
         noise: sampler of further simulated numbers, from a public seed.
         effect: the design effect of the sampling: so many rows vary as one that is sampled by itself.
     """
@@ -101,6 +105,7 @@ class Pools:
     errors: FloatArray
     pool_of: Int64Array
     defined: bool
+    moved: FloatArray
     noise: SeededNoise
     effect: float = 1.0
 
@@ -165,6 +170,7 @@ def pools(
         errors=errors,
         pool_of=np.searchsorted(ends, group_of_bin, side="right"),
         defined=rows >= max(1.0, DEFINED_ABOVE * spread),
+        moved=furthest_from(released.predicted, groups.grid) + np.maximum.reduceat(groups.units, starts) / 2,
         noise=noise,
         effect=effect,
     )

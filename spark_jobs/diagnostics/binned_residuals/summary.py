@@ -30,7 +30,8 @@ def summarise(draw: GroupsDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> B
     """
     pooled = pools(draw, seed=seed, effect=sampling.effect().value)
     residual = pooled.released.residual
-    interval = solved_interval(pooled.released.mean_excess, pooled.possible_copies().mean_excess, draw.confidence)
+    low, high = solved_interval(pooled.released.mean_excess, pooled.possible_copies().mean_excess, draw.confidence)
+    interval = low - pooled.moved, high + pooled.moved
     # mean scores lie within the ends of their pool
     lower, upper = possible_interval(interval, residual, -pooled.released.upper, 1 - pooled.released.lower)
     noise = RatioNoise.of_copies(pooled.errors[:, 0] - pooled.errors[:, 2], pooled.errors[:, :2].sum(axis=1))
@@ -42,6 +43,7 @@ def summarise(draw: GroupsDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> B
         score=pooled.released.predicted,
         effect=pooled.effect,
     )
+    lowest, highest = np.maximum(lowest - pooled.moved, -1.0), np.minimum(highest + pooled.moved, 1.0)
     zone_lower, zone_upper = central_range(pooled.null_copies().mean_excess, draw.confidence)
     tests = fit_test(pooled) if pooled.defined else (1.0, 1.0, 1.0)
     either, trend, scatter = (rounded_number(p) for p in tests)

@@ -1,7 +1,8 @@
 """Private linear models of several variables: least squares from noisy sums of products.
 
 Guarantee: ``epsilon``-DP, or ``(epsilon, delta)``-DP by Gaussian noise, for one row added or removed, or replaced.
-The model and its intervals are computed from one noisy matrix (proof: ``mechanisms.moment_matrix``).
+The model and its intervals are computed from one noisy matrix (proof: ``mechanisms.moment_matrix``). Intervals are wider
+by what the rounding of numbers may have moved (``rounding``).
 
 At an epsilon of 10^9 the coefficients are those of ordinary least squares on the clipped rows, rounded to 4,096 steps
 from the middle of each range to its ends.
@@ -37,9 +38,10 @@ from spark_jobs.contract.results.fits import PrivateLinearFit
 from spark_jobs.diagnostics._fits.intervals import as_line, copies_for, least_squares_copies
 from spark_jobs.diagnostics._fits.measurement import FitDraw, layout_of
 from spark_jobs.diagnostics._fits.solving import Solution, solve
-from spark_jobs.diagnostics._fits.summary import Fitted, digits, released_fit
+from spark_jobs.diagnostics._fits.summary import Fitted, digits, in_units, released_fit
 from spark_jobs.diagnostics._simulation import with_intervals
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
+from spark_jobs.diagnostics.linear_fit.rounding import moved_coefficients, moved_r_squared
 from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.moment_matrix import NoisyProducts, noisy_products
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -117,7 +119,8 @@ def summarise(measurement: LinearFitDraw, *, seed: int, sampling: Sampling = OF_
     if solution.residual >= DEFINED_ABOVE * solution.blur:
         again = solve(products.matrix + copies, stddev=stddev, step=step, min_ridge=float(solution.ridge))
         stddev_of_residuals = digits(half * math.sqrt(solution.variance))
-        r_squared = _r_squared(solution, again, measurement.confidence, effect).mapped(digits)
+        moved = moved_r_squared(solution, products.layout)
+        r_squared = _r_squared(solution, again, measurement.confidence, effect, moved).mapped(digits)
     noisy, sampled = least_squares_copies(
         products.matrix, copies, solution, stddev=stddev, step=step, line=line, noise=noise, effect=effect
     )
@@ -126,6 +129,7 @@ def summarise(measurement: LinearFitDraw, *, seed: int, sampling: Sampling = OF_
         line=as_line(line(solution)),
         noisy=noisy,
         sampled=sampled,
+        moved=half * moved_coefficients(solution, products.layout, in_units(measurement, np.eye(noisy.shape[-1]))),
         rows=rows,
         ridge=float(solution.ridge),
         status=UNDEFINED if rows < max(1.0, DEFINED_ABOVE * stddev) else status,
@@ -134,8 +138,8 @@ def summarise(measurement: LinearFitDraw, *, seed: int, sampling: Sampling = OF_
     return released_fit(PrivateLinearFit, measurement, fitted, residual_stddev=stddev_of_residuals, r_squared=r_squared)
 
 
-def _r_squared(solution: Solution, copies: Solution, confidence: float, effect: float) -> Figure[float]:
-    """R^2 with its intervals.
+def _r_squared(solution: Solution, copies: Solution, confidence: float, effect: float, moved: float) -> Figure[float]:
+    """R^2 with its intervals, each wider by what rounding may have ``moved``.
 
     Its sampling variance is ``4 R^2 (1 - R^2)^2 / n`` (Olkin and Finn 1995, equation 1), plus ``2 p / n^2``, that of p
     features that explain nothing.
@@ -143,7 +147,7 @@ def _r_squared(solution: Solution, copies: Solution, confidence: float, effect: 
     value, rows = 1.0 - float(solution.residual / solution.total), float(solution.rows)
     errors = 1.0 - copies.residual / np.maximum(copies.total, 1e-300) - value
     sampling = math.sqrt(effect * 4 * value * (1 - value) ** 2 / rows + 2 * solution.slopes.size * (effect / rows) ** 2)
-    figure = with_intervals(value, errors, sampling=sampling, confidence=confidence)
+    figure = with_intervals(value, errors, sampling=sampling, confidence=confidence, slack=moved)
     (low, high), (lowest, highest) = figure.ends(), figure.ends("population")
     low, high = min(low, value), max(high, value)
     return Figure(value=value, interval=Ends(low, high), population=Ends(min(lowest, low), max(highest, high)))
