@@ -71,6 +71,11 @@ class NoisyGroups:
         """What ``centred`` counts in each group, as a difference of scores."""
         return _units(self.cuts, self.grid)
 
+    @property
+    def off_units(self) -> FloatArray:
+        """How far the middle of a cell may be from a whole number of units, as a difference of scores; shape (k,)."""
+        return self.units / 2 if self.grid == SCORE_CELLS else np.zeros(self.cuts.size - 1)
+
     def values(self) -> FloatArray:
         """Unbiased estimates of each group's positives, negatives and sum of scores; shape (3, k)."""
         return self._triples(self.positives, self.negatives, self.centred)

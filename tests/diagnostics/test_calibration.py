@@ -45,15 +45,27 @@ def test_without_noise_the_figures_are_those_of_the_rows(name, method):
     assert of_pools(found, found.rows).tolist() == [pool.rows for pool in exact]
     assert of_pools(found, found.observed.value) == pytest.approx([pool.observed for pool in exact], abs=1e-8)
     assert of_pools(found, found.predicted) == pytest.approx([pool.predicted for pool in exact], abs=1e-8)
+    # scores may lie anywhere in their cells, but no further from the middles
+    half = 0.5 / grid
     if all(pool.expected >= FEWEST_EXPECTED for pool in exact):
         statistic = hosmer_lemeshow(exact)
         assert found.statistic.value == pytest.approx(statistic, rel=1e-6, abs=1e-6)
-        assert found.statistic.interval == pytest.approx((statistic, statistic), rel=1e-6, abs=1e-6)
+        low, high = found.statistic.ends()
+        fewest, most = (sum(side(terms) for terms in moved_terms(exact, half)) for side in (min, max))
+        assert low - 1e-6 <= fewest <= statistic <= most <= high + 1e-6
+        assert high - low <= 4 * (most - fewest) + 1e-3 * (1 + statistic)
     else:
         assert (found.statistic.value, found.statistic.interval) == (None, None)
     error = calibration_error(exact)
     assert found.ece.value == pytest.approx(error, abs=1e-8)
-    assert found.ece.interval == pytest.approx((error, error), abs=1e-8)
+    assert found.ece.interval == pytest.approx((max(error - half, 0), min(error + half, 1)), abs=1e-8)
+
+
+def moved_terms(pools, half):
+    """The terms of the Hosmer-Lemeshow statistic if all scores of a pool lie at either end of their cells."""
+    for pool in pools:
+        scores = np.clip([pool.predicted - half, pool.predicted, pool.predicted + half], half, 1 - half)
+        yield pool.rows * (pool.observed - scores) ** 2 / (scores * (1 - scores))
 
 
 @pytest.mark.parametrize("name", ["ordinary", "nearly perfect", "worse than chance"])

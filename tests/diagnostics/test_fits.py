@@ -56,8 +56,14 @@ def rounded(values: np.ndarray, bounds: Bounded) -> np.ndarray:
     return bounds.middle + bounds.half * steps / LATTICE
 
 
-def design_of(data: dict[str, np.ndarray]) -> np.ndarray:
-    numbers = [rounded(data["age"], AGE), rounded(data["pay"], PAY)]
+def within(values: np.ndarray, bounds: Bounded) -> np.ndarray:
+    return np.clip(values, bounds.lower, bounds.upper)
+
+
+def design_of(data: dict[str, np.ndarray], *, exact: bool = False) -> np.ndarray:
+    """Columns as the statistic counts them, or ``exact``: only clipped."""
+    read = within if exact else rounded
+    numbers = [read(data["age"], AGE), read(data["pay"], PAY)]
     levels = [(data["region"] == level).astype(float) for level in ("south", "west")]
     return sm.add_constant(np.stack([*numbers, *levels], axis=1))
 
@@ -94,7 +100,26 @@ def test_without_noise_a_linear_fit_is_ordinary_least_squares(neighbours: Neighb
     # sampling alone: the classical standard errors, from a thousand copies
     wide = (found.coefficients.population.upper - found.coefficients.population.lower) / 2
     np.testing.assert_allclose(wide, 1.645 * expected.bse, rtol=0.15)
-    assert np.abs(found.coefficients.upper - found.coefficients.lower).max() < 1e-4
+    # rounding alone: a small part of that, and it holds the fit of the rows themselves
+    low, high = found.coefficients.ends()
+    assert ((high - low) / 2 < 0.1 * wide).all()
+    of_rows = sm.OLS(within(data["hours"], OUTCOME), design_of(data, exact=True)).fit().params
+    assert ((low < of_rows) & (of_rows < high)).all()
+
+
+def test_a_slope_that_rounding_moves_by_as_much_as_it_can_is_in_the_interval() -> None:
+    design = CrossProductCells(features=(Bounded(name="x", lower=-1, upper=1),), outcome=OUTCOME)
+    x = np.repeat([-1.0, 1.0], 500)
+    # outcomes between two values of the lattice, which are rounded down on one side and up on the other
+    y = OUTCOME.middle + OUTCOME.half * (np.repeat([100.499, 99.501], 500)) / LATTICE
+    found = linear_fit.release(
+        CrossProducts.from_arrays({"x": x}, y, design=design), epsilon=10**12, noise=SeededNoise(1)
+    )
+    moved = found.coefficients.value[1] - (y[-1] - y[0]) / 2
+    step = OUTCOME.half / LATTICE
+    assert moved == pytest.approx(0.499 * step, rel=1e-3)
+    assert found.coefficients.upper[1] - found.coefficients.value[1] == pytest.approx(0.5 * step, rel=0.01)
+    assert found.coefficients.lower[1] < (y[-1] - y[0]) / 2
 
 
 @pytest.mark.parametrize("options", [{}, {"radius": 1}, {"radius": 16, "neighbours": "replace_one"}])

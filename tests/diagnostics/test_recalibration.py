@@ -16,6 +16,7 @@ from benchmarks.recalibration import FIGURES, coverage_of, exact_figures
 from spark_jobs.contract.options import RecalibrationOptions, RocCurveOptions
 from spark_jobs.diagnostics import recalibration
 from spark_jobs.diagnostics._shared_groups.measurement import WIDEST_IN_LOG_ODDS
+from spark_jobs.diagnostics.recalibration.inside_groups import FORMS, NEAREST_END, SPREAD, Means, ScoresInside
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.score_grid import cells_of, edges_of, middles_of
 from spark_jobs.statistics import ScoreCounts
@@ -87,6 +88,30 @@ def test_it_shares_a_measurement_at_no_cost() -> None:
     result = recalibration.summarise(read_as(options, shared), seed=5)
     assert (result.status, result.epsilon, shared.epsilon) == ("ok", 1, 1)
     assert result.brier.interval[0] <= exact_figures(COUNTS, CLIP)["brier"] <= result.brier.interval[1]
+
+
+def test_which_rows_of_a_group_are_positive_is_a_random_choice() -> None:
+    weights = np.array([[0.2, 0.5, 0.3]])
+    inside = ScoresInside(scores=np.array([[0.1, 0.2, 0.3]]), weights=weights)
+    counts = np.full((40_000, 1), 30.0), np.full((40_000, 1), 70.0)
+    found = inside.chosen(*counts, SeededNoise(4))[:, 0]
+    np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-9)
+    expected = 30 * 70 / 100 * (np.diag(weights[0]) - np.outer(weights[0], weights[0]))
+    np.testing.assert_allclose(np.cov(found.T), expected, atol=0.1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_scores_inside_groups_has_the_mean_of_the_group(form: str) -> None:
+    draw = recalibration.measure(COUNTS, epsilon=10**9, noise=SeededNoise(3))
+    means = Means.of(draw.groups)
+    inside = means.drawn(SeededNoise(5), form)
+    assert inside.weights.sum(axis=1) == pytest.approx(1)
+    found = (inside.scores * inside.weights).sum(axis=1)
+    # scores that are spread are not too near either end; all at one place, they are moved by half a cell
+    exact = means.low + means.width * (
+        np.clip(means.share, NEAREST_END, 1 - NEAREST_END) if form == SPREAD else means.share
+    )
+    np.testing.assert_allclose(found, exact, atol=1e-5)
 
 
 def test_without_a_class_everything_is_undefined() -> None:

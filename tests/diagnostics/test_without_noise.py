@@ -354,13 +354,6 @@ def of_count_stream(random, seed) -> Held:
 KINDS: dict[str, Callable[..., Held]] = {
     name.removeprefix("of_"): one for name, one in list(globals().items()) if name.startswith("of_")
 }
-TODAY: dict[str, str] = {
-    "calibration": "mean scores are those of the middles of cells, half a cell off at most",
-    "binned_residuals": "mean scores are those of the middles of cells, half a cell off at most",
-    "recalibration": "scores of few decimals do not lie in their groups as the model of them says",
-    "linear_fit": "numbers are rounded to a lattice, which no interval allows for",
-}
-"""Kinds that fail, and why."""
 
 
 def outside(kind, table):
@@ -374,17 +367,9 @@ def outside(kind, table):
 
 
 @pytest.mark.parametrize("table", [pytest.param(n, marks=[pytest.mark.verify] if n else []) for n in range(TABLES)])
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in TODAY])
+@pytest.mark.parametrize("kind", KINDS)
 def test_without_noise_every_interval_holds_the_exact_figure_of_the_raw_rows(kind, table):
     assert outside(kind, table) == []
-
-
-@pytest.mark.verify
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.xfail(strict=True, reason=why)) for kind, why in TODAY.items()]
-)
-def test_kinds_whose_intervals_leave_rounding_out_do_not_always_hold_it(kind):
-    assert [line for table in range(TABLES) for line in outside(kind, table)] == []
 
 
 OF_AREAS = {"auc", "average_precision", "roc_curve"}

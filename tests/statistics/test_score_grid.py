@@ -13,6 +13,7 @@ from spark_jobs.score_grid import (
     REFINED,
     cells_of,
     edges_of,
+    furthest_from,
     linear_cuts,
     middles_of,
     pair_cuts,
@@ -55,6 +56,21 @@ def test_no_cell_is_wider_than_an_equal_one_and_tails_have_a_relative_width():
     assert (np.diff(edges)[below] <= edges[:-1][below] / 256 * (1 + 1e-12)).all()
     mirrored = 1 - edges[::-1]
     np.testing.assert_array_equal(mirrored, edges)
+
+
+@pytest.mark.parametrize("grid", [SCORE_CELLS, LINEAR_SCORE_CELLS, 8])
+def test_a_mean_is_no_further_from_that_of_middles_than_stated_and_may_be_as_far(grid):
+    middles, edges = middles_of(grid), edges_of(grid)
+    shares = []
+    for size in 10.0 ** RANDOM.uniform(-9, 0, 300):
+        low, high = np.searchsorted(edges, np.sort(RANDOM.uniform(0, size, 2)), side="right") - 1
+        cells = RANDOM.integers(low, high + 1, RANDOM.integers(1, 6))
+        cells = RANDOM.choice([cells, grid - 1 - cells])
+        # the furthest scores of these cells: all at the starts, in which case the mean moves by half of the widths
+        moved = middles[cells].mean() - edges[cells].mean()
+        shares.append(moved / float(furthest_from(middles[cells].mean(), grid)))
+    assert max(shares) <= 1 + 1e-9
+    assert max(shares) > 0.95
 
 
 @pytest.mark.parametrize("grid", [SCORE_CELLS, LINEAR_SCORE_CELLS])

@@ -33,6 +33,7 @@ MIN_VARIANCE = 1e-9
 """So that a variance can divide."""
 SINGLE = 10
 """One copy in so many has all of a mean distance in one pool."""
+SMALLEST_PART = 0.5
 _STEPS = 40
 
 
@@ -48,7 +49,8 @@ class Moved:
     Attributes:
         distance: of the mean distance.
         root: of the root of the sum of squares over variances.
-        variance: of a variance, as a share of it; at most a half.
+        variance: of a variance, as a share of it. Down, at least ``SMALLEST_PART`` of it stays: scores in the first
+            cell may all be 0, where there is no variance at all.
     """
 
     distance: float
@@ -61,18 +63,19 @@ class Moved:
         rows, most = pooled.released.rows, pooled.moved
         score = np.clip(pooled.released.predicted, most, 1.0 - most)
         variance = score * (1.0 - score)
-        share = min(float((most * (np.abs(1.0 - 2.0 * score) + most) / variance).max()), 0.5)
+        share = float((most * (np.abs(1.0 - 2.0 * score) + most) / variance).max())
         return cls(
             distance=float((rows * most).sum() / rows.sum()),
-            root=math.sqrt(float((rows * most**2 / variance).sum()) / (1.0 - share)),
+            root=math.sqrt(float((rows * most**2 / variance).sum()) / max(1.0 - share, SMALLEST_PART)),
             variance=share,
         )
 
     def squares(self, low: float, high: float) -> tuple[float, float]:
         """The range of the exact sum of squares over variances, of those between these ends for rounded scores."""
+        part = max(1.0 - self.variance, SMALLEST_PART)
         return (
             max(math.sqrt(low / (1.0 + self.variance)) - self.root, 0.0) ** 2,
-            (math.sqrt(high / (1.0 - self.variance)) + self.root) ** 2,
+            (math.sqrt(high / part) + self.root) ** 2,
         )
 
 

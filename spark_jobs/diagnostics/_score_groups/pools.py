@@ -170,7 +170,7 @@ def pools(
         errors=errors,
         pool_of=np.searchsorted(ends, group_of_bin, side="right"),
         defined=rows >= max(1.0, DEFINED_ABOVE * spread),
-        moved=furthest_from(released.predicted, groups.grid) + np.maximum.reduceat(groups.units, starts) / 2,
+        moved=furthest_from(released.predicted, groups.grid) + np.maximum.reduceat(groups.off_units, starts),
         noise=noise,
         effect=effect,
     )

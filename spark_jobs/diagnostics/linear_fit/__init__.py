@@ -1,8 +1,8 @@
 """Private linear models of several variables: least squares from noisy sums of products.
 
 Guarantee: ``epsilon``-DP, or ``(epsilon, delta)``-DP by Gaussian noise, for one row added or removed, or replaced.
-The model and its intervals are computed from one noisy matrix (proof: ``mechanisms.moment_matrix``). Intervals are wider
-by what the rounding of numbers may have moved (``rounding``).
+The model and its intervals are computed from one noisy matrix (proof: ``mechanisms.moment_matrix``). Intervals are
+wider by what the rounding of numbers may have moved (``rounding``).
 
 At an epsilon of 10^9 the coefficients are those of ordinary least squares on the clipped rows, rounded to 4,096 steps
 from the middle of each range to its ends.
@@ -116,7 +116,7 @@ def summarise(measurement: LinearFitDraw, *, seed: int, sampling: Sampling = OF_
 
     stddev_of_residuals, r_squared = None, Figure[float | None](value=None)
     copies = products.copies(copies_for(products.layout.size), noise=(noise := SeededNoise(seed)))
-    if solution.residual >= DEFINED_ABOVE * solution.blur:
+    if solution.total > 0 and solution.residual >= DEFINED_ABOVE * solution.blur:
         again = solve(products.matrix + copies, stddev=stddev, step=step, min_ridge=float(solution.ridge))
         stddev_of_residuals = digits(half * math.sqrt(solution.variance))
         moved = moved_r_squared(solution, products.layout)

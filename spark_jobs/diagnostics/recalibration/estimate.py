@@ -2,7 +2,7 @@
 
 The regression's equations are linear in the counts: positives, and sums of their log-odds, equal what the fit expects
 of all rows. So noise that averages to 0 does not attenuate the slope, and counts are used as they are, negative ones
-too. Inside a group, positives lie where the fit expects them.
+too. Inside a group, positives lie where the fit expects them, or apart from that by a given choice.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class Estimates:
         return np.asarray(expit(self.intercept[:, None] + self.slope[:, None] * logit(scores)), dtype=np.float64)
 
 
-def estimate(positives: FloatArray, negatives: FloatArray, inside: ScoresInside, clip: float) -> Estimates:
+def estimate(
+    positives: FloatArray, negatives: FloatArray, inside: ScoresInside, clip: float, chosen: FloatArray | float = 0.0
+) -> Estimates:
     """The figures of counts, which may be noisy; each of shape (copies, groups).
 
     Args:
@@ -55,14 +57,17 @@ def estimate(positives: FloatArray, negatives: FloatArray, inside: ScoresInside,
         negatives: negative rows of each group.
         inside: where the scores of the groups lie.
         clip: scores are clipped to [clip, 1 - clip], except for the Brier score.
+        chosen: positives at each place beyond those that the fit expects; shape (copies, groups, places).
     """
     scores, weights = inside.scores, inside.weights
     clipped = np.clip(scores, clip, 1 - clip)
-    intercept, slope, fitted = _fit(positives, negatives, logit(clipped), weights)
+    log_odds = logit(clipped)
+    further = (chosen * log_odds * np.ones(weights.shape)).sum(axis=-1).sum(axis=-1)
+    intercept, slope, fitted = _fit(positives, negatives, log_odds, weights, further)
     rows = (positives + negatives).sum(axis=1)
 
     def mean(of_positives: FloatArray, of_negatives: FloatArray) -> FloatArray:
-        total = np.zeros(len(rows))
+        total = (chosen * (of_positives - of_negatives)).sum(axis=-1).sum(axis=-1) * np.ones(len(rows))
         for counts, share, of_class in ((positives, fitted, of_positives), (negatives, 1 - fitted, of_negatives)):
             part = weights * share
             total += (counts * (part * of_class).sum(axis=2) / np.maximum(part.sum(axis=2), _TINY)).sum(axis=1)
@@ -77,9 +82,9 @@ def estimate(positives: FloatArray, negatives: FloatArray, inside: ScoresInside,
 
 
 def _fit(
-    positives: FloatArray, negatives: FloatArray, log_odds: FloatArray, weights: FloatArray
+    positives: FloatArray, negatives: FloatArray, log_odds: FloatArray, weights: FloatArray, further: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Intercept and slope of each copy, and the fitted probabilities of shape (copies, groups, NODES).
+    """Intercept and slope of each copy, and the fitted probabilities of shape (copies, groups, places).
 
     Newton's method; its matrix is that of counts without the negative ones, so that every step can be taken. That
     changes how fast it converges, and not where to.
@@ -92,7 +97,7 @@ def _fit(
         expected = weights * fitted
         share, moment = expected.sum(axis=2), (expected * log_odds).sum(axis=2)
         at = moment / np.maximum(share, _TINY)
-        gradient = ((positives - rows * share).sum(axis=1), (positives * at - rows * moment).sum(axis=1))
+        gradient = ((positives - rows * share).sum(axis=1), (positives * at - rows * moment).sum(axis=1) + further)
         spread = expected * (1 - fitted)
         h0, h1, h2 = ((curved * (spread * log_odds**power).sum(axis=2)).sum(axis=1) for power in range(3))
         h0, h2 = h0 + 1e-6, h2 + 1e-6

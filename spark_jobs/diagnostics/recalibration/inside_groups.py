@@ -1,9 +1,16 @@
 """Where the scores of a group lie inside it, as far as its noisy sums show.
 
-Scores are taken to be spread over the group with a density that is exponential in the score and has the mean that the
-noisy sum of scores gives (the density of largest entropy with this mean). A noisy mean counts with a prior about the
-group's middle, whose weight falls with the noise; what is left of its error is drawn anew for simulations. A group is
-narrow in log-odds, so its figures hardly depend on more than the mean.
+The mean score of a group is known by its noisy sum. A noisy mean counts with a prior about the group's middle, whose
+weight falls with the noise; what is left of its error is drawn anew for simulations. Nothing shows how scores lie about
+the mean, so three forms are possible:
+
+* ``SPREAD``: over the group, with a density that is exponential in the score and has this mean (the density of largest
+  entropy with this mean). The released figures are those of this form.
+* ``POINT``: all at the mean, as scores of few decimals may be, moved up or down by what rounding may have moved it.
+* ``LUMPS``: at two places of each group, drawn at random, one on either side of the mean.
+
+Nor is it shown which rows of a group are the positive ones. A copy draws them: given their scores, positives of a group
+are a random choice of its rows about what the fit expects.
 """
 
 from __future__ import annotations
@@ -13,16 +20,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.diagnostics._simulation import normal
+from spark_jobs.diagnostics._simulation import normal, uniform
 from spark_jobs.mechanisms.group_sums import NoisyGroups
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
-from spark_jobs.score_grid import middles_of
+from spark_jobs.score_grid import edges_of, furthest_from
 
 NODES = 12
 OFF_CENTRE = 0.15
 """Prior standard deviation of the mean score of a group about its middle, as a share of its width."""
 NEAREST_END = 0.08
-"""Smallest distance of the mean from both ends of the group, as a share of its width."""
+"""Smallest distance of the mean of scores that are spread from both ends of the group, as a share of its width."""
+SPREAD, POINT, LUMPS = FORMS = ("spread", "point", "lumps")
 FEWEST = 2.0
 """Rows that a mean counts for at the fewest, in standard scales of the noise of a count."""
 _STEEPEST, _HALVINGS = 60.0, 40
@@ -33,55 +41,92 @@ class ScoresInside:
     """Scores of groups at some places, with weights.
 
     Attributes:
-        scores: shape (groups, NODES).
+        scores: shape (groups, places); as many places as the form needs.
         weights: of each place of a group, with sum 1; same shape.
     """
 
     scores: FloatArray
     weights: FloatArray
 
+    def chosen(self, positives: FloatArray, negatives: FloatArray, source: SeededNoise) -> FloatArray:
+        """Positives at each place beyond what a fit expects of the group's; they add up to 0 in each group.
+
+        Of n rows at these places, a random choice of so many positives has covariances
+        ``positives negatives / n (diag(w) - w w^T)``.
+
+        Args:
+            positives: positive rows of each group; shape (copies, groups).
+            negatives: negative rows of each group.
+            source: of the simulation, from a public seed.
+
+        Returns:
+            Shape (copies, groups, places).
+        """
+        of_class = np.maximum(positives, 0.0), np.maximum(negatives, 0.0)
+        spread = np.sqrt(of_class[0] * of_class[1] / np.maximum(of_class[0] + of_class[1], 1.0))
+        roots = np.sqrt(self.weights)
+        drawn = normal(source, (*positives.shape, roots.shape[-1]))
+        free = drawn - roots * (roots * drawn).sum(axis=-1, keepdims=True)
+        return np.asarray(spread[..., None] * roots * free, dtype=np.float64)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Means:
-    """What is known of the mean scores of groups, as shares of the way from their lowest score to their highest.
+    """What is known of the mean scores of groups, as shares of the way from their lower end to their upper.
 
     Attributes:
-        low, width: lowest score of each group, and the distance to the highest; shape (groups,).
+        low, width: lower end of each group, and the distance to the upper; shape (groups,).
         share: estimates.
         error: standard deviation of each estimate.
+        moved: how far the rounding of scores may have moved each mean.
     """
 
     low: FloatArray
     width: FloatArray
     share: FloatArray
     error: FloatArray
+    moved: FloatArray
 
     @classmethod
     def of(cls, groups: NoisyGroups) -> Means:
         """The means by the noisy sums of ``groups``."""
         of_counts, of_sums = groups.scales()
         rows = np.maximum(groups.positives + groups.negatives, FEWEST * of_counts)
-        middles = middles_of(groups.grid)
-        low = middles[groups.cuts[:-1]]
-        width = middles[groups.cuts[1:] - 1] - low
-        steps = np.maximum(width / groups.units, 1.0) * rows
+        edges = edges_of(groups.grid)[groups.cuts]
+        low, width = edges[:-1], np.diff(edges)
+        steps = width / groups.units * rows
         variance = np.array([laplace_variance(float(scale)) if scale else 0.0 for scale in of_sums]) / steps**2
         trust = OFF_CENTRE**2 / (OFF_CENTRE**2 + variance)
+        share = 0.5 + trust * groups.centred / steps
+        middles = low + np.clip(share, 0.0, 1.0) * width
         return cls(
             low=low,
             width=width,
-            share=np.divide(groups.middles - low, width, out=np.full(width.shape, 0.5), where=width > 0)
-            + trust * groups.centred / steps,
+            share=share,
             error=np.sqrt(trust * variance),
+            moved=(furthest_from(middles, groups.grid) + groups.off_units) / width,
         )
 
     def estimated(self) -> ScoresInside:
         """The scores by the estimates."""
         return self._spread(self.share)
 
-    def drawn(self, source: SeededNoise) -> ScoresInside:
-        """The scores by means that differ from the estimates by random errors."""
-        return self._spread(self.share + self.error * normal(source, self.share.shape))
+    def drawn(self, source: SeededNoise, form: str) -> ScoresInside:
+        """Scores of this form, by means that differ from the estimates by random errors."""
+        share = self.share + self.error * normal(source, self.share.shape)
+        if form == SPREAD:
+            return self._spread(share)
+        if form == POINT:
+            share = share + np.where(uniform(source, share.size) < 0.5, -1.0, 1.0) * self.moved
+        share = np.clip(share, 0.0, 1.0)[:, None]
+        if form == POINT:
+            return self._at(share, np.ones(share.shape))
+        below, above = (uniform(source, share.size)[:, None] * room for room in (share, 1.0 - share))
+        weights = np.divide(above, below + above, out=np.ones(share.shape), where=below + above > 0)
+        return self._at(np.hstack([share - below, share + above]), np.hstack([weights, 1.0 - weights]))
+
+    def _at(self, places: FloatArray, weights: FloatArray) -> ScoresInside:
+        return ScoresInside(scores=self.low[:, None] + self.width[:, None] * places, weights=weights)
 
     def _spread(self, share: FloatArray) -> ScoresInside:
         places = (np.arange(NODES) + 0.5) / NODES
@@ -92,9 +137,8 @@ class Means:
             weights = _weights(steepness, places)
             too_low = (weights * places).sum(axis=1, keepdims=True) < wanted
             low, high = np.where(too_low, steepness, low), np.where(too_low, high, steepness)
-        return ScoresInside(
-            scores=self.low[:, None] + self.width[:, None] * places, weights=_weights((low + high) / 2, places)
-        )
+        weights = _weights((low + high) / 2, places)
+        return self._at(np.broadcast_to(places, weights.shape), weights)
 
 
 def _weights(steepness: FloatArray, places: FloatArray) -> FloatArray:

@@ -1,9 +1,11 @@
 """The summary of a draw as a released recalibration; deterministic post-processing.
 
 Fresh noise, from a public seed, is taken off the raw counts; what remains says what the exact counts may be, and goes
-through the estimator of the released figures. Copies also differ by where scores lie inside their groups, as far as the
-noisy sums of scores leave that open, and for the population by the sampling of the rows, which is Poisson's. Raw counts
-are unbiased and the estimator's equations are linear in them: the middle of the copies is ``solved_interval``.
+through the estimator of the released figures. Copies also differ by where scores lie inside their groups and which of
+them are positive, as far as the noisy sums leave that open (``inside_groups``), and for the population by the sampling
+of the rows, which is Poisson's. Raw counts are unbiased and the estimator's equations are linear in them: the middle of
+the copies is ``solved_interval``. There are copies for each form that scores may have inside groups; an interval holds
+those of all forms.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from spark_jobs.contract.results.score_figures import Recalibration
 from spark_jobs.diagnostics._populations import privacy_share
 from spark_jobs.diagnostics._simulation import normal, rounded, solved_interval
 from spark_jobs.diagnostics.recalibration.estimate import Estimates, estimate
-from spark_jobs.diagnostics.recalibration.inside_groups import Means
+from spark_jobs.diagnostics.recalibration.inside_groups import FORMS, Means
 from spark_jobs.diagnostics.recalibration.measurement import RecalibrationDraw
 from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise
 
 BATCHES, COPIES_OF_BATCH = 20, 20
-"""Copies of where scores lie inside their groups, and copies of the counts for each of these."""
+"""Of each form: copies of where scores lie inside their groups, and copies of the counts for each of these."""
 POINTS = 41
 
 
@@ -63,8 +65,8 @@ def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int, effect: flo
     noise, population = _copies(draw, means, counts, SeededNoise(seed), effect)
     fields: dict[str, Any] = {}
     for name in ("brier", "log_loss", "slope", "intercept"):
-        value, *copies = (getattr(one, name) for one in (released, noise, population))
-        ends = [solved_interval(value[0], one, draw.confidence) for one in copies]
+        value = getattr(released, name)
+        ends = [_ends(value[0], [getattr(one, name) for one in of], draw.confidence) for of in (noise, population)]
         fields[name] = Figure(
             value=round(float(value[0]), DECIMALS),
             interval=Ends(*(float(rounded(end)) for end in ends[0])),
@@ -73,7 +75,8 @@ def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int, effect: flo
         )
     mapped = released.mapped(scores)[0]
     of_noise, of_both = (
-        Ends(*map(rounded, solved_interval(mapped, one.mapped(scores), draw.confidence))) for one in (noise, population)
+        Ends(*map(rounded, _ends(mapped, [one.mapped(scores) for one in of], draw.confidence)))
+        for of in (noise, population)
     )
     fields["recalibrated"] = Figure(value=rounded(mapped), interval=of_noise, population=of_both)
     return {
@@ -82,19 +85,31 @@ def _figures(draw: RecalibrationDraw, scores: FloatArray, seed: int, effect: flo
     }
 
 
+def _ends(value: FloatArray, copies: list[FloatArray], confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Ends of the interval that holds those of each form."""
+    lows, highs = zip(*(solved_interval(value, of_form, confidence) for of_form in copies), strict=True)
+    return np.minimum.reduce(lows), np.maximum.reduce(highs)
+
+
 def _copies(
     draw: RecalibrationDraw, means: Means, counts: FloatArray, source: SeededNoise, effect: float
-) -> tuple[Estimates, Estimates]:
-    """The figures of copies of the exact counts, and of copies of the population."""
+) -> tuple[list[Estimates], list[Estimates]]:
+    """The figures of copies of the exact counts, and of copies of the population, of each form."""
     errors = draw.groups.errors(BATCHES * COPIES_OF_BATCH, source)[:, :2]
     exact = counts - errors
     sampled = exact + np.sqrt(effect * np.maximum(counts, 0.0)) * normal(source, exact.shape)
-    parts: tuple[list[Estimates], list[Estimates]] = ([], [])
-    for batch in np.split(np.arange(len(exact)), BATCHES):
-        inside = means.drawn(source)
-        for part, copies in zip(parts, (exact, sampled), strict=True):
-            part.append(estimate(copies[batch, 0], copies[batch, 1], inside, draw.clip))
-    return Estimates.joined(parts[0]), Estimates.joined(parts[1])
+    found: tuple[list[Estimates], list[Estimates]] = ([], [])
+    for form in FORMS:
+        parts: tuple[list[Estimates], list[Estimates]] = ([], [])
+        for batch in np.split(np.arange(len(exact)), BATCHES):
+            inside = means.drawn(source, form)
+            for part, copies in zip(parts, (exact, sampled), strict=True):
+                positives, negatives = copies[batch, 0], copies[batch, 1]
+                chosen = inside.chosen(positives, negatives, source)
+                part.append(estimate(positives, negatives, inside, draw.clip, chosen))
+        for one, part in zip(found, parts, strict=True):
+            one.append(Estimates.joined(part))
+    return found
 
 
 def _placeholders(scores: FloatArray) -> dict[str, Any]:
