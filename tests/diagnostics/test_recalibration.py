@@ -94,7 +94,7 @@ def test_which_rows_of_a_group_are_positive_is_a_random_choice() -> None:
     weights = np.array([[0.2, 0.5, 0.3]])
     inside = ScoresInside(scores=np.array([[0.1, 0.2, 0.3]]), weights=weights)
     counts = np.full((40_000, 1), 30.0), np.full((40_000, 1), 70.0)
-    found = inside.chosen(*counts, SeededNoise(4))[:, 0]
+    found = inside.beyond(*counts, SeededNoise(4))[:, 0]
     np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-9)
     expected = 30 * 70 / 100 * (np.diag(weights[0]) - np.outer(weights[0], weights[0]))
     np.testing.assert_allclose(np.cov(found.T), expected, atol=0.1)

@@ -60,13 +60,13 @@ class Moved:
     @classmethod
     def of_pools(cls, pooled: Pools) -> Moved:
         """What rounding may have moved in figures of these pools."""
-        rows, most = pooled.released.rows, pooled.moved
-        score = np.clip(pooled.released.predicted, most, 1.0 - most)
+        rows, moved = pooled.released.rows, pooled.moved
+        score = np.clip(pooled.released.predicted, moved, 1.0 - moved)
         variance = score * (1.0 - score)
-        share = float((most * (np.abs(1.0 - 2.0 * score) + most) / variance).max())
+        share = float((moved * (np.abs(1.0 - 2.0 * score) + moved) / variance).max())
         return cls(
-            distance=float((rows * most).sum() / rows.sum()),
-            root=math.sqrt(float((rows * most**2 / variance).sum()) / max(1.0 - share, SMALLEST_PART)),
+            distance=float((rows * moved).sum() / rows.sum()),
+            root=math.sqrt(float((rows * moved**2 / variance).sum()) / max(1.0 - share, SMALLEST_PART)),
             variance=share,
         )
 

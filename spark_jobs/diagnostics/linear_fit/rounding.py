@@ -50,9 +50,9 @@ def moved_r_squared(solution: Solution, layout: Layout) -> float:
     within, total = math.sqrt(float(solution.residual)), math.sqrt(float(solution.total))
     moved = half * _of_a_residual(solution, layout)
     share = (within / total) ** 2
-    most = ((within + moved) / max(total - half, 1e-300)) ** 2
-    fewest = (max(within - moved, 0.0) / (total + half)) ** 2
-    return min(max(most - share, share - fewest), 1.0)
+    largest = ((within + moved) / max(total - half, 1e-300)) ** 2
+    smallest = (max(within - moved, 0.0) / (total + half)) ** 2
+    return min(max(largest - share, share - smallest), 1.0)
 
 
 def _of_a_residual(solution: Solution, layout: Layout) -> float:

@@ -48,7 +48,7 @@ class Estimates:
 
 
 def estimate(
-    positives: FloatArray, negatives: FloatArray, inside: ScoresInside, clip: float, chosen: FloatArray | float = 0.0
+    positives: FloatArray, negatives: FloatArray, inside: ScoresInside, clip: float, beyond: FloatArray | float = 0.0
 ) -> Estimates:
     """The figures of counts, which may be noisy; each of shape (copies, groups).
 
@@ -57,17 +57,17 @@ def estimate(
         negatives: negative rows of each group.
         inside: where the scores of the groups lie.
         clip: scores are clipped to [clip, 1 - clip], except for the Brier score.
-        chosen: positives at each place beyond those that the fit expects; shape (copies, groups, places).
+        beyond: positives at each place beyond those that the fit expects; shape (copies, groups, places).
     """
     scores, weights = inside.scores, inside.weights
     clipped = np.clip(scores, clip, 1 - clip)
     log_odds = logit(clipped)
-    further = (chosen * log_odds * np.ones(weights.shape)).sum(axis=-1).sum(axis=-1)
+    further = (beyond * log_odds * np.ones(weights.shape)).sum(axis=-1).sum(axis=-1)
     intercept, slope, fitted = _fit(positives, negatives, log_odds, weights, further)
     rows = (positives + negatives).sum(axis=1)
 
     def mean(of_positives: FloatArray, of_negatives: FloatArray) -> FloatArray:
-        total = (chosen * (of_positives - of_negatives)).sum(axis=-1).sum(axis=-1) * np.ones(len(rows))
+        total = (beyond * (of_positives - of_negatives)).sum(axis=-1).sum(axis=-1) * np.ones(len(rows))
         for counts, share, of_class in ((positives, fitted, of_positives), (negatives, 1 - fitted, of_negatives)):
             part = weights * share
             total += (counts * (part * of_class).sum(axis=2) / np.maximum(part.sum(axis=2), _TINY)).sum(axis=1)

@@ -48,7 +48,7 @@ class ScoresInside:
     scores: FloatArray
     weights: FloatArray
 
-    def chosen(self, positives: FloatArray, negatives: FloatArray, source: SeededNoise) -> FloatArray:
+    def beyond(self, positives: FloatArray, negatives: FloatArray, source: SeededNoise) -> FloatArray:
         """Positives at each place beyond what a fit expects of the group's; they add up to 0 in each group.
 
         Of n rows at these places, a random choice of so many positives has covariances

@@ -98,18 +98,18 @@ def _copies(
     errors = draw.groups.errors(BATCHES * COPIES_OF_BATCH, source)[:, :2]
     exact = counts - errors
     sampled = exact + np.sqrt(effect * np.maximum(counts, 0.0)) * normal(source, exact.shape)
-    found: tuple[list[Estimates], list[Estimates]] = ([], [])
+    by_form: tuple[list[Estimates], list[Estimates]] = ([], [])
     for form in FORMS:
         parts: tuple[list[Estimates], list[Estimates]] = ([], [])
         for batch in np.split(np.arange(len(exact)), BATCHES):
             inside = means.drawn(source, form)
             for part, copies in zip(parts, (exact, sampled), strict=True):
                 positives, negatives = copies[batch, 0], copies[batch, 1]
-                chosen = inside.chosen(positives, negatives, source)
-                part.append(estimate(positives, negatives, inside, draw.clip, chosen))
-        for one, part in zip(found, parts, strict=True):
+                beyond = inside.beyond(positives, negatives, source)
+                part.append(estimate(positives, negatives, inside, draw.clip, beyond))
+        for one, part in zip(by_form, parts, strict=True):
             one.append(Estimates.joined(part))
-    return found
+    return by_form
 
 
 def _placeholders(scores: FloatArray) -> dict[str, Any]:
