@@ -4,7 +4,8 @@ With noise, a figure that a grid has moved by half a cell hides in its interval 
 are needed to see it. Without noise nothing hides it. So every kind is released here with noise of 0, and read by
 simulations whose noise is 0 as well; its intervals must hold the exact figures by NumPy, SciPy, scikit-learn and
 statsmodels. What an interval then allows for is rounding alone. Rows lie on random lattices, and thresholds on them,
-between their values, and one unit in the last place beside.
+between their values, and one unit in the last place beside. Of values with a declared step, intervals allow for nothing
+but the other values of a cell.
 """
 
 from __future__ import annotations
@@ -110,6 +111,22 @@ def counted(values, bounds, random, step=None):
     return ValueCounts.from_arrays(values, lower=bounds[0], upper=bounds[1], cells=cells, step=step)
 
 
+def stepped(random):
+    """Values on a declared lattice, whose cells are these values or a whole number of them; with that number."""
+    step = float(random.choice([1.0, 0.5, 0.1, 0.01, 0.05, 60.0, 0.001]))
+    steps = int(random.choice([random.integers(1, 200), random.integers(200, 20_000)]))
+    first = int(random.choice([0, -7, 1000, random.integers(-(10**6), 10**6)]))
+    places = np.round(random.beta(*random.uniform(0.4, 3, 2), int(random.integers(30, 600))) * steps)
+    # as decimals are read, and as they are computed
+    values = np.round((first + places) * step, 3) if random.random() < 0.5 else first * step + places * step
+    lower = first - int(random.integers(0, 3))
+    upper = first + steps + int(random.integers(0, 3))
+    counts = ValueCounts.from_arrays(
+        values, lower=lower * step, upper=upper * step, cells=int(random.choice([64, 256, 32768])), step=step
+    )
+    return values, counts, step, counts.grid.values_in_cell
+
+
 def scored(random):
     """Labels, scores of few decimals or of a lattice of their own or smooth, and a threshold on or beside them."""
     rows = int(random.integers(60, 900))
@@ -157,6 +174,49 @@ def of_ecdf(random, seed) -> Held:
         yield f"share up to the start of the cell at {place!r}", low, high, true
     for one in whole.quantiles:
         yield f"quantile {one.level}", *one.interval, exact.quantile(values, one.level)
+
+
+def of_quantile_with_a_step(random, seed) -> Held:
+    values, counts, _, _ = stepped(random)
+    level = float(random.choice([0.1, 0.25, 0.5, 0.75, 0.9]))
+    yield f"quantile {level}", *released(quantile, counts, seed, level=level).interval, exact.quantile(values, level)
+
+
+def of_ecdf_with_a_step(random, seed) -> Held:
+    values, counts, step, together = stepped(random)
+    whole = released(ecdf, counts, seed)
+    for one in whole.quantiles:
+        true = exact.quantile(values, one.level)
+        yield f"quantile {one.level}", *one.interval, true
+        low, high = one.interval
+        yield f"steps of the interval of quantile {one.level}", 0, together - 1, round((high - low) / step, 6)
+    # on a value, between two of them, and one unit in the last place beside, which counts as the value
+    lattice = random.choice(values, 30)
+    beside = np.nextafter(lattice, random.choice([-np.inf, np.inf], 30))
+    between = lattice + step * random.uniform(0.1, 0.9, 30)
+    places = np.concatenate([lattice, beside, between])
+    counted_to = np.concatenate([lattice, lattice, between]) + 1e-6 * step
+    inside = (places >= counts.grid.lower) & (places < counts.grid.upper)
+    places, counted_to = places[inside], counted_to[inside]
+    for everywhere in (False, True):
+        band = whole.band(places, everywhere=everywhere)
+        for place, low, high, true in zip(places, *band, exact.share_up_to(values, counted_to), strict=True):
+            yield f"share up to {place!r}", low, high, true
+            if together == 1:
+                yield f"slack of the share up to {place!r}", 0, 0, high - low
+
+
+def of_cdf_points_with_a_step(random, seed) -> Held:
+    values, counts, step, together = stepped(random)
+    wanted = float(random.choice(values)) + step * float(random.choice([0.0, 0.4, 0.6]))
+    wanted = float(np.clip(wanted, counts.grid.lower, counts.grid.upper))
+    points = released(cdf_points, counts, seed, thresholds=[wanted], quantiles=[0.5])
+    in_force = float(points.thresholds[0])
+    yield "steps from the threshold in force", -together, together, (wanted - in_force) / step
+    share = float(exact.share_up_to(values, [in_force + 1e-6 * step])[0])
+    yield f"share up to {in_force!r}", points.cdf.lower[0], points.cdf.upper[0], share
+    [one] = points.quantiles
+    yield "median", *one.interval, exact.quantile(values, 0.5)
 
 
 def of_ecdf_without_bounds(random, seed) -> Held:
