@@ -13,7 +13,7 @@ import typer
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import Exit, actor_or_user, open_ledger
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.headlines import without_gate
+from spark_jobs.contract.gates import without_gate
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import load_fields

@@ -34,7 +34,7 @@ from dp_operators.dry_run import (
     print_dry_run,
 )
 from spark_jobs.contract.figures import undefined_kinds
-from spark_jobs.contract.headlines import Gate, gate_in_file, gate_of
+from spark_jobs.contract.gates import Gate, gate_in_file, gate_of
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 

@@ -15,11 +15,13 @@ import dp_operators.releasing
 from dp_operators import cli, release_check
 from dp_operators.budget.cli import run
 from dp_operators.releasing import LocalRunner
+from spark_jobs.contract.headlines import headlines
 from spark_jobs.contract.left_out import LeftOut
 from spark_jobs.diagnostics import roc_curve
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 from tests.support import fake_application
+from tests.support.ledgers import tamper
 from tests.support.release_lab import Lab, accept
 
 pytestmark = pytest.mark.slow
@@ -57,7 +59,7 @@ def found(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def dp_budget(lab: Lab, found: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> DpBudget:
+def dp_budget(lab: Lab, found: object, monkeypatch: pytest.MonkeyPatch, command_line: DpBudget) -> DpBudget:
     """Runs the lab's request with options; gives exit code, lines of output and lines of errors."""
     command = (sys.executable, fake_application.__file__)
     monkeypatch.setattr(dp_operators.releasing, "LocalRunner", functools.partial(LocalRunner, command=command))
@@ -66,9 +68,18 @@ def dp_budget(lab: Lab, found: object, monkeypatch: pytest.MonkeyPatch, capsys: 
     def call(*options: str, **changes: Any) -> tuple[int, list[str], list[str]]:
         file = lab.folder / "request.json"
         file.write_text(json.dumps({**lab.request.to_dict(), **changes}))
+        return command_line("run", str(file), "--private-dir", f"{lab.folder}/private", *options)
+
+    return call
+
+
+@pytest.fixture
+def command_line(lab: Lab, capsys: pytest.CaptureFixture[str]) -> DpBudget:
+    """Runs any command; gives exit code, lines of output and lines of errors."""
+
+    def call(*words: str) -> tuple[int, list[str], list[str]]:
         capsys.readouterr()
-        given = ["run", str(file), "--private-dir", f"{lab.folder}/private", "--ledger", lab.url, *options]
-        status = run(cli.app, given)
+        status = run(cli.app, [*words, "--ledger", lab.url])
         said = capsys.readouterr()
         return status, said.out.splitlines(), said.err.splitlines()
 
@@ -154,3 +165,58 @@ def test_a_gate_on_what_the_release_lacks_charges_nothing(
     assert (status, out, len(errors)) == (2, [], 1)
     assert errors[0].startswith("dp-budget: gate: got ")
     assert lab.states() == []
+
+
+def test_ledger_records_the_figures_with_the_commit(
+    lab: Lab, dp_budget: DpBudget, command_line: DpBudget, found: Callable[..., None]
+) -> None:
+    _, [uri], _ = dp_budget()
+    [auc] = [one.to_dict() for one in headlines({"roc_curve": curve()})]
+    [charge] = lab.charges()
+    assert charge.figures == (auc,)
+    head = lab.ledger().head()
+    dp_budget()
+    assert (lab.charges()[0].figures, lab.ledger().head()) == ((auc,), head), "a repetition records nothing more"
+    assert lab.ledger().verification().findings == ()
+    assert command_line("check-release", uri)[0] == 0
+    tamper(lab.url, "UPDATE charges SET figures = replace(figures, 'roc_curve', 'auc')")
+    status, lines, _ = command_line("check-release", uri)
+    assert (status, lines) == (1, [f"release.json: the ledger has another figure auc.auc of charge {charge.id}"])
+
+
+def test_history_follows_a_figure_over_releases(
+    lab: Lab, dp_budget: DpBudget, command_line: DpBudget, found: Callable[..., None]
+) -> None:
+    results = [curve(), curve("0.0001"), {**curve("4"), "status": "coarse"}]
+    for number, result in enumerate(results):
+        found(results={"roc_curve": result})
+        dp_budget("--key", f"week {number}")
+    status, lines, _ = command_line("history", "people", "--figure", "roc_curve.auc", "--json")
+    history = json.loads("\n".join(lines))
+    assert status == 0
+    assert [one["value"] for one in history] == [result["auc"] for result in results]
+    assert [one["interval"] for one in history] == [result["auc_interval"] for result in results]
+    assert [one["status"] for one in history] == ["ok", "undefined", "coarse"]
+    assert [one["release"] for one in history] == ["week 0", "week 1", "week 2"]
+    _, lines, _ = command_line("history", "people", "--figure", "roc_curve.auc.population.lower", "--json")
+    lower = [one["value"] for one in json.loads("\n".join(lines))]
+    assert lower == [(result["auc_population_interval"] or [None])[0] for result in results]
+    _, lines, _ = command_line("history", "people", "--figure", "roc_curve")
+    assert [line.split()[2:4] for line in lines[1:]] == [
+        ["roc_curve.auc", f"{result['auc']:.3f}" if result["auc"] else "undefined"] for result in results
+    ]
+    status, lines, errors = command_line("history", "people", "--figure", "roc_curve.aux")
+    assert (status, lines, len(errors)) == (2, [], 1)
+    assert "must be a figure that the ledger recorded: roc_curve.auc; " in errors[0]
+
+
+def test_a_restored_ledger_gets_the_figures_back(lab: Lab, dp_budget: DpBudget, command_line: DpBudget) -> None:
+    backup = (lab.folder / "ledger.db").read_bytes()
+    dp_budget()
+    [before] = lab.charges()
+    (lab.folder / "ledger.db").write_bytes(backup)
+    assert command_line("reconcile", "--output", lab.output)[0] == 0
+    [after] = lab.charges()
+    assert (after.id, after.figures) == (before.id, before.figures)
+    assert after.figures
+    assert lab.ledger().verification().findings == ()

@@ -66,7 +66,7 @@ class ChargingLedger(LedgerReader):
             rho=rho,
             blocks=validation.block_names(blocks),
             allotment=validation.optional_name("allotment", allotment, limit=200),
-            events=tuple(json.loads(validation.event_list(events))),
+            events=tuple(json.loads(validation.plain_list("events", events))),
             request_sha256=validation.optional_name("request_sha256", request_sha256),
             neighbours=None if neighbours is None else validation.relation(neighbours),
             unit=None if unit is None else validation.privacy_unit(unit),
@@ -76,7 +76,13 @@ class ChargingLedger(LedgerReader):
         return self._database.change(lambda connection: transactions.reserve(connection, order))
 
     def commit(
-        self, id: str, manifest_sha256: str | None = None, *, events: Iterable[Any] | None = None, actor: str = ""
+        self,
+        id: str,
+        manifest_sha256: str | None = None,
+        *,
+        events: Iterable[Any] | None = None,
+        figures: Iterable[Any] | None = None,
+        actor: str = "",
     ) -> Charge:
         """End a reservation as committed: its cost is spent on one manifest, which may now be published.
 
@@ -84,6 +90,8 @@ class ChargingLedger(LedgerReader):
             id: the charge's id.
             manifest_sha256: the hash of the manifest.
             events: the mechanism events of the draw; None if they are unknown.
+            figures: the headline figures of the manifest, as ``HeadlineFigure.to_dict`` has them; None if they are
+                unknown. A repetition keeps those of the first call.
             actor: who requests it.
 
         Raises:
@@ -91,7 +99,9 @@ class ChargingLedger(LedgerReader):
             InvalidRequest: no such charge.
         """
         manifest = validation.optional_name("manifest_sha256", manifest_sha256) or None
-        return self._end_reservation(id, ChargeState.COMMITTED, manifest=manifest, events=events, actor=actor)
+        return self._end_reservation(
+            id, ChargeState.COMMITTED, manifest=manifest, events=events, figures=figures, actor=actor
+        )
 
     def burn(self, id: str, *, events: Iterable[Any] | None = None, actor: str = "", reason: str = "") -> Charge:
         """End a reservation as burnt: its cost is spent, and its draw is never published.
@@ -165,9 +175,16 @@ class ChargingLedger(LedgerReader):
         return self._database.change(lambda connection: transactions.reserve(connection, order))
 
     def restore_commit(
-        self, id: str, manifest_sha256: str, *, events: Iterable[Any] | None = None, actor: str, reason: str
+        self,
+        id: str,
+        manifest_sha256: str,
+        *,
+        events: Iterable[Any] | None = None,
+        figures: Iterable[Any] | None = None,
+        actor: str,
+        reason: str,
     ) -> Charge:
-        """Commit a charge whose release is published, even while the ledger is frozen.
+        """Commit a charge whose release is published, even while the ledger is frozen; see ``commit``.
 
         Raises:
             ChargeConflict: the charge is burnt, void, or committed with another manifest.
@@ -178,6 +195,7 @@ class ChargingLedger(LedgerReader):
             ChargeState.COMMITTED,
             manifest=manifest_sha256,
             events=events,
+            figures=figures,
             actor=actor,
             reason=reason,
             while_frozen=True,
@@ -280,13 +298,15 @@ class ChargingLedger(LedgerReader):
         *,
         manifest: str | None = None,
         events: Iterable[Any] | None = None,
+        figures: Iterable[Any] | None = None,
         actor: str = "",
         reason: str = "",
         while_frozen: bool = False,
     ) -> Charge:
         charge_id = validation.name_of("charge", charge_id)
         actor, reason = validation.optional_name("actor", actor), validation.optional_name("reason", reason)
-        drawn_events = None if events is None else tuple(json.loads(validation.event_list(events)))
+        drawn_events = None if events is None else tuple(json.loads(validation.plain_list("events", events)))
+        found = None if figures is None else tuple(json.loads(validation.plain_list("figures", figures)))
         return self._database.change(
             lambda connection: transactions.end_reservation(
                 connection,
@@ -294,6 +314,7 @@ class ChargingLedger(LedgerReader):
                 state,
                 manifest_sha256=manifest,
                 events=drawn_events,
+                figures=found,
                 actor=actor,
                 reason=reason,
                 while_frozen=while_frozen,

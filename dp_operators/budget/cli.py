@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ import typer
 from dp_operators.budget import reports
 from dp_operators.budget.composition import APPROXIMATE
 from dp_operators.budget.errors import LedgerUnavailable
+from dp_operators.budget.figure_history import figure_history
 from dp_operators.budget.ledger import PrivacyLedger
 from dp_operators.budget.table_looks import report_on_files, same_people
 from dp_operators.budget.table_schemas import binding_lines, binding_of
@@ -223,13 +225,23 @@ def show(
 def history(
     account: AnAccount,
     log: Annotated[bool, typer.Option("--log", help="Show the audit log's entries instead of the charges.")] = False,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Show what the releases found instead: a figure such as roc_curve.auc or roc_curve.auc.lower, or "
+            "roc_curve for all of a kind; may be repeated."
+        ),
+    ] = None,
     as_json: AsJson = False,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Show an account's charges, oldest first."""
+    """Show an account's charges, oldest first, or what its releases found."""
     opened = open_ledger(ledger)
     charges = opened.history(account)
-    if log:
+    if figure:
+        found = [one for name in dict.fromkeys(figure) for one in figure_history(charges, name)]
+        _print([asdict(one) for one in found], reports.figures_table(found), as_json=as_json)
+    elif log:
         entries = opened.log(account)
         _print([reports.entry_json(entry) for entry in entries], reports.entries_table(entries), as_json=as_json)
     else:

@@ -24,7 +24,7 @@ _TABLES = (
 _KEYS, _STEPS = "run_keys", "stream_steps"
 _EVERYTHING = ", ".join((*(table for table in _TABLES if table != _KEYS), "audit_head", "ledger_version"))
 _CHANGED = (
-    "state, manifest_sha256, renewed_at, settled_at, drawn_events, runs, open_runs, draw_sha256",
+    "state, manifest_sha256, renewed_at, settled_at, drawn_events, figures, runs, open_runs, draw_sha256",
     "changed_by, change_reason",
 )
 _ROLLBACK = ("seal_entry(integer, text)", "freeze_forgotten(integer, text, text, text, text)")

@@ -101,6 +101,7 @@ def charge_row(charge: Charge) -> dict[str, Any]:
         "settled_at": charge.settled_at,
         "allotment": charge.allotment,
         "drawn_events": None if charge.drawn_events is None else canonical(charge.drawn_events),
+        "figures": None if charge.figures is None else canonical(charge.figures),
         "runs": charge.runs,
         "open_runs": canonical(charge.open_runs),
         "draw_sha256": charge.draw_sha256,
@@ -136,6 +137,8 @@ def settlement_details(before: Charge, after: Charge) -> dict[str, Any]:
     details: dict[str, Any] = {"manifest_sha256": after.manifest_sha256}
     if after.drawn_events is not None:
         details["events"] = after.drawn_events
+    if after.figures is not None:
+        details["figures"] = after.figures
     if after.draw_sha256 != before.draw_sha256:
         details["draw_sha256"] = after.draw_sha256
     return details
@@ -214,6 +217,7 @@ def charge_of(row: Any) -> Charge:
         renewed_at=row.charges_renewed_at,
         settled_at=row.charges_settled_at,
         drawn_events=None if row.charges_drawn_events is None else tuple(json.loads(row.charges_drawn_events)),
+        figures=None if row.charges_figures is None else tuple(json.loads(row.charges_figures)),
         runs=row.charges_runs,
         open_runs=tuple(json.loads(row.charges_open_runs)),
         draw_sha256=row.charges_draw_sha256,

@@ -9,8 +9,10 @@ from decimal import Decimal
 from typing import Any
 
 from dp_operators.budget.composition import ZCDP
+from dp_operators.budget.figure_history import RecordedFigure
 from dp_operators.budget.values import ALL, Account, AuditEntry, Charge, ChargeState, Head, SubBudget, exact_budget
 from spark_jobs.contract.csv_cells import csv_line
+from spark_jobs.contract.headlines import interval_text, number_text
 from spark_jobs.contract.privacy import Budget, plain
 
 _COUNTED = tuple(state for state in ChargeState if state is not ChargeState.VOID)
@@ -71,6 +73,7 @@ def charge_json(charge: Charge) -> dict[str, Any]:
         "blocks": list(charge.blocks),
         "events": list(charge.events),
         "drawn_events": None if charge.drawn_events is None else list(charge.drawn_events),
+        "figures": None if charge.figures is None else list(charge.figures),
         "neighbours": charge.neighbours.value,
         "unit": {"column": charge.unit.column, "max_rows": charge.unit.max_rows},
     }
@@ -139,6 +142,25 @@ def charges_table(charges: Iterable[Charge]) -> str:
             charge.id,
         )
         for charge in charges
+    ]
+    return _table(header, rows)
+
+
+def figures_table(figures: Iterable[RecordedFigure]) -> str:
+    """Figures of releases as a table, one a line."""
+    header = ("committed at (UTC)", "figure", "value", "these rows", "population", "status", "epsilon", "release")
+    rows = [
+        (
+            one.at[:19].replace("T", " "),
+            one.name,
+            number_text(one.value),
+            "-" if one.interval is None else interval_text(one.interval),
+            "-" if one.population is None else interval_text(one.population),
+            one.status,
+            one.epsilon,
+            one.release,
+        )
+        for one in figures
     ]
     return _table(header, rows)
 

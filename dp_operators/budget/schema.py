@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0008"
+REVISION = "0009"
 """The alembic revision that this version of the program uses."""
 
 VERSION_TABLE = "ledger_version"
@@ -119,6 +119,8 @@ charges = Table(
     Column("allotment", Text, nullable=False, server_default=""),
     # the mechanism events of the draw, written at the commit; ``events`` are the planned ones
     Column("drawn_events", Text),
+    # the headline figures of the release, written at the commit; NULL where none were given
+    Column("figures", Text),
     # the number of applications started for it, and which of them may have read a row
     Column("runs", Integer, nullable=False, server_default="0"),
     Column("open_runs", Text, nullable=False, server_default="[]"),

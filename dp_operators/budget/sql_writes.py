@@ -29,7 +29,7 @@ from spark_jobs.contract.store.failpoints import failpoint
 
 _MAKE = insert(charges)
 # the columns that a change writes, and those that must still have the values that were read
-_CHANGING = ("state", "manifest_sha256", "settled_at", "drawn_events", "runs", "open_runs", "draw_sha256")
+_CHANGING = ("state", "manifest_sha256", "settled_at", "drawn_events", "figures", "runs", "open_runs", "draw_sha256")
 _GUARDED = ("state", "runs", "open_runs", "draw_sha256")
 _BY = ("changed_by", "change_reason")
 _CHANGE = (

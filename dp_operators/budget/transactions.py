@@ -193,6 +193,7 @@ def end_reservation(
     *,
     manifest_sha256: str | None = None,
     events: tuple[Any, ...] | None = None,
+    figures: tuple[Any, ...] | None = None,
     actor: str = "",
     reason: str = "",
     while_frozen: bool = False,
@@ -216,6 +217,7 @@ def end_reservation(
         manifest_sha256=manifest_sha256,
         settled_at=audit.now(),
         drawn_events=events,
+        figures=figures,
         draw_sha256="" if while_frozen and charge.draw_sha256 is None else charge.draw_sha256,
     )
     entry = audit.NewEntry(

@@ -225,19 +225,19 @@ def block_names(blocks: Iterable[Any]) -> tuple[str, ...]:
     return names
 
 
-def event_list(events: Iterable[Any]) -> str:
-    """Mechanism events as canonical JSON.
+def plain_list(field: str, values: Iterable[Any]) -> str:
+    """Mechanism events, or figures, as canonical JSON.
 
     Raises:
         InvalidRequest: JSON cannot represent them.
     """
     try:
-        return canonical(list(events))
+        return canonical(list(values))
     except (TypeError, ValueError):
         raise InvalidRequest(
-            "events",
+            field,
             requirement="must be a list of plain JSON values",
-            remedy="describe each event by strings and numbers",
+            remedy="describe each entry by strings and numbers",
         ) from None
 
 

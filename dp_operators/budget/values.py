@@ -155,6 +155,8 @@ class Charge:
         allotment: the name of the sub-budget that pays with the account; empty for none.
         events: the planned mechanism events, from its reservation.
         drawn_events: the mechanism events of its draw, from its end; None if they are unknown.
+        figures: the headline figures of its release, from its commit, as ``HeadlineFigure.to_dict`` has them; None if
+            they are unknown.
         neighbours, unit: the account's.
         request_sha256: hash of the request that it pays for.
         manifest_sha256: hash of the one manifest that may be published for it; None before its commit.
@@ -184,6 +186,7 @@ class Charge:
     renewed_at: str
     settled_at: str | None
     drawn_events: tuple[Any, ...] | None = None
+    figures: tuple[Any, ...] | None = None
     runs: int = 0
     open_runs: tuple[int, ...] = ()
     draw_sha256: str | None = None

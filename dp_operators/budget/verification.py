@@ -55,7 +55,7 @@ from spark_jobs.contract.privacy import Budget
 # heartbeats are not logged; keys are logged by their hash; the last change's author and reason are in the log
 _NOT_LOGGED = ("renewed_at", "keys", "changed_by", "change_reason")
 # PostgreSQL stores JSON text as it was written
-_JSON = ("blocks", "events", "drawn_events")
+_JSON = ("blocks", "events", "drawn_events", "figures")
 
 _Rows = dict[tuple[Any, ...], dict[str, Any]]
 
@@ -215,6 +215,7 @@ class Replay:
             "reserved_at": entry.at,
             "settled_at": None,
             "drawn_events": None,
+            "figures": None,
             "runs": details.get("runs", 1),
             "open_runs": canonical([1] if details.get("runs", 1) else []),
             "draw_sha256": None,
@@ -243,6 +244,8 @@ class Replay:
         charge.update(state=entry.action, manifest_sha256=details["manifest_sha256"], settled_at=entry.at)
         if "events" in details:
             charge["drawn_events"] = canonical(details["events"])
+        if "figures" in details:
+            charge["figures"] = canonical(details["figures"])
         if entry.action == ChargeState.VOID:
             for place in self._paying(entry, charge["blocks"], charge["allotment"]):
                 self._set_total(place, subtracted(self._total(place), _amount(charge)))

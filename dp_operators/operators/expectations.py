@@ -28,7 +28,7 @@ class CheckReleaseOperator(TextTemplates):
             templated.
         suites: for each file of the release, a suite in the JSON form of ``ExpectationSuite.to_json_dict()``;
             templated. Files are the release's tables, such as ``roc_curve.parquet``, and ``release.json``, whose
-            columns are the figures of the results, such as ``roc_curve.auc``.
+            columns are the figures of the results by their names, such as ``roc_curve.auc.lower``.
         data_docs: folder on the worker for the library's pages; None for no pages; templated.
 
     Raises:

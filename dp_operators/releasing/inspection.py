@@ -11,6 +11,7 @@ from dp_operators.budget import ChargeState
 from dp_operators.releasing.drafts import read_manifest
 from dp_operators.releasing.errors import as_release_errors
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.headlines import headlines
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import DRAFT_FOLDER, MANIFEST_NAME, MAX_RECEIPT, RECEIPT_NAME, folder_name
 from spark_jobs.contract.store.objects import LocalStore, ObjectStore, local_path, open_store
@@ -91,6 +92,8 @@ def _payment(release: Release, charge: Charge | None, manifest: str) -> Iterator
         yield f"{MANIFEST_NAME}: its charge {charge.id} is {charge.state.value}, not committed"
     elif charge.manifest_sha256 != manifest:
         yield f"{MANIFEST_NAME}: has SHA-256 {manifest}, the ledger committed {charge.manifest_sha256 or 'none'}"
+    else:
+        yield from _other_figures(release, charge)
     for what, claimed, paid in (
         ("key", release.key, charge.release),
         ("request", release.request_sha256, charge.request_sha256),
@@ -101,6 +104,15 @@ def _payment(release: Release, charge: Charge | None, manifest: str) -> Iterator
             yield f"{MANIFEST_NAME}: its {what} is not that of charge {charge.id}"
     if release.cost.epsilon > charge.cost.epsilon or release.cost.delta > charge.cost.delta:
         yield f"{MANIFEST_NAME}: its cost is above that of charge {charge.id}"
+
+
+def _other_figures(release: Release, charge: Charge) -> Iterator[str]:
+    """The figures that the ledger recorded otherwise than the manifest, which it committed, has them."""
+    stated = {one.name: one.to_dict() for one in headlines(release.results)}
+    for entry in charge.figures or ():
+        name = entry.get("name") if isinstance(entry, dict) else entry
+        if stated.get(str(name)) != entry:
+            yield f"{MANIFEST_NAME}: the ledger has another figure {name} of charge {charge.id}"
 
 
 def _place(uri: str, release: Release) -> Iterator[str]:

@@ -130,7 +130,7 @@ class Published:
 
     def line(self, left: str) -> str:
         """What was found, at which cost, what ``left`` says is left, and where the report is: one line."""
-        figures = [text] if (text := figures_text(self.figures)) else []
+        figures = [text] if (text := figures_text(self.results)) else []
         return ", ".join([*figures, f"epsilon {plain(self.cost.epsilon)}", left, f"report: {self.report}"])
 
 
@@ -241,10 +241,11 @@ class _Attempt(ChargedAttempt):
         )
 
     def commit(self, charge: Charge, draw: OpenedDraw, draft: Draft) -> None:
-        """Record in the ledger the one manifest that the charge pays for, and what its mechanisms spent."""
+        """Record in the ledger the one manifest that the charge pays for, what was spent, and what was found."""
         failpoint("before_commit")
         try:
-            self.ledger.commit(charge.id, draft.sha256, events=draw.events(charge), actor=self.actor)
+            figures = [one.to_dict() for one in headlines(draft.release.results)]
+            self.ledger.commit(charge.id, draft.sha256, events=draw.events(charge), figures=figures, actor=self.actor)
         except ChargeConflict:
             raise closed_elsewhere(charge) from None
         failpoint("after_commit")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, ChargeState
 from dp_operators.releasing.drafts import require_releases
@@ -20,6 +20,7 @@ from dp_operators.releasing.reservations import events_of
 from dp_operators.releasing.rollback_guard import begin_epoch
 from dp_operators.releasing.stream_records import record_published_steps
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.headlines import headlines
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import json_fields
@@ -216,6 +217,20 @@ def _commit_visible(
             remedy="find out who published it",
         )
     draw = store.read(_layout(root, charge_id).draw)
-    events = events_of(draw, charge, ledger)
-    ledger.restore_commit(charge_id, sha256(manifest), events=events, actor=actor, reason=reason)
+    ledger.restore_commit(
+        charge_id,
+        sha256(manifest),
+        events=events_of(draw, charge, ledger),
+        figures=_figures(manifest),
+        actor=actor,
+        reason=reason,
+    )
     return True
+
+
+def _figures(manifest: bytes) -> list[dict[str, Any]] | None:
+    """The headline figures of a visible release; None for a stream, and for what this version cannot read."""
+    try:
+        return [one.to_dict() for one in headlines(Release.from_json(manifest).results)]
+    except (ValueError, TypeError, AttributeError, LookupError):
+        return None

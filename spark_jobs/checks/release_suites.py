@@ -1,8 +1,8 @@
 """Suites of Great Expectations for the files of a published release: a checkpoint, and its data docs.
 
 A release is noisy and published, so a suite may expect anything of it, at no cost. The files are those of the manifest,
-compared with their hashes: tables in Parquet or CSV, and ``release.json``, whose row has the figures of all results as
-columns named ``kind.figure``.
+compared with their hashes: tables in Parquet or CSV, and ``release.json``, whose row has the figures of all results by
+their names (``contract.figure_names``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.figure_names import figure_columns
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import MANIFEST_NAME
 from spark_jobs.contract.store.objects import ObjectStore, open_store
@@ -98,7 +99,7 @@ def _batches(source: Any, release: str, suites: Mapping[str, Any], folder: Path)
         path = folder / f"{number}{Path(name).suffix}"
         if name == MANIFEST_NAME:
             path = path.with_suffix(".parquet")
-            pd.DataFrame([figures(manifest.results)]).to_parquet(path)
+            pd.DataFrame([figure_columns(manifest.results)]).to_parquet(path)
         else:
             path.write_bytes(_verified(store, release, manifest, name))
         add = source.add_csv_asset if path.suffix == ".csv" else source.add_parquet_asset
@@ -120,18 +121,6 @@ def _verified(store: ObjectStore, release: str, manifest: Release, name: str) ->
             "release", value=release, requirement=f"must hold {name} as its manifest says", remedy="verify the release"
         )
     return content
-
-
-def figures(results: Mapping[str, Any]) -> dict[str, Any]:
-    """The single figures of results, by ``kind.figure``; the ends of an interval are ``figure.0`` and ``figure.1``."""
-    flat: dict[str, Any] = {}
-    for name, value in results.items():
-        inner = dict(enumerate(value)) if isinstance(value, list) and len(value) == 2 else value
-        if isinstance(inner, Mapping):
-            flat.update({f"{name}.{key}": one for key, one in figures({str(k): v for k, v in inner.items()}).items()})
-        elif not isinstance(value, list):
-            flat[name] = value
-    return flat
 
 
 def _suite(gx: Any, name: str, fields: Any) -> Any:

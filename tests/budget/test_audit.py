@@ -115,6 +115,10 @@ TAMPERING = {
         "UPDATE charges SET drawn_events = '[]' WHERE release_key = 'r0'",
         "drawn_events is [], the log says None",
     ),
+    "what a release found": (
+        "UPDATE charges SET figures = '[]' WHERE release_key = 'r0'",
+        "figures is [], the log says None",
+    ),
     "a charge's request": ("UPDATE charges SET request_sha256 = 'ee' WHERE release_key = 'r0'", "the log says ab"),
     "a charge's account": ("UPDATE charges SET account = 'others' WHERE release_key = 'r0'", "the log says visits"),
     "a charge is gone": ("DELETE FROM charges WHERE release_key = 'r3'", ": is missing"),

@@ -18,7 +18,7 @@ from dp_operators.budget import (
     PrivacyLedger,
 )
 from spark_jobs.contract import InvalidRequest, Neighbours, PrivacyUnit
-from tests.support.ledgers import DRAW, commit
+from tests.support.ledgers import DRAW, commit, tamper
 
 REQUEST, OTHER = "a" * 64, "b" * 64
 MANIFEST = "c" * 64
@@ -277,6 +277,31 @@ def test_what_the_draw_spent_is_kept_beside_what_was_planned(ledger: PrivacyLedg
     # the first word stays: a retry that says otherwise finds the charge as it is
     assert commit(ledger, charged.id, MANIFEST, events=[]).drawn_events == tuple(drawn)
     assert ledger.verification().findings == ()
+
+
+FOUND = [
+    {"name": "roc_curve.auc", "value": 0.73, "interval": [0.721, 0.742], "population": None, "status": "ok"},
+    {"name": "roc_curve.Zürich.auc", "value": None, "interval": None, "population": None, "status": "undefined"},
+]
+
+
+def test_what_was_found_is_recorded_with_the_commit(ledger: PrivacyLedger, charged: Charge) -> None:
+    committed = commit(ledger, charged.id, MANIFEST, figures=FOUND)
+    assert committed.figures == tuple(FOUND)
+    assert ledger.charge(charged.id) == ledger.history(charged.account)[0] == committed
+    assert json.loads(ledger.log()[-1].details) == {"manifest_sha256": MANIFEST, "figures": FOUND}
+    # a repetition changes nothing, whatever it says
+    assert commit(ledger, charged.id, MANIFEST, figures=[]) == committed
+    assert ledger.verification().findings == ()
+    with pytest.raises(InvalidRequest, match="figures: must be a list of plain JSON values"):
+        ledger.commit(charged.id, MANIFEST, figures=[{"value": float("nan")}])
+
+
+def test_figures_that_were_altered_afterwards_are_seen(ledger: PrivacyLedger, charged: Charge, ledger_url: str) -> None:
+    commit(ledger, charged.id, MANIFEST, figures=FOUND)
+    tamper(ledger_url, "UPDATE charges SET figures = replace(figures, '0.73', '0.93')")
+    [finding] = ledger.verification().findings
+    assert finding.startswith(f"charge {charged.id}: figures is ")
 
 
 def test_settling_without_a_word_of_the_draw_tells_none(ledger: PrivacyLedger, charged: Charge) -> None:

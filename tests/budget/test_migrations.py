@@ -13,6 +13,7 @@ from sqlalchemy import column, create_engine, table
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, PrivacyLedger, migrate
 from dp_operators.budget.audit import GENESIS, canonical, entry_hash
+from dp_operators.budget.grants import grants
 from dp_operators.budget.schema import REVISION, VERSION_TABLE, metadata
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import commit, execute, in_processes, killed_at, upgrade_to
@@ -287,6 +288,25 @@ def test_roles_of_earlier_schemas_write_totals_no_longer(postgres_url: str, requ
     PrivacyLedger(postgres_url).migrate()
     left = {(name, what) for name, what in held if may(name, what) == [(True,)]}
     assert left == {("charger", "SELECT"), ("admin", "SELECT"), ("admin", "INSERT")}
+
+
+@pytest.mark.postgres
+def test_roles_that_may_charge_may_record_figures_after_the_upgrade(
+    postgres_url: str, request: pytest.FixtureRequest
+) -> None:
+    """Without new grants: a worker goes on charging."""
+    upgrade_to("0008", postgres_url)
+    role = f"charger {secrets.token_hex(4)}"
+    request.addfinalizer(lambda: execute(postgres_url, f'DROP OWNED BY "{role}"', f'DROP ROLE "{role}"'))
+    earlier = [statement.replace(" figures,", "") for statement in grants(role, "charge")]
+    execute(postgres_url, f'CREATE ROLE "{role}" LOGIN', *(one.replace(":", "\\:") for one in earlier))
+    PrivacyLedger(postgres_url).migrate()
+
+    def may(column: str) -> object:
+        [(answer,)] = execute(postgres_url, f"SELECT has_column_privilege('{role}', 'charges', '{column}', 'UPDATE')")
+        return answer
+
+    assert (may("figures"), may("drawn_events"), may("epsilon")) == (True, True, False)
 
 
 def test_ledger_of_the_second_schema_is_migrated_with_all_it_holds(second_ledger: str) -> None:

@@ -88,6 +88,8 @@ FORGERIES = [
     f"state = 'committed', draw_sha256 = '{OTHER}'",
     f"state = 'burnt', draw_sha256 = '{OTHER}'",
     "state = 'burnt', drawn_events = '{}'",
+    "state = 'burnt', figures = '[]'",
+    "figures = '[]'",
 ]
 
 

@@ -212,6 +212,7 @@ def test_ledger_that_an_earlier_version_moved_stays_where_it_went(source: Privac
     execute(
         source.name,
         "ALTER TABLE audit_head DROP COLUMN moved",
+        "ALTER TABLE charges DROP COLUMN figures",
         f"UPDATE {VERSION_TABLE} SET version_num = '0007'",
     )
     source.close()

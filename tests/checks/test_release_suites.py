@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from spark_jobs.checks.release_suites import check_suites, figures
+from spark_jobs.checks.release_suites import check_suites
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.accounts import open_bound
 from tests.support.shown_ledger import publish
@@ -38,7 +38,11 @@ def suite(*expectations: tuple[str, dict[str, Any]]) -> dict[str, Any]:
 BETWEEN = "expect_column_values_to_be_between"
 GOOD = {
     "roc_curve.parquet": suite((BETWEEN, {"column": "tpr", "min_value": 0, "max_value": 1})),
-    "release.json": suite((BETWEEN, {"column": "roc_curve.auc", "min_value": 0.5, "max_value": 1})),
+    "release.json": suite(
+        (BETWEEN, {"column": "roc_curve.auc", "min_value": 0.5, "max_value": 1}),
+        (BETWEEN, {"column": "roc_curve.auc.lower", "min_value": 0.4}),
+        ("expect_column_values_to_be_in_set", {"column": "roc_curve.status", "value_set": ["ok"]}),
+    ),
 }
 BAD = {**GOOD, "release.json": suite((BETWEEN, {"column": "roc_curve.auc", "min_value": 0.99}))}
 
@@ -78,12 +82,6 @@ def test_changed_file_is_not_checked(release: str, tmp_path: Path) -> None:
     (tmp_path / "roc_curve.parquet").write_bytes(b"PAR1")
     with pytest.raises(InvalidRequest, match="must hold roc_curve.parquet as its manifest says"):
         check_suites(str(tmp_path), GOOD)
-
-
-def test_figures_are_flat() -> None:
-    nested = {"roc_curve": {"auc": 0.8, "auc_interval": [0.7, 0.9], "tpr": [0, 0.1, 1], "status": "ok"}}
-    flat = {"roc_curve.auc": 0.8, "roc_curve.auc_interval.0": 0.7, "roc_curve.auc_interval.1": 0.9}
-    assert figures(nested) == {**flat, "roc_curve.status": "ok"}
 
 
 def test_process_answers_with_lines_alone(release: str) -> None:

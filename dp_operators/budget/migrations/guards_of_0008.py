@@ -7,13 +7,14 @@ _THAWED = "(NEW.action = 'thawed'\n"
 _FROZEN = "frozen = CASE NEW.action WHEN 'frozen' THEN NEW.reason WHEN 'thawed' THEN '' ELSE frozen END\n"
 
 
-def _replaced(function: str, before: str, after: str) -> str:
+def replaced(function: str, before: str, after: str) -> str:
+    """``function`` with one part of it replaced, which it has exactly once."""
     if function.count(before) != 1:
         raise ValueError(before)
     return function.replace(before, after)
 
 
-APPEND_UNMOVED = _replaced(
+APPEND_UNMOVED = replaced(
     APPEND_RESTORED,
     _HEAD,
     """SELECT seq, hash, frozen, moved INTO STRICT head FROM audit_head WHERE id = 1 FOR UPDATE;
@@ -21,8 +22,8 @@ APPEND_UNMOVED = _replaced(
         RAISE SQLSTATE 'DP002' USING MESSAGE = 'the ledger is frozen: ' || head.frozen;
     END IF;""",
 )
-APPEND_UNMOVED = _replaced(APPEND_UNMOVED, _THAWED, "(NEW.action IN ('thawed', 'moved', 'arrived')\n")
-APPEND_UNMOVED = _replaced(
+APPEND_UNMOVED = replaced(APPEND_UNMOVED, _THAWED, "(NEW.action IN ('thawed', 'moved', 'arrived')\n")
+APPEND_UNMOVED = replaced(
     APPEND_UNMOVED,
     _FROZEN,
     """frozen = CASE NEW.action WHEN 'frozen' THEN NEW.reason WHEN 'thawed' THEN '' WHEN 'moved' THEN NEW.reason

@@ -1,0 +1,235 @@
+"""The one grammar of figures' names, for gates, XCom, histories, suites of Great Expectations and SQL.
+
+A name is ``kind[.group].figure[.end]``: ``roc_curve.auc``, ``auc.value.lower``, ``calibration.ece.population.upper``,
+``roc_curve.north.auc`` (of a group of ``by_group``), ``linear_regression.7.slope`` (of a line of a group),
+``roc_comparison.first.auc`` (of a part of a result). Which names a kind has follows from the type of its result
+(``contract.figure``): its figures of one number, those of its parts, and its noisy sizes. Everything is read from the
+JSON form of a committed result, so that a retry reads the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.figure import Figure, Spec
+from spark_jobs.contract.figures import OK, status_of
+from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.published import PublishedFields
+from spark_jobs.contract.values import did_you_mean
+
+Results = Mapping[str, Mapping[str, Any]]
+Groups = Mapping[str, tuple[str | None, ...]]
+"""The groups of each kind whose figures there are; None stands for all rows."""
+ENDS = ("lower", "upper", "population.lower", "population.upper")
+SIZES = ("positives", "negatives", "rows")
+"""The noisy sizes that results state."""
+MOST = 100
+"""The most groups of a kind, and the most headline figures, that are listed; any group can be named."""
+_OF_LINES = ("slope", "intercept")
+"""The figures of ``linear_regression`` that are one number for each line."""
+_SHOWN = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureName:
+    """A figure of one number, or an end of an interval of it.
+
+    Attributes:
+        kind: the kind of diagnostic.
+        group: the group, as text; None for all rows.
+        figure: the figure, after the part of the result that it is in, as in ``first.auc``.
+        end: one of ``ENDS``; empty for the figure itself.
+    """
+
+    kind: str
+    group: str | None
+    figure: str
+    end: str = ""
+
+    def __str__(self) -> str:
+        return ".".join(part for part in (self.kind, self.group, self.figure, self.end) if part)
+
+
+class ResultOf(NamedTuple):
+    """A result of all rows or of a group.
+
+    Attributes:
+        place: the group's place in a result that holds all groups.
+    """
+
+    kind: str
+    group: str | None
+    result: Mapping[str, Any]
+    place: int = 0
+
+    @property
+    def status(self) -> str:
+        """The status of these rows."""
+        status = self.result.get("status", OK)
+        return str(status if isinstance(status, str) else status[self.place] if status else status_of(self.result))
+
+    def read(self, figure: str) -> Figure[Any]:
+        """A figure with its intervals; undefined if the result lacks it."""
+        *parts, _ = figure.split(".")
+        content: Mapping[str, Any] | None = self.result
+        for part in parts:
+            content = None if content is None else content.get(part)
+        read = None if content is None else single_figures(self.kind)[figure].read(content)
+        found = read if isinstance(read, Figure) else Figure(value=read)
+        if isinstance(found.value, list):  # of each group
+            found = found.at(self.place)
+        ends = found.interval
+        return found if ends is None or None not in ends else Figure(value=found.value)
+
+
+@cache
+def single_figures(kind: str) -> Mapping[str, Spec]:
+    """The figures of one number that a kind has, by their names within the kind."""
+    return dict(_singles(DIAGNOSTICS[kind].result))
+
+
+def ends_of(spec: Spec) -> tuple[str, ...]:
+    """The ends that a figure has."""
+    parts = {"interval": ENDS[:2], "population": ENDS[2:]}
+    return tuple(end for part, pair in parts.items() if part in spec.names for end in pair)
+
+
+def results_of(results: Results, *, most: int | None = None) -> Iterator[ResultOf]:
+    """Each result with its kind and its group, those of groups one by one, up to ``most`` groups of a kind."""
+    for kind, result in results.items():
+        if kind == "by_group":
+            for key, by_kind in islice(zip(result["keys"], result["results"], strict=True), most):
+                yield from (ResultOf(one, str(key), of_group) for one, of_group in by_kind.items())
+        elif kind == "linear_regression" and result["keys"] is not None:
+            for place, key in islice(enumerate(result["keys"]), most):
+                yield ResultOf(kind, str(key), result, place)
+        elif kind in DIAGNOSTICS:
+            yield ResultOf(kind, None, result)
+
+
+def groups_of(results: Results) -> Groups:
+    """The groups of each kind that results have."""
+    return _by_kind((one.kind, one.group) for one in results_of(results))
+
+
+def requested_groups(diagnostics: Iterable[Any]) -> Groups:
+    """The groups of each kind that a request's diagnostics will have."""
+    pairs: list[tuple[str, str | None]] = []
+    for options in diagnostics:
+        groups = tuple(map(str, getattr(options, "groups", None) or ()))
+        if options.kind == "by_group":
+            pairs += [(one.kind, group) for one in options.kinds for group in (*groups, "other")]
+        else:
+            pairs += [(options.kind, group) for group in groups or (None,)]
+    return _by_kind(pairs)
+
+
+def parse_name(name: str, groups: Groups, *, what: str = "gate") -> FigureName:
+    """The figure of this name.
+
+    Args:
+        name: the name.
+        groups: the kinds that there are, with their groups.
+        what: the field in which the name was given.
+
+    Raises:
+        InvalidRequest: there is no such figure.
+    """
+    kind, _, rest = name.partition(".")
+    if kind not in groups:
+        raise _unknown(what, name, kind, groups)
+    figures = single_figures(kind)
+    inner = rest
+    for group in groups[kind]:
+        if group is not None and not rest.startswith(f"{group}."):
+            continue
+        inner = rest if group is None else rest[len(group) + 1 :]
+        for figure, spec in figures.items():
+            if inner == figure or (inner.startswith(f"{figure}.") and inner[len(figure) + 1 :] in ends_of(spec)):
+                return FigureName(kind=kind, group=group, figure=figure, end=inner[len(figure) + 1 :])
+    if inner == rest and None not in groups[kind]:
+        raise _unknown(what, name, rest.partition(".")[0], [str(one) for one in groups[kind]])
+    own = next((one for one in figures if inner.startswith(f"{one}.")), None)
+    part, known = (inner, list(figures)) if own is None else (inner[len(own) + 1 :], list(ends_of(figures[own])))
+    raise _unknown(what, name, part, known)
+
+
+def find_figure(results: Results, name: FigureName) -> tuple[float | None, str]:
+    """The number of this name, None if it is undefined, and the status of its result."""
+    for one in results_of(results):
+        if (one.kind, one.group) == (name.kind, name.group):
+            return _number(one.read(name.figure), name.end), one.status
+    return None, OK
+
+
+def figure_named(results: Results, name: str) -> float | None:
+    """The number of this name; None if it is undefined.
+
+    Raises:
+        InvalidRequest: the results have no figure of this name.
+    """
+    return find_figure(results, parse_name(name, groups_of(results)))[0]
+
+
+def figure_columns(results: Results) -> dict[str, float | str | None]:
+    """The numbers of results by their names, and each status as ``kind[.group].status``; of the first ``MOST`` groups.
+
+    These are the columns of a release's row, for suites of Great Expectations.
+    """
+    columns: dict[str, float | str | None] = {}
+    for one in results_of(results, most=MOST):
+        for figure, spec in single_figures(one.kind).items():
+            found = one.read(figure)
+            for end in ("", *ends_of(spec)):
+                name = FigureName(kind=one.kind, group=one.group, figure=figure, end=end)
+                columns[str(name)] = _number(found, end)
+        columns[str(FigureName(kind=one.kind, group=one.group, figure="status"))] = one.status
+    return columns
+
+
+def _number(figure: Figure[Any], end: str) -> float | None:
+    if not end:
+        return None if figure.value is None else float(figure.value)
+    pair = figure.population if end.startswith("population") else figure.interval
+    number = None if pair is None else pair[end.endswith("upper")]
+    return None if number is None else float(number)
+
+
+def _singles(result: type[PublishedFields], within: str = "") -> Iterator[tuple[str, Spec]]:
+    of_lines = "predictions" in result.specs()
+    for spec in result.specs().values():
+        if spec.axis is None and (not of_lines or spec.value in _OF_LINES):
+            yield f"{within}{spec.value}", spec
+    for one in fields(result):  # type: ignore[arg-type]
+        if one.name in SIZES and str(one.type).partition(" ")[0] == "float":
+            yield f"{within}{one.name}", _size(one.name)
+        if "nested" in one.metadata and not one.metadata["many"] and not within:
+            yield from _singles(one.metadata["nested"], f"{one.name}.")
+
+
+def _size(name: str) -> Spec:
+    return Spec(
+        meaning="noisy size", limits=(None, None), axis=None, along=None, value=name, names={}, share=None,
+        nullable=True, optional=(), inside=(), forecast=False, headline="",
+    )  # fmt: skip
+
+
+def _by_kind(pairs: Iterable[tuple[str, str | None]]) -> Groups:
+    groups: dict[str, list[str | None]] = {}
+    for kind, group in pairs:
+        groups.setdefault(kind, []).append(group)
+    return {kind: tuple(each) for kind, each in groups.items() if kind in DIAGNOSTICS}
+
+
+def _unknown(what: str, name: str, part: str, known: Iterable[str]) -> InvalidRequest:
+    names = list(islice(known, _SHOWN + 1))
+    shown = ", ".join((*names[:_SHOWN], *(["..."] if len(names) > _SHOWN else []))) or "what it has"
+    return InvalidRequest(
+        what, value=name, requirement=f"must name a figure of the release: {part or 'nothing'} is none of {shown}",
+        remedy=f"write kind.figure, with .lower or .upper for an end{did_you_mean(part, names)}",
+    )  # fmt: skip
