@@ -306,7 +306,7 @@ class ChargingLedger(LedgerReader):
         charge_id = validation.name_of("charge", charge_id)
         actor, reason = validation.optional_name("actor", actor), validation.optional_name("reason", reason)
         drawn_events = None if events is None else tuple(json.loads(validation.plain_list("events", events)))
-        found = None if figures is None else tuple(json.loads(validation.plain_list("figures", figures)))
+        recorded = None if figures is None else tuple(json.loads(validation.plain_list("figures", figures)))
         return self._database.change(
             lambda connection: transactions.end_reservation(
                 connection,
@@ -314,7 +314,7 @@ class ChargingLedger(LedgerReader):
                 state,
                 manifest_sha256=manifest,
                 events=drawn_events,
-                figures=found,
+                figures=recorded,
                 actor=actor,
                 reason=reason,
                 while_frozen=while_frozen,

@@ -239,8 +239,8 @@ def history(
     opened = open_ledger(ledger)
     charges = opened.history(account)
     if figure:
-        found = [one for name in dict.fromkeys(figure) for one in figure_history(charges, name)]
-        _print([asdict(one) for one in found], reports.figures_table(found), as_json=as_json)
+        recorded = [one for name in dict.fromkeys(figure) for one in figure_history(charges, name)]
+        _print([asdict(one) for one in recorded], reports.figures_table(recorded), as_json=as_json)
     elif log:
         entries = opened.log(account)
         _print([reports.entry_json(entry) for entry in entries], reports.entries_table(entries), as_json=as_json)

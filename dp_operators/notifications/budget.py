@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from asgiref.sync import sync_to_async
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.operators.keys import charged_key
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.headlines import recorded_text
 from spark_jobs.contract.privacy import exact_decimal, plain
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class PrivacyBudgetNotifier(BaseNotifier):
     """Notifies when a task's release takes its account past a fraction of its cap; use it as ``on_success_callback``.
 
     The release that passes a fraction sends one line for it; releases that pass it at the same time may each send one.
-    The line gives the fraction and what is spent by now, from the ledger's own figures. The ledger is only read.
+    The line gives the fraction and what is spent by now, and what the release found; with ``all_releases``, every
+    release sends a line with what it found. All of it is read from the ledger, which is not changed.
 
     As the callback of a deadline alert it runs in the triggerer, without a task: it then sends one line for each block
     that is past a fraction at that time.
@@ -41,6 +43,8 @@ class PrivacyBudgetNotifier(BaseNotifier):
         notify: takes the line, e.g. a function that sends a mail, and may be asynchronous; by default the line is
             logged as a warning.
         at: the fractions of the cap that cause a notification, each above 0 and at most 1.
+        all_releases: whether every release also sends a line such as ``visits: AUC 0.730 (0.721 to 0.742), epsilon 0.1,
+            1.9 left, report: file:///releases/visits/5f0c/report.html``.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
         federation: the federation that the task names, if it names one; templated.
@@ -54,6 +58,7 @@ class PrivacyBudgetNotifier(BaseNotifier):
         account: str,
         notify: Notify | None = None,
         at: Sequence[object] = ("0.8", "1"),
+        all_releases: bool = False,
         privacy_ledger_conn_id: str = PrivacyLedgerHook.default_conn_name,
         deployment: str | None = None,
         federation: str | None = None,
@@ -62,6 +67,7 @@ class PrivacyBudgetNotifier(BaseNotifier):
         self.account = account
         self.send = notify or self._warn  # `notify` is a method of every notifier
         self.at = tuple(sorted(_part(value) for value in at))
+        self.all_releases = all_releases
         self.privacy_ledger_conn_id = privacy_ledger_conn_id
         self.deployment = deployment
         self.federation = federation
@@ -89,7 +95,12 @@ class PrivacyBudgetNotifier(BaseNotifier):
                 context, hook, account=self.account, federation=self.federation, deployment=self.deployment
             )
             charge = ledger.find_charge(self.account, key)
-            return [] if charge is None else self._passed(ledger, charge)
+            if charge is None:
+                return []
+            figures = recorded_text(charge.figures or ())
+            passed = self._passed(ledger, charge)
+            lines = [f"{line}, after a release with {figures}" if figures else line for line in passed]
+            return [*lines, _released(ledger, charge, figures, _place(context, charge))] if self.all_releases else lines
 
     def _past_by_now(self, ledger: LedgerReader) -> list[str]:
         """One line for each block that is past a fraction, with the highest one."""
@@ -137,6 +148,23 @@ def percent(part: Decimal) -> str:
 def _line(account: Account, block: str, part: Decimal, share: Decimal) -> str:
     where = f"account {account.name}" if block == "all" else f"block {block} of account {account.name}"
     return f"{where} is past {plain(100 * part)}% of its privacy budget: {percent(share)} is spent"
+
+
+def _place(context: Context, charge: Charge) -> str:
+    """Where the task's report is; the release key, if the task has not returned it."""
+    task = context["ti"]
+    returned = task.xcom_pull(task_ids=task.task_id) if hasattr(task, "xcom_pull") else None
+    uri = returned.get("uri") if isinstance(returned, Mapping) else None
+    return f"release {charge.release}" if uri is None else f"report: {uri}/report.html"
+
+
+def _released(ledger: LedgerReader, charge: Charge, figures: str, place: str) -> str:
+    """What a release found, what it cost, what is left and where its report is, in one line."""
+    from dp_operators.budget.left import left_in
+
+    left, _ = left_in(ledger.account(charge.account), charge.blocks, ledger)
+    cost = f"epsilon {plain(charge.cost.epsilon)}, {plain(left.epsilon)} left"
+    return f"{charge.account}: {', '.join(filter(None, (figures, cost)))}, {place}"
 
 
 async def _awaited(sent: Awaitable[object]) -> None:

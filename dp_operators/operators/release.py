@@ -88,7 +88,8 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
             retry. In each case, the release is published and paid for, and XCom has the same content.
         gate: a condition on a released figure, such as ``roc_curve.auc.lower >= 0.7``. If it does not hold, the task
             fails without a retry once the release was published, so that no downstream task runs; an undefined figure,
-            and one whose result is not ``ok``, never passes. See "Act on a figure, and follow it" for the names.
+            and one whose result is not ``ok``, never passes. The page "Gate on a
+            figure such as the AUC, and follow it" has the names.
         dry_run: only report what the release would cost and what is left; nothing is reserved, run or written.
         deferrable: wait for an application on a cluster without occupying a worker: the triggerer looks at it. By
             default, the option ``default_deferrable`` of Airflow's section ``[operators]``. A driver on the worker's

@@ -116,7 +116,7 @@ class Published:
     @property
     def figures(self) -> tuple[HeadlineFigure, ...]:
         """The headline figures, from the committed manifest alone."""
-        return headlines(self.results)
+        return headlines(self.results, self.left_out)
 
     @property
     def report(self) -> str:
@@ -130,7 +130,7 @@ class Published:
 
     def line(self, left: str) -> str:
         """What was found, at which cost, what ``left`` says is left, and where the report is: one line."""
-        figures = [text] if (text := figures_text(self.results)) else []
+        figures = [text] if (text := figures_text(self.results, self.left_out)) else []
         return ", ".join([*figures, f"epsilon {plain(self.cost.epsilon)}", left, f"report: {self.report}"])
 
 

@@ -9,7 +9,7 @@ JSON form of a committed result, so that a retry reads the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import islice
@@ -28,7 +28,7 @@ Groups = Mapping[str, tuple[str | None, ...]]
 ENDS = ("lower", "upper", "population.lower", "population.upper")
 SIZES = ("positives", "negatives", "rows")
 """The noisy sizes that results state."""
-MOST = 100
+LIMIT = 100
 """The most groups of a kind, and the most headline figures, that are listed; any group can be named."""
 _OF_LINES = ("slope", "intercept")
 """The figures of ``linear_regression`` that are one number for each line."""
@@ -70,8 +70,7 @@ class ResultOf(NamedTuple):
     @property
     def status(self) -> str:
         """The status of these rows."""
-        status = self.result.get("status", OK)
-        return str(status if isinstance(status, str) else status[self.place] if status else status_of(self.result))
+        return str(_of_group(self.result.get("status", OK), self.place) or status_of(self.result))
 
     def read(self, figure: str) -> Figure[Any]:
         """A figure with its intervals; undefined if the result lacks it."""
@@ -80,11 +79,11 @@ class ResultOf(NamedTuple):
         for part in parts:
             content = None if content is None else content.get(part)
         read = None if content is None else single_figures(self.kind)[figure].read(content)
-        found = read if isinstance(read, Figure) else Figure(value=read)
-        if isinstance(found.value, list):  # of each group
-            found = found.at(self.place)
-        ends = found.interval
-        return found if ends is None or None not in ends else Figure(value=found.value)
+        own = read if isinstance(read, Figure) else Figure(value=read)
+        if isinstance(own.value, list):  # of each group
+            own = own.at(self.place)
+        ends = own.interval
+        return own if ends is None or None not in ends else Figure(value=own.value)
 
 
 @cache
@@ -99,14 +98,14 @@ def ends_of(spec: Spec) -> tuple[str, ...]:
     return tuple(end for part, pair in parts.items() if part in spec.names for end in pair)
 
 
-def results_of(results: Results, *, most: int | None = None) -> Iterator[ResultOf]:
-    """Each result with its kind and its group, those of groups one by one, up to ``most`` groups of a kind."""
+def results_of(results: Results, *, limit: int | None = None) -> Iterator[ResultOf]:
+    """Each result with its kind and its group, those of groups one by one, up to ``limit`` groups of a kind."""
     for kind, result in results.items():
         if kind == "by_group":
-            for key, by_kind in islice(zip(result["keys"], result["results"], strict=True), most):
+            for key, by_kind in islice(zip(result["keys"], result["results"], strict=True), limit):
                 yield from (ResultOf(one, str(key), of_group) for one, of_group in by_kind.items())
         elif kind == "linear_regression" and result["keys"] is not None:
-            for place, key in islice(enumerate(result["keys"]), most):
+            for place, key in islice(enumerate(result["keys"]), limit):
                 yield ResultOf(kind, str(key), result, place)
         elif kind in DIAGNOSTICS:
             yield ResultOf(kind, None, result)
@@ -177,19 +176,24 @@ def figure_named(results: Results, name: str) -> float | None:
 
 
 def figure_columns(results: Results) -> dict[str, float | str | None]:
-    """The numbers of results by their names, and each status as ``kind[.group].status``; of the first ``MOST`` groups.
+    """The numbers of results by their names, and each status as ``kind[.group].status``; of the first ``LIMIT`` groups.
 
     These are the columns of a release's row, for suites of Great Expectations.
     """
     columns: dict[str, float | str | None] = {}
-    for one in results_of(results, most=MOST):
+    for one in results_of(results, limit=LIMIT):
         for figure, spec in single_figures(one.kind).items():
-            found = one.read(figure)
+            number = one.read(figure)
             for end in ("", *ends_of(spec)):
                 name = FigureName(kind=one.kind, group=one.group, figure=figure, end=end)
-                columns[str(name)] = _number(found, end)
+                columns[str(name)] = _number(number, end)
         columns[str(FigureName(kind=one.kind, group=one.group, figure="status"))] = one.status
     return columns
+
+
+def _of_group(value: Any, place: int) -> Any:
+    """The part of a published field that is about the group in a place, if it has one for each."""
+    return value[place] if isinstance(value, Sequence) and not isinstance(value, str) and place < len(value) else value
 
 
 def _number(figure: Figure[Any], end: str) -> float | None:
@@ -206,7 +210,7 @@ def _singles(result: type[PublishedFields], within: str = "") -> Iterator[tuple[
         if spec.axis is None and (not of_lines or spec.value in _OF_LINES):
             yield f"{within}{spec.value}", spec
     for one in fields(result):  # type: ignore[arg-type]
-        if one.name in SIZES and str(one.type).partition(" ")[0] == "float":
+        if one.name in SIZES and (of_lines or str(one.type).partition(" ")[0] == "float"):
             yield f"{within}{one.name}", _size(one.name)
         if "nested" in one.metadata and not one.metadata["many"] and not within:
             yield from _singles(one.metadata["nested"], f"{one.name}.")
@@ -223,7 +227,7 @@ def _by_kind(pairs: Iterable[tuple[str, str | None]]) -> Groups:
     groups: dict[str, list[str | None]] = {}
     for kind, group in pairs:
         groups.setdefault(kind, []).append(group)
-    return {kind: tuple(each) for kind, each in groups.items() if kind in DIAGNOSTICS}
+    return {kind: tuple(keys) for kind, keys in groups.items() if kind in DIAGNOSTICS}
 
 
 def _unknown(what: str, name: str, part: str, known: Iterable[str]) -> InvalidRequest:

@@ -1,4 +1,4 @@
-"""The headline figures of a release: what its last line, XCom, the asset event and the ledger say was found.
+"""The headline figures of a release: what its last line, XCom, the asset event and the ledger say was number.
 
 Which figures are headlines follows from the type of each kind's result (``contract.figure``), and their names are those
 of ``contract.figure_names``. Everything is read from the JSON form of a committed result, so that retries agree.
@@ -6,12 +6,25 @@ of ``contract.figure_names``. Everything is read from the JSON form of a committ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from spark_jobs.contract.figure_names import MOST, SIZES, FigureName, ResultOf, Results, results_of, single_figures
+from spark_jobs.contract.figure_names import (
+    LIMIT,
+    SIZES,
+    FigureName,
+    ResultOf,
+    Results,
+    results_of,
+    single_figures,
+)
+from spark_jobs.contract.figures import COARSE, OK, SHRUNK
+from spark_jobs.contract.options import DIAGNOSTICS
+
+if TYPE_CHECKING:
+    from spark_jobs.contract.left_out import LeftOut
 
 _SHOWN = 3
 _LABELS = {"auc": "AUC", "average_precision": "average precision"}
@@ -28,7 +41,7 @@ class HeadlineFigure:
         status: that of its result; ``undefined`` for a figure that the noise hides.
         value: the figure; None if it is undefined.
         interval, population: both ends of its intervals; None without one.
-        cause: what may be behind an undefined figure, from numbers of the same release; empty if it is defined.
+        cause: what may be behind a figure that is undefined or weak, from numbers of the same release; else empty.
     """
 
     name: str
@@ -50,16 +63,31 @@ class HeadlineFigure:
         return f"{text} ({self.cause})" if self.cause else text
 
 
-def headlines(results: Results) -> tuple[HeadlineFigure, ...]:
-    """The headline figures of a release's results, in the order of its diagnostics; at most ``MOST``."""
-    return tuple(_headline(*one) for one in islice(_places(results), MOST))
+def headlines(results: Results, left_out: LeftOut | None = None) -> tuple[HeadlineFigure, ...]:
+    """The headline figures of a release's results, in the order of its diagnostics; at most ``LIMIT``.
+
+    Args:
+        results: the results.
+        left_out: what the release says of the rows that did not count, for the causes.
+    """
+    return tuple(_headline(*one, left_out) for one in islice(_places(results), LIMIT))
 
 
-def figures_text(results: Results) -> str:
+def figures_text(results: Results, left_out: LeftOut | None = None) -> str:
     """The first headline figures in one line; empty without any."""
-    shown = [str(_headline(*one)) for one in islice(_places(results), _SHOWN)]
-    more = sum(1 for _ in _places(results)) - len(shown)
-    return ", ".join([*shown, *([f"{more:,} more"] if more else [])])
+    shown = [str(_headline(*one, left_out)) for one in islice(_places(results), _SHOWN)]
+    return _listed(shown, sum(1 for _ in _places(results)))
+
+
+def recorded_text(figures: Sequence[Mapping[str, Any]]) -> str:
+    """The first of the figures that the ledger recorded, as ``HeadlineFigure.to_dict`` has them, in one line."""
+    shown = [
+        figure_text(
+            _recorded_label(one["name"]), one["value"], None if (pair := one["interval"]) is None else tuple(pair)
+        )
+        for one in figures[:_SHOWN]
+    ]
+    return _listed(shown, len(figures))
 
 
 def figure_text(label: str, value: float | None, interval: tuple[float, float] | None) -> str:
@@ -74,6 +102,24 @@ def interval_text(interval: tuple[float, float]) -> str:
     return " to ".join(map(number_text, interval))
 
 
+def _listed(shown: Sequence[str], of: int) -> str:
+    return ", ".join([*shown, *([f"{of - len(shown):,} more"] if of > len(shown) else [])])
+
+
+def _label(kind: str, group: str | None, figure: str) -> str:
+    label = _LABELS.get(kind, single_figures(kind)[figure].headline)
+    return label if group is None else f"{label} of {group}"
+
+
+def _recorded_label(name: str) -> str:
+    """The label of a recorded figure; its name, if this version knows no such figure."""
+    kind, _, rest = name.partition(".")
+    for figure in single_figures(kind) if kind in DIAGNOSTICS else ():
+        if rest == figure or rest.endswith(f".{figure}"):
+            return _label(kind, rest[: -len(figure) - 1] or None, figure)
+    return name
+
+
 def _places(results: Results) -> Iterator[tuple[ResultOf, str]]:
     """Each headline figure's result, and its name within it."""
     for one in results_of(results):
@@ -82,28 +128,41 @@ def _places(results: Results) -> Iterator[tuple[ResultOf, str]]:
                 yield one, figure
 
 
-def _headline(one: ResultOf, figure: str) -> HeadlineFigure:
-    found = one.read(figure)
-    label = _LABELS.get(one.kind, single_figures(one.kind)[figure].headline)
+def _headline(one: ResultOf, figure: str, left_out: LeftOut | None = None) -> HeadlineFigure:
+    number = one.read(figure)
+    label = _label(one.kind, one.group, figure)
     if one.kind == "quantile":
         label = "median" if one.result["level"] == 0.5 else f"{100 * one.result['level']:g}% quantile"
-    interval, population = ((None if pair is None else tuple(pair)) for pair in (found.interval, found.population))
+    interval, population = ((None if pair is None else tuple(pair)) for pair in (number.interval, number.population))
     return HeadlineFigure(
         name=str(FigureName(kind=one.kind, group=one.group, figure=figure)),
-        label=label if one.group is None else f"{label} of {one.group}",
+        label=label,
         status=one.status,
-        value=found.value,
+        value=number.value,
         interval=interval,
         population=population,
-        cause="" if found.value is not None else _cause(one.result),
+        cause=_few(one, left_out) if number.value is None else _weak(one),
     )
 
 
-def _cause(result: Mapping[str, Any]) -> str:
-    """What may be behind an undefined figure: the noisy sizes, if they are part of the release."""
-    sizes = {name: result.get(name) for name in SIZES}
-    known = [f"about {size:,.0f} {name}" for name, size in sizes.items() if isinstance(size, int | float)]
-    return f"too few rows for this noise: {', '.join(known)}" if known else ""
+def _few(one: ResultOf, left_out: LeftOut | None) -> str:
+    """What may be behind an undefined figure: noisy sizes, and rows that did not count, if the release states them."""
+    sizes = {name: one.read(name).value for name in SIZES if name in single_figures(one.kind)}
+    known = [f"about {size:,.0f} {name}" for name, size in sizes.items() if size is not None]
+    causes = [f"too few rows for this noise: {', '.join(known)}"] if known else []
+    return "; ".join([*causes, *([left_out.short()] if left_out is not None and left_out.short() else [])])
+
+
+def _weak(one: ResultOf) -> str:
+    """What may be behind a figure that is there and whose result is not ``ok``."""
+    hidden = one.result.get("at_ends")
+    if one.status == COARSE and isinstance(hidden, int | float):
+        return f"{COARSE}: about {hidden:.0%} of the rows have scores at 0 or 1, or beyond, and no order"
+    return {
+        OK: "",
+        COARSE: f"{COARSE}: many rows have scores whose order is hidden",
+        SHRUNK: f"{SHRUNK}: noise pulled it towards 0",
+    }.get(one.status, one.status)
 
 
 def number_text(value: float | None) -> str:

@@ -97,6 +97,11 @@ class LeftOut(Frozen):
                     f"{_WORDS[cause]}, and are left out"
                 )
 
+    def short(self) -> str:
+        """How many rows did not count for a cause that is no noise, in a few words; empty if there is none."""
+        number = sum(count.value for count in self.causes().values() if count.value >= self.notable)
+        return f"{'at least ' * self.lower_bound}about {number:,} {self.of} did not count" if number else ""
+
     def line(self) -> str:
         """One line on the causes that are no noise, for the end of a run; empty if there are none."""
         return "; ".join(self.sentences())

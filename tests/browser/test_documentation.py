@@ -96,7 +96,7 @@ def test_search_finds_a_page_from_files(site: Path, page: Page) -> None:
 @pytest.mark.parametrize(
     ("query", "first"),
     [
-        ("gate on AUC", "how-to/your-dag.html"),
+        ("gate on AUC", "how-to/figures.html"),
         ("constraints", "how-to/two-packages.html"),
         ("DPIA", "how-to/impact-assessment.html"),
         ("moved table", "how-to/moved-tables.html"),

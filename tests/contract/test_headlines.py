@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.figure_names import MOST, figure_columns, figure_named, groups_of, parse_name
+from spark_jobs.contract.figure_names import LIMIT, figure_columns, figure_named, groups_of, parse_name
 from spark_jobs.contract.gates import Gate, gate_of
-from spark_jobs.contract.headlines import figures_text, headlines
+from spark_jobs.contract.headlines import figure_text, figures_text, headlines, recorded_text
+from spark_jobs.contract.left_out import LeftOut
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import auc, by_group, linear_regression, roc_curve
@@ -180,6 +181,50 @@ def test_every_name_of_a_column_is_one_that_a_gate_takes(kind: str, few: bool) -
     assert all(value is None or isinstance(value, (str, float)) for value in columns.values())
 
 
+def test_rows_that_did_not_count_may_be_behind_an_undefined_figure() -> None:
+    few = of(roc_curve.release(ScoreCounts.from_arrays([0, 1] * 5, [0.2, 0.8] * 5), epsilon="1", noise=SeededNoise(1)))
+    left_out = LeftOut.of_counts({"not_parsed": 0, "null": 800, "outside": 4000}, scale=10, max_rows=1, by_unit=False)
+    [one] = headlines({"roc_curve": few}, left_out)
+    assert one.value is None
+    assert one.cause.endswith("negatives; about 4,800 rows did not count")
+    assert figures_text({"roc_curve": few}, left_out) == str(one) == f"AUC undefined ({one.cause})"
+    nothing = LeftOut.of_counts({"not_parsed": 0, "null": 8, "outside": 4}, scale=10, max_rows=1, by_unit=False)
+    assert headlines({"roc_curve": few}, nothing) == headlines({"roc_curve": few})
+    [defined] = headlines({"roc_curve": curve()}, left_out)
+    assert defined.cause == "", "it is said in a line of its own"
+
+
+def test_a_coarse_area_says_that_scores_at_the_ends_hide_it() -> None:
+    random = np.random.default_rng(1)
+    labels = random.integers(0, 2, 20_000)
+    scores = np.clip(labels + random.normal(0, 3, 20_000), 0, 1)
+    result = of(roc_curve.release(ScoreCounts.from_arrays(labels, scores), epsilon=8, noise=SeededNoise(1)))
+    assert result["status"] == "coarse"
+    [one] = headlines({"roc_curve": result})
+    share = f"about {result['at_ends']:.0%} of the rows have scores at 0 or 1, or beyond, and no order"
+    assert str(one).endswith(f") (coarse: {share})")
+
+
+def test_an_undefined_line_of_a_group_states_the_rows_of_that_group() -> None:
+    points = Moments.from_arrays([0.1, 0.9] * 500, [0.2, 0.8] * 500, groups=[1] * 998 + [2] * 2, keys=(1, 2), cells=64)
+    lines = of(linear_regression.release(points, epsilon=0.5, noise=SeededNoise(3)))
+    assert lines["status"] == ["ok", "undefined"]
+    defined, undefined = headlines({"linear_regression": lines})
+    assert (defined.status, undefined.status, defined.cause) == ("ok", "undefined", "")
+    assert undefined.cause == f"too few rows for this noise: about {lines['rows'][1]:,.0f} rows"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("kind", DIAGNOSTICS)
+def test_what_the_ledger_recorded_reads_like_the_release(kind: str, few: bool) -> None:
+    found = headlines({kind: measured(kind, few=few)})
+    labels = {"median": "quantile"}  # the level is in the release alone
+    shown = [figure_text(labels.get(one.label, one.label), one.value, one.interval) for one in found[:3]]
+    recorded = json.loads(json.dumps([one.to_dict() for one in found]))
+    assert recorded_text(recorded) == ", ".join([*shown, *([f"{len(found) - 3} more"] if len(found) > 3 else [])])
+
+
 def test_thousands_of_lines_are_listed_up_to_a_number_and_each_can_be_named() -> None:
     groups = 100_000
     lines = {
@@ -188,7 +233,7 @@ def test_thousands_of_lines_are_listed_up_to_a_number_and_each_can_be_named() ->
         "intercept": [0.0] * groups, "intercept_lower": [0.0] * groups, "intercept_upper": [0.0] * groups,
     }  # fmt: skip
     results = {"linear_regression": lines}
-    assert len(headlines(results)) == MOST
+    assert len(headlines(results)) == LIMIT
     assert figures_text(results).endswith(", 99,997 more")
-    assert len(figure_columns(results)) == 7 * MOST
+    assert len(figure_columns(results)) == 8 * LIMIT
     assert figure_named(results, "linear_regression.99999.slope.lower") == 0.4

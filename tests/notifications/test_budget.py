@@ -17,6 +17,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.federation import FEDERATIONS_VARIABLE, Registration
 from tests.support.airflow import make_context
 from tests.support.federated import prepare
+from tests.support.ledgers import commit
 
 
 def told_after(ledger: PrivacyLedger, *costs: str, **settings: Any) -> list[list[str]]:
@@ -39,6 +40,27 @@ def test_each_part_is_told_once_by_the_release_that_passes_it(airflow_ledger: Pr
         for part, spent in ((80, "83.3"), (100, 100))
     )
     assert told_after(airflow_ledger, "0.5", "0.3333", "0.1", "0.0667") == [[], [eighty], [], [all_of_it]]
+
+
+def test_lines_say_what_the_release_found(airflow_ledger: PrivacyLedger) -> None:
+    airflow_ledger.open_account("visits", epsilon="1")
+    auc = {"name": "roc_curve.auc", "value": 0.73, "interval": [0.721, 0.742], "population": None, "status": "ok"}
+    lines: list[str] = []
+    for number, cost in enumerate(("0.5", "0.4")):
+        context = make_context(run_type="manual", run_id=f"run {number}")
+        key = str(release_key(context, deployment="airflow"))
+        charge = airflow_ledger.reserve("visits", release=key, epsilon=cost)
+        commit(airflow_ledger, charge.id, "ab", figures=[auc, {**auc, "name": "roc_curve.north.auc", "value": None}])
+        if number:
+            context["ti"].xcom_pull = lambda task_ids: {"uri": "/releases/visits/5f0c"}
+        PrivacyBudgetNotifier(account="visits", notify=lines.append, all_releases=True).notify(context)
+    found = "AUC 0.730 (0.721 to 0.742), AUC of north undefined"
+    key = airflow_ledger.history("visits")[0].release
+    assert lines == [
+        f"visits: {found}, epsilon 0.5, 0.5 left, release {key}",
+        f"account visits is past 80% of its privacy budget: 90% is spent, after a release with {found}",
+        f"visits: {found}, epsilon 0.4, 0.1 left, report: /releases/visits/5f0c/report.html",
+    ]
 
 
 def test_one_release_may_pass_both(airflow_ledger: PrivacyLedger) -> None:
