@@ -15,7 +15,7 @@ from spark_jobs.contract.file_form import FileForm
 from spark_jobs.contract.first_line import HeaderFault, counted, fault_of, header_names, json_fault_of, text_of, unlike
 from spark_jobs.contract.footers import DamagedFile, footer_of, require_readable, require_types
 from spark_jobs.contract.places import Place
-from spark_jobs.contract.store.table_files import TableFiles, UnlistedStore, partition_columns, require_one_depth
+from spark_jobs.contract.store.table_files import TableFiles, UnlistedStore, partition_columns, require_all_rows
 
 _LOOKED_AT = 100
 """The most files of a version whose first lines are read."""
@@ -40,7 +40,7 @@ def report_on_files(binding: TableBinding) -> list[str]:
     known = f"; assumed: {assumed(binding.file_form or FileForm())}" if binding.format == "csv" else ""
     if not files.names:
         return [f"there are no files yet, so that none was looked at{known}"]
-    require_one_depth(files.names, field="table", value=binding.table)
+    require_all_rows(files, field="table", value=binding.table)
     line = f"of {version} there {'is' if len(files.names) == 1 else 'are'} {counted(len(files.names), 'file')}"
     if binding.format == "parquet":
         line += f", and the footers of {_require_footers(binding, files)} were looked at: they have the bound types"
@@ -81,6 +81,8 @@ def refused(fault: HeaderFault, field: str, value: object) -> InvalidRequest:
 
 def _newest(binding: TableBinding) -> tuple[str, TableFiles]:
     files = TableFiles.of(Place.parse(binding.table))
+    if files.log:
+        require_all_rows(files, field="table", value=binding.table)
     if binding.version.by != "path_version":
         return "the table", files
     versions = files.below(binding.version.folders)

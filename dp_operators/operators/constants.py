@@ -67,6 +67,7 @@ def check_given(fields: Mapping[str, Any]) -> None:
         _check_field(name, value)
 
 
+_ACCOUNTS_TABLE = "/the/table/of/the/account"
 _REMEDIES = {
     "account": "account, the ledger account that pays",
     "diagnostics": "diagnostics, what to release",
@@ -126,6 +127,8 @@ def _check_diagnostic(entry: Any) -> None:
 
 
 def _check_constant(name: str, value: Any) -> None:
+    if name == "table" and isinstance(value, Mapping) and value.get("path") is None and value.get("name") is None:
+        value = {**value, "path": _ACCOUNTS_TABLE}  # filled in when the task runs
     _field_model(name).parse({name: value})
     if name == "where" and value is not None:
         check_filter(value)

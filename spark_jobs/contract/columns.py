@@ -84,7 +84,9 @@ class ColumnNeed:
             requirement=f"must be a column of the table, which has {listed}"
             if columns
             else "must be a column of the table",
-            remedy=f"correct the name{did_you_mean(self.name, columns)}",
+            remedy="correct the name"
+            + (", or write a text in quotes" if self.field == "where" else "")
+            + did_you_mean(self.name, columns),
         )
 
     def mistyped(self, type_name: str) -> InvalidRequest:

@@ -16,7 +16,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_form import FileForm
 from spark_jobs.contract.first_line import fault_of, header_names, text_of
 from spark_jobs.contract.footers import DamagedFile, Footer, common_types, footer_of, require_readable, require_types
-from spark_jobs.contract.store.table_files import TableFiles, partition_columns, require_one_depth
+from spark_jobs.contract.store.table_files import TableFiles, partition_columns, require_all_rows
 from spark_jobs.contract.tables import TableSource
 
 FILES: tuple[Format, ...] = ("parquet", "orc", "csv", "json")
@@ -50,7 +50,7 @@ def check_files(source: TableSource) -> None:
         return
     try:
         files = TableFiles.of(source.pinned)
-        require_one_depth(files.names, field="table.path", value=source.path)
+        require_all_rows(files, field="table.path", value=source.path)
         names = pinned_names(source, files.names)
         if source.form == "parquet":
             check_footers(source, footers_of(source, files, names))

@@ -35,7 +35,7 @@ _PLAIN = {
     "FLOAT": "float",
     "DOUBLE": "double",
     "BYTE_ARRAY": "binary",
-    "FIXED_LEN_BYTE_ARRAY": "binary",
+    "FIXED_LEN_BYTE_ARRAY": "fixed_binary",  # which no engine reads as text
 }
 _LOGICAL = {"String": "string", "Enum": "string", "JSON": "string", "Date": "date", "Null": VOID, "Float16": "float16"}
 

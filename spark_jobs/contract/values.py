@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import takewhile
@@ -88,6 +89,8 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
     if isinstance(inner, InvalidRequest):
         return inner.within(where) if where else inner
     bound, remedy = _REMEDIES.get(first["type"], (_lower_first(first["msg"]), "correct it"))
+    if first["type"] == "string_type" and isinstance(first.get("input"), (bool, int, float, Decimal)):
+        bound, remedy = "must be a text, and is written as a number, true or false", "write it in quotes"
     if first["type"] == "extra_forbidden":
         remedy += did_you_mean(str(first["loc"][-1]), _fields_at(model, first["loc"][:-1]))
     given = first.get("input") if first["type"] not in _REMEDIES else None

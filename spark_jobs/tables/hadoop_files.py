@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from spark_jobs.contract.store.pipelines import hidden
-from spark_jobs.contract.store.table_files import TableFiles, UnlistedStore, footer_bytes
+from spark_jobs.contract.store.table_files import TableFiles, UnlistedStore, footer_bytes, log_among
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +23,13 @@ class HadoopFiles:
         sizes: the size of each file, by its path below the folder.
         open: opens the file at such a path.
         java: the Java machine.
+        log: the format of tables whose log lies among them; empty if there is none.
     """
 
     sizes: Mapping[str, int]
     open: Callable[[str], Any]
     java: Any
+    log: str = ""
 
     @classmethod
     def of(cls, spark: SparkSession, folder: str) -> HadoopFiles:
@@ -51,7 +53,7 @@ class HadoopFiles:
         except Py4JJavaError:
             raise UnlistedStore("a folder that cannot be listed") from None
         shown = {name: size for name, size in sorted(sizes.items()) if not hidden(name)}
-        return cls(sizes=shown, open=partial(_opened, java, system, root), java=java)
+        return cls(sizes=shown, open=partial(_opened, java, system, root), java=java, log=log_among(sizes))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from spark_jobs.contract.expressions import tree as tree
 from spark_jobs.contract.file_checks import check_footers, footers_of, pinned_names
 from spark_jobs.contract.footers import is_readable, readable_part
 from spark_jobs.contract.snapshots import Literalish
-from spark_jobs.contract.store.table_files import UnlistedStore, partition_columns, require_one_depth
+from spark_jobs.contract.store.table_files import UnlistedStore, partition_columns, require_all_rows
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.tables.catalogs import catalog_table, require_types
 from spark_jobs.tables.csv_files import read_csv
@@ -183,7 +183,7 @@ def _files_folder(spark: SparkSession, source: TableSource) -> str:
     """The folder of a table of files, which all lie at one depth as far as this process can list them."""
     path = _folder(spark, source)
     with suppress(UnlistedStore):
-        require_one_depth(listed(spark, path, source.pinned.local).names, field="table.path", value=source.path)
+        require_all_rows(listed(spark, path, source.pinned.local), field="table.path", value=source.path)
     return path
 
 
@@ -206,7 +206,7 @@ def _parquet(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple
         files = listed(spark, path, source.pinned.local)
     except UnlistedStore:
         return _columnar(spark, source)
-    require_one_depth(files.names, field="table.path", value=source.path)
+    require_all_rows(files, field="table.path", value=source.path)
     if not files.names:
         return _columnar(spark, source)  # Spark says whether there is a folder
     folders = partition_columns(files.names[0])

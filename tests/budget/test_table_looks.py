@@ -147,6 +147,18 @@ def test_files_that_are_no_lines_of_json_are_not_bound(
         assert opened(table, "id string", form="json") == 0
 
 
+@pytest.mark.parametrize(("log", "form"), [("_delta_log", "Delta"), (".hoodie", "Hudi")])
+@pytest.mark.parametrize("where", ["", "v1/"])
+def test_a_table_whose_log_says_which_files_count_is_no_folder_of_files(
+    table: Path, capsys: pytest.CaptureFixture[str], log: str, form: str, where: str
+) -> None:
+    pq.write_table(pa.table({"id": ["a"]}), table / "v1" / "a.parquet")
+    (table / where / log).mkdir()
+    (table / where / log / "0.json").touch()
+    assert opened(table, "id string", form="parquet") == 2
+    assert f"must not be the folder of a {form} table" in capsys.readouterr().err
+
+
 def test_files_at_two_depths_are_refused_by_open(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (table / "v1" / "a.csv").write_text("id,fee\n")
     (table / "v1" / "day=1").mkdir()

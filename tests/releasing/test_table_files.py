@@ -21,8 +21,14 @@ SECRET = "Zebedee-4711"
 
 
 def parquet(**options: Any) -> Callable[[Path], None]:
-    changed = {name: options.pop(name) for name in ("visit", "score", "noted") if name in options}
+    changed = {name: options.pop(name) for name in ("visit", "score", "noted", "region") if name in options}
     return lambda folder: pq.write_table(pa.table({**ROWS, **changed}), folder / f"{SECRET}.parquet", **options)
+
+
+def of_delta(folder: Path) -> None:
+    (folder / "_delta_log").mkdir()
+    (folder / "_delta_log" / "00000000000000000000.json").write_text(f'{{"remove": {{"path": "{SECRET}.parquet"}}}}\n')
+    pq.write_table(pa.table(ROWS), folder / f"{SECRET}.parquet")
 
 
 def text(content: str) -> Callable[[Path], None]:
@@ -39,6 +45,12 @@ REFUSED: Mapping[str, tuple[str, Callable[[Path], None], str]] = {
     "brotli": ("parquet", parquet(compression="brotli"), "not by BROTLI; write them again with zstd"),
     "text": ("parquet", parquet(score=pa.array(["a", "b"])), "column score of type string'; must be of type double"),
     "half": ("parquet", parquet(score=pa.array([1, 2], pa.float16())), "column score of type float16'; must be of"),
+    "fixed": (
+        "parquet",
+        parquet(region=pa.array([b"ab", b"cd"], pa.binary(2))),
+        "column region of type fixed_binary'; must be of type string",
+    ),
+    "delta": ("parquet", of_delta, "must not be the folder of a Delta table, whose log says which files count"),
     "depths": ("parquet", at_two_depths, "must have all its files at one depth"),
     "semicolons": ("csv", text("visit;score\n1;0,5\n"), "must contain csv files that all begin with the same header"),
     "no header": ("csv", text(f"{SECRET},0.5\n1,2\n"), "must contain csv files that all begin with the same header"),
@@ -50,7 +62,8 @@ def test_files_that_no_run_can_read_are_refused_for_nothing(lab: Any, tmp_path: 
     form, write, told = REFUSED[case]
     (tmp_path / "v1").mkdir()
     write(tmp_path / "v1")
-    output = lab.open_account("files", str(tmp_path), columns=COLUMNS, form=form)
+    columns = {**COLUMNS, **({"region": "string"} if case == "fixed" else {})}
+    output = lab.open_account("files", str(tmp_path), columns=columns, form=form)
     table = {"path": str(tmp_path), "snapshot": {"path_version": "v1"}}
     request = make_request(output, account="files", table=table)
     ledger, runner = lab.ledger(), ForkRunner()

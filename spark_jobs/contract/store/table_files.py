@@ -6,11 +6,11 @@ import bz2
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
@@ -24,12 +24,28 @@ _MAX_LINE = 1 << 20
 _LIKELY_FOOTER = 1 << 16
 """How many bytes of a file's end are read at once; most footers are shorter."""
 _UNPACK: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {"gz": gzip.open, "bz2": bz2.open}  # type: ignore[dict-item]
+_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
+"""The folders in which formats of tables say which files count."""
 _PACKED = ("deflate", "lz4", "snappy", "zst")
 """Ways to compress text that an engine reads and this machine may not."""
 
 
 class UnlistedStore(OSError):
     """The table's store cannot be listed from this machine; only the engine may know it."""
+
+
+class ListedFiles(Protocol):
+    """The files of a folder."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their paths below it, in order."""
+        ...
+
+    @property
+    def log(self) -> str:
+        """The format of tables whose log lies among them; empty if there is none."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +56,13 @@ class TableFiles:
         folder: the folder's URI.
         names: the paths of the files, in order; hidden ones, which no engine reads, are left out.
         filesystem: the file system of fsspec; None for this machine's.
+        log: the format of tables whose log lies among the files (``log_among``); empty if there is none.
     """
 
     folder: str
     names: tuple[str, ...]
     filesystem: Any = None
+    log: str = ""
 
     @classmethod
     def of(cls, place: Place) -> TableFiles:
@@ -54,7 +72,8 @@ class TableFiles:
             UnlistedStore: the folder cannot be listed from here.
         """
         if place.local is not None:
-            return cls(folder=place.local, names=_shown(_local_names(place.local)))
+            names = list(_local_names(place.local))
+            return cls(folder=place.local, names=_shown(names), log=log_among(names))
         if not place.identity.startswith(WORKER_SCHEMES):
             raise UnlistedStore("a store that only the engine knows")
         try:
@@ -65,7 +84,7 @@ class TableFiles:
                 names = [str(path)[above:] for path in filesystem.find(place.folder)]
         except (OSError, InvalidRequest):
             raise UnlistedStore("the store does not answer, or not to this machine") from None
-        return cls(folder=place.folder, names=_shown(names), filesystem=filesystem)
+        return cls(folder=place.folder, names=_shown(names), filesystem=filesystem, log=log_among(names))
 
     def open(self, name: str) -> IO[bytes]:
         """A file for reading.
@@ -130,12 +149,21 @@ class TableFiles:
         }
 
 
-def require_one_depth(names: Collection[str], *, field: str, value: object) -> None:
-    """Reject files of which an engine would leave some out: at two depths, or in folders that name no column.
+def require_all_rows(files: ListedFiles, *, field: str, value: object) -> None:
+    """Reject files that are not together the rows of a table.
 
     Raises:
-        InvalidRequest: there are such files.
+        InvalidRequest: they lie at two depths, or in folders that name no column, so that an engine would leave some
+            out; or a log beside them says which of them count.
     """
+    if files.log:
+        raise InvalidRequest(
+            field, value=value,
+            requirement=f"must not be the folder of a {files.log} table, whose log says which files count and which "
+            "rows were removed",
+            remedy="bind it with `--format delta`" if files.log == "Delta" else "write a state of it elsewhere",
+        )  # fmt: skip
+    names = files.names
     if len({partition_columns(name) for name in names}) > 1 or any(
         "=" not in folder for name in names for folder in name.split("/")[:-1]
     ):
@@ -164,6 +192,12 @@ def footer_bytes(size: int, last: Callable[[int], bytes]) -> bytes | None:
 def partition_columns(name: str) -> tuple[str, ...]:
     """The columns in the folders of a file, as in ``day=2026-11-21/part-0.parquet``."""
     return tuple(folder.partition("=")[0] for folder in name.split("/")[:-1])
+
+
+def log_among(names: Iterable[str]) -> str:
+    """The format of tables whose log is among these files; empty if none is."""
+    folders = {folder for name in names for folder in name.split("/")[:-1]}
+    return next((form for folder, form in _LOGS.items() if folder in folders), "")
 
 
 def _shown(names: Iterable[str]) -> tuple[str, ...]:
