@@ -25,6 +25,7 @@ _PAID = {
 _DECIDED = frozenset({
     "path", "name", "output", "unit", "neighbours", "max_rows", "bounds", "x_bounds", "y_bounds", "outcome_bounds",
     "features", "groups", "step", "scale", "negative", "rest", "thresholds",
+    "by", "measures",
 })  # fmt: skip
 """The fields of a request, and the options, that an account may decide."""
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from dp_operators.operators.approval import RequestMoreBudgetOperator as RequestMoreBudgetOperator
     from dp_operators.operators.count_stream import CountStreamOperator as CountStreamOperator
     from dp_operators.operators.dag_files import dags_from as dags_from
+    from dp_operators.operators.diagnostics.aggregates import AggregatesOperator as AggregatesOperator
     from dp_operators.operators.diagnostics.base import Template as Template
     from dp_operators.operators.diagnostics.by_group import ByGroupOperator as ByGroupOperator
     from dp_operators.operators.diagnostics.cdf_points import CdfPointsOperator as CdfPointsOperator
@@ -42,6 +43,7 @@ else:
             "approval": "RequestMoreBudgetOperator",
             "count_stream": "CountStreamOperator",
             "dag_files": "dags_from",
+            "diagnostics.aggregates": "AggregatesOperator",
             "diagnostics.base": "Template",
             "diagnostics.by_group": "ByGroupOperator",
             "diagnostics.cdf_points": "CdfPointsOperator",

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from spark_jobs.application.aggregates import AggregateSummation
 from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.options import CrossProductCells, LabelledRowCells, PointSums, Statistic
+from spark_jobs.contract.options import AggregateCells, CrossProductCells, LabelledRowCells, PointSums, Statistic
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.statistics import CrossProducts, LabelledRows, Moments
@@ -172,6 +173,7 @@ class _PointSums(PointInputs):
 
 
 ROW_SUMMATIONS: Mapping[type[Statistic], RowSummation] = {
+    AggregateCells: AggregateSummation(),
     CrossProductCells: _Products(),
     PointSums: _PointSums(),
 }

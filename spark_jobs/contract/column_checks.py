@@ -15,6 +15,7 @@ from spark_jobs.contract.columns import (
     ColumnNeed,
     amount_need,
     categorical_need,
+    dimension_need,
     feature_need,
     group_need,
     label_need,
@@ -29,6 +30,7 @@ from spark_jobs.contract.expressions.tree import Expression
 from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.nested_fields import with_nested_fields
 from spark_jobs.contract.options import (
+    AggregateCells,
     CrossProductCells,
     GroupedScoreCells,
     LabelledRowCells,
@@ -103,6 +105,10 @@ def _check_release(request: ReleaseRequest, table: _Table) -> None:
             case CrossProductCells() | LabelledRowCells():
                 for factor in statistic.categorical:
                     _check_levels(levels_need(factor.column), factor.levels, table)
+            case AggregateCells():
+                for dimension in statistic.by:
+                    if dimension.values is not None:
+                        _check_keys(dimension_need(dimension), dimension.values, table, field="diagnostics.by")
             case GroupedScoreCells() | PointCells() | PointSums() if statistic.group_by is not None:
                 need = group_need(statistic.group_by)
                 _check_keys(need, statistic.groups or (), table, field="diagnostics.groups")
@@ -161,6 +167,9 @@ def _amounts(statistic: object) -> Iterator[ColumnNeed]:
                 yield amount_need(feature.name, "features")
             if isinstance(statistic, CrossProductCells):
                 yield amount_need(statistic.outcome.name, "outcome")
+        case AggregateCells():
+            yield from (dimension_need(one) for one in statistic.by if one.edges is not None)
+            yield from (amount_need(one.of, "measures") for one in statistic.measures)
         case PointCells(x=x, y=y) | PointSums(x=x, y=y):
             yield amount_need(x, "x")
             yield amount_need(y, "y")

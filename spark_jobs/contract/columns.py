@@ -13,7 +13,9 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.options import (
+    AggregateCells,
     CrossProductCells,
+    Dimension,
     GroupedScoreCells,
     LabelledRowCells,
     PairedScoreCells,
@@ -159,6 +161,12 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
                 yield levels_need(levels.column)
             if isinstance(statistic, CrossProductCells):
                 yield from _amount(amount_need(statistic.outcome.name, "outcome"), columns)
+        case AggregateCells():
+            for dimension in statistic.by:
+                need = dimension_need(dimension)
+                yield from (need,) if dimension.edges is None else _amount(need, columns)
+            for measure in statistic.measures:
+                yield from _amount(amount_need(measure.of, "measures"), columns)
         case PointCells(x=x, y=y, group_by=group_by) | PointSums(x=x, y=y, group_by=group_by):
             yield from _amount(amount_need(x, "x"), columns)
             yield from _amount(amount_need(y, "y"), columns)
@@ -231,6 +239,19 @@ def group_need(name: str) -> ColumnNeed:
     """The column that assigns rows to groups."""
     return ColumnNeed(
         name=name, field="diagnostics.group_by", kinds=GROUP_KINDS, remedy="name a column of text or whole numbers"
+    )
+
+
+def dimension_need(dimension: Dimension) -> ColumnNeed:
+    """The column of a dimension of a table of aggregates."""
+    if dimension.edges is not None:
+        return amount_need(dimension.column, "by")
+    of_time = dimension.every is not None
+    return ColumnNeed(
+        name=dimension.column,
+        field="diagnostics.by",
+        kinds=TIME_KINDS if of_time else GROUP_KINDS,
+        remedy=f"name a column of {'dates or timestamps' if of_time else 'text or whole numbers'}",
     )
 
 

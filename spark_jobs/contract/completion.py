@@ -8,6 +8,7 @@ nothing.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, get_args
@@ -19,14 +20,16 @@ from spark_jobs.contract.domain_checks import (
     contradiction,
     equal_values,
     is_step,
+    require_period,
     require_value,
     require_within,
     shown,
 )
-from spark_jobs.contract.domains import ListedValues, Period, number
+from spark_jobs.contract.domains import ListedValues, Period, moment, number
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.within import require_within_domains
 from spark_jobs.contract.grids import MAX_STEPS_FROM_ZERO, values_of_steps
+from spark_jobs.contract.options.aggregates import entries_by
 from spark_jobs.contract.options.values import OfValues
 from spark_jobs.contract.score_scale import ScoreScale
 
@@ -138,6 +141,8 @@ def _diagnostic(given: Any, domains: Domains, scale: ScoreScale | None) -> Any:
         filled = _bounds(filled, "outcome", "outcome_bounds", domains, field)
     if kind in ("linear_fit", "logistic_fit"):
         filled = _features(filled, domains)
+    if kind == "aggregates":
+        filled = _aggregates(filled, domains)
     if filled.get("other") is not None:
         filled["other"], _ = _model(filled["other"], domains, "diagnostics.other")
     return given if filled == entry else filled
@@ -229,6 +234,48 @@ def _features(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
     return entry
 
 
+def _aggregates(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
+    """The entry of a table of aggregates, with the groups of its dimensions, and bounds and steps of its measures."""
+    by, measures = entries_by("column", entry.get("by")), entries_by("of", entry.get("measures"))
+    if isinstance(by, list):
+        entry = {**entry, "by": [_dimension(one, domains) for one in by]}
+    if isinstance(measures, list):
+        entry = {**entry, "measures": [_measured(one, domains) for one in measures]}
+    return entry
+
+
+def _dimension(given: Any, domains: Domains) -> Any:
+    if not isinstance(given, Mapping) or given.get("edges") is not None:
+        return given
+    name = given.get("column")
+    if given.get("every") is None:
+        return _keys(given, "column", "values", domains, "diagnostics.by")
+    period = domains.period(name)
+    if period is None:
+        return given
+    ends = dict(zip(("start", "end"), (one.replace(tzinfo=None).isoformat(" ") for one in period), strict=True))
+    filled = {**ends, **{option: value for option, value in given.items() if value is not None}}
+    begins, until = (moment(str(filled[end])).replace(tzinfo=dt.UTC) for end in ends)
+    require_period(str(name), begins, until, domains, "diagnostics.by")
+    return filled
+
+
+def _measured(given: Any, domains: Domains) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    name, filled = given.get("of"), _bounds(dict(given), "of", "bounds", domains, "diagnostics.measures")
+    step, limits = domains.step(name), domains.range(name)
+    if step is None or limits is None or filled.get("bounds") is None:
+        return filled
+    if filled.get("step") is None:
+        largest = max(abs(float(end)) for end in filled["bounds"])
+        return {**filled, "step": float(step)} if largest <= MAX_STEPS_FROM_ZERO * float(step) else filled
+    if not is_step(filled["step"], step):
+        remedy = f"leave it out: the step is {number(step)}"
+        raise contradiction("diagnostics.measures.step", filled["step"], name, limits, remedy)
+    return filled
+
+
 def _keys(given: Fields, of: str, option: str, domains: Domains, field: str) -> dict[str, Any]:
     """The entry with the keys of the column that its option ``of`` names, all of which it may hold."""
     entry, name = dict(given), given.get(of)
@@ -314,6 +361,11 @@ def entry_leaves_out(entry: Any) -> bool:
             if any(isinstance(named, (list, tuple)) or None in _values_of(named) for named in terms):
                 return True
             wanted = ("outcome_bounds",) if kind == "linear_fit" else ()
+        case "aggregates":
+            by, measures = entries_by("column", entry.get("by")), entries_by("of", entry.get("measures"))
+            return any(_lacks(one, "values", "edges", "start") for one in _listed(by)) or any(
+                _lacks(one, "bounds") for one in _listed(measures)
+            )
         case "cdf_points" if entry.get("column") is not None:
             wanted = ("bounds",)
         case "confusion_matrix" | "cdf_points":
@@ -324,6 +376,15 @@ def entry_leaves_out(entry: Any) -> bool:
         case _:
             return False
     return any(entry.get(option) is None for option in wanted)
+
+
+def _lacks(entry: Any, *options: str) -> bool:
+    """Whether an entry has none of these options."""
+    return isinstance(entry, Mapping) and all(entry.get(option) is None for option in options)
+
+
+def _listed(entries: Any) -> list[Any]:
+    return entries if isinstance(entries, list) else []
 
 
 def _values_of(named: Any) -> tuple[Any, ...]:

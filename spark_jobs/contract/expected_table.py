@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import are_bounds
 from spark_jobs.contract.options import (
+    AggregateCells,
     CrossProductCells,
     LabelledRowCells,
     PointCells,
@@ -125,6 +126,8 @@ def _numbers_of(statistic: Statistic) -> Iterator[tuple[str, bool]]:
             yield statistic.column, statistic.scale == "linear"
         case ResidualCells():
             yield statistic.outcome, False
+        case AggregateCells():
+            yield from ((measure.of, True) for measure in statistic.measures)
         case PointCells() | PointSums():
             yield from ((statistic.x, True), (statistic.y, True))
         case CrossProductCells():

@@ -17,8 +17,10 @@ SHRUNK, UNCHECKED = "shrunk", "unchecked"
 COARSE = "coarse"
 """The status of an area under a ROC curve where scores at the ends of their range hide the order of many rows; its
 interval allows for any order."""
-STATUSES = (OK, SHRUNK, UNCHECKED, COARSE, UNDEFINED)
-"""The possible statuses of a single result."""
+WEAK = "weak"
+"""The status of a cell of a table whose noisy count may be noise alone: its means are withheld, its intervals hold."""
+STATUSES = (OK, SHRUNK, UNCHECKED, COARSE, WEAK, UNDEFINED)
+"""The possible statuses of a single result, or of a group."""
 DEFINED_ABOVE = 3.0
 """How many standard deviations of its noise a noisy size must reach for the result to be defined."""
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from spark_jobs.diagnostics import aggregates as aggregates
     from spark_jobs.diagnostics import auc as auc
     from spark_jobs.diagnostics import average_precision as average_precision
     from spark_jobs.diagnostics import binned_residuals as binned_residuals
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from spark_jobs.diagnostics import residual_plot as residual_plot
     from spark_jobs.diagnostics import roc_comparison as roc_comparison
     from spark_jobs.diagnostics import roc_curve as roc_curve
+    from spark_jobs.diagnostics.aggregates import Aggregate as Aggregate
+    from spark_jobs.diagnostics.aggregates import AggregateTable as AggregateTable
     from spark_jobs.diagnostics.auc import Auc as Auc
     from spark_jobs.diagnostics.average_precision import AveragePrecision as AveragePrecision
     from spark_jobs.diagnostics.binned_residuals import BinnedResiduals as BinnedResiduals
@@ -59,6 +62,7 @@ else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {
+            "aggregates": "Aggregate AggregateTable aggregates",
             "auc": "Auc auc",
             "average_precision": "AveragePrecision average_precision",
             "binned_residuals": "BinnedResiduals binned_residuals",

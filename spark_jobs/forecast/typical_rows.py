@@ -17,6 +17,7 @@ from scipy.special import expit, logit, ndtri
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.options import (
+    AggregateCells,
     CrossProductCells,
     GroupedScoreCells,
     LabelledRowCells,
@@ -32,6 +33,7 @@ from spark_jobs.contract.options.fits import Bounded
 from spark_jobs.diagnostics._simulation import normal, uniform
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import (
+    AggregateSums,
     CrossProducts,
     GroupedScoreCounts,
     LabelledRows,
@@ -44,6 +46,7 @@ from spark_jobs.statistics import (
 )
 from spark_jobs.statistics.labelled_rows import NewtonSums
 from spark_jobs.statistics.moments import SUMS
+from spark_jobs.statistics.point_grid import nearest_places
 
 MAX_ROWS = 200_000
 """How many rows are made up; a larger table consists of these rows several times."""
@@ -58,6 +61,7 @@ _COUNTED: Mapping[type, tuple[str, ...]] = {
     Moments: (*SUMS, "unusable"),
     NewtonSums: ("gradient", "hessian"),
     PairedScoreCounts: ("counts",),
+    AggregateSums: ("rows", "incomplete", "sums"),
     PointCounts: ("count", "unusable"),
     ResidualCounts: ("counts",),
     ScoreCounts: ("negatives", "positives"),
@@ -108,6 +112,8 @@ def _counted(statistic: Statistic, rows: _Rows) -> Any:
             return ResidualCounts.from_arrays(fitted, outcome - fitted, unit=statistic.unit)
         case PointCells() | PointSums():
             return _points(statistic, rows)
+        case AggregateCells():
+            return _aggregates(statistic, rows)
         case CrossProductCells():
             features = rows.features(statistic)
             deviates = rows.deviates or [rows.noise()]
@@ -115,6 +121,17 @@ def _counted(statistic: Statistic, rows: _Rows) -> Any:
             outcome = rows.bounded(statistic.outcome, rows.outcome(explained))
             return CrossProducts.from_arrays(features, outcome, design=statistic)
     raise TypeError(f"no typical rows for {type(statistic).__name__}")
+
+
+def _aggregates(statistic: AggregateCells, rows: _Rows) -> AggregateSums:
+    """Rows that are spread evenly over the cells, each with all values."""
+    places = [
+        nearest_places(rows.numbers(one.of, rows.noise(), bounds=one.bounds), *one.bounds, one.steps)
+        for one in statistic.measures
+    ]
+    size = rows.labels.size
+    of_rows = np.array(places, dtype=np.int64).reshape(len(places), size)
+    return AggregateSums.from_places(np.arange(size) * statistic.cells // size, of_rows, design=statistic)
 
 
 def _points(statistic: PointCells | PointSums, rows: _Rows) -> PointCounts | Moments:

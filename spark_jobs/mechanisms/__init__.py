@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from spark_jobs.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from spark_jobs.mechanisms.cell_sums import NoisyCellSums as NoisyCellSums
+    from spark_jobs.mechanisms.cell_sums import noisy_cell_sums as noisy_cell_sums
     from spark_jobs.mechanisms.cells import NoisyCells as NoisyCells
     from spark_jobs.mechanisms.cells import noisy_cells as noisy_cells
     from spark_jobs.mechanisms.continuous_noise import PublicGrid as PublicGrid
@@ -90,6 +92,7 @@ else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {
+            "cell_sums": "NoisyCellSums noisy_cell_sums",
             "cells": "NoisyCells noisy_cells",
             "continuous_noise": "PublicGrid SmoothNoise cauchy_noise laplace_noise polynomial_noise student_t_noise",
             "group_sums": "NoisyGroups noisy_groups",

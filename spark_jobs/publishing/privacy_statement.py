@@ -27,6 +27,7 @@ FORMAL_ABOVE = Decimal(13)
 """Above this epsilon the odds may change by more than 400,000: the statement then says that nothing is limited."""
 
 _NAMES = {
+    "aggregates": "table of counts, sums and means",
     "left_out": "numbers of rows that do not count",
     "auc": "AUC",
     "binormal_roc": "binormal ROC curve",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from spark_jobs.statistics.aggregate_sums import AggregateSums as AggregateSums
     from spark_jobs.statistics.cross_products import CrossProducts as CrossProducts
     from spark_jobs.statistics.grouped_score_counts import GroupedScoreCounts as GroupedScoreCounts
     from spark_jobs.statistics.labelled_rows import LabelledRows as LabelledRows
@@ -19,6 +20,7 @@ else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {
+            "aggregate_sums": "AggregateSums",
             "cross_products": "CrossProducts",
             "grouped_score_counts": "GroupedScoreCounts",
             "labelled_rows": "LabelledRows",

@@ -93,9 +93,7 @@ class PointGrid:
 
     def places_of(self, values: FloatArray, axis: ValueGrid) -> Int64Array:
         """The nearest place to each value along an axis; values beyond the bounds count at them. NaN is not allowed."""
-        within = np.clip(values, axis.lower, axis.upper)
-        places = np.floor((within - axis.lower) / (axis.upper - axis.lower) * float(axis.cells - 1) + 0.5)
-        return np.clip(places, 0, axis.cells - 1).astype(np.int64)
+        return nearest_places(values, axis.lower, axis.upper, axis.cells - 1).astype(np.int64)
 
     @property
     def groups(self) -> int:
@@ -116,6 +114,16 @@ class PointGrid:
     def places(self) -> dict[str, int]:
         """The index of each key in the list, by its text; empty for a single unnamed group."""
         return key_places(self.keys or ())
+
+
+def nearest_places(values: FloatArray, lower: float, upper: float, steps: int) -> FloatArray:
+    """The nearest of the places 0 to ``steps``, evenly spaced between bounds, to which values are clipped; NaN stays.
+
+    ``spark.points.nearest_place`` rounds with the same operations.
+    """
+    within = np.clip(values, lower, upper)
+    places: FloatArray = np.floor((within - lower) / (upper - lower) * float(steps) + 0.5)
+    return np.clip(places, 0, steps)
 
 
 def _pair(bound: Bound) -> tuple[float, float]:

@@ -14,17 +14,19 @@ from dp_operators.release_check import broken_rules
 from spark_jobs.contract import result_checks as rules
 from spark_jobs.contract.options import (
     DIAGNOSTICS,
+    AggregatesOptions,
     EarlierFunction,
     LinearFitOptions,
     LogisticFitOptions,
     ReferenceDistribution,
 )
 from spark_jobs.contract.result_checks import EXPECTED_FORM, violations
-from spark_jobs.diagnostics import by_group, ecdf, linear_fit, logistic_fit, roc_comparison
+from spark_jobs.diagnostics import aggregates, by_group, ecdf, linear_fit, logistic_fit, roc_comparison
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts, GroupedScoreCounts, LabelledRows, PairedScoreCounts, ScoreCounts
 from tests.support import linear_results
 from tests.support.earlier import released
+from tests.support.kinds import BASE, statistic_of
 from tests.support.paired_scores import two_models
 
 FIT = {"features": {"age": [18, 80]}, "categorical": {"region": ["north", "south"]}}
@@ -74,6 +76,9 @@ def stored(kind: str) -> str:
             )
         case "ecdf":
             found = distribution()
+        case "aggregates":
+            cells = AggregatesOptions(**BASE[kind][1]).statistic
+            found = aggregates.release(statistic_of(cells, 0, sizes=None), epsilon=10)
         case "by_group":
             found = by_group.release(grouped_scores(), epsilon=10, kinds=("roc_curve",), noise=SeededNoise(1))
         case "residual_plot":

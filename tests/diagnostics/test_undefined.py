@@ -27,7 +27,7 @@ def few_rows():
 
 
 SCORES = [kind for kind in DIAGNOSTICS if kind not in ("roc_comparison", "residual_plot", "linear_regression")]
-SCORES = [kind for kind in SCORES if not kind.endswith("_fit") and kind != "by_group"]
+SCORES = [kind for kind in SCORES if not kind.endswith("_fit") and kind not in ("by_group", "aggregates")]
 
 
 def test_an_area_of_few_rows_at_little_budget_is_never_published():

@@ -20,6 +20,7 @@ from benchmarks import _exact as exact
 from spark_jobs.contract.options.fits import Bounded, CrossProductCells, LabelledRowCells
 from spark_jobs.contract.options.linear import CELLS_OF_SUMS
 from spark_jobs.diagnostics import (
+    aggregates,
     auc,
     average_precision,
     binned_residuals,
@@ -41,6 +42,7 @@ from spark_jobs.diagnostics import (
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import (
+    AggregateSums,
     CrossProducts,
     GroupedScoreCounts,
     LabelledRows,
@@ -373,6 +375,22 @@ def of_linear_regression(random, seed) -> Held:
     yield "slope", float(fit.slope.lower[0]) * wide, float(fit.slope.upper[0]) * wide, slope * wide
     for at, low, high in zip(fit.x, fit.predictions.lower[0], fit.predictions.upper[0], strict=True):
         yield f"height at {at}", low / steps, high / steps, float(np.clip(intercept + slope * at, 0, steps)) / steps
+
+
+def of_aggregates(random, seed) -> Held:
+    values, bounds = lattice_of(random)
+    other, group = random.normal(size=values.size), random.choice(np.array(["a", "b", None], dtype=object), values.size)
+    measures = [{"of": "value", "bounds": bounds}, {"of": "other", "bounds": (-1.0, 1.0)}][: int(random.integers(1, 3))]
+    columns = {"group": group, "value": values, "other": other}
+    sums = AggregateSums.from_arrays(columns, by=[{"column": "group", "values": ["a", "b"]}], measures=measures)
+    table = released(aggregates, sums, seed)
+    for place, key in enumerate(["a", "b", None]):
+        own = np.clip(values[[one == key for one in group]], *bounds)
+        yield "rows", *table.count.at(place).interval, own.size
+        scale = max(abs(bound) for bound in bounds)
+        for name, true in (("mean", own.mean()), ("sum", own.sum())):
+            interval = table.of(name, "value").values.at(place).interval
+            yield name, *(end / scale / max(own.size, 1) for end in interval), true / scale / max(own.size, 1)
 
 
 def of_linear_fit(random, seed) -> Held:

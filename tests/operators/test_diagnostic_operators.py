@@ -42,6 +42,10 @@ GIVEN: dict[str, Any] = {
 }
 LINE = {"x": "a", "y": "b", "x_bounds": [0, 1], "y_bounds": [0, 1]}
 CHOSEN: dict[str, dict[str, Any]] = {
+    "aggregates": {
+        "by": ({"column": "region", "values": ("north", 2)},),
+        "measures": ({"of": "wage", "bounds": (0, 100)},),
+    },
     "roc_curve": {"method": "fixed_cells", "thresholds": 64, "histogram": "hb"},
     "roc_comparison": {"other": {**COLUMNS, "score": "other"}},
     "binned_residuals": {"bins": 16},

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from spark_jobs.contract.options import GroupedScoreCells, PointCells, PointSums, ResidualCells
+from spark_jobs.contract.options import AggregateCells, GroupedScoreCells, PointCells, PointSums, ResidualCells
 from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.options.comparisons import EarlierCurve, PairedScoreCells
 from spark_jobs.contract.options.fits import CrossProductCells, LabelledRowCells
@@ -14,6 +14,7 @@ from spark_jobs.contract.options.values import ValueCells
 from spark_jobs.diagnostics import roc_curve
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import (
+    AggregateSums,
     CrossProducts,
     GroupedScoreCounts,
     LabelledRows,
@@ -34,7 +35,14 @@ REFERENCE = {"distribution": "normal", "parameters": (5, 2)}
 VALUES = {"column": "amount", "bounds": (0.0, 10.0), "cells": 1024}
 ECDF = {**VALUES, "points": 16}
 LINE = {"x": "x", "y": "y", "x_bounds": (0.0, 1.0), "y_bounds": (0.0, 1.0), "cells": 64, "matchings": 3}
+SITES = {"column": "site", "values": ["a", "b"]}
+SPEND = {"of": "spend", "bounds": (0.0, 100.0)}
 BASE: dict[str, list[dict]] = {
+    "aggregates": [
+        {"by": [SITES]},
+        {"by": [SITES, {"column": "age", "edges": [0, 18, 65]}], "measures": [SPEND]},
+        {"by": [SITES], "measures": [SPEND, {"of": "stay", "bounds": (0.0, 30.0), "step": 1.0}]},
+    ],
     "roc_curve": [{}, {"thresholds": 8}],
     "roc_comparison": [{"other": OTHER_MODEL}, {"compare_with": EARLIER}],
     "auc": [{}],
@@ -75,6 +83,10 @@ def statistic_of(cells, seed, *, sizes):
     if isinstance(cells, ScoreCells):
         labels = random.random(rows) < (0.3, 0.9)[seed]
         return ScoreCounts.from_arrays(labels, random.normal(0.4 + labels / skew / 3, 0.2), cells=4096)
+    if isinstance(cells, AggregateCells):
+        columns = {"site": random.choice(["a", "b", "c"], rows), "age": random.uniform(-5, 80, rows)}
+        columns |= {one.of: random.lognormal(2, skew, rows) for one in cells.measures}
+        return AggregateSums.from_arrays(columns, by=cells.by, measures=cells.measures)
     if isinstance(cells, ValueCells):
         of = {name: getattr(cells, name) for name in ("lower", "upper", "cells", "scale", "unit")}
         return ValueCounts.from_arrays(random.lognormal(0, skew, rows), **of)

@@ -28,8 +28,8 @@ FAMILIES = tuple(dict.fromkeys(options.__module__ for options in DIAGNOSTICS.val
 HEAD = "# Written by `python -m tests.support.operator_source` from {origin}; do not edit.\n"
 REFERENCES = {"compare_with": "str | Mapping[str, Any]", "groups": "Sequence[str | int] | Mapping[str, Any]"}
 """Options that may also name an earlier release, or a registered list."""
-ENTRIES = {"kinds": "str | Sequence[str | Mapping[str, Any]]"}
-"""Options that are entries of a request themselves: kinds, or kinds with their options."""
+ENTRIES = dict.fromkeys(("kinds", "by", "measures"), "str | Sequence[str | Mapping[str, Any]]")
+"""Options that are lists of names, or of names with their options."""
 WIDTH = 116
 
 

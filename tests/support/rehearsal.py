@@ -214,6 +214,15 @@ _FITTING = {
     "categorical": st.just({"region": ["north", "south", "west"]}),
 }
 KINDS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "aggregates": st.builds(
+        lambda options, bounds: {
+            **options,
+            "by": [{"column": "tract", "values": KEYS}],
+            "measures": [{"of": "amount", "bounds": bounds}],
+        },
+        _kind("aggregates", confidence=CONFIDENCES),
+        BOUNDS,
+    ),
     "roc_curve": _ROC,
     "roc_comparison": st.builds(
         lambda options: {**options, "other": {"kind": "columns", "score": "other", "basis": "public"}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from spark_jobs.contract.options import (
+    aggregates,
     by_group,
     cdf_points,
     comparisons,
@@ -14,6 +15,13 @@ from spark_jobs.contract.options import (
     score_figures,
     scores,
     values,
+)
+from spark_jobs.contract.options.aggregates import (
+    AggregateCells,
+    AggregatesOptions,
+    AggregatesSettings,
+    Dimension,
+    Measured,
 )
 from spark_jobs.contract.options.base import (
     Options,
@@ -81,6 +89,9 @@ from spark_jobs.contract.options.values import (
 
 __all__ = [
     "DIAGNOSTICS",
+    "AggregateCells",
+    "AggregatesOptions",
+    "AggregatesSettings",
     "AucOptions",
     "AucSettings",
     "AveragePrecisionOptions",
@@ -98,6 +109,7 @@ __all__ = [
     "ConfusionMatrixOptions",
     "ConfusionMatrixSettings",
     "CrossProductCells",
+    "Dimension",
     "EarlierCurve",
     "EarlierFunction",
     "EcdfOptions",
@@ -111,6 +123,7 @@ __all__ = [
     "LinearRegressionSettings",
     "LogisticFitOptions",
     "LogisticFitSettings",
+    "Measured",
     "Options",
     "OtherModel",
     "PairedScoreCells",
@@ -139,7 +152,18 @@ __all__ = [
 
 DIAGNOSTICS: Mapping[str, type[Options]] = {
     options.model_fields["kind"].default: options
-    for module in (scores, comparisons, score_figures, by_group, values, cdf_points, residuals, linear, fits)
+    for module in (
+        scores,
+        comparisons,
+        score_figures,
+        by_group,
+        values,
+        cdf_points,
+        residuals,
+        linear,
+        fits,
+        aggregates,
+    )
     for options in module.KINDS
 }
 """Every kind that a request may name, with its options. A new diagnostic is added to the ``KINDS`` of its module."""

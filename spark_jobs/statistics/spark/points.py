@@ -13,7 +13,6 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.point_grid import PointGrid
 from spark_jobs.statistics.spark.cells import KeyCounts, count_keys, sums_by_key
 from spark_jobs.statistics.spark.columns import key_column, listed_place, numeric_column
-from spark_jobs.statistics.value_grid import ValueGrid
 
 _X, _Y, _GROUP, _KEY = "x", "y", "group", "key"
 _SUMS = ("n", "x", "y", "xx", "xy", "unusable")
@@ -41,19 +40,20 @@ def point_key(x: Column, y: Column, group: Column | None, grid: PointGrid) -> Co
         group: a column of texts or whole numbers; None if the grid has no keys.
         grid: the box, its cells and the groups.
     """
-    cell = _nearest(x, grid.x).cast("bigint") * grid.cells + _nearest(y, grid.y)
+    axes = ((x, grid.x), (y, grid.y))
+    across, along = (nearest_place(at, axis.lower, axis.upper, axis.cells - 1) for at, axis in axes)
+    cell = across.cast("bigint") * grid.cells + along
     return group_place(group, grid) * grid.stride + sf.coalesce(cell, sf.lit(grid.stride - 1))
 
 
-def _nearest(value: Column, axis: ValueGrid) -> Column:
-    """``PointGrid.places_of``, operation by operation; null for a row without a number."""
+def nearest_place(value: Column, lower: float, upper: float, steps: int) -> Column:
+    """``point_grid.nearest_places``, operation by operation, an int; null for a row without a number."""
     value = value.try_cast("double")
-    inside = (value > axis.lower) & (value < axis.upper)
-    place = sf.floor((value - axis.lower) / (axis.upper - axis.lower) * float(axis.cells - 1) + 0.5)
-    last = axis.cells - 1
-    place = sf.least(sf.greatest(place, sf.lit(0)), sf.lit(last)).cast("int")
+    inside = (value > lower) & (value < upper)
+    place = sf.floor((value - lower) / (upper - lower) * float(steps) + 0.5)
+    place = sf.least(sf.greatest(place, sf.lit(0)), sf.lit(steps)).cast("int")
     # in Spark NaN equals itself and is above all numbers
-    return sf.when(inside, place).when(value <= axis.lower, 0).when((value >= axis.upper) & ~sf.isnan(value), last)
+    return sf.when(inside, place).when(value <= lower, 0).when((value >= upper) & ~sf.isnan(value), steps)
 
 
 def count_points(

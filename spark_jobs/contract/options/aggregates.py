@@ -1,0 +1,280 @@
+"""Counts, sums and means by public dimensions: their options, and the exact sums that they are computed from."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spark_jobs.contract.calendar import Every, periods
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.grids import are_bounds, check_grid, values_of_steps
+from spark_jobs.contract.options.base import Options, Settings, Statistic
+from spark_jobs.contract.options.linear import Amount, Keys, expression, require_keys
+from spark_jobs.contract.published import Result
+from spark_jobs.contract.results.aggregates import AggregateTable
+from spark_jobs.contract.values import Frozen
+
+MAX_DIMENSIONS, MAX_CELLS, MAX_BINS, MAX_MEASURES = 4, 100_000, 1_000, 20
+MAX_NUMBERS = 400_000
+"""The most figures of all cells together: the driver then needs less than 1 GiB."""
+OTHER = "other"
+"""The label of all rows that lie in no value, bin or period of a dimension."""
+STEPS = 2**21
+"""Lattice steps from a measure's lower bound to its upper one, where the request gives no step."""
+MAX_STEPS = 2**30
+"""The most steps of a measure: sums over 2^32 rows fit 64 bits."""
+AggregateFigure = Literal["mean", "sum"]
+
+
+class Dimension(Frozen):
+    """A public dimension of a table of aggregates: listed values, bins of a number, or calendar periods.
+
+    Attributes:
+        column: the column; for bins, also an expression of the allow-list.
+        values: public values: texts or whole numbers, which are compared with the column as text.
+        edges: ascending edges of bins, which contain their lower edge; the last bin contains its upper one, too.
+        every: the length of calendar periods, in UTC.
+        start, end: the first moment of the first period, and the moment at which the last one ends.
+        other: whether rows of no listed value, bin or period are a group of their own; otherwise they are left out.
+    """
+
+    column: Amount
+    values: Keys | None = None
+    edges: tuple[Annotated[float, Field(allow_inf_nan=False)], ...] | None = None
+    every: Every | None = None
+    start: str | None = None
+    end: str | None = None
+    other: bool = True
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _keys(cls, value: Any) -> Any:
+        return value if value is None else require_keys(value)
+
+    @field_validator("edges")
+    @classmethod
+    def _ascending(cls, value: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if value is not None and not (
+            2 <= len(value) <= MAX_BINS + 1 and all(one < other for one, other in pairwise(value))
+        ):
+            raise InvalidRequest(
+                "", value=list(value[:8]), requirement=f"must be from 2 to {MAX_BINS + 1} numbers in ascending order",
+                remedy="give the edges of the bins, such as [0, 18, 65, 120]",
+            )  # fmt: skip
+        return value
+
+    @model_validator(mode="after")
+    def _of_one_form(self) -> Self:
+        given = [name for name in ("values", "edges", "every") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InvalidRequest(
+                self.column, value=given or None,
+                requirement="must have values, edges or every, exactly one of them: groups that are read from the rows "
+                "would not be private",
+                remedy="give it, or have the values declared as the column's domain: `dp-budget domains`",
+            )  # fmt: skip
+        if (self.every is None) != (self.start is None) or (self.start is None) != (self.end is None):
+            raise InvalidRequest(
+                self.column, requirement="must have start and end with every, and only then",
+                remedy="give the first moment of the first period and the end of the last one",
+            )  # fmt: skip
+        if self.values is not None and self.other and OTHER in map(str, self.values):
+            raise InvalidRequest(
+                f"{self.column}.values", value=OTHER,
+                requirement="must not be listed, because it is the group of all rows of no listed value",
+                remedy="leave it out, or set other to false",
+            )  # fmt: skip
+        if self.every is not None and self.start is not None and self.end is not None:
+            number = len(periods(self.start, self.end, self.every).labels)
+            if number > MAX_BINS:
+                raise InvalidRequest(
+                    f"{self.column}.every", value=self.every,
+                    requirement=f"must make at most {MAX_BINS:,} periods, not {number:,}",
+                    remedy="choose longer periods, or a shorter stretch of time",
+                )  # fmt: skip
+        return self
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of its groups, in order."""
+        listed: tuple[str, ...]
+        if self.values is not None:
+            listed = tuple(map(str, self.values))
+        elif self.edges is not None:
+            listed = tuple(f"{low:.12g} to {high:.12g}" for low, high in pairwise(self.edges))
+        else:
+            listed = periods(str(self.start), str(self.end), self.every or "day").labels
+        return (*listed, OTHER) if self.other else listed
+
+
+class Measured(Frozen):
+    """A number whose mean or sum is released.
+
+    Attributes:
+        of: a column of numbers or booleans, or an expression of the allow-list.
+        bounds: public bounds; values beyond a bound count as the bound.
+        step: the distance of neighbouring values, where they are whole steps from the lower bound: sums are then exact
+            before noise. Without one, values are rounded to 2^21 steps between the bounds.
+        figures: what is released of it; both cost the same as one.
+    """
+
+    of: Amount
+    bounds: tuple[float, float]
+    step: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    figures: Annotated[tuple[AggregateFigure, ...], Field(min_length=1)] = ("mean", "sum")
+
+    @field_validator("of")
+    @classmethod
+    def _allowed(cls, value: str) -> str:
+        return expression(value)
+
+    @model_validator(mode="after")
+    def _on_a_lattice(self) -> Self:
+        lower, upper = self.bounds
+        if not are_bounds(self.bounds) or self.middle + self.half <= self.middle:
+            raise InvalidRequest(
+                "bounds", value=list(self.bounds),
+                requirement="must be two finite numbers in ascending order, of size 1e100 at most",
+                remedy="give public bounds of the values, such as [0, 5000]",
+            )  # fmt: skip
+        check_grid(lower=lower, upper=upper, cells=1, scale="linear", unit=None, step=self.step)
+        if self.steps > MAX_STEPS:
+            raise InvalidRequest(
+                "step", value=self.step, requirement=f"must leave at most {MAX_STEPS:,} steps between the bounds",
+                remedy="give narrower bounds, or leave it out",
+            )  # fmt: skip
+        if len(set(self.figures)) < len(self.figures):
+            raise InvalidRequest(
+                "figures", value=list(self.figures), requirement="must be named once each", remedy="remove one"
+            )
+        return self
+
+    @property
+    def steps(self) -> int:
+        """Lattice steps from the lower to the upper bound."""
+        return STEPS if self.step is None else values_of_steps(*self.bounds, self.step) - 1
+
+    @property
+    def middle(self) -> float:
+        """Halfway between the bounds."""
+        return self.bounds[0] / 2 + self.bounds[1] / 2
+
+    @property
+    def half(self) -> float:
+        """Half the distance between the bounds."""
+        return self.bounds[1] / 2 - self.bounds[0] / 2
+
+    @property
+    def off(self) -> float:
+        """The most by which rounding to the lattice moves a value."""
+        return 0.0 if self.step is not None else self.half / self.steps
+
+
+class AggregateCells(Statistic):
+    """The statistic of a table of aggregates: rows and sums by cell (``statistics.AggregateSums``).
+
+    A cell is one group of each dimension. Cells are numbered with the last dimension running fastest.
+
+    Attributes:
+        by: the dimensions; without any, all rows are one cell.
+        measures: the numbers that are summed.
+    """
+
+    kind: Literal["aggregates"] = "aggregates"
+    remedy_for_size: ClassVar[str] = "list fewer groups, or fewer measures"
+    by: tuple[Dimension, ...] = ()
+    measures: tuple[Measured, ...] = ()
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return math.prod(len(dimension.labels) for dimension in self.by)
+
+    @property
+    def max_keys(self) -> int:
+        """Rows with and without all measures, and a sum of each measure, for each cell."""
+        return self.cells * (2 + len(self.measures))
+
+
+class AggregatesSettings(Settings):
+    """How a table of aggregates is released.
+
+    Attributes:
+        confidence: nominal level of intervals.
+    """
+
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+
+class AggregatesOptions(AggregatesSettings, Options):
+    """Counts, sums and means by up to four public dimensions, with intervals that hold for groups of any size.
+
+    Attributes:
+        by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
+            the table are all their combinations; without any, there is one cell of all rows.
+        measures: the numbers whose means and sums are released: columns with a domain, or columns and expressions with
+            their bounds. Rows are counted in any case; a row without a value of one of the measures is counted apart.
+    """
+
+    result: ClassVar[type[Result]] = AggregateTable
+    kind: Literal["aggregates"] = "aggregates"
+    by: tuple[Dimension, ...] = ()
+    measures: tuple[Measured, ...] = ()
+
+    @field_validator("by", mode="before")
+    @classmethod
+    def _dimensions(cls, value: Any) -> Any:
+        return entries_by("column", value)
+
+    @field_validator("measures", mode="before")
+    @classmethod
+    def _measures(cls, value: Any) -> Any:
+        entries = entries_by("of", value)
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict) and entry.get("bounds") is None:
+                raise InvalidRequest(
+                    f"{entry.get('of')}.bounds", requirement="is required: the account does not say what it holds",
+                    remedy="give public bounds, such as [0, 5000], or have a domain declared: `dp-budget domains`",
+                )  # fmt: skip
+        return entries
+
+    @model_validator(mode="after")
+    def _of_a_size(self) -> Self:
+        for name, entries, limit in (("by", self.by, MAX_DIMENSIONS), ("measures", self.measures, MAX_MEASURES)):
+            columns = [getattr(entry, "of" if name == "measures" else "column") for entry in entries]
+            if len(columns) > limit:
+                raise InvalidRequest(
+                    name, value=len(columns), requirement=f"must be at most {limit}", remedy="split the request"
+                )
+            for column in columns:
+                if columns.count(column) > 1:
+                    raise InvalidRequest(
+                        name, value=column, requirement="must be named once", remedy="remove one of the two"
+                    )
+        cells, figures = self.statistic.cells, 1 + sum(len(measure.figures) for measure in self.measures)
+        if cells > min(MAX_CELLS, MAX_NUMBERS // figures):
+            raise InvalidRequest(
+                "by", value=f"{cells:,} cells",
+                requirement=f"must make at most {min(MAX_CELLS, MAX_NUMBERS // figures):,} cells of {figures} figures",
+                remedy="list fewer values, or leave out a dimension or a figure",
+            )  # fmt: skip
+        return self
+
+    @property
+    def statistic(self) -> AggregateCells:
+        """Rows and sums by cell."""
+        return AggregateCells(by=self.by, measures=self.measures)
+
+
+def entries_by(name: str, value: Any) -> Any:
+    """Entries that are written as a single text, or as a list of texts and objects, as a list of objects."""
+    entries = [value] if isinstance(value, (str, dict)) else value
+    if not isinstance(entries, (list, tuple)):
+        return value
+    return [{name: entry} if isinstance(entry, str) else entry for entry in entries]
+
+
+KINDS: tuple[type[Options], ...] = (AggregatesOptions,)

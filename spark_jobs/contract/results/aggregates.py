@@ -1,0 +1,126 @@
+"""A released table of counts, sums and means by public dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from spark_jobs.contract.figure import Numbers, figure
+from spark_jobs.contract.figures import OK, WEAK
+from spark_jobs.contract.published import PublishedFields, Result, nested
+from spark_jobs.contract.result_checks import Fields, ResultCheck, among, finite
+
+if TYPE_CHECKING:
+    from spark_jobs.arrays import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Aggregate(PublishedFields):
+    """The mean or the sum of a number in every cell.
+
+    Attributes:
+        name: ``mean`` or ``sum``.
+        of: the column or expression.
+        bounds: public bounds to which its values are clipped.
+        values: of every cell, in the order of ``AggregateTable.status``; a mean is NaN in a ``weak`` cell. Intervals
+            are for the same rows without noise.
+    """
+
+    name: str
+    of: str
+    bounds: tuple[float, float]
+    values: Numbers = figure(
+        "of each cell", "interval", split=True, stem="", value="values", nullable=True, optional=("interval",)
+    )
+
+
+def _of_every_cell() -> ResultCheck:
+    """Measures have a number for each cell, and means are null exactly where a cell is weak."""
+
+    def broken(result: Fields) -> Iterator[str]:
+        status = result["status"]
+        for one in result["measures"]:
+            if {len(one[name]) for name in ("values", "lower", "upper")} != {len(status)}:
+                yield "measures have a number for each cell"
+            null = [one["name"] == "mean" and cell == WEAK for cell in status]
+            if [value is None for value in one["values"]] != null:
+                yield "means are null where status is weak and nowhere else"
+            if None in one["lower"]:
+                yield "every measure has an interval"
+        if result["incomplete"] is not None and len(result["incomplete"]) != len(status):
+            yield "incomplete has a number for each cell"
+
+    return ResultCheck(names=("status", "measures", "incomplete"), broken=broken)
+
+
+def _product_of_keys() -> ResultCheck:
+    def broken(result: Fields) -> Iterator[str]:
+        cells = 1
+        for labels in result["keys"]:
+            cells *= len(labels)
+        if cells != len(result["status"]) or len(result["keys"]) != len(result["by"]):
+            yield "there is a cell for each combination of keys"
+
+    return ResultCheck(names=("keys", "by", "status"), broken=broken)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AggregateTable(Result):
+    """A released table of aggregates. Cells are numbered with the last dimension running fastest.
+
+    Intervals are for the same rows without noise and hold for cells of any size, empty ones too, over all cells
+    together; they do not account for the sampling of the rows.
+
+    Attributes:
+        by: names of the dimensions.
+        keys: labels of each dimension's groups.
+        status: of each cell: ``ok``, or ``weak`` if its noisy count is below ``ok_from``. A weak cell has its count,
+            sums and all intervals, but no mean.
+        ok_from: the noisy count from which a cell is ``ok``; public. With probability 95% no empty cell at all is.
+        count: noisy number of rows with a value of every measure, unbiased: it may be below 0.
+        incomplete: noisy number of rows without a value of one of the measures; None if there are no measures.
+        rows: noisy number of all rows in the table: the sum over its cells.
+        measures: means and sums of all cells.
+    """
+
+    ORDER: ClassVar[str] = "by keys ok_from rows confidence epsilon neighbours guarantee status count *"
+    RULES: ClassVar[tuple[ResultCheck, ...]] = (
+        among("status", values=(OK, WEAK)),
+        finite("rows", "ok_from"),
+        finite("incomplete", nullable=True),
+        _product_of_keys(),
+        _of_every_cell(),
+    )
+
+    status: tuple[str, ...]  # type: ignore[assignment]  # of each cell
+    by: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    ok_from: float
+    count: Numbers = figure("number of rows", "interval", axis="status")
+    incomplete: FloatArray | None
+    rows: float
+    measures: tuple[Aggregate, ...] = nested(Aggregate, many=True)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return len(self.status)
+
+    def of(self, name: str, of: str) -> Aggregate:
+        """The ``mean`` or the ``sum`` of a column or expression.
+
+        Raises:
+            KeyError: the table does not have it.
+        """
+        for one in self.measures:
+            if (one.name, one.of) == (name, of):
+                return one
+        raise KeyError(f"{name} of {of}")
+
+    def place(self, *labels: Any) -> int:
+        """The number of the cell with these labels, one for each dimension, as text or as the request has them."""
+        cell = 0
+        for label, known in zip(labels, self.keys, strict=True):
+            cell = cell * len(known) + known.index(str(label))
+        return cell

@@ -1,0 +1,43 @@
+"""Private tables of counts, sums and means by public dimensions, with intervals that hold for groups of any size.
+
+All numbers of a cell get their noise together, and all cells cost what one does. Dimensions are listed values, bins and
+calendar periods; the cells are all their combinations, and every cell is released, empty or not.
+
+Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.cell_sums``.
+
+Example:
+    >>> from spark_jobs.mechanisms.noise import SeededNoise
+    >>> sums = AggregateSums.from_arrays(
+    ...     {"region": ["north", "south"] * 2000, "spend": [10.0, 40.0] * 2000},
+    ...     by=[{"column": "region", "values": ["north", "south"], "other": False}],
+    ...     measures=[{"of": "spend", "bounds": [0, 100], "step": 0.01}],
+    ... )
+    >>> table = release(sums, epsilon=1, noise=SeededNoise(1))
+    >>> table.of("mean", "spend").values.value.round().tolist(), table.place("south"), table.guarantee
+    ([10.0, 40.0], 1, 'NOT PRIVATE')
+"""
+
+from __future__ import annotations
+
+from spark_jobs.contract.options import AggregatesOptions, AggregatesSettings
+from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable
+from spark_jobs.diagnostics.aggregates.measurement import AggregatesDraw, measure_cells
+from spark_jobs.diagnostics.aggregates.summary import summarise
+from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
+from spark_jobs.statistics import AggregateSums
+
+__all__ = ["DIAGNOSTIC", "Aggregate", "AggregateTable", "AggregatesDraw", "measure", "release", "summarise"]
+
+
+class Call(AggregatesSettings, Terms):
+    """The arguments of ``release``."""
+
+
+DIAGNOSTIC = Diagnostic(
+    options=AggregatesOptions,
+    call=Call,
+    measurement=Measurement[AggregateSums, AggregatesDraw](draw=AggregatesDraw, measure=measure_cells),
+    summarise=summarise,
+    of_population=False,
+)
+measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

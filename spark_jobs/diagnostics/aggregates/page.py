@@ -1,0 +1,200 @@
+"""The page of a table of aggregates: its data file, its plots and its section of the report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spark_jobs.contract.figure import Ends, Figure, Numbers
+from spark_jobs.contract.figures import OK
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable
+from spark_jobs.publishing import figures
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, listed, one_line
+from spark_jobs.publishing.rendering import (
+    Column,
+    Measure,
+    Multiples,
+    Plot,
+    Rendering,
+    Section,
+    ValueTable,
+    figure_columns,
+    finite,
+)
+from spark_jobs.publishing.value_axis import number
+from spark_jobs.publishing.whisker_rows import draw_rows, rows_axes, rows_box
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+TITLE = "Table of aggregates"
+MAX_DRAWN, MAX_LISTED, MAX_FIGURES = 16, 24, 6
+"""The most cells that are drawn and listed, and the most figures of them; the data file has all."""
+_CHARACTERS, _NAME_CHARACTERS = 16, 40
+
+
+def render(result: AggregateTable, request: ReleaseRequest) -> Rendering:
+    """Data file, plots and section of a released table, with one row per cell, empty or not."""
+    plots = [
+        (name_of(one), "", _plot(result, one.values, name_of(one), f"aggregates_figure_{place}"))
+        for place, one in enumerate(result.measures[:MAX_FIGURES])
+    ]
+    note = f"Whiskers are {level(result.confidence)} intervals for the same rows without noise. Grey: weak cells."
+    return Rendering(
+        columns=_columns(result),
+        plots=(_plot(result, result.count, "Rows", "aggregates"),),
+        section=_section(result),
+        multiples=(Multiples(heading="Sums and means", note=note, plots=tuple(plots), wide=True),) if plots else (),
+    )
+
+
+def name_of(one: Aggregate) -> str:
+    """A figure as a reader reads it."""
+    return f"{one.name.capitalize()} of {one_line(one.of, _NAME_CHARACTERS)}"
+
+
+def _labels(result: AggregateTable, first: int | None = None) -> Iterator[tuple[str, ...]]:
+    return islice(product(*result.keys), first)
+
+
+def _columns(result: AggregateTable) -> dict[str, Column]:
+    nominal = f"end of its {100 * result.confidence:.4g} % confidence interval, for the same rows without noise"
+    columns: dict[str, Column] = {}
+    sizes = [len(keys) for keys in result.keys]
+    for place, (name, keys) in enumerate(zip(result.by, result.keys, strict=True)):
+        inner, outer = int(np.prod(sizes[place + 1 :])), int(np.prod(sizes[:place]))
+        values = np.tile(np.repeat(np.array(keys, dtype=object), inner), outer)
+        columns[_free(f"by_{name}", columns)] = Column(values=values, meaning=f"group of {name}")
+    columns["status"] = Column(
+        values=np.array(result.status, dtype=object), meaning="ok, or weak: the noise may be all that is there"
+    )
+    columns |= figure_columns(
+        result, "count", "noisy number of rows, unbiased: it may be below 0", {"interval": nominal}
+    )
+    if result.incomplete is not None:
+        columns["incomplete"] = Column(
+            values=result.incomplete, meaning="noisy number of rows without a value of one of the measures"
+        )
+    for one in result.measures:
+        stem = _free(f"{one.name}_{one.of}", columns)
+        columns[stem] = Column(values=one.values.value, meaning=f"{one.name} of {one.of}")
+        for end, values in zip(Ends._fields, one.values.ends(), strict=True):
+            columns[f"{stem}_{end}"] = Column(values=values, meaning=f"{end} {nominal}")
+    return columns
+
+
+def _free(name: str, taken: dict[str, Column]) -> str:
+    """A name of letters, digits and underscores that no other column has."""
+    stem = re.sub(r"\W+", "_", name).strip("_")
+    return next(one for one in (stem, *(f"{stem}_{place}" for place in range(2, len(taken) + 3))) if one not in taken)
+
+
+def _plot(result: AggregateTable, numbers: Numbers, title: str, name: str) -> Plot:
+    shown = min(result.cells, MAX_DRAWN)
+    ends = numbers.ends()
+    rows = [
+        (float(low), float(value), float(high), "curve" if status == OK else "chance")
+        for low, value, high, status in zip(ends.lower, numbers.value, ends.upper, result.status, strict=True)
+    ][:shown]
+    drawn = [end for low, _, high, _ in rows for end in (low, high) if end == end] or [0.0, 1.0]
+    room = 0.05 * (max(drawn) - min(drawn)) or 1.0
+    labels = [one_line(", ".join(one) or "all rows", _CHARACTERS) for one in _labels(result, shown)]
+
+    def draw(alone: bool) -> Drawing:
+        figure, axes = rows_axes(shown, alone=alone, label=title)
+        draw_rows(axes, rows, labels, (min(drawn) - room, max(drawn) + room))
+        axes.xaxis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
+        if alone:
+            line = f"with {level(result.confidence)} intervals for the same rows without noise"
+            figures.heading(figure, left=0.03, title=TITLE, lines=(line, "released with noise"))
+        return figure
+
+    cells = f"{shown} of {result.cells:,} cells" if shown < result.cells else f"{shown} cells"
+    return Plot(
+        name=name,
+        title=TITLE if name == "aggregates" else "Figures by cell",
+        description=f"One figure of {cells} with intervals, one row each.",
+        draw=draw,
+        axes=rows_box(shown),
+    )
+
+
+def _section(result: AggregateTable) -> Section:
+    weak = sum(status != OK for status in result.status)
+    of = [one_line(name, _NAME_CHARACTERS) for name in result.by]
+    return Section(
+        title=f"Counts by {listed(of)}" if of and not result.measures else f"Table by {listed(of)}" if of else TITLE,
+        reading=(
+            "Each row of the table is a cell: a combination of groups. Every cell is released, empty or not.",
+            f"Intervals hold {level(result.confidence)} of the time, over all cells together, for the same rows "
+            "without noise. They do not account for the sampling of the rows.",
+        ),
+        measures=(
+            Measure(label="Rows", value=f"≈{SPACE}{count(result.rows)}", note="released with noise, all cells"),
+            Measure(label="Cells", value=f"{result.cells:,}", note="combinations of groups"),
+            Measure(
+                label="Weak cells",
+                value=f"{weak:,}",
+                note=f"below {number(result.ok_from, 3)} noisy rows: the noise may be all that is there",
+            ),
+        ),
+        table=_table(result),
+        legend=(("curve", "released, with interval"), ("chance", "weak cell")),
+        notes=_notes(result),
+        notice=None
+        if weak < result.cells or not result.measures
+        else "No cell has enough rows for this noise to show a mean. The release has been made and charged like any "
+        "other.",
+    )
+
+
+def _table(result: AggregateTable) -> ValueTable:
+    shown = result.measures[: MAX_FIGURES // 2]
+    rows = [
+        (
+            ", ".join(one_line(label, _NAME_CHARACTERS) for label in labels) or "all rows",
+            number(float(result.count.value[cell]), 6),
+            _interval(result.count.at(cell)),
+            *(text for one in shown for text in _cell(one.values.at(cell))),
+            result.status[cell],
+        )
+        for cell, labels in enumerate(_labels(result, MAX_LISTED))
+    ]
+    interval = f"{level(result.confidence)} interval"
+    cells = "All cells." if result.cells <= MAX_LISTED else f"The first {MAX_LISTED} of {result.cells:,} cells."
+    return ValueTable(
+        caption=f"{cells} The data file has one row per cell, and every figure.",
+        header=("Cell", "Rows", interval, *(text for one in shown for text in (name_of(one), interval)), "Status"),
+        rows=tuple(rows),
+    )
+
+
+def _cell(figure: Figure[float]) -> tuple[str, str]:
+    return number(figure.number, 6) if finite(figure.number) else ABSENT, _interval(figure)
+
+
+def _interval(figure: Figure[float]) -> str:
+    return " to ".join(number(float(end), 6) for end in figure.ends())
+
+
+def _notes(result: AggregateTable) -> tuple[str, ...]:
+    notes = [
+        "The groups are those of the request, never those of the rows. A row is in one cell only, so every cell is "
+        "released at the full epsilon. Counts and sums are unbiased, so that those of few rows may be below 0.",
+    ]
+    if result.measures:
+        ranges = {one.of: one.bounds for one in result.measures}
+        clipped = (
+            f"{one_line(of, _NAME_CHARACTERS)} to the range {number(low, 4)} to {number(high, 4)}"
+            for of, (low, high) in ranges.items()
+        )
+        notes.append(
+            f"Values are clipped to public bounds: {listed(list(clipped))}. A row without a value of one of them "
+            "counts as incomplete, in no mean and no sum."
+        )
+    return tuple(notes)

@@ -1,0 +1,74 @@
+"""Intervals of a ratio of two noisy numbers, by inversion: they hold for groups of any size, empty ones too.
+
+A mean ``t`` is the ratio of a sum and of a number of rows. For the true t, the released sum less t times the released
+rows is noise alone, of a law that is public. The interval is from the least to the greatest t for which this difference
+is not beyond the quantile of its noise. Its level is exact for every number of rows, as it does not rest on the noise
+being small beside the rows (Fieller 1954, with another law).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.figure import Ends
+from spark_jobs.mechanisms.cell_noise import CellNoise
+
+PLACES = 201
+"""Places of t at which quantiles are computed; between them they are interpolated, to 10^-5 of themselves."""
+_AT_ONCE = 1 << 14
+"""Cells whose places are computed together: 50 MiB."""
+
+
+def ratio_intervals(sums: FloatArray, rows: FloatArray, law: CellNoise, level: float) -> Ends[FloatArray]:
+    """The intervals of ``sums / rows`` within [-1, 1].
+
+    Args:
+        sums: noisy sums of numbers from -1 to 1, one for each cell.
+        rows: noisy numbers of rows.
+        law: of the noise in both.
+        level: how often an interval holds the ratio without noise.
+    """
+    places = np.linspace(-1.0, 1.0, PLACES)
+    reach = law.quantile(level, places, np.ones(PLACES))
+    parts = [
+        _kept(sums[start : start + _AT_ONCE], rows[start : start + _AT_ONCE], places, reach)
+        for start in range(0, sums.size, _AT_ONCE)
+    ]
+    lower, upper = (np.concatenate([part[end] for part in parts]) for end in range(2))
+    return Ends(lower, upper)
+
+
+def _kept(sums: FloatArray, rows: FloatArray, places: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The least and the greatest ratio that is kept; if none is, the end of the range that is nearest to being kept.
+
+    Between two places everything is linear in the ratio: what is kept of a segment has ends that are computed exactly.
+    """
+    difference = sums[:, None] - rows[:, None] * places
+    above, below = difference - reach, -difference - reach  # a ratio is kept where neither exceeds 0
+    first = np.maximum(_enters(above), _enters(below))
+    last = np.minimum(_leaves(above), _leaves(below))
+    kept = first <= last
+    width = places[1] - places[0]
+    low = np.where(kept, places[:-1] + width * first, np.inf).min(axis=1)
+    high = np.where(kept, places[:-1] + width * last, -np.inf).max(axis=1)
+    beyond = np.abs(difference) - reach
+    nearest = np.where(beyond[:, -1] < beyond[:, 0], 1.0, -1.0)
+    none = ~kept.any(axis=1)
+    return np.where(none, nearest, low), np.where(none, nearest, high)
+
+
+def _enters(values: FloatArray) -> FloatArray:
+    """Where in each segment, from 0 to 1, a linear function is first at most 0; infinity if nowhere."""
+    left, right = values[:, :-1], values[:, 1:]
+    falls = left > right
+    crossing = np.where(falls, left, 0.0) / np.where(falls, left - right, 1.0)
+    return np.where(left <= 0, 0.0, np.where(right <= 0, crossing, np.inf))
+
+
+def _leaves(values: FloatArray) -> FloatArray:
+    """Where in each segment a linear function is last at most 0; minus infinity if nowhere."""
+    left, right = values[:, :-1], values[:, 1:]
+    rises = right > left
+    crossing = np.where(rises, -left, 0.0) / np.where(rises, right - left, 1.0)
+    return np.where(right <= 0, 1.0, np.where(left <= 0, crossing, -np.inf))

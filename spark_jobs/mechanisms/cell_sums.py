@@ -1,0 +1,151 @@
+"""Noisy rows and sums of the cells of a table: all numbers of a cell get their noise together.
+
+A row lies in one cell, and has a place ``j`` from 0 to ``m`` on the lattice of each measure, or is incomplete: it then
+counts in a number of its own and adds to nothing else. Let ``a = 2 j / m - 1``, in [-1, 1]. How a cell's numbers get
+noise depends on how many measures there are:
+
+* none: its rows, with two-sided geometric noise of scale ``1 / epsilon``.
+* one, *halves*: ``T+``, the sum of j, and ``T-``, the sum of m - j, each with noise of scale ``m / epsilon``. The rows
+  are ``(T+ + T-) / m`` and the sum of a is ``(T+ - T-) / m``. A row changes both halves by numbers of at least 0 that
+  add up to m: the 1-norm sensitivity is m, and the noise in rows and in sums has standard deviation ``2 / epsilon``,
+  where counting and summing at half of epsilon each would have ``2.83 / epsilon``. This is the K-norm mechanism of the
+  two numbers with a square for its body, as a square is a ball of the 1-norm that is turned.
+* several: ``U`` times the rows, and for each measure ``U`` times its sum of a, rounded, with the noise of ``k_norm``
+  whose body is the cube of half width U. One row changes each number by at most U. Rounding does not add to that: two
+  numbers that differ by at most a whole number still do after rounding.
+
+Incomplete rows have geometric noise of scale ``1 / epsilon``.
+
+Privacy. ``ADD_REMOVE``: a row is in one cell and is complete or not: it changes the numbers of one body, or one number
+of incomplete rows. ``epsilon``-DP for all cells together. ``REPLACE_ONE`` runs at half of epsilon: one row less and one
+more, each at that cost, wherever they are. What is incomplete therefore costs nothing.
+
+Where noise cannot be drawn together (``Noise.joint``), several measures have Laplace noise of the cube's 1-norm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
+from spark_jobs.mechanisms.cell_noise import CellNoise
+from spark_jobs.mechanisms.k_norm import Body
+from spark_jobs.mechanisms.noise import Cost, Noise, k_norm_scale
+from spark_jobs.mechanisms.regression.sums import rounded, whole
+
+UNIT = 1 << 26
+"""Lattice steps of a row in numbers whose noise is drawn together."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyCellSums:
+    """Noisy numbers of k cells with p measures.
+
+    Attributes:
+        steps: places of each measure's lattice, but one; shape (p,).
+        numbers: of each cell, its rows; or its two halves; or its rows and sums in units of ``1 / UNIT``. Shape (k, 1)
+            without measures, (k, 2) with one, (k, 1 + p) with several.
+        incomplete: incomplete rows of each cell; shape (k,), or (0,) without measures.
+        epsilon: the cost for an added or removed row: half of that for a replaced one.
+        joint: whether the noise of several measures was drawn together.
+    """
+
+    steps: tuple[int, ...]
+    numbers: Int64Array
+    incomplete: Int64Array
+    epsilon: Decimal
+    joint: bool
+
+    @property
+    def law(self) -> CellNoise:
+        """The law of the noise in the rows and sums of a cell."""
+        several = self.joint and len(self.steps) > 1
+        scale = k_norm_scale(self.epsilon, body_of(len(self.steps))) / UNIT if several else 1 / float(self.epsilon)
+        return CellNoise(measures=len(self.steps), scale=scale, joint=self.joint)
+
+    @property
+    def rows(self) -> FloatArray:
+        """Unbiased numbers of rows; shape (k,)."""
+        if len(self.steps) == 1:
+            return (self.numbers[:, 0].astype(np.float64) + self.numbers[:, 1]) / self.steps[0]
+        return self.numbers[:, 0] / (1.0 if not self.steps else UNIT)
+
+    @property
+    def centred(self) -> FloatArray:
+        """Unbiased sums of a; shape (p, k)."""
+        if len(self.steps) == 1:
+            return ((self.numbers[:, 0].astype(np.float64) - self.numbers[:, 1]) / self.steps[0])[None]
+        return self.numbers[:, 1:].T / float(UNIT)
+
+
+def noisy_cell_sums(
+    rows: Int64Array,
+    incomplete: Int64Array,
+    sums: Int64Array,
+    steps: Sequence[int],
+    *,
+    epsilon: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+) -> NoisyCellSums:
+    """One noisy measurement of all cells; ``epsilon``-DP (see the module's proof).
+
+    Args:
+        rows: exact numbers of complete rows; shape (k,); private.
+        incomplete: exact numbers of incomplete rows; shape (k,).
+        sums: exact sums of places on each measure's lattice; shape (p, k).
+        steps: the last place of each lattice.
+        epsilon: the cost of all cells together.
+        neighbours: the neighbouring relation.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
+
+    Raises:
+        InvalidRequest: epsilon is not a finite number above 0, or too small for noise that is drawn together.
+    """
+    cost = exact_decimal(epsilon, what="epsilon")
+    cost = share(cost, 2) if neighbours is Neighbours.REPLACE_ONE else cost
+    joint = noise.joint or len(steps) < 2
+    exact = _numbers(whole(rows), whole(sums), steps)
+    if len(steps) < 2:
+        noisy = noise.laplace(_fitting(exact), epsilon=cost, l1_sensitivity=steps[0] if steps else 1)
+    elif joint:
+        noisy = noise.k_norm(exact, epsilon=cost, body=body_of(len(steps)))
+    else:
+        noisy = noise.laplace(_fitting(exact), epsilon=cost, l1_sensitivity=UNIT * (1 + len(steps)))
+    none = np.zeros(0, dtype=np.int64)
+    return NoisyCellSums(
+        steps=tuple(steps),
+        numbers=noisy,
+        incomplete=noise.laplace(incomplete, epsilon=cost, l1_sensitivity=1) if steps else none,
+        epsilon=cost,
+        joint=joint,
+    )
+
+
+def body_of(measures: int) -> Body:
+    """What one row can change in its cell's rows and sums of several measures."""
+    return Body(unit=UNIT, widths=(1,) * (1 + measures))
+
+
+def _numbers(rows: NDArray[np.object_], sums: NDArray[np.object_], steps: Sequence[int]) -> NDArray[np.object_]:
+    """The exact numbers of each cell, as Python's integers; shape (k, numbers)."""
+    if not steps:
+        return rows[:, None]
+    if len(steps) == 1:
+        return np.stack([sums[0], steps[0] * rows - sums[0]], axis=-1)
+    centred = [
+        whole(rounded(UNIT * (2 * places - last * rows), np.full(rows.shape, last, dtype=np.int64)))
+        for places, last in zip(sums, steps, strict=True)
+    ]
+    return np.stack([UNIT * rows, *centred], axis=-1)
+
+
+def _fitting(exact: NDArray[np.object_]) -> Int64Array:
+    """Numbers clipped to int64, which adds no sensitivity."""
+    return rounded(exact, np.ones(exact.shape, dtype=np.int64))

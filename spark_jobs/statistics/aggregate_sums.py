@@ -1,0 +1,207 @@
+"""Exact rows and sums by cell of public dimensions: the statistic of tables of counts, sums and means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.calendar import periods
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.aggregates import AggregateCells, AggregatesOptions, Dimension, Measured
+from spark_jobs.statistics.arrays import as_doubles, read_only
+from spark_jobs.statistics.point_grid import nearest_places
+from spark_jobs.statistics.public_keys import key_places, row_places
+from spark_jobs.statistics.state_grid import as_microseconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class AggregateSums:
+    """Exact rows and sums of each cell; private: never released or logged, and ``repr`` omits them.
+
+    Each row is read by a public rule. It lies in one cell, or in none if it is in no listed group of a dimension
+    without ``other``. A value is clipped to its measure's bounds and rounded to the nearest of the measure's lattice,
+    which has places 0 to ``steps``. A row without a value, null or NaN, of one of the measures counts as incomplete and
+    adds to no sum. No value in the data raises an error.
+
+    Sensitivity: a row that is added or removed changes one entry of ``incomplete`` by 1, or one of ``rows`` by 1 and
+    that cell's sums by at most each measure's ``steps``; see ``mechanisms.cell_sums``. Sums of disjoint sets of rows
+    can be added.
+
+    Args:
+        design: dimensions and measures; public.
+        rows: the number of rows with a value of every measure; shape (cells,).
+        incomplete: the number of rows without; shape (cells,).
+        sums: the sums of places on the lattice of each measure; shape (measures, cells).
+
+    Raises:
+        InvalidRequest: an array is not of whole numbers of at least 0, or not of the design's size.
+    """
+
+    design: AggregateCells
+    rows: Int64Array
+    incomplete: Int64Array
+    sums: Int64Array
+
+    def __post_init__(self) -> None:
+        cells, measures = self.design.cells, len(self.design.measures)
+        for name, shape in (("rows", (cells,)), ("incomplete", (cells,)), ("sums", (measures, cells))):
+            array = np.asarray(getattr(self, name))
+            if array.shape != shape or array.dtype.kind not in "iu" or (array < 0).any():
+                raise InvalidRequest(
+                    name, requirement=f"must be whole numbers of at least 0, of shape {shape}",
+                    remedy="build the sums with from_arrays",
+                )  # fmt: skip
+            object.__setattr__(self, name, read_only(array))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        columns: Mapping[str, ArrayLike],
+        *,
+        by: Sequence[str | Mapping[str, Any] | Dimension] = (),
+        measures: Sequence[str | Mapping[str, Any] | Measured] = (),
+    ) -> AggregateSums:
+        """The sums over rows that are given as arrays of equal length.
+
+        Args:
+            columns: an array for each dimension and measure, by its name.
+            by: the dimensions, as in a request.
+            measures: the measures, as in a request; here they are columns, not expressions.
+
+        Example:
+            >>> sums = AggregateSums.from_arrays(
+            ...     {"region": ["n", "s", "n", "x"], "spend": [3, 50, None, 12]},
+            ...     by=[{"column": "region", "values": ["n", "s"]}],
+            ...     measures=[{"of": "spend", "bounds": [0, 10], "step": 1}],
+            ... )
+            >>> sums.rows.tolist(), sums.incomplete.tolist(), sums.sums.tolist()
+            ([1, 1, 1], [1, 0, 0], [[3, 10, 10]])
+
+        Raises:
+            InvalidRequest: a dimension or a measure is not valid, or a column is missing, is not of a suitable type, or
+                differs in length.
+        """
+        design = design_of(by, measures)
+        places = [_group(_given(columns, one.column), one) for one in design.by]
+        values = [_place(as_doubles(_given(columns, one.of), what=one.of), one) for one in design.measures]
+        lengths = {array.size for array in (*places, *values)}
+        if len(lengths) > 1:
+            raise InvalidRequest("columns", requirement="must have one length", remedy="give one value per row")
+        rows = lengths.pop() if lengths else np.asarray(next(iter(columns.values()), [])).size
+        cell = np.zeros(rows, dtype=np.int64)
+        for dimension, place in zip(design.by, places, strict=True):
+            cell = np.where((cell < 0) | (place < 0), -1, cell * len(dimension.labels) + place)
+        return cls.from_places(cell, np.array(values, dtype=np.int64).reshape(len(values), rows), design=design)
+
+    @classmethod
+    def from_places(cls, cell: Int64Array, places: Int64Array, *, design: AggregateCells) -> AggregateSums:
+        """The sums over rows whose cells and places on lattices are known; -1 for a row in no cell, and for no value.
+
+        Args:
+            cell: shape (rows,).
+            places: shape (measures, rows).
+            design: dimensions and measures.
+        """
+        complete = (places >= 0).all(axis=0)
+        counts = [np.bincount(cell[of & (cell >= 0)], minlength=design.cells) for of in (complete, ~complete)]
+        sums = np.zeros((len(places), design.cells), dtype=np.int64)
+        used = complete & (cell >= 0)
+        for row, measure in zip(sums, places, strict=True):
+            np.add.at(row, cell[used], measure[used])
+        return cls(design=design, rows=counts[0], incomplete=counts[1], sums=sums)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: DataFrame,
+        *,
+        by: Sequence[str | Mapping[str, Any] | Dimension] = (),
+        measures: Sequence[str | Mapping[str, Any] | Measured] = (),
+    ) -> AggregateSums:
+        """The sums of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
+
+        One row is collected for each cell that is not empty. Here, too, dimensions and measures are columns.
+
+        Raises:
+            InvalidRequest: a dimension or a measure is not valid, or a column is missing or of an unsuitable type.
+        """
+        from spark_jobs.statistics.spark.aggregates import sums_of_table
+
+        design = design_of(by, measures)
+        return cls(design=design, **sums_of_table(df, design))
+
+    def __add__(self, other: AggregateSums) -> AggregateSums:
+        """The sums of both sets of rows together.
+
+        Raises:
+            InvalidRequest: the designs differ.
+        """
+        if not isinstance(other, AggregateSums):
+            return NotImplemented
+        if other.design != self.design:
+            raise InvalidRequest("design", requirement="must be the same for both", remedy="sum both in one design")
+        sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)[1:]}
+        return AggregateSums(design=self.design, **sums)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AggregateSums):
+            return NotImplemented
+        return self.design == other.design and all(
+            np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)[1:]
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.design, *(getattr(self, one.name).tobytes() for one in fields(self)[1:])))
+
+    def __repr__(self) -> str:
+        return f"AggregateSums(cells={self.design.cells}, measures={len(self.design.measures)})"
+
+
+def design_of(by: Sequence[Any], measures: Sequence[Any]) -> AggregateCells:
+    """Dimensions and measures of which a request would say the same.
+
+    Raises:
+        InvalidRequest: they are not valid.
+    """
+    entries = [
+        [one.model_dump(mode="json") if isinstance(one, (Dimension, Measured)) else one for one in part]
+        for part in (by, measures)
+    ]
+    return AggregatesOptions.parse({"kind": "aggregates", "by": entries[0], "measures": entries[1]}).statistic
+
+
+def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
+    if name not in columns:
+        raise InvalidRequest("columns", value=name, requirement="must be among the columns", remedy="add the column")
+    return columns[name]
+
+
+def _group(values: ArrayLike, dimension: Dimension) -> Int64Array:
+    """The group of each row in a dimension; -1 for none."""
+    if dimension.values is not None:
+        group = row_places(values, key_places(dimension.values), field=dimension.column)
+    elif dimension.edges is not None:
+        numbers, edges = as_doubles(values, what=dimension.column), np.array(dimension.edges)
+        group = np.searchsorted(edges, numbers, side="right") - 1
+        group = np.where(numbers == edges[-1], edges.size - 2, group)
+        group = np.where((group == edges.size - 1) | np.isnan(numbers), -1, group)
+    else:
+        moments, known = np.asarray(values), periods(str(dimension.start), str(dimension.end), dimension.every or "day")
+        group = np.searchsorted(np.array(known.edges), as_microseconds(moments), side="right") - 1
+        group = np.where(group == len(known.labels), -1, group)
+    groups: Int64Array = np.where(group < 0, len(dimension.labels) - 1 if dimension.other else -1, group)
+    return groups
+
+
+def _place(values: FloatArray, measure: Measured) -> Int64Array:
+    """The nearest place of each value on a measure's lattice; -1 for no value."""
+    nearest = nearest_places(values, *measure.bounds, measure.steps)
+    return np.where(np.isnan(nearest), -1.0, nearest).astype(np.int64)

@@ -1,0 +1,131 @@
+"""``AggregateSums`` in Spark: the cell of a row, its places on lattices, and the sums of each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.calendar import periods
+from spark_jobs.contract.options.aggregates import AggregateCells, Dimension
+from spark_jobs.statistics.public_keys import key_places
+from spark_jobs.statistics.spark.cells import sums_by_key
+from spark_jobs.statistics.spark.columns import key_column, listed_place, numeric_column, time_column
+from spark_jobs.statistics.spark.points import nearest_place
+from spark_jobs.statistics.spark.states import microseconds
+
+_ROW, _CELL = "row", "cell"
+NO_VALUE = -1
+"""The place of a row without a value."""
+
+
+def group_of(value: Column, dimension: Dimension) -> Column:
+    """The group of a row in a dimension, a bigint; null for none. Row-wise and total.
+
+    Args:
+        value: of texts or whole numbers for listed values, of numbers for bins, and of microseconds since 1970 in UTC
+            for periods. It is used several times, so pass a column of a ``select``.
+        dimension: the dimension.
+    """
+    if dimension.values is not None:
+        group = listed_place(value, key_places(dimension.values))
+    elif dimension.edges is not None:
+        value = value.try_cast("double")
+        within = (value >= dimension.edges[0]) & (value <= dimension.edges[-1]) & ~sf.isnan(value)
+        group = sf.when(within, _between(value, dimension.edges))
+    else:
+        edges = periods(str(dimension.start), str(dimension.end), dimension.every or "day").edges
+        group = sf.when((value >= edges[0]) & (value < edges[-1]), _between(value, edges))
+    group = group.cast("bigint")
+    return sf.coalesce(group, sf.lit(len(dimension.labels) - 1).cast("bigint")) if dimension.other else group
+
+
+def _between(value: Column, edges: Sequence[float]) -> Column:
+    """The number of the bin of a value between the first edge and the last, by halving."""
+
+    def searched(first: int, last: int) -> Column:
+        if last - first == 1:
+            return sf.lit(first)
+        middle = (first + last) // 2
+        return sf.when(value < sf.lit(edges[middle]), searched(first, middle)).otherwise(searched(middle, last))
+
+    return searched(0, len(edges) - 1)
+
+
+def row_of(values: Sequence[Column], design: AggregateCells) -> Column:
+    """A row as its cell and its place on each measure's lattice, an array of bigints; null if it lies in no cell.
+
+    Row-wise and total.
+
+    Args:
+        values: a column for each dimension (``group_of``), and then one of numbers or booleans for each measure.
+        design: dimensions and measures.
+    """
+    cell = sf.lit(0).cast("bigint")
+    for dimension, value in zip(design.by, values, strict=False):
+        cell = cell * len(dimension.labels) + group_of(value, dimension)
+    places = [
+        sf.coalesce(nearest_place(value, *measure.bounds, measure.steps), sf.lit(NO_VALUE)).cast("bigint")
+        for measure, value in zip(design.measures, values[len(design.by) :], strict=True)
+    ]
+    return sf.when(cell.isNotNull(), sf.array(cell, *places))
+
+
+def cell_of(row: Column) -> Column:
+    """The cell of a row; null for a row in none."""
+    return sf.get(row, sf.lit(0))
+
+
+def cell_sums(row: Column, design: AggregateCells) -> list[Column]:
+    """The aggregates of ``by_cell``, from the rows of one cell; null for no row."""
+    places = [sf.get(row, sf.lit(1 + number)) for number in range(len(design.measures))]
+    complete = reduce(and_, (place != NO_VALUE for place in places), row.isNotNull())
+    return [
+        sf.count(row),
+        sf.count(sf.when(complete, sf.lit(1))),
+        *(sf.sum(sf.when(complete, place)) for place in places),
+    ]
+
+
+def by_cell(cells: Int64Array, sums: Sequence[Int64Array], design: AggregateCells) -> dict[str, Int64Array]:
+    """The arrays of ``AggregateSums``, by name, from those of ``cell_sums`` for these cells; 0 elsewhere."""
+    every = np.zeros((len(sums), design.cells), dtype=np.int64)
+    for row, values in zip(every, sums, strict=True):
+        row[cells] = values
+    rows, complete, *totals = every
+    return {
+        "rows": complete,
+        "incomplete": rows - complete,
+        "sums": np.array(totals, dtype=np.int64).reshape(len(totals), design.cells),
+    }
+
+
+def sums_of_table(df: DataFrame, design: AggregateCells) -> dict[str, Int64Array]:
+    """The arrays of ``AggregateSums``, by name, over the rows of ``df``; in one pass."""
+    values = [_column(df, dimension) for dimension in design.by]
+    values += [numeric_column(df, _quoted(measure.of), measure.of) for measure in design.measures]
+    named = [f"value_{number}" for number in range(len(values))]
+    rows = df.select(*(value.alias(name) for value, name in zip(values, named, strict=True)))
+    rows = rows.select(row_of([sf.col(name) for name in named], design).alias(_ROW))
+    rows = rows.select(cell_of(sf.col(_ROW)).alias(_CELL), _ROW)
+    aggregates = cell_sums(sf.col(_ROW), design)
+    return by_cell(*sums_by_key(rows, _CELL, distinct=design.cells, aggregates=aggregates), design)
+
+
+def _column(df: DataFrame, dimension: Dimension) -> Column:
+    name = _quoted(dimension.column)
+    if dimension.values is not None:
+        return key_column(df, name, dimension.column)
+    if dimension.edges is not None:
+        return numeric_column(df, name, dimension.column)
+    time = time_column(df, name, dimension.column)
+    return microseconds(time, df.select(time).schema[0].dataType)
+
+
+def _quoted(name: str) -> Column:
+    return sf.col("`" + name.replace("`", "``") + "`")

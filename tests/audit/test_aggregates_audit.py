@@ -1,0 +1,112 @@
+"""Tables of aggregates: what all cells lose when one row is added or replaced, wherever it is and whatever it lacks."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics import aggregates
+from spark_jobs.mechanisms import cell_sums
+from spark_jobs.statistics import AggregateSums
+from tests.suites.audit import ADDED, ExactAudit, Fault
+from tests.support.audit import Tampered
+from tests.support.noises import worst_loss
+
+pytestmark = [pytest.mark.audit, pytest.mark.slow]
+
+EPSILON = 2
+BY = [{"column": "group", "values": ["a", "b"]}]
+SPEND = {"of": "spend", "bounds": [0, 10], "step": 1}
+STAY = {"of": "stay", "bounds": [-5, 20]}
+MEASURES = {
+    "rows by cell": [],
+    "rows and one sum by cell": [SPEND],
+    "rows and one sum by cell, without a step": [STAY],
+    "rows and two sums by cell": [SPEND, STAY],
+    "rows and three sums by cell": [SPEND, STAY, {"of": "age", "bounds": [0, 120], "step": 1}],
+}
+VALUES = (None, -9.0, 0.0, 3.0, 7.7, 99.0)
+ROWS = [(group, *values) for group in ("a", "c") for values in itertools.product(VALUES, repeat=2)]
+"""What one row may be; its age is its spend, but for a row of none."""
+OTHERS = [("a", 3.0, 4.0), ("b", 10.0, -5.0), ("c", 1.0, None)]
+
+
+class Alone:
+    """Noise for a cell's numbers as if a row changed one of them only."""
+
+    private, guarantee, joint = False, "NOT PRIVATE", False
+
+    def __init__(self, noise):
+        self.noise = noise
+
+    def laplace(self, values, *, epsilon, l1_sensitivity):
+        return self.noise.laplace(values, epsilon=epsilon, l1_sensitivity=min(l1_sensitivity, cell_sums.UNIT))
+
+
+def table(row, measures):
+    rows = OTHERS if row is None else [*OTHERS, row]
+    group, spend, stay = map(list, zip(*rows, strict=True))
+    columns = {"group": group, "spend": spend, "stay": stay, "age": spend}
+    return AggregateSums.from_arrays(columns, by=BY, measures=measures)
+
+
+def shrink(monkeypatch):
+    """As if a value changed its sum by half of its range at most."""
+    inner = cell_sums.noisy_cell_sums
+
+    def half(rows, incomplete, sums, steps, **terms):
+        return inner(rows, incomplete, sums, [max(last // 2, 1) for last in steps], **terms)
+
+    monkeypatch.setattr("spark_jobs.diagnostics.aggregates.measurement.noisy_cell_sums", half)
+
+
+def count_twice(monkeypatch):
+    """As if a row that lacks a value counted among the others too."""
+    inner = cell_sums.noisy_cell_sums
+
+    def twice(rows, incomplete, sums, steps, **terms):
+        return inner(rows + incomplete, incomplete, sums, steps, **terms)
+
+    monkeypatch.setattr("spark_jobs.diagnostics.aggregates.measurement.noisy_cell_sums", twice)
+
+
+def not_halved(monkeypatch):
+    """As if a replaced row cost what an added one does."""
+    monkeypatch.setattr(cell_sums, "share", lambda number, parts: number)
+
+
+class TestExactLoss(ExactAudit):
+    mechanisms = MEASURES
+    claimed, at_least = EPSILON, 0.999
+    faults = {
+        "half the noise": Fault(planted={"less": 2}),
+        "epsilon not halved": Fault(patch=not_halved, relations=[Neighbours.REPLACE_ONE]),
+        "half the range of a value": Fault(patch=shrink, mechanisms=["rows and one sum by cell"]),
+        "a row counted twice": Fault(patch=count_twice, relations=[ADDED], mechanisms=["rows and one sum by cell"]),
+        "each number at the whole budget": Fault(planted={"alone": True}, mechanisms=["rows and two sums by cell"]),
+        "noise left out": Fault(planted={"left_out": True}),
+    }
+
+    def loss(self, mechanism, relation, *, less=1, alone=False, left_out=False):
+        measures = MEASURES[mechanism]
+
+        def run(statistic, noise):
+            source = Tampered(source=noise, epsilon_factor=less)
+            drawn = aggregates.measure(
+                statistic, epsilon=EPSILON, neighbours=relation, noise=Alone(source) if alone else source
+            )
+            if left_out:  # what is published would show the exact rows
+                source.laplace(statistic.rows, epsilon=10**6, l1_sensitivity=1)
+            return drawn
+
+        first = [None] if relation is ADDED else ROWS[::7]
+        tables = {row: table(row, measures) for row in (None, *ROWS)}
+        return max(
+            float(Fraction(worst_loss(run, tables[one], tables[other])))
+            for one in first
+            for other in ROWS
+            if one != other
+        )

@@ -1,0 +1,180 @@
+"""Requests for tables of aggregates: what they leave to the account, and what is refused in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spark_jobs.contract.bound_columns import BoundColumn
+from spark_jobs.contract.calendar import periods
+from spark_jobs.contract.column_checks import check_columns
+from spark_jobs.contract.column_text import columns_in
+from spark_jobs.contract.completion import completed, leaves_out
+from spark_jobs.contract.domain_checks import Domains
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options import AggregatesOptions
+from spark_jobs.contract.request import ReleaseRequest
+
+REGION = {"column": "region", "values": ["north", "south"]}
+SPEND = {"of": "spend", "bounds": [0, 100]}
+
+
+def parsed(**options: Any) -> AggregatesOptions:
+    return AggregatesOptions.parse({"kind": "aggregates", **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (
+            {"by": ["region"]},
+            "by.0.region: must have values, edges or every, exactly one of them: groups that are",
+        ),
+        ({"by": [{**REGION, "edges": [0, 1]}]}, "must have values, edges or every, exactly one of them"),
+        ({"by": [{"column": "age", "edges": [0, 18, 18]}]}, "edges: got [0.0, 18.0, 18.0]; must be from 2 to 1001 num"),
+        ({"by": [{"column": "age", "edges": [0]}]}, "must be from 2 to 1001 numbers in ascending order"),
+        ({"by": [{"column": "at", "every": "month"}]}, "by.0.at: must have start and end with every"),
+        (
+            {"by": [{"column": "at", "every": "day", "start": "2000-01-01", "end": "2026-01-01"}]},
+            "must make at most 1,000 periods, not 9,497",
+        ),
+        (
+            {"by": [{"column": "at", "every": "day", "start": "2026-01-01", "end": "2026-01-01"}]},
+            "end: got '2026-01-01'; must be after start",
+        ),
+        ({"by": [{**REGION, "values": ["north", "other"]}]}, "got 'other'; must not be listed"),
+        ({"by": [{**REGION, "column": name} for name in "abcde"]}, "by: got 5; must be at most 4"),
+        ({"by": [REGION, REGION]}, "by: got 'region'; must be named once"),
+        (
+            {"by": [{"column": name, "values": list(range(215)), "other": False} for name in "abc"]},
+            "by: got '9,938,375 cells'; must make at most 100,000 cells of 1 figures; list",
+        ),
+        (
+            {
+                "by": [{"column": "a", "edges": list(range(300))}, {"column": "b", "edges": list(range(300))}],
+                "measures": [SPEND, {**SPEND, "of": "stay"}],
+            },
+            "by: got '90,000 cells'; must make at most 80,000 cells of 5 figures",
+        ),
+        ({"measures": ["spend"]}, "measures.spend.bounds: is required: the account does not say what it holds"),
+        (
+            {"measures": [{"of": "spend", "bounds": [1, 0]}]},
+            "bounds: got [1.0, 0.0]; must be two finite numbers",
+        ),
+        ({"measures": [{**SPEND, "step": 0.3}]}, "step: got 0.3; must divide the range"),
+        ({"measures": [{"of": "raise_error(x)", "bounds": [0, 1]}]}, "raise_error"),
+        ({"measures": [{**SPEND, "figures": ["max"]}]}, "figures"),
+        ({"measures": [SPEND, SPEND]}, "measures: got 'spend'; must be named once"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_one_line(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        parsed(**options)
+    assert line in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def request(**options: Any) -> ReleaseRequest:
+    return ReleaseRequest.parse(
+        {
+            "table": {"path": "/lake/payments", "snapshot": {"path_version": "v1"}},
+            "diagnostics": [{"kind": "aggregates", **options}],
+            "budget": {"epsilon": "1"},
+        }
+    )
+
+
+TYPES = {"region": "string", "age": "int", "at": "timestamp", "spend": "double", "code": "int"}
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"by": [REGION], "measures": [{"of": "region", "bounds": [0, 1]}]}, "must be of type"),
+        ({"measures": [{"of": "spend + nothing", "bounds": [0, 1]}]}, "diagnostics.measures: got 'nothing'"),
+        ({"by": [{**REGION, "column": "spend"}]}, "diagnostics.by: got 'spend'; must be of type"),
+        ({"by": [{"column": "region", "edges": [0, 1]}]}, "must be of type"),
+        (
+            {"by": [{"column": "age", "every": "year", "start": "2025-01-01", "end": "2026-01-01"}]},
+            "of type date",
+        ),
+        ({"by": [{"column": "code", "values": ["007"]}]}, "diagnostics.by: got '007'; must be whole numbers"),
+        ({"by": [{**REGION, "column": "regoin"}]}, "did you mean 'region'?"),
+    ],
+)
+def test_columns_of_another_type_are_refused_by_the_schema_alone(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        check_columns(request(**options), TYPES)
+    assert line in str(refused.value)
+
+
+def test_expressions_are_measured_and_cut_into_bins() -> None:
+    measures = [{"of": "ABS(spend - age)", "bounds": [0, 100]}]
+    check_columns(request(by=[{"column": "age / 2", "edges": [0, 10, 60]}], measures=measures), TYPES)
+
+
+COLUMNS = (
+    "region string in ('north', 'south'), age int between 0 and 120, price double between 0 and 50 step 0.01, "
+    "at timestamp between '2025-01-01' and '2026-01-01'"
+)
+DOMAINS = Domains(columns=tuple(BoundColumn.parse(column.fields()) for column in columns_in(COLUMNS)), lists={})
+
+
+def entry(**options: Any) -> dict[str, Any]:
+    fields = {"diagnostics": [{"kind": "aggregates", **options}]}
+    (filled,) = completed(fields, DOMAINS)["diagnostics"]
+    return {name: value for name, value in filled.items() if name != "kind"}
+
+
+def test_an_account_says_the_groups_bounds_and_steps() -> None:
+    assert entry(by="region", measures=["age", {"of": "price", "bounds": [0, 20]}]) == {
+        "by": [{"column": "region", "values": ["north", "south"]}],
+        "measures": [
+            {"of": "age", "bounds": [0, 120], "step": 1.0},
+            {"of": "price", "bounds": [0, 20], "step": 0.01},
+        ],
+    }
+    (period,) = entry(by=[{"column": "at", "every": "month"}])["by"]
+    assert (period["start"], period["end"]) == ("2025-01-01 00:00:00", "2026-01-01 00:00:00")
+    assert len(parsed(by=[period]).by[0].labels) == 13
+    again = entry(**entry(by=["region"], measures=["price"]))
+    assert again == entry(by=["region"], measures=["price"])
+    assert leaves_out({"table": {"path": "/lake"}, "diagnostics": [{"kind": "aggregates", "by": ["region"]}]})
+    assert not leaves_out({"table": {"path": "/lake"}, "diagnostics": [{"kind": "aggregates", "by": [REGION]}]})
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (
+            {"by": [{"column": "region", "values": ["west"]}]},
+            "diagnostics.by.values: got 'west'; must be a value",
+        ),
+        ({"measures": [{"of": "age", "bounds": [0, 500]}]}, "diagnostics.measures.bounds: got '[0, 500]'"),
+        ({"measures": [{"of": "price", "step": 0.5}]}, "diagnostics.measures.step: got 0.5; contradicts"),
+        ({"by": [{"column": "at", "every": "year", "end": "2030-01-01"}]}, "diagnostics.by: got"),
+    ],
+)
+def test_what_contradicts_the_account_is_refused(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        entry(**options)
+    assert line in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("every", "labels"),
+    [
+        ("day", ("2024-02-28", "2024-02-29", "2024-03-01")),
+        ("week", ("2024-02-26",)),
+        ("month", ("2024-02", "2024-03")),
+        ("quarter", ("2024-Q1",)),
+        ("year", ("2024",)),
+    ],
+)
+def test_periods_follow_the_calendar(every: Any, labels: tuple[str, ...]) -> None:
+    assert periods("2024-02-28 12:00:00", "2024-03-02", every).labels == labels
+    edges = periods("2024-02-28 12:00:00", "2024-03-02", every).edges
+    assert edges[0] == 1709121600_000000
+    assert edges[-1] == 1709337600_000000
+    assert len(edges) == len(labels) + 1

@@ -1,0 +1,220 @@
+"""Tables of aggregates: equal to pandas without noise, intervals that hold for groups of any size, and their page."""
+
+from __future__ import annotations
+
+import io
+import json
+from decimal import Decimal
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from dp_operators.release_check import check_release
+from spark_jobs.application.draft import draft
+from spark_jobs.application.run import measure as measure_request
+from spark_jobs.contract.figures import OK, WEAK
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.diagnostics import aggregates
+from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
+from spark_jobs.statistics import AggregateSums
+from tests.suites.diagnostic import DiagnosticSuite
+
+REGIONS = ["north", "south", "east"]
+BY = [
+    {"column": "region", "values": REGIONS},
+    {"column": "age", "edges": [0, 18, 65, 120]},
+    {"column": "at", "every": "quarter", "start": "2025-01-01", "end": "2026-01-01"},
+]
+SPEND, STAY = {"of": "spend", "bounds": [0, 200], "step": 0.01}, {"of": "stay", "bounds": [-3, 12]}
+
+
+def rows(number=3000, seed=1):
+    random = np.random.default_rng(seed)
+    days = np.datetime64("2024-12-01") + random.integers(0, 430, number).astype("timedelta64[D]")
+    missing = random.random(number) < 0.03
+    return pd.DataFrame(
+        {
+            "region": random.choice([*REGIONS, "west", None], number),
+            "age": random.integers(-2, 130, number).astype(float),
+            "at": days.astype("datetime64[us]"),
+            "spend": np.where(missing, np.nan, np.round(random.lognormal(3, 1.2, number), 2)),
+            "stay": random.normal(4, 5, number),
+        }
+    )
+
+
+def summed(table, by=BY, measures=(SPEND, STAY)):
+    return AggregateSums.from_arrays({name: table[name].to_numpy() for name in table}, by=by, measures=measures)
+
+
+def by_pandas(table, measures):
+    """pandas' groupby of clipped values, of rows that have all of them; one row for each cell, in the table's order."""
+    ages = pd.cut(table["age"].where(table["age"] != 120, 119.5), [0, 18, 65, 120], right=False, labels=False)
+    quarter = table["at"].dt.quarter.where(table["at"].dt.year == 2025)
+    keys = [
+        table["region"].map({name: place for place, name in enumerate(REGIONS)}).fillna(3),
+        ages.fillna(3),
+        quarter.fillna(5) - 1,
+    ]
+    values = table[[one["of"] for one in measures]].dropna()
+    values = values.clip(*np.transpose([one["bounds"] for one in measures]), axis=1)
+    cell = (keys[0] * 4 + keys[1]) * 5 + keys[2]
+    groups = values.groupby(cell[values.index].astype(int))
+    every = pd.RangeIndex(4 * 4 * 5)
+    return {
+        "count": groups.size().reindex(every, fill_value=0),
+        "sum": groups.sum().reindex(every, fill_value=0.0),
+        "mean": groups.mean().reindex(every),
+    }
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("measures", [(SPEND,), (STAY,), (SPEND, STAY)], ids=["a step", "no step", "two"])
+def test_without_noise_it_is_pandas_groupby_of_clipped_values(measures, neighbours):
+    table = rows()
+    released = aggregates.release(
+        summed(table, measures=measures), epsilon=1e8, neighbours=neighbours, noise=SeededNoise(1)
+    )
+    exact = by_pandas(table, measures)
+    some = exact["count"] > 0
+    assert some.sum() >= 75
+    alone = len(measures) == 1
+    assert released.count.value == pytest.approx(exact["count"].to_numpy(), abs=0 if alone else 1e-5)
+    for one in measures:
+        off = 0 if "step" in one else 15 / 2**22
+        close = 1e-10 if "step" in one and alone else 1e-5 + off
+        found = released.of("mean", one["of"]).values
+        assert found.value[some] == pytest.approx(exact["mean"][one["of"]][some].to_numpy(), abs=close)
+        sums = released.of("sum", one["of"]).values
+        assert sums.value == pytest.approx(exact["sum"][one["of"]].to_numpy(), abs=100 * close, rel=1e-8)
+        # at 90% not all hold; without noise they are as wide as what rounding may have moved
+        assert (sums.lower - 1e-3 <= exact["sum"][one["of"]]).all()
+        assert (exact["sum"][one["of"]] <= sums.upper + 1e-3).all()
+
+
+class TestForm(DiagnosticSuite):
+    package = aggregates
+    tables = {name: partial(summed, rows(number)) for name, number in (("many", 5000), ("few", 40))}
+    empty = staticmethod(partial(summed, rows(0)))
+    nasty = staticmethod(
+        lambda: AggregateSums.from_arrays(
+            {"g": ["a", None, 3, "\ud800"], "v": [np.nan, np.inf, -np.inf, 1e308], "w": [None, True, 5e-324, "x"]},
+            by=[{"column": "g", "values": ["a", 3]}],
+            measures=[{"of": "v", "bounds": [0, 1]}, {"of": "w", "bounds": [0, 1]}],
+        )
+    )
+    settings = [{"epsilon": "0.5", "neighbours": neighbours} for neighbours in Neighbours]
+
+    def check_form(self, result, options):
+        super().check_form(result, options)
+        assert result.epsilon == Decimal("0.5")
+
+
+SIZES = (0, 1, 3, 10, 100, 1000)
+COPIES = 300
+
+
+@pytest.mark.parametrize("measures", [1, 2])
+@pytest.mark.parametrize("shape", [(2, 5), (0.4, 0.4)], ids=["skewed", "at both ends"])
+def test_intervals_hold_for_groups_of_every_size(measures, shape):
+    """At 90%, over 300 groups of each size: at least 0.85 and at most 0.97, four standard errors around it."""
+    random = np.random.default_rng(3)
+    keys = np.arange(COPIES * len(SIZES))
+    group = np.repeat(keys, np.tile(SIZES, COPIES))
+    values = {f"v{number}": 100 * random.beta(*shape, group.size) for number in range(measures)}
+    sums = AggregateSums.from_arrays(
+        {"g": group, **values},
+        by=[{"column": "g", "values": keys.tolist(), "other": False}],
+        measures=[{"of": name, "bounds": [0, 100]} for name in values],
+    )
+    released = aggregates.release(sums, epsilon=1, noise=SeededNoise(4))
+    size = np.bincount(group, minlength=keys.size)
+    total = np.bincount(group, values["v0"], minlength=keys.size)
+    exact = {"mean": np.where(size, total / np.maximum(size, 1), 50.0), "sum": total}
+    figures = {name: (released.of(name, "v0").values, exact[name]) for name in exact}
+    for figure, true in (*figures.values(), (released.count, size)):
+        held = ((figure.lower <= true) & (true <= figure.upper)).reshape(COPIES, -1).mean(axis=0)
+        assert (held >= 0.83).all(), held
+        assert (held <= 0.97).all(), held
+    status = np.array(released.status).reshape(COPIES, -1)
+    assert (status[:, 0] == WEAK).all()
+    assert (status[:, -2:] == OK).all()
+
+
+def test_the_noise_is_that_of_the_law():
+    """Two numbers of a cell have 2 / epsilon each, where two queries at half of epsilon each have 2.83 / epsilon."""
+    empty = AggregateSums.from_arrays(
+        {"g": np.array([], dtype=object)}, by=[{"column": "g", "values": list(range(20_000))}], measures=[]
+    )
+    for measures, stddev in ((0, 1.357), (1, 2.0), (2, 2.582), (3, 3.162), (4, 3.742)):
+        names = [f"v{number}" for number in range(measures)]
+        sums = AggregateSums.from_arrays(
+            {"g": np.array([], dtype=object), **{name: [] for name in names}},
+            by=empty.design.by,
+            measures=[{"of": name, "bounds": [-1, 1], "figures": ["sum"]} for name in names],
+        )
+        released = aggregates.release(sums, epsilon=1, noise=SeededNoise(7))
+        assert released.count.value.std() == pytest.approx(stddev, rel=0.03)
+        for name in names:
+            assert released.of("sum", name).values.value.std() == pytest.approx(stddev, rel=0.03)
+
+
+def test_no_empty_cell_of_a_thousand_is_taken_for_one_with_rows():
+    by = [{"column": "g", "values": list(range(1000))}]
+    empty = AggregateSums.from_arrays(
+        {"g": np.array([], dtype=object), "v": []}, by=by, measures=[{"of": "v", "bounds": [0, 1]}]
+    )
+    shown = sum(OK in aggregates.release(empty, epsilon=1, noise=SeededNoise(seed)).status for seed in range(200))
+    assert shown <= 20
+
+
+def test_a_row_without_a_value_is_counted_apart_and_of_no_mean():
+    columns = {"g": ["a"] * 300 + ["b"] * 300, "v": [1.0] * 200 + [None] * 100 + [3.0] * 300}
+    by, measures = [{"column": "g", "values": ["a", "b"], "other": False}], [{"of": "v", "bounds": [0, 4], "step": 1}]
+    released = aggregates.release(
+        AggregateSums.from_arrays(columns, by=by, measures=measures), epsilon=1e8, noise=SeededNoise(1)
+    )
+    assert released.count.value.tolist() == [200, 300]
+    assert released.incomplete.tolist() == [100, 0]
+    assert released.rows == 600
+    assert released.of("mean", "v").values.value.tolist() == [1, 3]
+
+
+def request(**options):
+    return ReleaseRequest.parse(
+        {
+            "table": {"path": "/lake/payments", "snapshot": {"path_version": "v1"}},
+            "diagnostics": [{"kind": "aggregates", **options}],
+            "budget": {"epsilon": "1"},
+        }
+    )
+
+
+@pytest.mark.parametrize("number", [0, 3000])
+@pytest.mark.parametrize(
+    "options", [{"by": BY, "measures": [SPEND, STAY]}, {"by": BY[:1]}, {"measures": [SPEND]}], ids=["3", "1", "0"]
+)
+def test_it_has_a_page_and_a_file_of_public_shape(options, number):
+    asked = request(**options)
+    [statistic] = asked.statistics
+    exact = summed(rows(number), by=options.get("by", ()), measures=options.get("measures", ()))
+    drawn = measure_request(asked, {statistic: exact}, charge_id="c", noise=SecureNoise())
+    manifest, files = draft(asked, drawn, key="k", rules=())
+    check_release(manifest, files.get)
+    table = pq.read_table(io.BytesIO(files["aggregates.parquet"]))
+    assert table.num_rows == statistic.cells
+    assert [name for name in table.column_names if name.startswith("by_")] == [
+        f"by_{one['column']}" for one in options.get("by", ())
+    ]
+    means = {f"mean_{one['of']}" for one in options.get("measures", ())}
+    assert means | {"status", "count", "count_lower", "count_upper"} <= set(table.column_names)
+    assert len(table.column_names) == len(set(table.column_names))
+    page = files["report.html"].decode()
+    assert "Each row of the table is a cell" in page
+    assert json.loads(manifest.to_bytes())["results"]["aggregates"]["by"] == [
+        one["column"] for one in options.get("by", ())
+    ]
