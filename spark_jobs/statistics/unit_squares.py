@@ -33,7 +33,7 @@ class OfCells:
     values: Any
 
     @classmethod
-    def each(cls, values: Any) -> OfCells:
+    def of_all(cls, values: Any) -> OfCells:
         """Numbers of every cell, with the cells along the last axis."""
         size = np.shape(values)[-1]
         return cls(starts=np.arange(size, dtype=np.int64), size=size, values=values)

@@ -118,7 +118,7 @@ def test_squares_are_those_of_the_units_whose_rows_were_counted(
     weights[1, : counts.cells] = 0  # negatives, the two rows of b
     # a and c have one positive each, b two negatives; the largest is a unit with two rows of the largest weight
     expected = [UNIT_STEPS + 2 * UNIT_STEPS // 4, 2 * UNIT_STEPS // 4]
-    assert squares_of_units(rows, asked)(ScoreCells(), OfCells.each(weights)).tolist() == expected
+    assert squares_of_units(rows, asked)(ScoreCells(), OfCells.of_all(weights)).tolist() == expected
 
 
 def test_squares_are_those_of_units_by_group(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,7 +197,7 @@ def test_spark_sums_the_squares_of_units_as_numpy_does(spark: SparkSession) -> N
     units, cells = units[order][place < 3], cells[order][place < 3]
     weights = np.rint(rng.uniform(-1, 1, (2, 6)) * UNIT_STEPS).astype(np.int64)
     weights[:, 2:4] = weights[:, 2:3]  # a run of cells with the same weights
-    of_cells = OfCells.each(weights)
+    of_cells = OfCells.of_all(weights)
     rows = [(f"u{unit}", None if cell < 0 else int(cell)) for unit, cell in zip(units, cells, strict=True)]
     frame = spark.createDataFrame(rows, "unit string, key int")
     expected = unit_squares(units, cells, of_cells, max_rows=3)
@@ -206,7 +206,7 @@ def test_spark_sums_the_squares_of_units_as_numpy_does(spark: SparkSession) -> N
     nothing = spark.createDataFrame([], "unit string, key int")
     assert sum_of_squares(nothing, "unit", key, of_cells, max_rows=3).tolist() == [0, 0]
     keys = rng.integers(0, 2 * PAIR_CELLS**2, 200)
-    of_cells = OfCells.each(np.rint(rng.uniform(-0.5, 0.5, (1, 4 * PAIR_CELLS)) * UNIT_STEPS).astype(np.int64))
+    of_cells = OfCells.of_all(np.rint(rng.uniform(-0.5, 0.5, (1, 4 * PAIR_CELLS)) * UNIT_STEPS).astype(np.int64))
     frame = spark.createDataFrame(
         [(f"u{place // 2}", int(key)) for place, key in enumerate(keys)], "unit string, key int"
     )

@@ -26,7 +26,7 @@ def largest_loss(relation, squares, *, scale=1.0):
     Every unit of up to three rows in three cells is added to a table, or put in the place of every other one.
     """
     influences = np.array([[0.3, -1.0, 0.7], [1.0, 0.0, -0.2]])
-    weights = whole_weights([OfCells.each(one) for one in influences], [1.0, 1.0])
+    weights = whole_weights([OfCells.of_all(one) for one in influences], [1.0, 1.0])
     rest = squares([7, 8], [0, 1], weights)
     units = [cells for rows in range(4) for cells in product(range(-1, 3), repeat=rows)]
     changes = [squares([7, 8, *[9] * len(cells)], [0, 1, *cells], weights) - rest for cells in units]

@@ -15,7 +15,7 @@ from spark_jobs.statistics.unit_squares import OfCells, unit_squares, whole_weig
 
 
 def test_a_unit_changes_each_sum_by_at_most_one_under_both_relations() -> None:
-    weights = whole_weights([OfCells.each(np.array(one)) for one in ([0.3, -1.0, 0.7], [1.0, 0.0, -0.2])], [1.0, 1.0])
+    weights = whole_weights([OfCells.of_all(np.array(one)) for one in ([0.3, -1.0, 0.7], [1.0, 0.0, -0.2])], [1.0, 1.0])
     rest = unit_squares([7, 7, 8], [0, 2, 1], weights, max_rows=3)
     units = [cells for rows in range(4) for cells in product(range(-1, 3), repeat=rows)]
     changes = []
@@ -44,7 +44,7 @@ def test_the_design_effect_of_a_share_is_that_of_the_units(alike: bool, expected
     units, rows = 20_000, 4
     labels = np.repeat(rng.random(units) < 0.3, rows) if alike else rng.random(units * rows) < 0.3
     share = labels.mean()
-    weights = whole_weights([OfCells.each(np.array([-share, 1 - share]))], [1 - share])
+    weights = whole_weights([OfCells.of_all(np.array([-share, 1 - share]))], [1 - share])
     unit = np.repeat(np.arange(units), rows)
     sums = unit_squares(unit, labels.astype(int), weights, max_rows=rows)
     found = design_effect(

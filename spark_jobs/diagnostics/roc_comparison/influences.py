@@ -26,7 +26,7 @@ def influences(draw: ComparisonDraw) -> dict[str, Influence]:
     lowest, highest = (getattr(of_first, end)(axis=1) + getattr(of_second, end)(axis=1) for end in ("min", "max"))
     return {
         "auc_difference": Influence(
-            of_cells=OfCells.each(np.concatenate([of_first.reshape(-1), of_second.reshape(-1)])),
+            of_cells=OfCells.of_all(np.concatenate([of_first.reshape(-1), of_second.reshape(-1)])),
             largest=float(np.maximum(-lowest, highest).max()),
             rows_square=float((scale**2 * np.maximum(squares - sizes * means**2, 0.0)).sum()),
         )
