@@ -1,7 +1,7 @@
 """From a pinned table to exact statistics, with Spark. The statistics are private.
 
 All statistics that are counts of cells or sums over rows (``sum_statistics``) are added up in one pass. Only a fit
-whose passes depend on released coefficients reads the rows again.
+whose passes depend on released coefficients reads the rows again, and a distribution function between released bounds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.application.sum_statistics import ROW_PASSES, ROW_SUMMATIONS, RowPasses, RowSummation
+from spark_jobs.application.value_statistics import SEARCHED, Values
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.left_out import CAUSE, CAUSES, LEFT_OUT
 from spark_jobs.contract.options import (
@@ -25,6 +26,7 @@ from spark_jobs.contract.options import (
     PointSums,
     ResidualCells,
     ScoreCells,
+    SearchedValueCells,
     Statistic,
     ValueCells,
 )
@@ -35,12 +37,10 @@ from spark_jobs.statistics import (
     PointCounts,
     ResidualCounts,
     ScoreCounts,
-    ValueCounts,
 )
 from spark_jobs.statistics.public_keys import key_places
 from spark_jobs.statistics.residual_grid import RESIDUAL_KEYS
 from spark_jobs.statistics.score_counts import DEFAULT_CELLS
-from spark_jobs.statistics.value_grid import ValueGrid
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -131,30 +131,6 @@ class _PairedScores:
         return PairedScoreCounts(keys=keys, counts=counts)
 
 
-class _Values:
-    def inputs(self, statistic: ValueCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        from spark_jobs.contract.columns import value_need
-        from spark_jobs.tables.expressions import as_double, read
-
-        return (as_double(read(value_need(statistic.column), scored.schema)),)
-
-    def key(self, statistic: ValueCells, *inputs: Column) -> Column:
-        from spark_jobs.statistics.spark.values import value_key
-
-        (value,) = inputs
-        return value_key(value, self._grid(statistic))
-
-    def size(self, statistic: ValueCells) -> int:
-        return self._grid(statistic).size
-
-    def build(self, statistic: ValueCells, keys: Int64Array, counts: Int64Array) -> ValueCounts:
-        return ValueCounts.from_keys(keys, counts, grid=self._grid(statistic))
-
-    @staticmethod
-    def _grid(statistic: ValueCells) -> ValueGrid:
-        return ValueGrid(**statistic.grid)
-
-
 class _Residuals:
     def inputs(self, statistic: ResidualCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         from spark_jobs.contract.columns import amount_need
@@ -189,7 +165,8 @@ CELL_COUNTERS: Mapping[type[Statistic], CellCounter] = {
     ScoreCells: _Scores(),
     GroupedScoreCells: _GroupedScores(),
     PairedScoreCells: _PairedScores(),
-    ValueCells: _Values(),
+    ValueCells: Values(),
+    SearchedValueCells: SEARCHED,
     ResidualCells: _Residuals(),
     PointCells: _Points(),
 }
@@ -313,7 +290,10 @@ def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
     }
     from spark_jobs.application.causes import causes_alone
 
-    counted = _count_once(rows, once) if once else {LEFT_OUT: causes_alone(rows)}
+    counted = dict(_count_once(rows, once) if once else {LEFT_OUT: causes_alone(rows)})
+    for statistic, name in once.items():
+        if isinstance(statistic, SearchedValueCells):
+            counted[statistic] = SEARCHED.with_rows(counted[statistic], rows, name)
     return {**later, **counted}
 
 
@@ -373,7 +353,7 @@ def _line_keys(named: Mapping[Statistic, str], spans: Mapping[Statistic, tuple[i
     places = {
         statistic: ROW_SUMMATIONS[type(statistic)].places(statistic, sf.col(name))
         if type(statistic) in ROW_SUMMATIONS
-        else [sf.col(name)]
+        else [SEARCHED.cell(statistic, sf.col(name)) if isinstance(statistic, SearchedValueCells) else sf.col(name)]
         for statistic, name in named.items()
     }
     (*_, (_, total)) = spans.values()

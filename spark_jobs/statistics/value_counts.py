@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.statistics.arrays import DisjointCounts, as_doubles, read_only
-from spark_jobs.statistics.value_grid import LINEAR, ValueGrid
+from spark_jobs.statistics.value_grid import LINEAR, LOG, ValueGrid
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,6 +34,8 @@ class ValueCounts(DisjointCounts):
     Args:
         counts: the number of rows in each cell, at least 0; kept as a read-only int64 copy.
         grid: the cells.
+        finer: the counts of the same rows on another grid, each call a pass over the rows; private, too, and only for
+            a logarithmic grid, between whose marks bounds are searched. None if the rows cannot be read again.
 
     Raises:
         InvalidRequest: the counts are not one whole number of at least 0 for each cell of the grid.
@@ -40,6 +43,7 @@ class ValueCounts(DisjointCounts):
 
     counts: Int64Array
     grid: ValueGrid
+    finer: Callable[[ValueGrid], Int64Array] | None = None
 
     def __post_init__(self) -> None:
         array = np.asarray(self.counts)
@@ -75,7 +79,12 @@ class ValueCounts(DisjointCounts):
         """
         grid = ValueGrid(lower=lower, upper=upper, cells=cells, scale=scale, unit=unit, step=step)
         value = as_doubles(values, what="values")
-        return cls(counts=np.bincount(grid.cell(value[~np.isnan(value)]), minlength=grid.size), grid=grid)
+        value = value[~np.isnan(value)]
+
+        def counted(on: ValueGrid) -> Int64Array:
+            return np.bincount(on.cell(value), minlength=on.size).astype(np.int64)
+
+        return cls(counts=counted(grid), grid=grid, finer=counted if grid.scale == LOG else None)
 
     @classmethod
     def from_dataframe(
@@ -139,7 +148,9 @@ class ValueCounts(DisjointCounts):
             return NotImplemented
         if other.grid != self.grid:
             raise InvalidRequest("grid", requirement="must be the same for both", remedy="count both on one grid")
-        return ValueCounts(counts=self.counts + other.counts, grid=self.grid)
+        first, second = self.finer, other.finer
+        finer = None if first is None or second is None else lambda on: first(on) + second(on)
+        return ValueCounts(counts=self.counts + other.counts, grid=self.grid, finer=finer)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ValueCounts):

@@ -16,9 +16,12 @@ from spark_jobs.application.run import measure
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.left_out import LEFT_OUT
 from spark_jobs.contract.options import EcdfOptions, ScoreCells
+from spark_jobs.contract.privacy import PrivacyUnit
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.store.layout import SALT_VARIABLE
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts, ValueCounts
+from spark_jobs.statistics.value_grid import ValueGrid
 from spark_jobs.tables.rules import rules
 from tests.application.test_draw import counts, request
 
@@ -59,6 +62,26 @@ def test_values_and_scores_are_counted_in_one_pass(table: tuple[Any, Path], diag
     made = count(prepare(table[0], asked), asked)
     assert made[options(asked).statistic] == exact(asked, AMOUNTS)
     assert made[ScoreCells()] == ScoreCounts.from_arrays([i % 2 for i in range(8)], [0.1 * i for i in range(8)])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("max_rows", [None, 1, 3])
+def test_rows_are_counted_again_between_released_bounds(
+    table: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch, max_rows: int | None
+) -> None:
+    monkeypatch.setenv(SALT_VARIABLE, "a salt of thirty-two bytes or more, secret")
+    asked = asked_of(table, "roc_curve", FOUND)
+    if max_rows is not None:
+        asked = asked.model_copy(update={"unit": PrivacyUnit(column="word", max_rows=max_rows)})
+    made = count(prepare(table[0], asked), asked)[options(asked).statistic]
+    every = exact(asked, AMOUNTS)
+    between = ValueGrid(lower=0.0, upper=16.0, cells=2**20)
+    if max_rows is None:
+        assert np.array_equal(made.finer(between), every.finer(between))
+    else:  # the same rows of the unit as in the first pass
+        assert made.total <= max_rows
+        assert (made.finer(between) <= every.finer(between)).all()
+    assert np.array_equal(made.finer(made.grid), made.counts)
 
 
 @pytest.mark.spark

@@ -124,3 +124,19 @@ def test_a_release_with_found_bounds_spends_its_parts_and_no_more(neighbours):
     assert [spending.epsilon for spending in measurement.spendings] == [
         Decimal("0.08"), Decimal("0.08"), Decimal("0.08"), Decimal("0.76"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("neighbours", SEARCHES)
+def test_a_search_inwards_spends_its_parts_and_counts_a_row_once(neighbours):
+    values = np.linspace(1.0, 1.2, 60_000)
+    statistic = ValueCounts.from_arrays(values, lower=-16, upper=16, cells=4096, scale="log", unit=1)
+    measurement = ecdf.measure(
+        statistic, epsilon=EPSILON, neighbours=neighbours, noise=SeededNoise(1), find_bounds="linear", points=2
+    )
+    assert [spending.epsilon for spending in measurement.spendings] == [
+        *[Decimal("0.08")] * 3, *[Decimal("0.01")] * 2, Decimal("0.74"),
+    ]  # fmt: skip
+    # the counts of the second pass, on which tree and searches rely, have a row in one cell each
+    again = statistic.finer(measurement.grid)
+    fewer = ValueCounts.from_arrays(values[1:], lower=-16, upper=16, cells=4096, scale="log", unit=1)
+    assert np.abs(again - fewer.finer(measurement.grid)).sum() == 1

@@ -90,8 +90,8 @@ def exact_signal(counts, *, meter, neighbours, noise, **options):
 roc_looks = roc.locate_scores
 
 
-def exact_threshold(parts, rows, label, *, meter, neighbours, noise):
-    return ecdf_crossing(parts, int(parts.sum()), label, meter=meter, neighbours=neighbours, noise=noise)
+def exact_threshold(parts, rows, label, **terms):
+    return ecdf_crossing(parts, int(parts.sum()), label, **terms)
 
 
 ecdf_crossing = private_bounds._crossing

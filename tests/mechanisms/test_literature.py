@@ -128,9 +128,7 @@ def test_a_published_bound_is_missed_half_the_time_and_ours_is_not(monkeypatch):
     monkeypatch.setattr(private_bounds, "first_crossing", watched)
     statistic = ValueCounts.from_arrays(np.full(1000, 3.0), lower=-1e6, upper=1e6, cells=2**12, scale="log", unit=1e-3)
     meter = BudgetMeter("1e6")  # so that the noisy number of rows is the number
-    private_bounds.private_cuts(
-        statistic.counts, statistic.grid, "log", meter=meter, neighbours=ADDED, noise=SeededNoise(1)
-    )
+    private_bounds.between_bounds(statistic, "log", meter=meter, neighbours=ADDED, noise=SeededNoise(1))
     assert len(asked) == 2
     for spare, epsilon in asked:
         assert spare == pytest.approx(1000 * private_bounds.LEFT_OUT + 2 * private_bounds.MARGIN / epsilon)

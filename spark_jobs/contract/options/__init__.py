@@ -84,6 +84,7 @@ from spark_jobs.contract.options.values import (
     QuantileOptions,
     QuantileSettings,
     ReferenceDistribution,
+    SearchedValueCells,
     ValueCells,
 )
 
@@ -145,6 +146,7 @@ __all__ = [
     "RocCurveOptions",
     "RocCurveSettings",
     "ScoreCells",
+    "SearchedValueCells",
     "Settings",
     "Statistic",
     "ValueCells",

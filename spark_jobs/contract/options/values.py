@@ -65,6 +65,12 @@ class ValueCells(Statistic):
         return self.cells
 
 
+class SearchedValueCells(ValueCells):
+    """Those of a column without bounds, on a very wide grid; the rows may be counted again between bounds that are
+    released.
+    """
+
+
 class ReferenceDistribution(Frozen):
     """A distribution with which released values are compared.
 
@@ -268,7 +274,9 @@ class OfValues(Options):
         if self.bounds is None:
             unit = SEARCH_UNIT if self.unit is None else self.unit
             reach = unit * 2.0**SEARCH_DOUBLINGS
-            return ValueCells(column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=SEARCH_CELLS)
+            return SearchedValueCells(
+                column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=SEARCH_CELLS
+            )
         lower, upper = self.bounds
         grid = {name: getattr(self, name) for name in ("scale", "unit", "cells", "step")}
         return ValueCells(column=self.column, lower=lower, upper=upper, **grid)

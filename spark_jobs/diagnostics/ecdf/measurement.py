@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +15,8 @@ from spark_jobs.contract.options.values import GridScale
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.ecdf.earlier import Earlier
-from spark_jobs.diagnostics.ecdf.private_bounds import private_cuts
-from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.noise import Noise
+from spark_jobs.diagnostics.ecdf.private_bounds import between_bounds
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.trees import Tree, best_tree
 from spark_jobs.score_grid import linear_cuts
@@ -36,6 +35,7 @@ class EcdfDraw(Draw):
         cuts: indices of the grid's edges at which the N counted cells begin and end, shape (N + 1,).
         tree: noisy counts of those cells.
         bounds_found: whether the bounds are private (released) values; otherwise they are public.
+        searched: the bounds of the grid on which private bounds were searched; None if they are those of ``grid``.
     """
 
     named: str | None
@@ -49,6 +49,7 @@ class EcdfDraw(Draw):
     cuts: Int64Array
     tree: NoisyTree
     bounds_found: bool
+    searched: tuple[float, float] | None = field(default=None, metadata={codec.ABSENT: None})
 
 
 class EcdfChoices(EcdfSettings):
@@ -73,7 +74,8 @@ def measure_function(
     """Draw the noise of a distribution function; ``epsilon``-DP for one row added, removed or replaced.
 
     The cells are disjoint and one tree is measured over them (``mechanisms.prefix_sums``: sensitivity and proof). If
-    private bounds are found first, they cost a quarter of the budget and the tree the rest (sequential composition).
+    private bounds are found first, they cost about a quarter of the budget and the tree the rest (sequential
+    composition).
 
     Args:
         statistic: exact counts of values, or of both classes' scores; private.
@@ -88,7 +90,11 @@ def measure_function(
     meter = terms.meter()
     counts, grid = line_of(statistic)
     _check_earlier(options.compare_with, None if find_bounds is not None else grid)
-    counts, cuts = _located(counts, grid, find_bounds, meter=meter, neighbours=neighbours, noise=noise)
+    cuts, searched = np.arange(grid.size + 1), None
+    if find_bounds is not None and isinstance(statistic, ValueCounts):
+        inside = between_bounds(statistic, find_bounds, meter=meter, neighbours=neighbours, noise=noise)
+        searched = None if inside.grid == grid else (float(grid.edges[0]), float(grid.edges[-1]))
+        counts, grid, cuts = _within(inside.counts, inside.cuts), inside.grid, inside.cuts
     shape = _shape(cuts.size - 1, size_public=options.size_public)
     rest = meter.spend_rest(label=f"counts in {cuts.size - 1:,} cells")
     return EcdfDraw(
@@ -106,6 +112,7 @@ def measure_function(
         cuts=cuts,
         tree=noisy_tree(counts, tree=shape, epsilon=rest, neighbours=neighbours, noise=noise),
         bounds_found=find_bounds is not None,
+        searched=searched,
     )
 
 
@@ -150,16 +157,6 @@ def ends_of(grid: ValueGrid, first: ArrayLike, last: ArrayLike, rounding: str) -
     if rounding == EARLIEST_ROUNDING:
         return grid.edges[np.asarray(first)], grid.edges[np.asarray(last)]
     return grid.ends(first, last)
-
-
-def _located(
-    counts: Int64Array, grid: ValueGrid, find: str | None, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
-) -> tuple[Int64Array, Int64Array]:
-    """The counts and cuts of the grid's cells, or of the cells between private bounds if ``find`` is given."""
-    if find is None:
-        return counts, np.arange(grid.size + 1)
-    cuts = private_cuts(counts, grid, find, meter=meter, neighbours=neighbours, noise=noise)
-    return _within(counts, cuts), cuts
 
 
 def _within(counts: Int64Array, cuts: Int64Array) -> Int64Array:

@@ -4,11 +4,17 @@ The grid is logarithmic around 0. Its doublings, from the unit outwards, are mar
 either end a chain of nested sets grows by one mark at a time. The search stops at the first set whose noisy count
 exceeds a noisy threshold, a share of the rows (proof: ``sparse_vector.first_crossing``). There are finitely many marks,
 so a search that never crosses its threshold ends at the grid's bound.
+
+A doubling may be far wider than its values: seconds since 1970 of half a year fill 1.4% of theirs. So the rows are
+counted again, on a linear grid between the two marks, in a pass of its own. With enough rows the same search
+then goes inwards over equal parts of that grid, and the cells lie between its ends. What is beyond an end is one cell.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +25,7 @@ from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.sparse_vector import first_crossing
+from spark_jobs.statistics import ValueCounts
 from spark_jobs.statistics.value_grid import LINEAR, LOG, ValueGrid
 
 SIZE_SHARE, BOUND_SHARE = Decimal("0.08"), Decimal("0.08")
@@ -31,6 +38,29 @@ CELLS_BETWEEN_BOUNDS = 4096
 """Number of cells between private bounds; it does not depend on the bounds."""
 
 
+FINE_CELLS, PARTS = 2**20, 1024
+"""Cells of the linear grid between two marks, and the parts of it by which a search goes inwards."""
+INWARD_SHARE = Decimal("0.01")
+"""Share of the budget for each of the two searches inwards."""
+BEYOND = 0.0175
+"""Share of the rows that the margin of such a search may leave beyond its end; with fewer rows there is none."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BetweenBounds:
+    """Counts between private bounds.
+
+    Attributes:
+        counts: exact counts on ``grid``; private.
+        grid: the searched grid, or a linear one whose bounds are the private ones.
+        cuts: indices of the grid's edges at which the cells begin and end, shape (cells + 1,).
+    """
+
+    counts: Int64Array
+    grid: ValueGrid
+    cuts: Int64Array
+
+
 def marks(grid: ValueGrid) -> Int64Array:
     """Ascending edge indices of a logarithmic grid: those where a doubling ends, the one at 0, and both bounds."""
     reach = int(max(abs(grid.origin), grid.size + grid.origin))
@@ -40,18 +70,19 @@ def marks(grid: ValueGrid) -> Int64Array:
     return np.concatenate([[0], inside, [grid.size]]).astype(np.int64)
 
 
-def private_cuts(
-    counts: Int64Array, grid: ValueGrid, scale: str, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
-) -> Int64Array:
-    """Cut the grid into ``CELLS_BETWEEN_BOUNDS`` cells (fewer on a coarse grid) between private bounds.
+def between_bounds(
+    statistic: ValueCounts, scale: str, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
+) -> BetweenBounds:
+    """``CELLS_BETWEEN_BOUNDS`` cells (fewer on a coarse grid that cannot be counted again) between private bounds.
 
-    Formal guarantee: ``(SIZE_SHARE + 2 BOUND_SHARE)`` times the meter's epsilon, under ``neighbours``, by sequential
-    composition of a noisy number of rows and two searches that treat it as a constant. The number of rows has
-    sensitivity at most 1 under ``ADD_REMOVE`` and at most 2 under ``REPLACE_ONE``.
+    Formal guarantee: ``(SIZE_SHARE + 2 BOUND_SHARE)`` times the meter's epsilon, and ``2 INWARD_SHARE`` times it for
+    searches inwards, under ``neighbours``, by sequential composition of a noisy number of rows and searches that treat
+    it as a constant. The number of rows has sensitivity at most 1 under ``ADD_REMOVE`` and at most 2 under
+    ``REPLACE_ONE``. On which grid the rows are counted again depends on released marks alone, and a row has one cell
+    there, too. Whether there are searches inwards depends on the noisy number of rows.
 
     Args:
-        counts: exact counts on the grid, shape (grid.size,); private.
-        grid: a logarithmic grid.
+        statistic: exact counts on a logarithmic grid; private.
         scale: ``linear`` or ``log``, how the cells are spaced.
         meter: budget meter that the cost is spent from.
         neighbours: neighbouring relation of the guarantee.
@@ -60,9 +91,8 @@ def private_cuts(
     Raises:
         InvalidRequest: the grid is not logarithmic, or the scale is unknown.
 
-    Returns:
-        Edge indices, shape (cells + 1,).
     """
+    counts, grid = statistic.counts, statistic.grid
     if grid.scale != LOG or scale not in (LINEAR, LOG):
         raise InvalidRequest(
             "find_bounds", value=scale,
@@ -79,15 +109,57 @@ def private_cuts(
     )
     cells = min(CELLS_BETWEEN_BOUNDS, grid.steps, int(ends[-1]))
     low, high = _widened(min(lower, upper - 1), max(lower + 1, upper), ends, cells)
-    return _between(low, high, cells, grid, scale)
+    if scale == LOG or statistic.finer is None:
+        return BetweenBounds(counts=counts, grid=grid, cuts=_between(low, high, cells, grid, scale))
+    fine = ValueGrid(lower=float(grid.edges[low]), upper=float(grid.edges[high]), cells=FINE_CELLS)
+    again = statistic.finer(fine)
+    inwards = _inwards(again, rows, meter=meter, neighbours=neighbours, noise=noise)
+    return BetweenBounds(counts=again, grid=fine, cuts=_of_parts(*inwards))
+
+
+def _inwards(
+    counts: Int64Array, rows: int, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
+) -> tuple[int, int]:
+    """The first part that holds rows, and the one after the last; all parts if the margin would hide too many rows."""
+    if _margin(INWARD_SHARE, meter, neighbours) > BEYOND * rows:
+        return 0, PARTS
+    parts = counts.reshape(PARTS, -1).sum(axis=1)
+    terms: dict[str, Any] = {"share": INWARD_SHARE, "meter": meter, "neighbours": neighbours, "noise": noise}
+    upper = _crossing(parts, rows, "upper bound, closer", **terms) + 1
+    lower = PARTS - 1 - _crossing(parts[::-1], rows, "lower bound, closer", **terms)
+    low, high = min(lower, upper - 1), max(lower + 1, upper)
+    fewest = CELLS_BETWEEN_BOUNDS * PARTS // FINE_CELLS
+    while high - low < fewest:
+        low, high = max(low - 1, 0), min(high + 1, PARTS)
+    return low, high
+
+
+def _of_parts(low: int, high: int) -> Int64Array:
+    """Cuts of the linear grid: equal cells from part ``low`` to part ``high``, and one cell for what is beyond each."""
+    of_part = FINE_CELLS // PARTS
+    outer = (low > 0) + (high < PARTS)
+    inner = np.floor(np.linspace(low * of_part, high * of_part, CELLS_BETWEEN_BOUNDS - outer + 1))
+    return np.unique(np.concatenate([[0], inner, [FINE_CELLS]])).astype(np.int64)
+
+
+def _margin(share: Decimal, meter: BudgetMeter, neighbours: Neighbours) -> float:
+    """How many rows more than wanted a search may leave out: for the noise in their number, and for its own."""
+    scales = sum(1 / float(meter.granted.epsilon * of) for of in (SIZE_SHARE, share))
+    return MARGIN * rows_changed(neighbours) * scales
 
 
 def _crossing(
-    parts: Int64Array, rows: int, label: str, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise
+    parts: Int64Array,
+    rows: int,
+    label: str,
+    *,
+    meter: BudgetMeter,
+    neighbours: Neighbours,
+    noise: Noise,
+    share: Decimal = BOUND_SHARE,
 ) -> int:
-    cost = meter.spend_share(BOUND_SHARE, label=label)
-    # the number of rows and the search have noise of the same scale: hence the 2
-    threshold = rows * (1 - LEFT_OUT) - 2 * MARGIN * rows_changed(neighbours) / float(cost)
+    cost = meter.spend_share(share, label=label)
+    threshold = rows * (1 - LEFT_OUT) - _margin(share, meter, neighbours)
     crossing = first_crossing(parts, threshold=threshold, epsilon=cost, neighbours=neighbours, noise=noise)
     return parts.size - 1 if crossing is None else crossing
 

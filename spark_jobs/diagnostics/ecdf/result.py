@@ -27,7 +27,7 @@ TOLERANCE = 2e-9
 
 _ORDER = (
     "status", "rows", "bounds", "bounds_found", "quantiles", "distance", "comparison", "confidence", "named",
-    "smoothing", "points", "grid", "tree", "noise_scale", "rounding", "epsilon", "neighbours", "guarantee",
+    "smoothing", "points", "grid", "searched", "tree", "noise_scale", "rounding", "epsilon", "neighbours", "guarantee",
 )  # fmt: skip
 
 
@@ -40,12 +40,14 @@ class Ecdf(DistributionFunction):
         cuts: indices of the grid's edges at which the cells begin and end, shape (cells + 1,).
         noise: the public distribution of the noise.
         rounding: the rule of the draw (``contract.grids.ROUNDING``).
+        searched: the bounds of the grid on which private bounds were searched; None if they are those of ``grid``.
     """
 
     grid: ValueGrid
     cuts: Int64Array
     noise: NoiseModel
     rounding: str
+    searched: tuple[float, float] | None = None
 
     @property
     def cdf(self) -> FloatArray:
@@ -127,8 +129,9 @@ class Ecdf(DistributionFunction):
         else:
             low, high = self.grid.ends(self.cuts[first], self.cuts[last + 1] - 1)
         if self.bounds_found:
-            low = np.where(first == 0, self.grid.edges[0], low)
-            high = np.where(last == self.values.size - 1, self.grid.edges[-1], high)
+            lowest, highest = self.searched or self.grid.edges[[0, -1]].tolist()
+            low = np.where(first == 0, lowest, low)
+            high = np.where(last == self.values.size - 1, highest, high)
         return low, high
 
     def _last_below(self, levels: FloatArray) -> Int64Array:
@@ -157,7 +160,8 @@ class Ecdf(DistributionFunction):
     def published(self) -> dict[str, Any]:
         """The published fields, with the function at ``points`` cells; the data file has all cells."""
         tree, rows = self.noise.tree, self.summary
-        fields = {name: value for name, value in super().published().items() if name not in ("cuts", "noise")}
+        left_out = ("cuts", "noise", *(() if self.searched else ("searched",)))
+        fields = {name: value for name, value in super().published().items() if name not in left_out}
         model = {
             "grid": self.grid.fields(),
             "tree": {"cells": tree.cells, "branching": tree.branching, "root": tree.root},
@@ -165,7 +169,7 @@ class Ecdf(DistributionFunction):
         }
         public = {name: value for name, value in {**fields, **model}.items() if not isinstance(value, np.ndarray)}
         arrays = {name: value[rows] for name, value in fields.items() if isinstance(value, np.ndarray)}
-        return {**{name: public[name] for name in _ORDER}, **arrays}
+        return {**{name: public[name] for name in _ORDER if name in public}, **arrays}
 
     @classmethod
     def from_release(cls, fields: Mapping[str, Any], columns: Mapping[str, ArrayLike]) -> Ecdf:
@@ -202,6 +206,7 @@ class Ecdf(DistributionFunction):
             cuts=np.append(grid.cell(column["value"]), last),
             noise=NoiseModel(tree=Tree(**fields["tree"]), scale=fields["noise_scale"], rows=max(1.0, fields["rows"])),
             rounding=fields.get("rounding", EARLIEST_ROUNDING),
+            searched=tuple(fields["searched"]) if fields.get("searched") else None,
             epsilon=Decimal(fields["epsilon"]),
             neighbours=Neighbours(fields["neighbours"]),
             guarantee=fields["guarantee"],

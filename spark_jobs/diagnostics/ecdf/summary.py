@@ -91,6 +91,7 @@ def _without_bands(measurement: EcdfDraw, cdf: FloatArray, size: float) -> Ecdf:
         function=Figure(value=cdf, interval=Ends(cdf, cdf), everywhere=Ends(cdf, cdf)),
         bounds=(float(edges[0]), float(edges[-1])),
         bounds_found=measurement.bounds_found,
+        searched=measurement.searched,
         quantiles=(),
         distance=None,
         comparison=None,

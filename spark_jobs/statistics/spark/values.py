@@ -55,7 +55,16 @@ def _logarithmic(value: Column, grid: ValueGrid) -> Column:
     return signed - grid.origin
 
 
-def count_values(df: DataFrame, *, value: str | Column, grid: ValueGrid) -> KeyCounts:
-    """The cells that occur among the rows of ``df``, and the number of rows in each cell."""
-    rows = df.select(numeric_column(df, value, _VALUE).alias(_VALUE))
-    return count_keys(rows.select(value_key(sf.col(_VALUE), grid).alias(_KEY)), _KEY, distinct=grid.size)
+def count_values(df: DataFrame, *, value: str | Column, grid: ValueGrid, weight: str | None = None) -> KeyCounts:
+    """The cells that occur among the rows of ``df``, and the number of rows in each cell.
+
+    Args:
+        df: the rows.
+        value: a column, or its name.
+        grid: the cells.
+        weight: a bigint column that says how many rows a row stands for; None if it stands for itself.
+    """
+    weights = [] if weight is None else [sf.col(weight)]
+    rows = df.select(numeric_column(df, value, _VALUE).alias(_VALUE), *weights)
+    keys = rows.select(value_key(sf.col(_VALUE), grid).alias(_KEY), *weights)
+    return count_keys(keys, _KEY, distinct=grid.size, weight=weight)
