@@ -15,7 +15,7 @@ from spark_jobs.contract.release import Release, ReleaseFile
 from spark_jobs.publishing import data_files, figures, legends, privacy_statement, report, stamp
 from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.inline import inline_svg
-from spark_jobs.publishing.rendering import Column, InColumns, Legend, Plot, Released, Rendering
+from spark_jobs.publishing.rendering import Column, InColumns, Legend, Multiples, Plot, Released, Rendering
 
 SVG, PNG = "image/svg+xml", "image/png"
 
@@ -118,20 +118,25 @@ def report_part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) 
         kind=kind,
         section=rendering.section,
         plots=tuple(_pictured(plot, rendering.section.legend, marks) for plot in rendering.plots),
-        multiples=tuple(
-            report.SmallPlots(
-                heading=group.heading,
-                note=group.note,
-                plots=tuple((caption, scale, *_pictured(plot, (), ())) for caption, scale, plot in group.plots),
-                wide=group.wide,
-            )
-            for group in rendering.multiples
-        ),
+        multiples=tuple(map(_small, rendering.multiples)),
         data=tuple(
             report.Enclosed.of(name, data_files.csv_bytes(table), stamped=any(mark.across for mark in marks))
             for name, table in _tables(kind, rendering).items()
         ),
     )
+
+
+def _small(group: Multiples) -> report.SmallPlots:
+    plots = tuple(
+        (caption, scale, *_pictured(replace(plot, legend=None), group.legend, ()))
+        for caption, scale, plot in group.plots
+    )
+    named = [
+        label for key, label in group.legend if any((key, label) in (plot.legend or ()) for _, _, plot, _ in plots)
+    ]
+    drawn = f"Drawn: {', '.join(named)}." if named else ""
+    note = " ".join(part for part in (drawn, group.note) if part)
+    return report.SmallPlots(heading=group.heading, note=note, plots=plots, wide=group.wide)
 
 
 def _tables(kind: str, rendering: Rendering) -> dict[str, Mapping[str, Column]]:

@@ -185,12 +185,14 @@ class Multiples:
         note: what they have in common; may be empty.
         plots: the caption of each, which may be text of a user; its scale; and the plot.
         wide: whether they have text of their own, and need room for it.
+        legend: keys, and what is drawn in them; the note says which of it is in a plot.
     """
 
     heading: str
     note: str
     plots: tuple[tuple[str, str, Plot], ...]
     wide: bool = False
+    legend: Legend = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,3 +37,10 @@ def test_a_picture_with_one_band_names_one() -> None:
 def test_a_line_that_the_noise_does_not_hide_is_not_named_beside_a_hidden_one() -> None:
     [defined], [undefined] = legends("line", 4000), legends("line", 0)
     assert set(undefined) - set(defined) == {"chance"}
+
+
+def test_a_note_on_small_plots_names_what_is_drawn_in_one_of_them() -> None:
+    defined, undefined = (report_page("by_group", rows=rows).decode() for rows in (4000, 0))
+    assert "Drawn: released curve, 90\xa0% band of each point, of the whole curve, chance." in defined
+    assert "Drawn: chance." in undefined
+    assert "released curve, 90" not in undefined

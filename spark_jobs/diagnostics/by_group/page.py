@@ -157,9 +157,10 @@ def _multiples(result: ByGroup, kind: str, pages: list[Rendering]) -> Multiples:
     legend = pages[0].plots[0].legend or pages[0].section.legend
     return Multiples(
         heading=pages[0].section.title,
-        note=f"Drawn: {', '.join(text for _, text in legend)}." + _cut(result) if legend else _cut(result),
+        note=_cut(result).strip(),
         plots=plots[:MAX_DRAWN],
         wide=True,
+        legend=legend,
     )
 
 
