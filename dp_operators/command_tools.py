@@ -13,10 +13,9 @@ import typer
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import Exit, actor_or_user, open_ledger
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.gates import without_gate
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.request_documents import load_fields
+from spark_jobs.contract.request_documents import load_fields, without_gate
 from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.contract.written import Written, read_written
 

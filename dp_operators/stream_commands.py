@@ -295,6 +295,7 @@ def _report(advanced: AdvancedStream, request: StreamRequest) -> None:
     else:
         typer.echo(f"no step is due: {advanced.steps} of {request.steps} are released", err=True)
     typer.echo(advanced.uri)
+    typer.echo(f"report: {advanced.uri}/report.html", err=True)
 
 
 def _print_alarms(advanced: AdvancedStream) -> None:

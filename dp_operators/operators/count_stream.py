@@ -148,7 +148,7 @@ class CountStreamOperator(ApplicationOperator):
         if advanced.released:
             count_event(event)
             last = advanced.first + advanced.released - 1
-            self.log.info("released steps %d to %d of %s", advanced.first, last, advanced.uri)
+            self.log.info("released steps %d to %d, report: %s/report.html", advanced.first, last, advanced.uri)
         return event.to_xcom()
 
     def _alarms(self, request: StreamRequest, advanced: AdvancedStream) -> StreamAlarms | None:

@@ -159,6 +159,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         if gate is not None and is_constant(gate) and not self._created_by_mapping:
             Gate.parse(gate)
         self.gate = gate
+        self._gate: Gate | None = None
         self.price_only = dry_run  # `dry_run` is a method of every Airflow task
         self.released: ReleaseEvent | None = None
 
@@ -207,19 +208,14 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         unmet = {}
         if undefined:
             unmet[f"undefined because of the noise: {', '.join(undefined)}; {_PAID}"] = self.on_undefined
-        if (gate := self._gate()) is not None and not gate.holds(published.results):
-            unmet[f"the gate {gate} does not hold; {_PAID}"] = FAIL
+        if self._gate is not None and not self._gate.holds(published.results):
+            unmet[f"the gate {self._gate} does not hold; {_PAID}"] = FAIL
         for line in filter(None, (published.warning, *unmet)):
             self.log.warning("%s", line)
         self.log.info("%s", event.line)
         for line, ending in unmet.items():
             end_undefined(ending, line, returned, context)
         return returned
-
-    def _gate(self) -> Gate | None:
-        """The gate that the task, or the file of its request, has; None without one."""
-        text = self.gate or (gate_in_file(self.request) if isinstance(self.request, str) else None)
-        return Gate.parse(text) if text else None
 
     def build_request(self) -> ReleaseRequest | Written[ReleaseRequest]:
         """The request that the rendered parameters give; what is written of it, where only its account can complete it.
@@ -241,9 +237,9 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         if blocks != named:
             fields["blocks"] = list(blocks)
         request, named_key = on_terms(read_written(ReleaseRequest, fields), ledger, key)
-        if (gate := self._gate()) is not None:
-            # a figure that the release will not have is refused before anything is charged
-            gate_of(str(gate), request.diagnostics)
+        text = self.gate or (gate_in_file(self.request) if isinstance(self.request, str) else None)
+        # a figure that the release will not have is refused before anything is charged
+        self._gate = gate_of(text, request.diagnostics) if text else None
         return request, named_key
 
     def _publish(self, context: Context, awaited: int) -> ReleaseEvent:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.gates import without_gate
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.request_documents import load_fields, load_model
+from spark_jobs.contract.request_documents import load_fields, load_model, without_gate
 from spark_jobs.contract.store.layout import MANIFEST_NAME
 from spark_jobs.contract.written import Written, read_written
 

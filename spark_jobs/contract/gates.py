@@ -12,10 +12,8 @@ from typing import Any
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figure_names import Groups, Results, find_figure, groups_of, parse_name, requested_groups
 from spark_jobs.contract.figures import OK
-from spark_jobs.contract.request_documents import load_fields
+from spark_jobs.contract.request_documents import GATE, load_fields
 
-FIELD = "gate"
-"""Its name beside the fields of a request, in a file."""
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt,
 }  # fmt: skip
@@ -46,7 +44,7 @@ class Gate:
         content = _FORM.fullmatch(text) if isinstance(text, str) else None
         if content is None:
             raise InvalidRequest(
-                FIELD, value=text, requirement="must be a figure, one of >=, >, <=, <, and a number",
+                GATE, value=text, requirement="must be a figure, one of >=, >, <=, <, and a number",
                 remedy="write it like 'roc_curve.auc.lower >= 0.7'",
             )  # fmt: skip
         return cls(content[1].strip(), content[2], float(content[3]))
@@ -83,16 +81,11 @@ def gate_of(text: str, diagnostics: Any) -> Gate:
     return gate
 
 
-def without_gate(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request's file that shape its release."""
-    return {name: value for name, value in fields.items() if name != FIELD}
-
-
 def gate_in_file(path: str | Path) -> str | None:
     """The gate that stands beside the request in its file; None without one.
 
     Raises:
         InvalidRequest: the file cannot be read, or its gate is no condition.
     """
-    text = load_fields(path).get(FIELD)
+    text = load_fields(path).get(GATE)
     return None if text is None else str(Gate.parse(text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from itertools import zip_longest
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
@@ -14,6 +15,7 @@ from spark_jobs.contract.federation import OF_ONE_SILO, Federation, require_add_
 from spark_jobs.contract.options import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.options.base import entries_of
 from spark_jobs.contract.privacy import ExactDecimal, exact_decimal, plain
+from spark_jobs.contract.request_documents import load_fields, without_gate
 from spark_jobs.contract.table_request import TableRequest, canonical, canonical_sha256
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring
 
@@ -49,6 +51,15 @@ class ReleaseRequest(TableRequest):
     federation: Federation | None = None
     row_id: Annotated[str, Field(min_length=1)] | None = None
     population_share: ExactDecimal | None = None
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """The request in a file, without the gate that may stand beside it; see ``TableRequest.from_file``.
+
+        Raises:
+            InvalidRequest: the file cannot be read, or does not contain a request.
+        """
+        return cls.build(without_gate(load_fields(path)))
 
     @field_validator("population_share", mode="before")
     @classmethod

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from spark_jobs.contract.documents import parse_json, parse_yaml
 from spark_jobs.contract.errors import InvalidRequest
+
+GATE = "gate"
+"""What may stand beside the fields of a request in its file; see ``contract.gates``."""
 
 
 def json_fields(text: str | bytes) -> dict[str, Any]:
@@ -36,6 +40,11 @@ def load_fields(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     text = _content(path, "request")
     return yaml_fields(text) if path.suffix in (".yaml", ".yml") else json_fields(text)
+
+
+def without_gate(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a release's file that shape the release: a gate says only when its task or command succeeds."""
+    return {name: value for name, value in fields.items() if name != GATE}
 
 
 def load_model(path: str | Path) -> dict[str, Any]:

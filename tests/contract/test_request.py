@@ -149,6 +149,8 @@ def test_files_are_read_by_their_suffix(tmp_path: Any) -> None:
         == ReleaseRequest.from_file(tmp_path / "request.json")
         == request
     )
+    (tmp_path / "gated.yaml").write_text(f"{request.to_yaml()}\ngate: roc_curve.auc >= 0.7\n")
+    assert ReleaseRequest.from_file(tmp_path / "gated.yaml") == request
     with pytest.raises(InvalidRequest, match="can be read"):
         ReleaseRequest.from_file(tmp_path / "none.json")
 
