@@ -9,7 +9,7 @@ JSON form of a committed result, so that a retry reads the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import islice
@@ -59,18 +59,18 @@ class ResultOf(NamedTuple):
     """A result of all rows or of a group.
 
     Attributes:
-        place: the group's place in a result that holds all groups.
+        place: the group's place in a result that holds all groups; None for the whole result.
     """
 
     kind: str
     group: str | None
     result: Mapping[str, Any]
-    place: int = 0
+    place: int | None = None
 
     @property
     def status(self) -> str:
         """The status of these rows."""
-        return str(_of_group(self.result.get("status", OK), self.place) or status_of(self.result))
+        return status_of(self.result) if self.place is None else str(self.result["status"][self.place])
 
     def read(self, figure: str) -> Figure[Any]:
         """A figure with its intervals; undefined if the result lacks it."""
@@ -81,7 +81,7 @@ class ResultOf(NamedTuple):
         read = None if content is None else single_figures(self.kind)[figure].read(content)
         own = read if isinstance(read, Figure) else Figure(value=read)
         if isinstance(own.value, list):  # of each group
-            own = own.at(self.place)
+            own = own.at(self.place or 0)
         ends = own.interval
         return own if ends is None or None not in ends else Figure(value=own.value)
 
@@ -189,11 +189,6 @@ def figure_columns(results: Results) -> dict[str, float | str | None]:
                 columns[str(name)] = _number(number, end)
         columns[str(FigureName(kind=one.kind, group=one.group, figure="status"))] = one.status
     return columns
-
-
-def _of_group(value: Any, place: int) -> Any:
-    """The part of a published field that is about the group in a place, if it has one for each."""
-    return value[place] if isinstance(value, Sequence) and not isinstance(value, str) and place < len(value) else value
 
 
 def _number(figure: Figure[Any], end: str) -> float | None:

@@ -225,6 +225,12 @@ def test_what_the_ledger_recorded_reads_like_the_release(kind: str, few: bool) -
     assert recorded_text(recorded) == ", ".join([*shown, *([f"{len(found) - 3} more"] if len(found) > 3 else [])])
 
 
+def test_rows_of_a_table_of_aggregates_have_the_status_of_the_whole() -> None:
+    table = measured("aggregates", few=False)
+    table["status"][0] = "weak"
+    assert Gate.parse("aggregates.rows >= 1").holds({"aggregates": table})
+
+
 def test_thousands_of_lines_are_listed_up_to_a_number_and_each_can_be_named() -> None:
     groups = 100_000
     lines = {
