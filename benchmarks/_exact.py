@@ -101,14 +101,20 @@ def of_groups(labels: Numbers, scores: Numbers, starts: Numbers) -> tuple[Number
 
 
 def losses(labels: Numbers, scores: Numbers, *, clip: float) -> Mapping[str, float]:
-    """Brier score and log loss, and the intercept and slope of the logistic regression on the scores' log-odds."""
+    """Brier score and log loss, and the intercept and slope of the logistic regression on the scores' log-odds.
+
+    Of scores that are all clipped to one value, intercept and slope are NaN.
+    """
     inside = np.clip(scores, clip, 1 - clip)
-    fit = sm.Logit(labels, sm.add_constant(logit(inside), has_constant="add")).fit(disp=0, maxiter=100)
+    line = np.full(2, np.nan)
+    if np.ptp(inside) > 0:
+        fit = sm.Logit(labels, sm.add_constant(logit(inside), has_constant="add")).fit(disp=0, maxiter=100)
+        line = np.asarray(fit.params)
     return {
         "brier": float(metrics.brier_score_loss(labels, scores)),
         "log_loss": float(metrics.log_loss(labels, inside, labels=[0, 1])),
-        "intercept": float(fit.params[0]),
-        "slope": float(fit.params[1]),
+        "intercept": float(line[0]),
+        "slope": float(line[1]),
     }
 
 
@@ -123,6 +129,12 @@ def line(x: Numbers, y: Numbers) -> tuple[float, float]:
         return float("nan"), float("nan")
     fit = stats.linregress(x, y)
     return float(fit.slope), float(fit.intercept)
+
+
+def fit(columns: Sequence[Numbers], outcome: Numbers) -> tuple[Numbers, float]:
+    """Coefficients of least squares, the intercept first, and R^2."""
+    found = sm.OLS(outcome, sm.add_constant(np.stack(columns, axis=1), has_constant="add")).fit()
+    return np.asarray(found.params), float(found.rsquared)
 
 
 def column(fitted: Numbers, residuals: Numbers, ends: tuple[float, float], bound: float) -> Numbers:

@@ -13,7 +13,15 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks import _exact as exact
-from benchmarks._raw_law import Points, Scored, Values, drawn_groups, drawn_residuals, drawn_scores, drawn_values
+from benchmarks._raw_law import (
+    Points,
+    Scored,
+    Values,
+    drawn_groups,
+    drawn_residuals,
+    drawn_scores,
+    drawn_values,
+)
 from benchmarks._shown import LEVEL, Ends, Intervals, Kind, Shown, noise_of, shown_at, shown_of, worst_of
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.options.linear import CELLS_OF_SUMS
@@ -269,8 +277,8 @@ def _ranking(table: Scored, counts: ScoreCounts, terms: dict[str, Any], random: 
     return shown
 
 
-def of_raw_recalibrations(forms: tuple[str, ...]) -> Kind:
-    """Losses, and intercept and slope of the map that recalibrates, of scores of these forms."""
+def of_raw_recalibrations(forms: tuple[str, ...], kind: str) -> Kind:
+    """Losses, and intercept and slope of the map that recalibrates, of scores of these forms, called ``kind``."""
 
     def release(random: np.random.Generator, positives: float) -> Intervals:
         table = drawn_scores(random, positives=int(positives), forms=forms)
@@ -280,9 +288,11 @@ def of_raw_recalibrations(forms: tuple[str, ...]) -> Kind:
         )
         true = exact.losses(table.labels, table.scores, clip=CLIP)
         return {
-            f"recalibration: {name}, raw": shown_of(
+            f"recalibration: {name}, {kind}": shown_of(
                 getattr(outcome, name).value, outcome.published()[f"{name}_interval"], true[name]
             )
+            if np.isfinite(true[name])
+            else None
             for name in ("brier", "log_loss", "slope", "intercept")
         }
 

@@ -203,6 +203,33 @@ def drawn_groups(random: Random, *, groups: int, rows: int) -> Points:
     return Points(outcome=outcome, x=x, y=y(), group=group, groups=groups, x_bounds=x_bounds, y_bounds=y_bounds)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table:
+    """Columns of numbers and an outcome, each with public bounds.
+
+    Attributes:
+        columns: the features, by name.
+        outcome: of each row.
+        bounds: of each feature, and of the outcome as the last.
+    """
+
+    columns: Mapping[str, Numbers]
+    outcome: Numbers
+    bounds: tuple[tuple[float, float], ...]
+
+
+def drawn_fit(random: Random, *, rows: int) -> Table:
+    """Ages, prices, numbers of a decimal and smooth ones; the outcome is whole, has few values or is smooth."""
+    forms = random.choice(["heaped ages", "prices", "one decimal", "smooth"], int(random.integers(1, 4)), replace=False)
+    columns = {f"x{place}": FORMS[str(form)][0](rows, random) for place, form in enumerate(forms)}
+    bounds = [(float(low), float(high)) for low, high in (FORMS[str(form)][1] for form in forms)]
+    standard = [(one - one.mean()) / one.std() for one in columns.values()]
+    place = 0.5 + 0.08 * sum(random.normal(0, 1) * one for one in standard) + random.normal(0, 0.1, rows)
+    steps = int(random.choice([5, 60, 10**6]))
+    outcome = np.round(np.clip(place, 0, 1) * steps)
+    return Table(columns=columns, outcome=outcome, bounds=(*bounds, (0.0, float(steps))))
+
+
 def drawn_residuals(random: Random, *, rows: int) -> tuple[Numbers, Numbers]:
     """Fitted values and residuals of outcomes that are whole numbers, have few values, or are smooth."""
     kind = str(random.choice(["whole numbers", "few values", "cents", "smooth"]))

@@ -37,6 +37,7 @@ from benchmarks import _honest_scores as scores
 from benchmarks import _honest_streams as streams
 from benchmarks._cells import Cell, Run, released
 from benchmarks._choice_law import drawn_grid, drawn_line, drawn_points
+from benchmarks._raw_fits import of_raw_linear_fits
 from benchmarks._raw_law import ATOMS, LATTICE, SCORE_FORMS, SMOOTH, TAILS
 from benchmarks._score_law import POSITIVES
 from benchmarks._shown import LEVEL, Intervals, Kind, Shown
@@ -89,7 +90,9 @@ KINDS: Mapping[str, tuple[Kind, tuple[float, ...], str]] = {
     "raw-scores-that-are-tiny": (raw.of_raw_scores(("tiny",), "tiny"), POSITIVES, POSITIVE),
     "raw-scores-with-atoms": (raw.of_raw_scores(TIED, "atoms"), POSITIVES, POSITIVE),
     "raw-scores-that-are-smooth": (raw.of_raw_scores(("smooth",), "raw and smooth"), POSITIVES, POSITIVE),
-    "raw-recalibrations": (raw.of_raw_recalibrations(("smooth", *DECIMALS)), POSITIVES, POSITIVE),
+    "raw-recalibrations": (raw.of_raw_recalibrations(("smooth", *DECIMALS), "raw"), POSITIVES, POSITIVE),
+    "raw-recalibrations-of-tiny-scores": (raw.of_raw_recalibrations(("tiny",), "tiny"), POSITIVES, POSITIVE),
+    "raw-linear-fits": (of_raw_linear_fits, numbers.FITTED_ROWS, PRODUCT),
 }
 CHOICE_RELEASES = 40
 """Of a method that may be the best on a table (``choices.raced``)."""
