@@ -133,8 +133,8 @@ def line(x: Numbers, y: Numbers) -> tuple[float, float]:
 
 def fit(columns: Sequence[Numbers], outcome: Numbers) -> tuple[Numbers, float]:
     """Coefficients of least squares, the intercept first, and R^2."""
-    found = sm.OLS(outcome, sm.add_constant(np.stack(columns, axis=1), has_constant="add")).fit()
-    return np.asarray(found.params), float(found.rsquared)
+    fitted = sm.OLS(outcome, sm.add_constant(np.stack(columns, axis=1), has_constant="add")).fit()
+    return np.asarray(fitted.params), float(fitted.rsquared)
 
 
 def column(fitted: Numbers, residuals: Numbers, ends: tuple[float, float], bound: float) -> Numbers:
