@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
+from base64 import b64decode
 from html.parser import HTMLParser
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,7 +18,7 @@ from spark_jobs.application.streams.report import main, shown_names, write_repor
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.objects import LocalStore
 from spark_jobs.contract.stream_states import TOTAL
-from spark_jobs.diagnostics.count_stream.page import window_of
+from spark_jobs.diagnostics.count_stream.page import MAX_ROWS, window_of
 from spark_jobs.diagnostics.count_stream.plots import _short
 from spark_jobs.diagnostics.count_stream.summary import band_of_sum
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
@@ -56,6 +60,27 @@ def test_a_report_is_one_whole_page_that_loads_nothing(tmp_path, name):
     assert text.rstrip().endswith("</html>")
     assert not re.search(r"""(?:src|href)=["'](?:https?:|//)""", text)
     assert "nan" not in re.sub(r"<svg.*?</svg>|<style>.*?</style>", "", text, flags=re.DOTALL).lower().split()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_page_that_is_mailed_alone_still_gives_its_newest_counts(tmp_path, name):
+    text = page_of(tmp_path, name, steps=min(40, REQUESTS[name].steps))
+    [link] = re.findall(r'href="data:text/csv;charset=utf-8;base64,([^"]+)" download="[A-Z_]*stream_counts.csv"', text)
+    enclosed = pyarrow.csv.read_csv(io.BytesIO(b64decode(link)))
+    assert enclosed.column_names == ["begins", "state", "noisy", "estimate", "lower", "upper"]
+    segments = sorted((tmp_path / name / "steps").glob("*.csv"))
+    steps = pa.concat_tables(map(pyarrow.csv.read_csv, segments))
+    shown = set(enclosed["state"].to_pylist())
+    noisy = {
+        (begins, state): value
+        for begins, state, value in zip(*(steps[of].to_pylist() for of in ("begins", "state", "noisy")), strict=True)
+        if state in shown
+    }
+    found = zip(*(enclosed[of].to_pylist() for of in ("begins", "state", "noisy")), strict=True)
+    kept = {(begins, state): value for begins, state, value in found}
+    assert noisy.items() <= kept.items()
+    assert len(kept) == min(40, REQUESTS[name].steps) * len(shown) <= MAX_ROWS
 
 
 def test_ticks_of_any_size_fit_beside_the_plot():

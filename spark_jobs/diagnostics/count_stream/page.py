@@ -6,6 +6,8 @@ import datetime as dt
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from spark_jobs.contract.options.streams import LocalLevelMethod, StreamMonitor
 from spark_jobs.contract.stream_request import StreamRequest, step_text
 from spark_jobs.diagnostics.count_stream import plots
@@ -21,10 +23,12 @@ from spark_jobs.diagnostics.count_stream.summary import (
     readings,
 )
 from spark_jobs.publishing.formats import ABSENT, count, level, one_line
-from spark_jobs.publishing.rendering import Measure, Multiples, Plot, Rendering, Section, ValueTable, finite
+from spark_jobs.publishing.rendering import Column, Measure, Multiples, Plot, Rendering, Section, ValueTable, finite
 from spark_jobs.publishing.time_axis import TimeAxis
 
 MAX_TABLE = 48
+MAX_ROWS = 1200
+"""The most rows of counts that the page has as CSV, so that they fit it whatever the states' names."""
 _NATURAL = tuple(dt.timedelta(seconds=s) for s in (60, 3600, 86_400, 604_800))
 _STATUS = {
     "rise": "rising",
@@ -103,7 +107,7 @@ def _counts(
         table=_recent_table(history, axis),
     )
     shown = plots.recent_plot(history, 0, axis=axis, confidence=confidence if banded else None)
-    return Rendering(columns={}, plots=(shown,), section=section)
+    return Rendering(columns=_newest(history, request), plots=(shown,), section=section)
 
 
 def _sums(
@@ -329,6 +333,24 @@ def _tally(latest: tuple[Reading, ...], length: str) -> tuple[Measure, ...]:
         )
         for status, label in labels
     )
+
+
+def _newest(history: StreamHistory, request: StreamRequest) -> dict[str, Column]:
+    """The newest steps of all counts that are shown, one row for each count of each step."""
+    first = max(history.steps - max(MAX_ROWS // len(history.names), 1), 0)
+    part = history.part(steps=slice(first, None))
+    unknown, absent = ~part.measured.ravel(), np.full(part.noisy.size, np.nan)
+    begins = np.datetime64(request.start.removesuffix("Z"), "us") + (
+        np.arange(first, history.steps) * np.timedelta64(request.step_length)
+    )
+    return {
+        "begins": Column(values=np.repeat(begins, len(part.names)), meaning="the first instant of the step, in UTC"),
+        "state": Column(values=np.tile(np.array(part.names, dtype=object), part.steps), meaning="its name"),
+        "noisy": Column(values=np.ma.MaskedArray(part.noisy.ravel(), mask=unknown), meaning="the noisy count"),
+        "estimate": Column(values=np.where(unknown, np.nan, part.estimates.ravel()), meaning="the estimate"),
+        "lower": Column(values=absent if part.lower is None else part.lower.ravel(), meaning="of the band"),
+        "upper": Column(values=absent if part.upper is None else part.upper.ravel(), meaning="of the band"),
+    }
 
 
 def _recent_table(history: StreamHistory, axis: TimeAxis) -> ValueTable:
