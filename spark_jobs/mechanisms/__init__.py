@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spark_jobs.mechanisms.group_sums import NoisyGroups as NoisyGroups
     from spark_jobs.mechanisms.group_sums import noisy_groups as noisy_groups
     from spark_jobs.mechanisms.k_norm import Body as Body
+    from spark_jobs.mechanisms.marginals import consistent as consistent
     from spark_jobs.mechanisms.meter import BudgetMeter as BudgetMeter
     from spark_jobs.mechanisms.meter import BudgetOverspent as BudgetOverspent
     from spark_jobs.mechanisms.meter import RhoMeter as RhoMeter
@@ -97,6 +98,7 @@ else:
             "continuous_noise": "PublicGrid SmoothNoise cauchy_noise laplace_noise polynomial_noise student_t_noise",
             "group_sums": "NoisyGroups noisy_groups",
             "k_norm": "Body",
+            "marginals": "consistent",
             "meter": "BudgetMeter BudgetOverspent RhoMeter Spending",
             "moment_matrix": "NoisyProducts noisy_products",
             "noise": "Noise SecureNoise SeededNoise gaussian_stddev k_norm_scale laplace_scale laplace_variance",

@@ -10,6 +10,7 @@ import pytest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import aggregates
 from spark_jobs.mechanisms import cell_sums
+from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.statistics import AggregateSums
 from tests.suites.audit import ADDED, ExactAudit, Fault
 from tests.support.audit import Tampered
@@ -28,6 +29,8 @@ MEASURES = {
     "rows and two sums by cell": [SPEND, STAY],
     "rows and three sums by cell": [SPEND, STAY, {"of": "age", "bounds": [0, 120], "step": 1}],
 }
+MEASURES["rows and one sum, with their total"] = [SPEND]
+MARGINALS = {"rows and one sum, with their total": [[]]}
 VALUES = (None, -9.0, 0.0, 3.0, 7.7, 99.0)
 ROWS = [(group, *values) for group in ("a", "c") for values in itertools.product(VALUES, repeat=2)]
 """What one row may be; its age is its spend, but for a row of none."""
@@ -73,6 +76,13 @@ def count_twice(monkeypatch):
     monkeypatch.setattr("spark_jobs.diagnostics.aggregates.measurement.noisy_cell_sums", twice)
 
 
+def whole_for_each(monkeypatch):
+    """As if each of several tables might cost what all of them may."""
+    monkeypatch.setattr("spark_jobs.diagnostics.aggregates.measurement.share", lambda number, parts: number)
+    monkeypatch.setattr(BudgetMeter, "spend", lambda self, epsilon, *, label: self.remaining)
+    monkeypatch.setattr(BudgetMeter, "spend_rest", lambda self, *, label: self.remaining)
+
+
 def not_halved(monkeypatch):
     """As if a replaced row cost what an added one does."""
     monkeypatch.setattr(cell_sums, "share", lambda number, parts: number)
@@ -84,6 +94,7 @@ class TestExactLoss(ExactAudit):
     faults = {
         "half the noise": Fault(planted={"less": 2}),
         "epsilon not halved": Fault(patch=not_halved, relations=[Neighbours.REPLACE_ONE]),
+        "each table at the whole budget": Fault(patch=whole_for_each, mechanisms=[*MARGINALS]),
         "half the range of a value": Fault(patch=shrink, mechanisms=["rows and one sum by cell"]),
         "a row counted twice": Fault(patch=count_twice, relations=[ADDED], mechanisms=["rows and one sum by cell"]),
         "each number at the whole budget": Fault(planted={"alone": True}, mechanisms=["rows and two sums by cell"]),
@@ -95,13 +106,12 @@ class TestExactLoss(ExactAudit):
 
         def run(statistic, noise):
             source = Tampered(source=noise, epsilon_factor=less)
-            drawn = aggregates.measure(
-                statistic, epsilon=EPSILON, neighbours=relation, noise=Alone(source) if alone else source
-            )
+            drawn = aggregates.measure(statistic, noise=Alone(source) if alone else source, **terms)
             if left_out:  # what is published would show the exact rows
                 source.laplace(statistic.rows, epsilon=10**6, l1_sensitivity=1)
             return drawn
 
+        terms = {"epsilon": EPSILON, "neighbours": relation, "marginals": MARGINALS.get(mechanism, ())}
         first = [None] if relation is ADDED else ROWS[::7]
         tables = {row: table(row, measures) for row in (None, *ROWS)}
         return max(

@@ -77,8 +77,8 @@ def stored(kind: str) -> str:
         case "ecdf":
             found = distribution()
         case "aggregates":
-            cells = AggregatesOptions(**BASE[kind][1]).statistic
-            found = aggregates.release(statistic_of(cells, 0, sizes=None), epsilon=10)
+            cells = AggregatesOptions(**BASE[kind][2]).statistic
+            found = aggregates.release(statistic_of(cells, 0, sizes=None), epsilon=10, marginals=[[]])
         case "by_group":
             found = by_group.release(grouped_scores(), epsilon=10, kinds=("roc_curve",), noise=SeededNoise(1))
         case "residual_plot":

@@ -57,6 +57,12 @@ def parsed(**options: Any) -> AggregatesOptions:
             },
             "by: got '90,000 cells'; must make at most 80,000 cells of 5 figures",
         ),
+        (
+            {"by": [REGION], "marginals": [["rigeon"]]},
+            "marginals: got 'rigeon'; must name dimensions of the",
+        ),
+        ({"by": [REGION], "marginals": [["region"]]}, "marginals: got ['region']; must be tables of fewer dimensions"),
+        ({"by": [REGION], "marginals": [[], []]}, "marginals: got []; must be tables of fewer dimensions"),
         ({"measures": ["spend"]}, "measures.spend.bounds: is required: the account does not say what it holds"),
         (
             {"measures": [{"of": "spend", "bounds": [1, 0]}]},

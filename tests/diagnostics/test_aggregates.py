@@ -108,6 +108,7 @@ class TestForm(DiagnosticSuite):
         )
     )
     settings = [{"epsilon": "0.5", "neighbours": neighbours} for neighbours in Neighbours]
+    settings += [{"epsilon": "0.5", "marginals": [[]]}]
 
     def check_form(self, result, options):
         super().check_form(result, options)
@@ -184,6 +185,60 @@ def test_a_row_without_a_value_is_counted_apart_and_of_no_mean():
     assert released.of("mean", "v").values.value.tolist() == [1, 3]
 
 
+MARGINALS = [["region", "at"], ["age"], []]
+
+
+def test_marginals_agree_with_the_cells_and_with_pandas():
+    table = rows()
+    released = aggregates.release(summed(table), epsilon=1, marginals=MARGINALS, noise=SeededNoise(3))
+    cells = {name: figure.value.reshape(4, 4, 5) for name, figure in figures_of(released)}
+    for one, axes in zip(released.marginals, ((1,), (0, 2), (0, 1, 2)), strict=True):
+        for name, figure in figures_of(one):
+            assert figure.value == pytest.approx(cells[name].sum(axis=axes).ravel(), rel=1e-6, abs=1e-6)
+    assert [one.by for one in released.marginals] == [("region", "at"), ("age",), ()]
+    assert released.marginals[2].rows == pytest.approx(released.rows, rel=1e-9)
+    exact = aggregates.release(summed(table), epsilon=1e8, marginals=MARGINALS, noise=SeededNoise(3))
+    groups = by_pandas(table, (SPEND, STAY))
+    sizes = groups["count"].to_numpy().reshape(4, 4, 5)
+    assert exact.marginals[0].count.value == pytest.approx(sizes.sum(axis=1).ravel(), abs=1e-4)
+    total = groups["sum"]["spend"].sum() / groups["count"].sum()
+    assert exact.marginals[2].of("mean", "spend").values.value[0] == pytest.approx(total, abs=1e-4)
+
+
+def figures_of(table):
+    return [("count", table.count), *((one.of, one.values) for one in table.measures if one.name == "sum")]
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("measures", [0, 1, 2])
+def test_marginals_are_as_near_as_the_formula_says_and_their_intervals_hold(measures):
+    """Of 12 by 5 cells with both margins and the total, all at a quarter: 5.0, 5.1 and 5.0 at epsilon 1, for rows."""
+    random = np.random.default_rng(1)
+    names = ["v", "w"][:measures]
+    columns = {"a": random.choice(12, 4000, p=np.arange(1, 13) / 78), "b": random.choice(5, 4000)}
+    columns |= {name: 100 * random.beta(2, 5, 4000) for name in names}
+    by = [{"column": name, "values": list(range(size)), "other": False} for name, size in (("a", 12), ("b", 5))]
+    sums = AggregateSums.from_arrays(columns, by=by, measures=[{"of": name, "bounds": [0, 100]} for name in names])
+    marginals = [["a"], ["b"], []]
+    exact = aggregates.release(sums, epsilon=1e9, marginals=marginals, noise=SeededNoise(1))
+    errors, held = [[] for _ in range(4)], []
+    for seed in range(60):
+        released = aggregates.release(sums, epsilon=1, marginals=marginals, noise=SeededNoise(seed))
+        pairs = zip((released, *released.marginals), (exact, *exact.marginals), strict=True)
+        for place, (one, true) in enumerate(pairs):
+            errors[place].append(one.count.value - true.count.value)
+            held.append((one.count.lower <= true.count.value) & (true.count.value <= one.count.upper))
+            for name in names:
+                mean = true.of("sum", name).values.value / np.maximum(true.count.value, 1)
+                interval = one.of("mean", name).values
+                held.append((interval.lower <= mean) & (mean <= interval.upper))
+    single = {0: 1.414, 1: 2.0, 2: 2.582}[measures] / 1.414
+    # of the total there are 60 errors, whose spread is known to a tenth
+    for one, stddev, near in zip(errors, (5.0, 5.05, 5.05, 5.0), (0.1, 0.15, 0.25, 0.4), strict=True):
+        assert np.concatenate(one).std() == pytest.approx(stddev * single, rel=near)
+    assert np.concatenate(held).mean() == pytest.approx(0.9, abs=0.025)
+
+
 def request(**options):
     return ReleaseRequest.parse(
         {
@@ -196,7 +251,14 @@ def request(**options):
 
 @pytest.mark.parametrize("number", [0, 3000])
 @pytest.mark.parametrize(
-    "options", [{"by": BY, "measures": [SPEND, STAY]}, {"by": BY[:1]}, {"measures": [SPEND]}], ids=["3", "1", "0"]
+    "options",
+    [
+        {"by": BY, "measures": [SPEND, STAY]},
+        {"by": BY, "measures": [SPEND], "marginals": [["region", "at"], []]},
+        {"by": BY[:1]},
+        {"measures": [SPEND]},
+    ],
+    ids=["3", "with marginals", "1", "0"],
 )
 def test_it_has_a_page_and_a_file_of_public_shape(options, number):
     asked = request(**options)
@@ -213,6 +275,11 @@ def test_it_has_a_page_and_a_file_of_public_shape(options, number):
     means = {f"mean_{one['of']}" for one in options.get("measures", ())}
     assert means | {"status", "count", "count_lower", "count_upper"} <= set(table.column_names)
     assert len(table.column_names) == len(set(table.column_names))
+    marginals = [
+        pq.read_table(io.BytesIO(files[f"aggregates_marginal_{place}.parquet"])).num_rows
+        for place in range(len(options.get("marginals", ())))
+    ]
+    assert marginals == [20, 1][: len(marginals)]
     page = files["report.html"].decode()
     assert "Each row of the table is a cell" in page
     assert json.loads(manifest.to_bytes())["results"]["aggregates"]["by"] == [

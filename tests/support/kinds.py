@@ -41,6 +41,7 @@ BASE: dict[str, list[dict]] = {
     "aggregates": [
         {"by": [SITES]},
         {"by": [SITES, {"column": "age", "edges": [0, 18, 65]}], "measures": [SPEND]},
+        {"by": [SITES, {"column": "age", "edges": [0, 18, 65]}], "measures": [SPEND], "marginals": [["age"], []]},
         {"by": [SITES], "measures": [SPEND, {"of": "stay", "bounds": (0.0, 30.0), "step": 1.0}]},
     ],
     "roc_curve": [{}, {"thresholds": 8}],

@@ -15,6 +15,8 @@ class AggregatesOperator(DiagnosticOperator):
     groups of any size.
 
     Args:
+        marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. Each
+            table gets an equal share of the budget, and all are made to agree. Without any, the cells get all of it.
         confidence: nominal level of intervals.
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
             the table are all their combinations; without any, there is one cell of all rows.
@@ -28,12 +30,14 @@ class AggregatesOperator(DiagnosticOperator):
     def __init__(
         self,
         *,
+        marginals: Sequence[Sequence[str]] | Later = (),
         confidence: float | Later = 0.9,
         by: str | Sequence[str | Mapping[str, Any]] | Later = (),
         measures: str | Sequence[str | Mapping[str, Any]] | Later = (),
         **release: Unpack[ReleaseArguments],
     ) -> None:
         options = {
+            "marginals": marginals,
             "confidence": confidence,
             "by": by,
             "measures": measures,

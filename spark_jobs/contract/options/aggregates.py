@@ -15,8 +15,10 @@ from spark_jobs.contract.options.base import Options, Settings, Statistic
 from spark_jobs.contract.options.linear import Amount, Keys, expression, require_keys
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.aggregates import AggregateTable
-from spark_jobs.contract.values import Frozen
+from spark_jobs.contract.values import Frozen, did_you_mean
 
+MAX_MARGINALS = 15
+"""As many as four dimensions have."""
 MAX_DIMENSIONS, MAX_CELLS, MAX_BINS, MAX_MEASURES = 4, 100_000, 1_000, 20
 MAX_NUMBERS = 400_000
 """The most figures of all cells together: the driver then needs less than 1 GiB."""
@@ -203,10 +205,39 @@ class AggregatesSettings(Settings):
     """How a table of aggregates is released.
 
     Attributes:
+        marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. Each
+            table gets an equal share of the budget, and all are made to agree. Without any, the cells get all of it.
         confidence: nominal level of intervals.
     """
 
+    marginals: Annotated[tuple[tuple[str, ...], ...], Field(max_length=MAX_MARGINALS)] = ()
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    def tables(self, by: tuple[Dimension, ...]) -> tuple[tuple[int, ...], ...]:
+        """The dimensions of every table that is measured, by number: all of them, and those of each marginal.
+
+        Raises:
+            InvalidRequest: a marginal names something else, or a table twice.
+        """
+        columns = [dimension.column for dimension in by]
+        every = tuple(range(len(columns)))
+        listed = [every]
+        for names in self.marginals:
+            unknown = [name for name in names if name not in columns]
+            if unknown:
+                raise InvalidRequest(
+                    "marginals", value=unknown[0], requirement="must name dimensions of the table, which are "
+                    + (", ".join(columns) or "none"),
+                    remedy=f"correct it{did_you_mean(unknown[0], columns)}",
+                )  # fmt: skip
+            table = tuple(one for one in every if columns[one] in names)
+            if table in listed or len(table) != len(names):
+                raise InvalidRequest(
+                    "marginals", value=list(names), requirement="must be tables of fewer dimensions, each named once",
+                    remedy="leave it out",
+                )  # fmt: skip
+            listed.append(table)
+        return tuple(listed)
 
 
 class AggregatesOptions(AggregatesSettings, Options):
@@ -254,7 +285,9 @@ class AggregatesOptions(AggregatesSettings, Options):
                     raise InvalidRequest(
                         name, value=column, requirement="must be named once", remedy="remove one of the two"
                     )
-        cells, figures = self.statistic.cells, 1 + sum(len(measure.figures) for measure in self.measures)
+        sizes = [len(dimension.labels) for dimension in self.by]
+        cells = sum(math.prod(sizes[one] for one in table) for table in self.tables(self.by))
+        figures = 1 + sum(len(measure.figures) for measure in self.measures)
         if cells > min(MAX_CELLS, MAX_NUMBERS // figures):
             raise InvalidRequest(
                 "by", value=f"{cells:,} cells",

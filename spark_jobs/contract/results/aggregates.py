@@ -66,8 +66,8 @@ def _product_of_keys() -> ResultCheck:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AggregateTable(Result):
-    """A released table of aggregates. Cells are numbered with the last dimension running fastest.
+class CellsOfTable(PublishedFields):
+    """The cells of a table, numbered with the last dimension running fastest.
 
     Intervals are for the same rows without noise and hold for cells of any size, empty ones too, over all cells
     together; they do not account for the sampling of the rows.
@@ -84,7 +84,6 @@ class AggregateTable(Result):
         measures: means and sums of all cells.
     """
 
-    ORDER: ClassVar[str] = "by keys ok_from rows confidence epsilon neighbours guarantee status count *"
     RULES: ClassVar[tuple[ResultCheck, ...]] = (
         among("status", values=(OK, WEAK)),
         finite("rows", "ok_from"),
@@ -93,7 +92,7 @@ class AggregateTable(Result):
         _of_every_cell(),
     )
 
-    status: tuple[str, ...]  # type: ignore[assignment]  # of each cell
+    status: tuple[str, ...]
     by: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]
     ok_from: float
@@ -124,3 +123,18 @@ class AggregateTable(Result):
         for label, known in zip(labels, self.keys, strict=True):
             cell = cell * len(known) + known.index(str(label))
         return cell
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AggregateTable(CellsOfTable, Result):
+    """A released table of aggregates, with tables by fewer dimensions that agree with it.
+
+    Attributes:
+        marginals: the tables of ``AggregatesSettings.marginals``, in this order.
+    """
+
+    ORDER: ClassVar[str] = "by keys ok_from rows confidence epsilon neighbours guarantee status count * marginals"
+    ARRAYS_LAST: ClassVar[bool] = False
+
+    status: tuple[str, ...]  # type: ignore[assignment]  # of each cell
+    marginals: tuple[CellsOfTable, ...] = nested(CellsOfTable, many=True)

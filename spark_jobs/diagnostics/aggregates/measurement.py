@@ -1,13 +1,33 @@
-"""The random part of a table of aggregates: noisy numbers of every cell."""
+"""The random part of a table of aggregates: noisy numbers of every cell, and of every marginal table's."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import AggregateCells, AggregatesSettings
+from spark_jobs.contract.privacy import share
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms.cell_sums import NoisyCellSums, noisy_cell_sums
+from spark_jobs.mechanisms.marginals import Dimensions
 from spark_jobs.statistics import AggregateSums
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MarginalDraw:
+    """Noisy numbers of the cells of a table by fewer dimensions.
+
+    Attributes:
+        dimensions: its dimensions, by number, ascending.
+        cells: the noisy numbers.
+    """
+
+    dimensions: Dimensions
+    cells: NoisyCellSums
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -18,40 +38,62 @@ class AggregatesDraw(Draw):
         design: dimensions and measures.
         confidence: nominal level of intervals.
         cells: the noisy numbers.
+        marginals: those of tables by fewer dimensions.
     """
 
     design: AggregateCells
     confidence: float
     cells: NoisyCellSums
+    marginals: tuple[MarginalDraw, ...] = field(default=())
 
 
 def measure_cells(statistic: AggregateSums, options: AggregatesSettings, terms: Terms) -> AggregatesDraw:
-    """Draw the noise of all cells.
+    """Draw the noise of all cells of all tables.
 
-    Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.cell_sums``).
+    Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.cell_sums``); the tables are measured
+    one after the other, each at an equal share of epsilon, and these add up.
 
     Args:
         statistic: exact rows and sums of every cell; private.
         options: the settings.
         terms: budget, relation and noise; all of epsilon is spent.
+
+    Raises:
+        InvalidRequest: a marginal is not one of the table.
     """
     meter = terms.meter()
     design = statistic.design
-    epsilon = meter.spend_rest(label="rows and sums of all cells together")
-    cells = noisy_cell_sums(
-        statistic.rows,
-        statistic.incomplete,
-        statistic.sums,
-        [measure.steps for measure in design.measures],
-        epsilon=epsilon,
-        neighbours=terms.neighbours,
-        noise=terms.noise,
-    )
+    tables, sizes = options.tables(design.by), [len(dimension.labels) for dimension in design.by]
+    part = share(meter.remaining, len(tables))
+    drawn = []
+    for place, table in enumerate(tables):
+        label = f"rows and sums by {', '.join(design.by[one].column for one in table)}" if table else "rows and sums"
+        last = place == len(tables) - 1
+        epsilon = meter.spend_rest(label=label) if last else meter.spend(part, label=label)
+        cells = noisy_cell_sums(
+            _summed(statistic.rows, sizes, table),
+            _summed(statistic.incomplete, sizes, table),
+            _summed(statistic.sums, sizes, table),
+            [measure.steps for measure in design.measures],
+            epsilon=epsilon,
+            neighbours=terms.neighbours,
+            noise=terms.noise,
+        )
+        drawn.append(MarginalDraw(dimensions=table, cells=cells))
     return AggregatesDraw(
         design=design,
         confidence=options.confidence,
-        cells=cells,
+        cells=drawn[0].cells,
+        marginals=tuple(drawn[1:]),
         neighbours=terms.neighbours,
         guarantee=terms.noise.guarantee,
         spendings=meter.spendings,
     )
+
+
+def _summed(exact: Int64Array, sizes: Sequence[int], table: Dimensions) -> Int64Array:
+    """The exact numbers of a table by fewer dimensions, from those of all cells along the last axis."""
+    leading = exact.shape[:-1]
+    others = tuple(len(leading) + one for one in range(len(sizes)) if one not in table)
+    cells = math.prod(sizes[one] for one in table)
+    return np.asarray(exact.reshape((*leading, *sizes)).sum(axis=others).reshape((*leading, cells)))

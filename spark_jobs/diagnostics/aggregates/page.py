@@ -12,7 +12,7 @@ import numpy as np
 from spark_jobs.contract.figure import Ends, Figure, Numbers
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable
+from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable, CellsOfTable
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, listed, one_line
 from spark_jobs.publishing.rendering import (
@@ -40,17 +40,34 @@ _CHARACTERS, _NAME_CHARACTERS = 16, 40
 
 def render(result: AggregateTable, request: ReleaseRequest) -> Rendering:
     """Data file, plots and section of a released table, with one row per cell, empty or not."""
-    plots = [
-        (name_of(one), "", _plot(result, one.values, name_of(one), f"aggregates_figure_{place}"))
+    figures_of = [
+        (name_of(one), _plot(result, one.values, name_of(one), f"aggregates_figure_{place}", result.confidence))
         for place, one in enumerate(result.measures[:MAX_FIGURES])
     ]
+    totals = [
+        (f"Rows {_of(one)}", _plot(one, one.count, "Rows", f"aggregates_marginal_{place}", result.confidence))
+        for place, one in enumerate(result.marginals[:MAX_FIGURES])
+    ]
     note = f"Whiskers are {level(result.confidence)} intervals for the same rows without noise. Grey: weak cells."
+    headed = (("Sums and means", figures_of), ("By fewer dimensions", totals))
     return Rendering(
-        columns=_columns(result),
-        plots=(_plot(result, result.count, "Rows", "aggregates"),),
+        columns=_columns(result, result.confidence),
+        plots=(_plot(result, result.count, "Rows", "aggregates", result.confidence),),
         section=_section(result),
-        multiples=(Multiples(heading="Sums and means", note=note, plots=tuple(plots), wide=True),) if plots else (),
+        multiples=tuple(
+            Multiples(heading=heading, note=note, plots=tuple((text, "", plot) for text, plot in plots), wide=True)
+            for heading, plots in headed
+            if plots
+        ),
+        tables={
+            f"aggregates_marginal_{place}": _columns(one, result.confidence)
+            for place, one in enumerate(result.marginals)
+        },
     )
+
+
+def _of(table: CellsOfTable) -> str:
+    return f"by {listed([one_line(name, _NAME_CHARACTERS) for name in table.by])}" if table.by else "in all"
 
 
 def name_of(one: Aggregate) -> str:
@@ -58,12 +75,12 @@ def name_of(one: Aggregate) -> str:
     return f"{one.name.capitalize()} of {one_line(one.of, _NAME_CHARACTERS)}"
 
 
-def _labels(result: AggregateTable, first: int | None = None) -> Iterator[tuple[str, ...]]:
+def _labels(result: CellsOfTable, first: int | None = None) -> Iterator[tuple[str, ...]]:
     return islice(product(*result.keys), first)
 
 
-def _columns(result: AggregateTable) -> dict[str, Column]:
-    nominal = f"end of its {100 * result.confidence:.4g} % confidence interval, for the same rows without noise"
+def _columns(result: CellsOfTable, confidence: float) -> dict[str, Column]:
+    nominal = f"end of its {100 * confidence:.4g} % confidence interval, for the same rows without noise"
     columns: dict[str, Column] = {}
     sizes = [len(keys) for keys in result.keys]
     for place, (name, keys) in enumerate(zip(result.by, result.keys, strict=True)):
@@ -94,7 +111,7 @@ def _free(name: str, taken: dict[str, Column]) -> str:
     return next(one for one in (stem, *(f"{stem}_{place}" for place in range(2, len(taken) + 3))) if one not in taken)
 
 
-def _plot(result: AggregateTable, numbers: Numbers, title: str, name: str) -> Plot:
+def _plot(result: CellsOfTable, numbers: Numbers, title: str, name: str, confidence: float) -> Plot:
     shown = min(result.cells, MAX_DRAWN)
     ends = numbers.ends()
     rows = [
@@ -110,7 +127,7 @@ def _plot(result: AggregateTable, numbers: Numbers, title: str, name: str) -> Pl
         draw_rows(axes, rows, labels, (min(drawn) - room, max(drawn) + room))
         axes.xaxis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
         if alone:
-            line = f"with {level(result.confidence)} intervals for the same rows without noise"
+            line = f"with {level(confidence)} intervals for the same rows without noise"
             figures.heading(figure, left=0.03, title=TITLE, lines=(line, "released with noise"))
         return figure
 
@@ -136,6 +153,16 @@ def _section(result: AggregateTable) -> Section:
         ),
         measures=(
             Measure(label="Rows", value=f"≈{SPACE}{count(result.rows)}", note="released with noise, all cells"),
+            *(
+                Measure(
+                    label=name_of(one),
+                    value=number(float(one.values.value[0]), 6) if finite(float(one.values.value[0])) else ABSENT,
+                    note=f"in all, {_interval(one.values.at(0))}",
+                )
+                for total in result.marginals
+                if not total.by
+                for one in total.measures[:MAX_FIGURES]
+            ),
             Measure(label="Cells", value=f"{result.cells:,}", note="combinations of groups"),
             Measure(
                 label="Weak cells",
@@ -184,6 +211,14 @@ def _interval(figure: Figure[float]) -> str:
 
 def _notes(result: AggregateTable) -> tuple[str, ...]:
     notes = [
+        *(
+            (
+                f"Tables {listed([_of(one) for one in result.marginals])} were measured too, each at an equal share of "
+                "the budget. All tables were then made to agree, which makes each of them nearer.",
+            )
+            if result.marginals
+            else ()
+        ),
         "The groups are those of the request, never those of the rows. A row is in one cell only, so every cell is "
         "released at the full epsilon. Counts and sums are unbiased, so that those of few rows may be below 0.",
     ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figure import Ends
+from spark_jobs.diagnostics.aggregates.simulated import SimulatedNoise
 from spark_jobs.mechanisms.cell_noise import CellNoise
 
 PLACES = 201
@@ -20,7 +21,9 @@ _AT_ONCE = 1 << 14
 """Cells whose places are computed together: 50 MiB."""
 
 
-def ratio_intervals(sums: FloatArray, rows: FloatArray, law: CellNoise, level: float) -> Ends[FloatArray]:
+def ratio_intervals(
+    sums: FloatArray, rows: FloatArray, law: CellNoise | SimulatedNoise, level: float
+) -> Ends[FloatArray]:
     """The intervals of ``sums / rows`` within [-1, 1].
 
     Args:

@@ -1,0 +1,111 @@
+"""The noise in a cell of a table that was made consistent with others, by simulation.
+
+An estimate is a sum of the noisy entries of all tables, each with a public weight. All cells of a table are alike: the
+weight of an entry depends only on which of the dimensions that both tables have it shares with the cell. So a cell's
+noise is a sum, over the tables and over these patterns, of a weight times the sum of some number of independent noises.
+Sums of more than ``DRAWN`` are close to normal and drawn as such; all others are drawn entry by entry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._simulation import normal
+from spark_jobs.mechanisms.cell_noise import CellNoise
+from spark_jobs.mechanisms.marginals import Dimensions, consistent, subsets
+from spark_jobs.mechanisms.noise import SeededNoise
+
+COPIES, DRAWN = 8192, 16
+_FINE = 1 << 20
+"""Lattice steps of a row in simulated noise."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SimulatedNoise:
+    """Copies of the noise in the rows and in a sum of a cell; used as ``CellNoise`` is.
+
+    Attributes:
+        rows, sums: the copies; shape (copies,).
+        single: the law of a table by itself, whose tails are heavier than those of any sum.
+    """
+
+    rows: FloatArray
+    sums: FloatArray
+    single: CellNoise
+
+    def quantile(self, level: float, of_rows: FloatArray, of_sum: FloatArray) -> FloatArray:
+        """The quantile of ``|of_rows z + of_sum w|`` of this level."""
+        pairs = zip(*np.broadcast_arrays(of_rows, of_sum), strict=True)
+        sizes = (np.abs(of * self.rows + other * self.sums) for of, other in pairs)
+        return np.array([np.quantile(one, level, method="higher") for one in sizes])
+
+    def stddev(self, of_rows: float, of_sum: float) -> float:
+        """The standard deviation of ``of_rows z + of_sum w``."""
+        return float(np.std(of_rows * self.rows + of_sum * self.sums))
+
+    def count_above(self, chance: float) -> float:
+        """A number that the noise in rows exceeds with at most this probability."""
+        return self.single.count_above(chance) * self.stddev(1.0, 0.0) / self.single.stddev(1.0, 0.0)
+
+
+def simulated(
+    laws: Mapping[Dimensions, CellNoise],
+    sizes: Sequence[int],
+    costs: Mapping[Dimensions, float],
+    noise: SeededNoise,
+) -> dict[Dimensions, SimulatedNoise]:
+    """The noise in a cell of each of several tables with these laws, which were made consistent."""
+    totals = {table: np.zeros((COPIES, 2)) for table in laws}
+    for other, law in laws.items():
+        impulses = {one: np.zeros((1, *(sizes[dimension] for dimension in one))) for one in laws}
+        impulses[other][(0,) * (1 + len(other))] = 1.0
+        for table, estimate in consistent(impulses, sizes, costs).items():
+            for weight, entries in _weights(estimate[0], table, other, sizes):
+                totals[table] += weight * _sums(law, entries, noise)
+    return {
+        table: SimulatedNoise(rows=total[:, 0], sums=total[:, 1], single=laws[table]) for table, total in totals.items()
+    }
+
+
+def _weights(
+    estimate: FloatArray, table: Dimensions, other: Dimensions, sizes: Sequence[int]
+) -> Iterator[tuple[float, int]]:
+    """How much an entry of ``other`` weighs in a cell of ``table``, and how many do, by what both have in common.
+
+    Args:
+        estimate: what the first entry of ``other`` adds to every cell of ``table``.
+        table: the table of the cell.
+        other: the table of the entries.
+        sizes: the number of groups of every dimension.
+    """
+    shared = tuple(one for one in table if one in other)
+    alone = math.prod(sizes[one] for one in other if one not in shared)
+    for alike in subsets(shared):
+        unlike = [one for one in shared if one not in alike]
+        entries = alone * math.prod(sizes[one] - 1 for one in unlike)
+        if entries:
+            yield float(estimate[tuple(int(one in unlike) for one in table)]), entries
+
+
+def _sums(law: CellNoise, entries: int, noise: SeededNoise) -> FloatArray:
+    """Copies of the sum of so many independent noises, in rows and in one sum; shape (copies, 2)."""
+    if entries > DRAWN:
+        spread = np.array([law.stddev(1.0, 0.0), law.stddev(0.0, 1.0)])
+        near: FloatArray = normal(noise, (COPIES, 2)) * spread * math.sqrt(entries)
+        return near
+    shape, scale = (COPIES, entries), law.scale * _FINE
+    if law.measures > 1 and law.joint:
+        drawn = noise.boxed((*shape, 1 + law.measures), scale=scale)[..., :2]
+    else:
+        drawn = noise.two_sided((*shape, 2), scale=scale * (1 + law.measures if law.measures > 1 else 1))
+    total: FloatArray = drawn.sum(axis=1) / _FINE
+    if law.measures == 0:
+        total[:, 1] = 0.0
+    if law.measures == 1:  # of its two halves
+        total = np.stack([total[:, 0] + total[:, 1], total[:, 0] - total[:, 1]], axis=-1)
+    return total
