@@ -119,10 +119,7 @@ def report_part(kind: str, rendering: Rendering, marks: tuple[stamp.Mark, ...]) 
         section=rendering.section,
         plots=tuple(_pictured(plot, rendering.section.legend, marks) for plot in rendering.plots),
         multiples=tuple(map(_small, rendering.multiples)),
-        data=tuple(
-            report.Enclosed.of(name, data_files.csv_bytes(table), stamped=any(mark.across for mark in marks))
-            for name, table in _tables(kind, rendering).items()
-        ),
+        data=tuple(_enclosed(name, table, marks) for name, table in _tables(kind, rendering).items()),
     )
 
 
@@ -137,6 +134,16 @@ def _small(group: Multiples) -> report.SmallPlots:
     drawn = f"Drawn: {', '.join(named)}." if named else ""
     note = " ".join(part for part in (drawn, group.note) if part)
     return report.SmallPlots(heading=group.heading, note=note, plots=plots, wide=group.wide)
+
+
+def _enclosed(name: str, table: Mapping[str, Column], marks: tuple[stamp.Mark, ...]) -> report.Enclosed:
+    content = data_files.csv_bytes(table)
+    every = -(-len(content) // report.MAX_ENCLOSED)
+    if every > 1:
+        content = data_files.csv_bytes(
+            {of: replace(column, values=column.values[::every]) for of, column in table.items()}
+        )
+    return report.Enclosed(name=name, content=content, every=every, stamped=any(mark.across for mark in marks))
 
 
 def _tables(kind: str, rendering: Rendering) -> dict[str, Mapping[str, Column]]:

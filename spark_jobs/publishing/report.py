@@ -34,7 +34,7 @@ MEDIA_TYPE = "text/html"
 LISTED = 100
 """Largest number of entries that the page shows of a list in the request."""
 MAX_ENCLOSED = 400_000
-"""Largest number of bytes of a data file that the page has as CSV."""
+"""About the largest number of bytes of a data file that the page has as CSV; of a larger one it has some rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,18 +53,15 @@ class Enclosed:
 
     Attributes:
         name: the file's name without suffix.
-        content: the rows as CSV; None for more than ``MAX_ENCLOSED`` bytes.
+        content: the rows as CSV, at most about ``MAX_ENCLOSED`` bytes.
+        every: one row in so many is there, from the first on; 1 for all of them.
         stamped: whether the rows are of a draft without a guarantee, which the CSV's name then says.
     """
 
     name: str
-    content: bytes | None
+    content: bytes
+    every: int
     stamped: bool
-
-    @classmethod
-    def of(cls, name: str, content: bytes, *, stamped: bool) -> Enclosed:
-        """The rows, if they are few enough for a page."""
-        return cls(name=name, content=content if len(content) <= MAX_ENCLOSED else None, stamped=stamped)
 
     @property
     def file(self) -> str:
@@ -74,7 +71,7 @@ class Enclosed:
     @property
     def href(self) -> str:
         """A link that has the rows in itself."""
-        return f"data:text/csv;charset=utf-8;base64,{b64encode(self.content or b'').decode()}"
+        return f"data:text/csv;charset=utf-8;base64,{b64encode(self.content).decode()}"
 
 
 @dataclass(frozen=True, kw_only=True)

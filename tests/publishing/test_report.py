@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_jobs.contract.privacy import Budget
-from spark_jobs.publishing import report
-from spark_jobs.publishing.rendering import Section
+from spark_jobs.publishing import report, stamp
+from spark_jobs.publishing.publication import report_part
+from spark_jobs.publishing.rendering import Column, Rendering, Section
 from spark_jobs.publishing.report import budget_bar, runs, visible
 from tests.support import publications as made
 
@@ -174,15 +175,20 @@ def test_a_page_that_is_mailed_alone_still_gives_its_data():
     assert link["download"] == "roc_curve.csv"
 
 
-def test_data_that_would_make_a_page_heavy_stays_beside_it():
-    heavy = report.Enclosed.of("ecdf", b"1" * (report.MAX_ENCLOSED + 1), stamped=False)
-    assert (heavy.content, report.Enclosed.of("ecdf", b"1\n", stamped=True).file) == (None, "NOT_PRIVATE_ecdf.csv")
-    part = report.ReportPart(kind="ecdf", section=Section(title="Values", reading=()), plots=(), data=(heavy,))
+def test_of_data_that_would_make_a_page_heavy_some_rows_are_in_it():
+    rows = np.arange(120_000) / 7
+    section = Section(title="Values", reading=())
+    rendering = Rendering(columns={"value": Column(values=rows, meaning="a value")}, plots=(), section=section)
+    part = report_part("ecdf", rendering, stamp.marks("NOT PRIVATE", "CHARGED"))
+    [data] = part.data
+    assert len(data.content) < 1.1 * report.MAX_ENCLOSED
+    kept = pyarrow.csv.read_csv(io.BytesIO(data.content))["value"].to_numpy()
+    np.testing.assert_array_equal(kept, rows[:: data.every])
     page = report.report_html(
         made.facts(), guarantee="differentially private", formal="", statement=(), marks=(), parts=(part,), files=()
     ).decode()
-    assert "ecdf is too large for it and lies beside it as ecdf.parquet" in page
-    assert "data:text/csv" not in page
+    assert 'download="NOT_PRIVATE_ecdf.csv">NOT_PRIVATE_ecdf.csv</a> (' in page
+    assert f"one row in {data.every}; all are in ecdf.parquet)" in page
 
 
 def test_page_shows_files_with_their_hashes():
