@@ -205,7 +205,11 @@ def _singles(result: type[PublishedFields], within: str = "") -> Iterator[tuple[
         if spec.axis is None and (not of_lines or spec.value in _OF_LINES):
             yield f"{within}{spec.value}", spec
     for one in fields(result):  # type: ignore[arg-type]
-        if one.name in SIZES and (of_lines or str(one.type).partition(" ")[0] == "float"):
+        if (
+            one.name in SIZES
+            and one.name not in result.specs()
+            and (of_lines or str(one.type).partition(" ")[0] == "float")
+        ):
             yield f"{within}{one.name}", _size(one.name)
         if "nested" in one.metadata and not one.metadata["many"] and not within:
             yield from _singles(one.metadata["nested"], f"{one.name}.")

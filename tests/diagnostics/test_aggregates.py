@@ -15,7 +15,9 @@ import pytest
 from dp_operators.release_check import check_release
 from spark_jobs.application.draft import draft
 from spark_jobs.application.run import measure as measure_request
+from spark_jobs.contract.figure_names import figure_named
 from spark_jobs.contract.figures import OK, WEAK
+from spark_jobs.contract.headlines import headlines
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics import aggregates
@@ -203,6 +205,15 @@ def test_marginals_agree_with_the_cells_and_with_pandas():
     assert exact.marginals[0].count.value == pytest.approx(sizes.sum(axis=1).ravel(), abs=1e-4)
     total = groups["sum"]["spend"].sum() / groups["count"].sum()
     assert exact.marginals[2].of("mean", "spend").values.value[0] == pytest.approx(total, abs=1e-4)
+
+
+def test_a_release_ends_with_its_rows_and_can_be_gated_by_them():
+    released = aggregates.release(summed(rows()), epsilon=1e6, noise=SeededNoise(3))
+    fields = {"aggregates": json.loads(json.dumps(released.to_dict(), allow_nan=False))}
+    (line,) = headlines(fields)
+    assert (line.name, line.status) == ("aggregates.rows", OK)
+    assert str(line).startswith("rows 3,000")
+    assert figure_named(fields, "aggregates.rows") == pytest.approx(3000, abs=1)
 
 
 def figures_of(table):

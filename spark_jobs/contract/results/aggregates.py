@@ -86,7 +86,7 @@ class CellsOfTable(PublishedFields):
 
     RULES: ClassVar[tuple[ResultCheck, ...]] = (
         among("status", values=(OK, WEAK)),
-        finite("rows", "ok_from"),
+        finite("ok_from"),
         finite("incomplete", nullable=True),
         _product_of_keys(),
         _of_every_cell(),
@@ -98,7 +98,7 @@ class CellsOfTable(PublishedFields):
     ok_from: float
     count: Numbers = figure("number of rows", "interval", axis="status")
     incomplete: FloatArray | None
-    rows: float
+    rows: float = figure("number of all rows", headline="rows")
     measures: tuple[Aggregate, ...] = nested(Aggregate, many=True)
 
     @property
