@@ -1,8 +1,11 @@
-"""Rows whose scores lie at the ends of [0, 1], where their order is hidden; post-processing of released counts.
+"""Rows whose order the grid of scores hides, at its ends and inside; post-processing of released counts.
 
 A score beyond an end was clamped to it; one nearer to it than ``2^-30`` shares its cell. A pair of a positive and a
 negative row in one such cell counts half in the area under the curve, whatever the order of their scores was. So the
 area of the scores themselves lies within half the share of such pairs from that of the cells.
+
+Inside, equal scores are ties, unless nearly all rows of both classes are in a few neighbouring cells: then the scores
+take so small a part of their range that the grid hides their order, or they are one value.
 """
 
 from __future__ import annotations
@@ -18,6 +21,14 @@ from spark_jobs.contract.grids import SCORE_CELLS, TAIL_DOUBLINGS
 from spark_jobs.mechanisms.prefix_sums import NoisyTree
 from spark_jobs.score_grid import edges_of
 
+CROWDED = 0.9
+"""The share of each class in neighbouring cells from which their order counts as hidden."""
+CLEAR_OF_NOISE = 5.0
+"""Standard deviations of the noise in such a number of rows that the smaller class must have, so that scores that can
+be told from each other are called hidden once in 500 releases at most."""
+IN_CELLS = 0.5
+"""The share of the pairs of both classes in one counted cell, from which an interval that allows for half of their
+orders is as wide as it is for that reason."""
 STATED_FROM = 0.01
 """The share of rows at the ends from which a report says it."""
 NEAR = 2.0 ** (1 - TAIL_DOUBLINGS)
@@ -40,23 +51,27 @@ class AtEnds:
 
     Attributes:
         share: the noisy share of all rows; None if no counts show it.
-        tied: the share of pairs of both classes that are at one end; 0 where the noise hides the rows.
+        tied: the share of pairs of both classes whose order is hidden; 0 where the noise hides the rows.
+        in_cells: the share of pairs in one counted cell, for whose order the area's interval allows already.
     """
 
     share: float | None = None
     tied: float = 0.0
+    in_cells: float = 0.0
 
     @classmethod
     def of_counts(cls, draw: CountedCells, negatives: object, positives: object) -> AtEnds:
         """By the counts of a curve; unknown on grids of equal cells, and for counts of unknown noise."""
         if draw.grid != SCORE_CELLS or not (isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree)):
             return cls()
+        in_cells = _pairs_in_cells(negatives.counts(), positives.counts())
         edges = edges_of(draw.grid)[draw.cuts]
         ends = [place for place, near in ((0, edges[1] <= NEAR), (-1, edges[-2] >= 1 - NEAR)) if near]
         if not ends:
-            return cls()
+            return cls(in_cells=in_cells)
         stddev = math.sqrt(negatives.range_variance(0, 1))
-        return cls.of_rows(_at(negatives.counts(), ends), _at(positives.counts(), ends), stddev=stddev)
+        at_ends = cls.of_rows(_at(negatives.counts(), ends), _at(positives.counts(), ends), stddev=stddev)
+        return replace(at_ends, in_cells=in_cells)
 
     @classmethod
     def of_rows(cls, negatives: list[float], positives: list[float], *, stddev: float) -> AtEnds:
@@ -74,8 +89,9 @@ class AtEnds:
         return area.interval is not None and self.tied / 2 > (area.upper - area.lower) / 2
 
     def status(self, area: Number) -> str:
-        """``coarse`` if it may, else ``ok``."""
-        return COARSE if self.is_hidden(area) else OK
+        """``coarse`` if it may, or if the interval is wide as it allows for the order in a cell; else ``ok``."""
+        wide = area.interval is not None and (area.upper - area.lower) / 2 >= self.in_cells / 4
+        return COARSE if self.is_hidden(area) or (wide and self.in_cells >= IN_CELLS) else OK
 
     def widened(self, area: Figure[Any]) -> Figure[Any]:
         """The area with intervals that hold that of the scores themselves where the ends hide their order."""
@@ -98,9 +114,17 @@ def notice(status: str, at_ends: float | None) -> str | None:
     text = (
         f"{share} of the rows have scores at an end of the range from 0 to 1, or beyond it, where all count as equal."
     )
-    if status == COARSE:
-        text += " The area's interval allows for any order of them: give scores between 0 and 1 that keep the order."
-    return text
+    if status != COARSE:
+        return text
+    if at_ends is not None and at_ends <= STATED_FROM:
+        text = "Nearly all rows have almost equal scores: these take a very small part of the range from 0 to 1."
+    return f"{text} The area's interval allows for any order of them: give scores between 0 and 1 that keep the order."
+
+
+def _pairs_in_cells(negatives: FloatArray, positives: FloatArray) -> float:
+    """The share of pairs of both classes in one cell; unbiased, as the noise of both is independent."""
+    pairs = float((negatives * positives).sum())
+    return min(max(pairs / (max(float(negatives.sum()), 1.0) * max(float(positives.sum()), 1.0)), 0.0), 1.0)
 
 
 def _at(counts: FloatArray, ends: list[int]) -> list[float]:

@@ -12,6 +12,7 @@ from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import COARSE, OK
 from spark_jobs.diagnostics import auc, ranking_figures, roc_curve
 from spark_jobs.diagnostics._score_ends import AtEnds, notice
+from spark_jobs.diagnostics._score_figures.measurement import crowd
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
 
@@ -48,6 +49,43 @@ def test_scores_beyond_the_range_are_said_and_the_interval_holds_their_area(scor
         assert low <= EXACT <= high
 
 
+@pytest.mark.parametrize("part", [0.0, 1e-6, 4e-5])
+def test_scores_in_a_very_small_part_of_the_range_are_said_and_the_interval_holds_their_area(part: float) -> None:
+    for status, at_ends, _, (low, high) in areas(0.5 + part * SCORES):
+        assert status == COARSE
+        assert at_ends is None or at_ends < 0.05
+        assert low <= 0.5
+        assert high >= EXACT
+
+
+@pytest.mark.parametrize(
+    "scores", [np.round(SCORES, 1), np.where(SCORES > 0.3, 0.7, 0.2), np.where(LOG_ODDS < -2, 0.1, SCORES)]
+)
+def test_scores_of_few_values_are_ties_and_not_hidden(scores: Any) -> None:
+    exact = roc_auc_score(LABELS, scores)
+    for status, _, _, (low, high) in areas(scores):
+        assert status == OK
+        assert low <= exact <= high
+        assert high - low < 0.03
+
+
+def test_a_row_moves_the_crowd_of_both_classes_by_one() -> None:
+    random = np.random.default_rng(3)
+    for _ in range(300):
+        classes = random.integers(0, 9, (2, 40))
+        sizes = (int(random.integers(-5, 300)), int(random.integers(-5, 300)))
+        more = classes.copy()
+        more[random.integers(2), random.integers(40)] += 1
+        assert 0 <= crowd(*more, sizes) - crowd(*classes, sizes) <= 1
+
+
+def test_classes_with_one_score_each_are_told_from_each_other() -> None:
+    counts = ScoreCounts.from_arrays([0, 1] * 5_000, [0.2, 0.8] * 5_000)
+    for seed in range(20):
+        assert auc.release(counts, epsilon=1, noise=SeededNoise(seed)).status == OK
+        assert roc_curve.release(counts, epsilon=1, noise=SeededNoise(seed)).status == OK
+
+
 @pytest.mark.parametrize("scores", TOLD_APART.values(), ids=TOLD_APART)
 def test_scores_of_any_size_within_the_range_have_their_area(scores: Any) -> None:
     for status, at_ends, value, (low, high) in areas(scores):
@@ -73,3 +111,4 @@ def test_a_report_says_it_from_one_row_in_a_hundred_on() -> None:
     assert notice(OK, None) is None
     assert "About 12 % of the rows" in str(notice(OK, 0.12))
     assert "any order" in str(notice(COARSE, 0.9))
+    assert "almost equal scores" in str(notice(COARSE, 0.0))

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options import AucSettings, AveragePrecisionSettings, RocCurveSettings
@@ -43,6 +44,10 @@ SIZES_SHARE = Decimal("0.05")
 """Share of the budget for the noisy class sizes that an interval needs."""
 ENDS_SHARE = Decimal("0.01")
 """Share of the budget for the rows at the ends of the range of scores, whose order a direct release does not see."""
+BESIDE_SHARE = 2 * ENDS_SHARE
+"""Share of the budget for all counts that say whether scores can be told from each other."""
+NEIGHBOURING = 16
+"""Cells of the grid of scores next to each other, in which most rows of both classes hardly differ in their scores."""
 COUNTS_ABOVE = 60
 """Epsilon from which counts are more accurate than a direct release, which spends at most 10."""
 MIN_SIGNAL_OF_DIRECT = 120.0
@@ -65,6 +70,8 @@ class FigureDraw(Draw):
         weighted: the noisy weighted sum over all rows; None unless the method is ``weighted_counts``.
         ends: noisy numbers of rows whose scores are at 0 and at 1, negatives first; None unless an AUC is released
             directly, with an interval.
+        crowded: with them, how many rows of both classes have almost equal scores, in rows of the smaller class
+            (``crowd``).
     """
 
     figure: str
@@ -75,6 +82,7 @@ class FigureDraw(Draw):
     counts: RocDraw | None = None
     weighted: WeightedSum | None = None
     ends: tuple[int, ...] | None = None
+    crowded: int | None = None
 
     @property
     def class_sizes(self) -> ClassSizes | None:
@@ -114,7 +122,7 @@ def measure_figure(
         InvalidRequest: ``laplace`` without a delta above 0.
     """
     meter, method = terms.meter(), str(options.method)
-    sizes = value = counts = weighted = ends = None
+    sizes = value = counts = weighted = ends = crowded = None
     if method == "auto" and figure == "auc":
         method, sizes = _automatic(statistic, meter=meter, terms=terms)
     if method in ("auto", "weighted_counts"):
@@ -139,11 +147,12 @@ def measure_figure(
         if sizes is None and options.interval:
             # a budget that does not fit must be rejected before the noise of the sizes is drawn
             noise_shape(
-                method, min(meter.remaining * (1 - SIZES_SHARE - ENDS_SHARE), MAX_EPSILON), meter.remaining_delta
+                method, min(meter.remaining * (1 - SIZES_SHARE - BESIDE_SHARE), MAX_EPSILON), meter.remaining_delta
             )
             sizes = _sizes(statistic, meter=meter, terms=terms)
         if sizes is not None and figure == "auc" and statistic.cells == SCORE_CELLS:
             ends = _ends(statistic, meter=meter, terms=terms)
+            crowded = _crowded(statistic, sizes, meter=meter, terms=terms)
         value = _direct(statistic, figure, method, meter=meter, terms=terms)
         spendings = meter.spendings
     return FigureDraw(
@@ -158,13 +167,14 @@ def measure_figure(
         counts=counts,
         weighted=weighted,
         ends=ends,
+        crowded=crowded,
     )
 
 
 def _automatic(statistic: ScoreCounts, *, meter: BudgetMeter, terms: Terms) -> tuple[str, tuple[int, int] | None]:
     """The method of ``auto`` for an AUC, by noisy sizes of the classes, and these sizes."""
     epsilon = meter.granted.epsilon
-    if epsilon > COUNTS_ABOVE or epsilon * (1 - SIZES_SHARE - ENDS_SHARE) <= MIN_EPSILON:
+    if epsilon > COUNTS_ABOVE or epsilon * (1 - SIZES_SHARE - BESIDE_SHARE) <= MIN_EPSILON:
         return "counts", None
     sizes = _sizes(statistic, meter=meter, terms=terms)
     return "polynomial" if min(sizes) * float(epsilon) >= MIN_SIGNAL_OF_DIRECT else "counts", sizes
@@ -224,3 +234,31 @@ def _ends(statistic: ScoreCounts, *, meter: BudgetMeter, terms: Terms) -> tuple[
     exact = np.concatenate([rows[[0, -1]] for rows in (statistic.negatives, statistic.positives)])
     noisy = terms.noise.laplace(exact, epsilon=cost, l1_sensitivity=rows_changed(terms.neighbours))
     return tuple(noisy.tolist())
+
+
+def _crowded(statistic: ScoreCounts, sizes: tuple[int, int], *, meter: BudgetMeter, terms: Terms) -> int:
+    """The noisy ``crowd`` of both classes, whose noisy sizes were released."""
+    cost = meter.spend_share(ENDS_SHARE, label="rows of both classes with almost equal scores")
+    exact = np.array([crowd(statistic.negatives, statistic.positives, sizes)], dtype=np.int64)
+    return int(terms.noise.laplace(exact, epsilon=cost, l1_sensitivity=1)[0])
+
+
+def crowd(negatives: Int64Array, positives: Int64Array, sizes: tuple[int, int]) -> int:
+    """The share of both classes in ``NEIGHBOURING`` cells next to each other, the largest, in rows of the smaller one.
+
+    A class counts ``rows * smaller / size`` in these cells, rounded down, where both sizes are public, and the smaller
+    count is taken. Sensitivity: 1 if a row is added, removed or replaced. As the factor is at most 1, the count of a
+    class changes by at most 1, and both only in opposite directions; so the smaller count changes by at most 1, and the
+    largest of these.
+    """
+    smaller = smaller_size(sizes)
+    shares = []
+    for rows, size in zip((negatives, positives), sizes, strict=True):
+        sums = np.concatenate([[0], np.cumsum(rows)])
+        shares.append((sums[NEIGHBOURING:] - sums[:-NEIGHBOURING]) * smaller // max(size, 1))
+    return int(np.minimum(*shares).max())
+
+
+def smaller_size(sizes: tuple[int, int]) -> int:
+    """The noisy size of the smaller class, at least 1."""
+    return max(min(sizes), 1)

@@ -12,8 +12,8 @@ from scipy.special import ndtri
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
 from spark_jobs.contract.results.score_figures import ScoreFigure
-from spark_jobs.diagnostics._score_ends import AtEnds
-from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, bound_for
+from spark_jobs.diagnostics._score_ends import CLEAR_OF_NOISE, CROWDED, AtEnds
+from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, bound_for, smaller_size
 from spark_jobs.diagnostics._score_figures.precision import precision_from_counts
 from spark_jobs.diagnostics._score_figures.weighted import precision_from_sum
 from spark_jobs.diagnostics.roc_curve import summarise as summarise_curve
@@ -76,7 +76,12 @@ def _at_ends(draw: FigureDraw, sizes: tuple[int, int]) -> AtEnds:
     negatives, positives = (
         [*map(float, draw.ends[2 * place : 2 * place + 2]), float(size)] for place, size in enumerate(sizes)
     )
-    return AtEnds.of_rows(negatives, positives, stddev=math.sqrt(laplace_variance(scale)))
+    at_ends = AtEnds.of_rows(negatives, positives, stddev=math.sqrt(laplace_variance(scale)))
+    smaller, stddev = smaller_size(sizes), math.sqrt(laplace_variance(scale))
+    share = (draw.crowded or 0) / smaller
+    if share < CROWDED or smaller < CLEAR_OF_NOISE * stddev:
+        return at_ends
+    return replace(at_ends, tied=min(share, 1.0))
 
 
 def _direct_figure(draw: FigureDraw, value: float, effect: float) -> Figure[float]:
