@@ -3,7 +3,8 @@
 Units have 3, 10 or 1 to 10 rows whose labels and scores are alike, half alike or not alike; there are 300 to 5,000 of
 them. Each release is of new units. What is true of the population is computed by NumPy and scikit-learn from the raw
 rows of 300,000 units. ``--areas`` measures ROC curves too, which take longer. Beside each coverage stands the mean
-width over that of the intervals that allow for the most that units of so many rows can vary.
+width over that of the intervals that allow for the most that units of so many rows can vary. ``--tests`` measures how
+often tests alarm instead, where groups or two models are equally good.
 """
 
 from __future__ import annotations
@@ -11,22 +12,12 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
+from benchmarks._unit_alarms import CASES, alarms
+from benchmarks._unit_law import RATES, Rows
 from benchmarks.harness import Report, Target, arguments, progress, publish
-from spark_jobs.application.draft import results_of
-from spark_jobs.application.run import measure
-from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
-from spark_jobs.contract.options import ScoreCells, Statistic
-from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.score_grid import cells_of
-from spark_jobs.statistics import ScoreCounts
-from spark_jobs.statistics.unit_squares import OfCells, unit_squares
 
 LAWS, ROWS, UNITS, EPSILONS = (
     ("alike", "half", "not alike"),
@@ -34,83 +25,10 @@ LAWS, ROWS, UNITS, EPSILONS = (
     (300, 1000, 5000),
     ("0.5", "1", "5"),
 )
-MIXED = {"alike": 0.98, "half": 0.5, "not alike": 0.0}
 TRUTH_FROM = 300_000
 WIDTHS_FROM = 30
 """Releases of a cell whose width is compared; it varies little."""
 LOWEST, HIGHEST = 0.88, 0.95
-RATES = ("recall", "precision", "specificity", "accuracy")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rows:
-    """The rows of a table: their units, labels and scores; shape (n,)."""
-
-    unit: Int64Array
-    labels: BoolArray
-    scores: FloatArray
-    max_rows: int
-
-    @classmethod
-    def drawn(cls, random: np.random.Generator, *, law: str, rows: str, units: int) -> Rows:
-        """New units of a law."""
-        sizes = random.integers(1, 11, units) if rows == "1 to 10" else np.full(units, int(rows))
-        unit = np.repeat(np.arange(units), sizes)
-        chance = {
-            "alike": lambda: (random.random(units) < 0.3).astype(np.float64),
-            "half": lambda: random.beta(0.9, 2.1, units),
-            "not alike": lambda: np.full(units, 0.3),
-        }[law]()
-        labels = random.random(unit.size) < chance[unit]
-        common, own = random.normal(size=units)[unit], random.normal(size=unit.size)
-        deviates = np.sqrt(MIXED[law]) * common + np.sqrt(1 - MIXED[law]) * own
-        scores = 1 / (1 + np.exp(-(1.2 * labels + deviates - 0.6)))
-        return cls(unit=unit, labels=labels, scores=scores, max_rows=10 if rows == "1 to 10" else int(rows))
-
-    def exact(self) -> dict[str, float]:
-        """The figures of these rows."""
-        predicted, right = self.scores >= 0.5, (self.scores >= 0.5) == self.labels
-        return {
-            "recall": float(predicted[self.labels].mean()),
-            "precision": float(self.labels[predicted].mean()),
-            "specificity": float((~predicted)[~self.labels].mean()),
-            "accuracy": float(right.mean()),
-            "auc": float(roc_auc_score(self.labels, self.scores)),
-        }
-
-    def released(
-        self, epsilon: str, seed: int, *, areas: bool, share: str | None = None
-    ) -> dict[str, tuple[float, float]]:
-        """The intervals of each figure for the population."""
-        wanted = _request(self.max_rows, epsilon, areas=areas, share=share)
-        counts = {ScoreCells(): ScoreCounts.from_arrays(self.labels, self.scores)}
-
-        def squares(statistic: Statistic, weights: OfCells) -> Int64Array:
-            cells = counts[ScoreCells()].cells
-            keys = self.labels * cells + cells_of(self.scores, cells)
-            return unit_squares(self.unit, keys, weights, max_rows=self.max_rows)
-
-        draw = measure(wanted, counts, charge_id=None, noise=SeededNoise(seed), squares=squares)
-        results, _ = results_of(wanted, draw)
-        published = results["confusion_matrix"].to_dict()
-        intervals = {
-            rate: (published[f"{rate}_population_lower"][0], published[f"{rate}_population_upper"][0]) for rate in RATES
-        }
-        if areas:
-            intervals["auc"] = results["roc_curve"].to_dict()["auc_population_interval"]
-        return {name: ends for name, ends in intervals.items() if ends is not None and ends[0] is not None}
-
-
-def _request(max_rows: int, epsilon: str, *, areas: bool, share: str | None) -> ReleaseRequest:
-    fields: dict[str, Any] = {
-        "table": {"path": "/lake/visits", "snapshot": {"path_version": "v1"}},
-        "label": "label",
-        "model": {"kind": "columns", "score": "score", "basis": "public"},
-        "diagnostics": ["confusion_matrix", *(["roc_curve"] if areas else [])],
-        "budget": {"epsilon": epsilon},
-        "unit": {"column": "person", "max_rows": max_rows},
-    }
-    return ReleaseRequest.parse(fields if share is None else {**fields, "population_share": share})
 
 
 def cells(
@@ -144,7 +62,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--releases", type=int, default=300, help="of each cell (default: 300)")
     parser.add_argument("--areas", action="store_true", help="areas under ROC curves, too")
     parser.add_argument("--epsilon", nargs="+", default=EPSILONS, choices=EPSILONS, help="some of the epsilons")
+    parser.add_argument("--tests", action="store_true", help="tests of equal groups and of equal areas, instead")
     given = parser.parse_args(argv)
+    if given.tests:
+        return publish(of_tests(2 if given.quick else given.releases), given.json)
     rows, of_laws = [], defaultdict(list)
     figures = (*RATES, *(["auc"] if given.areas else []))
     many = 1 if given.quick else given.releases
@@ -169,6 +90,27 @@ def main(argv: list[str] | None = None) -> int:
         figures={},
     )
     return publish(report, given.json)
+
+
+def of_tests(releases: int) -> Report:
+    """How often tests alarm where nothing differs; in brackets with what is measured left out."""
+    rows, every = [], {}
+    for law, of_unit in CASES:
+        progress(f"{law}, {of_unit} rows")
+        measured, largest = (alarms(law, of_unit, releases, share=share) for share in (None, "0"))
+        every[f"{law}, {of_unit} rows"] = measured
+        rows.append([f"{law}, {of_unit} rows", *(f"{measured[name]:.3f} ({largest[name]:.3f})" for name in measured)])
+    targets = [
+        Target(
+            what=f"all tests, {name}",
+            target="3 to 7% in the mean",
+            outcome=f"{np.mean(list(of.values())):.1%}",
+            met=0.03 <= float(np.mean(list(of.values()))) <= 0.07,
+        )
+        for name, of in every.items()
+    ]
+    columns = ("cell of the law", *every[f"{CASES[0][0]}, {CASES[0][1]} rows"])
+    return Report(name="unit_tests", columns=columns, rows=rows, targets=targets, figures={})
 
 
 if __name__ == "__main__":
