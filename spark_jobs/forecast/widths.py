@@ -27,6 +27,7 @@ from spark_jobs.forecast.typical_units import typical_squares
 from spark_jobs.mechanisms.noise import SeededNoise
 
 REHEARSALS = 3
+_ENDS = Span("lower", "upper", None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,8 @@ def _expected(kind: str, results: list[dict[str, Any]]) -> ExpectedWidths:
 def widths_of(kind: str, result: dict[str, Any]) -> dict[str, float]:
     """The width of each interval in the JSON form of a released result, named as in ``ExpectedWidths``."""
     widths = {interval.name: _width(interval, result) for interval in DIAGNOSTICS[kind].result.intervals()}
+    # each measure of a table has widths of its own
+    widths |= {f"{one['name']} of {one['of']}": _width(_ENDS, one) for one in result.get("measures", ())}
     return {name: width for name, width in widths.items() if width is not None}
 
 

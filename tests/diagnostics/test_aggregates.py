@@ -15,12 +15,14 @@ import pytest
 from dp_operators.release_check import check_release
 from spark_jobs.application.draft import draft
 from spark_jobs.application.run import measure as measure_request
+from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.figure_names import figure_named
 from spark_jobs.contract.figures import OK, WEAK
 from spark_jobs.contract.headlines import headlines
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics import aggregates
+from spark_jobs.forecast import expected_widths
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import AggregateSums
 from tests.suites.diagnostic import DiagnosticSuite
@@ -214,6 +216,16 @@ def test_a_release_ends_with_its_rows_and_can_be_gated_by_them():
     assert (line.name, line.status) == ("aggregates.rows", OK)
     assert str(line).startswith("rows 3,000")
     assert figure_named(fields, "aggregates.rows") == pytest.approx(3000, abs=1)
+
+
+def test_a_forecast_says_the_width_of_each_figure():
+    """Of 1,000 rows a cell and values up to 200, a mean is known to 1.65 * 100 * 2 / 1,000 on either side."""
+    asked = request(by=[{"column": "region", "values": list(range(9))}], measures=[SPEND, {**STAY, "figures": ["sum"]}])
+    (alone,) = expected_widths(request(by=BY[:1], measures=[SPEND]), ExpectedTable(rows=4000))
+    (widths,) = expected_widths(asked, ExpectedTable(rows=10_000))
+    assert set(widths.widths) == {"count_lower to count_upper", "mean of spend", "sum of spend", "sum of stay"}
+    assert 0.6 < alone.widths["mean of spend"] < 1.0
+    assert alone.widths["count_lower to count_upper"] == pytest.approx(2 * 3.27, rel=0.02)
 
 
 def figures_of(table):

@@ -31,8 +31,9 @@ class Aggregate(PublishedFields):
     of: str
     bounds: tuple[float, float]
     values: Numbers = figure(
-        "of each cell", "interval", split=True, stem="", value="values", nullable=True, optional=("interval",)
-    )
+        "of each cell", "interval",
+        split=True, stem="", value="values", nullable=True, optional=("interval",), forecast=False,
+    )  # fmt: skip
 
 
 def _of_every_cell() -> ResultCheck:
