@@ -118,6 +118,8 @@ def _values(kind: str, column: str, levels: tuple[float, ...], score: str = "tin
     return Question(entry={**entry, **asked}, score=score, column=column, figure=_levels(*levels), intervals=read)
 
 
+AREA = {"kind": "auc", "confidence": 0.999}
+"""Noise moves an area by more than rounding does, even at this budget."""
 QUESTIONS: Mapping[str, tuple[Question, ...]] = {
     "ages and doses": (
         _values("quantile", "age", (0.5,), bounds=(0, 120)),
@@ -139,7 +141,7 @@ QUESTIONS: Mapping[str, tuple[Question, ...]] = {
         ),
     ),
     **{
-        scale: (Question(entry={"kind": "auc"}, score=scale, column=scale, figure=_area, intervals=_one),)
+        scale: (Question(entry=AREA, score=scale, column=scale, figure=_area, intervals=_one),)
         for scale in ("tiny", *OTHER_SCALES)
     },
 }  # fmt: skip
