@@ -24,5 +24,6 @@ def figure_of_groups(
         neighbours=shared.neighbours,
         guarantee=shared.guarantee,
         spendings=shared.spendings,
+        rounding=shared.rounding,
         counts=curve_of_groups(RocCurveSettings(confidence=options.confidence), shared),
     )

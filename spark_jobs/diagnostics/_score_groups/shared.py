@@ -75,6 +75,7 @@ def groups_of_groups(options: GroupedSettings, shared: SharedGroups) -> GroupsDr
         neighbours=shared.neighbours,
         guarantee=shared.guarantee,
         spendings=shared.spendings,
+        rounding=shared.rounding,
         bins=shown,
         ends=ends,
         groups=groups,

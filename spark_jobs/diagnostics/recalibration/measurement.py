@@ -51,4 +51,5 @@ def recalibration_of_groups(options: RecalibrationSettings, shared: SharedGroups
         neighbours=shared.neighbours,
         guarantee=shared.guarantee,
         spendings=shared.spendings,
+        rounding=shared.rounding,
     )

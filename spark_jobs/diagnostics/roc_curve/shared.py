@@ -17,6 +17,7 @@ def curve_of_groups(options: RocCurveSettings, shared: SharedGroups) -> RocDraw:
         neighbours=shared.neighbours,
         guarantee=shared.guarantee,
         spendings=shared.spendings,
+        rounding=shared.rounding,
         grid=groups.grid,
         cuts=groups.cuts,
         negatives=negatives,
