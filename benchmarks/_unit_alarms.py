@@ -37,7 +37,7 @@ def alarms(law: str, rows: str, releases: int, *, share: str | None) -> dict[str
     Units are of one of three groups each, whose laws are the same; scores of the second model are drawn as those of the
     first.
     """
-    random, seen = np.random.default_rng(5), defaultdict(list)
+    random, alarmed = np.random.default_rng(5), defaultdict(list)
     for seed in range(releases):
         table = Rows.drawn(random, law=law, rows=rows, units=UNITS)
         group = table.unit % len(GROUPS)
@@ -46,20 +46,20 @@ def alarms(law: str, rows: str, releases: int, *, share: str | None) -> dict[str
         counts = GroupedScoreCounts.from_arrays(
             table.labels, table.scores, np.array(GROUPS, dtype=object)[group], keys=GROUPS
         )
-        found = _result(entry, counts, table, cells[:, np.newaxis], seed, share)
-        for comparison in found.comparisons:
+        result = _result(entry, counts, table, cells[:, np.newaxis], seed, share)
+        for comparison in result.comparisons:
             if comparison.p_value is not None:
-                seen[f"groups: {comparison.figure}"].append(comparison.p_value < LEVEL)
+                alarmed[f"groups: {comparison.figure}"].append(comparison.p_value < LEVEL)
         other = table.scored(random)
         model = {"kind": "columns", "score": "other", "basis": "public"}
         one, second = (cells_of(scores, PAIR_CELLS) for scores in (table.scores, other))
         key = (table.labels * PAIR_CELLS + one) * PAIR_CELLS + second
         pairs = PairedScoreCounts.from_arrays(table.labels, table.scores, other)
         entry = {"kind": "roc_comparison", "other": model}
-        found = _result(entry, pairs, table, key, seed, share)
-        if found.auc_p_value is not None:
-            seen["areas of two models"].append(found.auc_p_value < LEVEL)
-    return {name: float(np.mean(of)) for name, of in seen.items()}
+        result = _result(entry, pairs, table, key, seed, share)
+        if result.auc_p_value is not None:
+            alarmed["areas of two models"].append(result.auc_p_value < LEVEL)
+    return {name: float(np.mean(of)) for name, of in alarmed.items()}
 
 
 def _result(entry: dict[str, Any], counts: Any, table: Rows, cells: Int64Array, seed: int, share: str | None) -> Any:

@@ -43,8 +43,8 @@ class Rows:
             "not alike": lambda: np.full(units, 0.3),
         }[law]()
         labels = random.random(unit.size) < chance[unit]
-        most = 10 if rows == "1 to 10" else int(rows)
-        table = cls(unit=unit, labels=labels, scores=np.zeros(unit.size), max_rows=most, mixed=MIXED[law])
+        largest = 10 if rows == "1 to 10" else int(rows)
+        table = cls(unit=unit, labels=labels, scores=np.zeros(unit.size), max_rows=largest, mixed=MIXED[law])
         return replace(table, scores=table.scored(random))
 
     def scored(self, random: np.random.Generator) -> FloatArray:

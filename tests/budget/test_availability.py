@@ -149,8 +149,8 @@ def test_file_that_is_no_database_is_unavailable(tmp_path: Path, content: bytes 
         PrivacyLedger(f"sqlite:///{path}").accounts()
 
 
-def test_folder_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
-    with pytest.raises(LedgerUnavailable, match="unable to open database file"):
+def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="must lie in a folder that exists; make it: mkdir -p "):
         PrivacyLedger(f"sqlite:///{tmp_path}/no/such/ledger.db").migrate()
 
 

@@ -146,7 +146,7 @@ def test_release_without_files_passes() -> None:
             manifest(results={"roc_curve": UNDEFINED | {"status": "ok"}}),
             "roc_curve: the result has the form that its kind declares",
         ),
-        (curve(status="fine"), "roc_curve: status is one of ok, shrunk, unchecked, coarse, undefined"),
+        (curve(status="fine"), "roc_curve: status is one of ok, shrunk, unchecked, coarse, weak, undefined"),
         (
             manifest(results={"roc_curve": {k: v for k, v in ROC.items() if k != "status"}}),
             "has the form that its kind declares",

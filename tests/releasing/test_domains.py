@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
@@ -178,7 +180,9 @@ def test_the_command_line_shows_what_the_account_fills_in(
     monkeypatch.setenv("DP_LEDGER_URL", lab.url)
     monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0123456789abcdef" * 2)
     (tmp_path / "lake" / "v1").mkdir(parents=True)
-    (tmp_path / "lake" / "v1" / "part-0.parquet").touch()
+    types = [pa.string(), pa.string(), pa.int32(), pa.float64(), pa.float64(), pa.string(), pa.timestamp("us", "UTC")]
+    nobody = pa.table({name: pa.array([], of) for name, of in zip(COLUMNS, types, strict=True)})
+    pq.write_table(nobody, tmp_path / "lake" / "v1" / "part-0.parquet")
     columns = {**COLUMNS, "region": "string in ('north', 'south')"}
     lab.open_account(
         "here", str(tmp_path / "lake"), columns=columns, epsilon=10, unit={"column": "person", "max_rows": 3}

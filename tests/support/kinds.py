@@ -137,4 +137,7 @@ def times(statistic, factor):
         if isinstance(getattr(statistic, field.name), np.ndarray) and field.name not in OF_CELLS
     }
     assert arrays
+    finer = getattr(statistic, "finer", None)
+    if finer is not None:
+        arrays["finer"] = lambda grid: factor * finer(grid)
     return replace(statistic, **arrays)

@@ -16,7 +16,7 @@ def lone_rows(counts: Mapping[Statistic, Any], *, max_rows: int) -> UnitSquares:
     """What sums their squares, where a unit may have had up to ``max_rows`` rows."""
 
     def squares(statistic: Statistic, weights: Any) -> Any:
-        rows = np.concatenate([counts[statistic].negatives, counts[statistic].positives])
-        return (squared(weights, max_rows) * rows).sum(axis=1)
+        rows = np.stack([counts[statistic].negatives, counts[statistic].positives], axis=-2).reshape(-1)
+        return (squared(weights.values, max_rows) * np.add.reduceat(rows, weights.starts)).sum(axis=1)
 
     return squares

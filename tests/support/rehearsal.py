@@ -11,6 +11,7 @@ from spark_jobs.application.draft import draft
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract.options import (
+    AggregateCells,
     CrossProductCells,
     GroupedScoreCells,
     LabelledRowCells,
@@ -26,6 +27,7 @@ from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.statistics import (
+    AggregateSums,
     CrossProducts,
     GroupedScoreCounts,
     LabelledRows,
@@ -89,6 +91,8 @@ def exact(statistic: Statistic, rows: dict[str, np.ndarray]) -> Any:
             return CrossProducts.from_arrays(rows, rows["y"], design=statistic)
         case LabelledRowCells():
             return LabelledRows.from_arrays(rows, rows["label"], design=statistic)
+        case AggregateCells():
+            return AggregateSums.from_arrays(rows, by=statistic.by, measures=statistic.measures)
     raise AssertionError(f"no rows for {type(statistic).__name__}")
 
 
