@@ -229,9 +229,8 @@ def _folders_typed(frame: DataFrame, source: TableSource, folders: tuple[str, ..
     """The values that folders are named by, as values of the bound types, or null."""
     types = {column.name.lower(): column.type for column in source.columns or ()}
     bound = {name: types[name.lower()] for name in folders if name.lower() in types}
-    return frame.withColumns(
-        {name: converted(sf.col(quoted(name)), of).alias(name) for name, of in bound.items() if of != "string"}
-    )
+    typed = {name: converted(sf.col(quoted(name)), of).alias(name) for name, of in bound.items() if of != "string"}
+    return frame.withColumns(typed) if typed else frame  # Spark Connect takes no empty list
 
 
 def _delta(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:

@@ -133,7 +133,9 @@ def test_values_that_do_not_fit_reach_nobody(
     notifier = PrivacyBudgetNotifier(account="people", at=("0.05",), notify=lines.append)
     run = run_dag(make_dag("canary_good", table, tmp_path / "releases", on_success_callback=notifier))
     assert states(run) == {"release": "success"}
-    assert lines == ["account people is past 5% of its privacy budget: 10% is spent"]
+    assert lines == [
+        "account people is past 5% of its privacy budget: 10% is spent, after a release with AUC undefined"
+    ]
     [event] = events(f"file://{tmp_path}/releases")
     [facet] = facets
     assert "manifest_sha256" in event
