@@ -19,6 +19,9 @@ from spark_jobs.publishing.rendering import Column, InColumns, Legend, Multiples
 
 SVG, PNG = "image/svg+xml", "image/png"
 
+_SAMPLED = 1000
+"""About so many rows say how long the text of all of them is."""
+
 
 def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Release, dict[str, bytes]]:
     """The manifest of a release and the bytes of its other files, by name.
@@ -137,12 +140,12 @@ def _small(group: Multiples) -> report.SmallPlots:
 
 
 def _enclosed(name: str, table: Mapping[str, Column], marks: tuple[stamp.Mark, ...]) -> report.Enclosed:
-    content = data_files.csv_bytes(table)
-    every = -(-len(content) // report.MAX_ENCLOSED)
-    if every > 1:
-        content = data_files.csv_bytes(
-            {of: replace(column, values=column.values[::every]) for of, column in table.items()}
-        )
+    rows = max((column.values.shape[0] for column in table.values()), default=0)
+    sampled = max(1, rows // _SAMPLED)  # the text of a large table would be several times as large as the table
+    content = _every(table, sampled)
+    every = -(-sampled * len(content) // report.MAX_ENCLOSED)
+    if every > 1 or sampled > 1:
+        content = _every(table, every)
     return report.Enclosed(name=name, content=content, every=every, stamped=any(mark.across for mark in marks))
 
 
@@ -158,3 +161,8 @@ def _pictured(plot: Plot, legend: Legend, marks: tuple[stamp.Mark, ...]) -> tupl
     svg = figures.svg_bytes(figure, title=plot.title, description=plot.description)
     named = legends.drawn(legend if plot.legend is None else plot.legend, svg)
     return replace(plot, legend=named), inline_svg(svg, plot)
+
+
+def _every(table: Mapping[str, Column], step: int) -> bytes:
+    """Every so many rows as CSV, from the first on."""
+    return data_files.csv_bytes({of: replace(column, values=column.values[::step]) for of, column in table.items()})
