@@ -96,8 +96,14 @@ def band_of_courses(copies: FloatArray, confidence: float) -> tuple[FloatArray, 
     """
     middle = np.median(copies, axis=0)
     away = copies - middle
-    below, above = (np.maximum(np.sqrt((np.maximum(side, 0.0) ** 2).mean(axis=0)), 1e-12) for side in (-away, away))
-    furthest = np.maximum(away / above, -away / below).reshape(len(copies), -1).max(axis=1)
+    over = np.maximum(away, 0.0)
+    under = np.subtract(over, away, out=away)  # one of the two is 0; of many points each array is large
+    above, below = (
+        np.maximum(np.sqrt(np.einsum("c...,c...->...", side, side) / len(copies)), 1e-12) for side in (over, under)
+    )
+    over /= above
+    under /= below
+    furthest = np.maximum(over, under, out=over).reshape(len(copies), -1).max(axis=1)
     reach = np.quantile(furthest, confidence)
     return middle - reach * below, middle + reach * above
 
