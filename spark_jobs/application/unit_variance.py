@@ -118,6 +118,13 @@ def of_enough_units(result: Any, sampling: Sampling) -> Any:
     return result.without_population()
 
 
+def _in_words(name: str, options: Any) -> str:
+    """The name of a figure whose variance was bought, with its threshold if it has one."""
+    rate, _, place = name.partition("[")
+    words = rate.replace("_", " ")
+    return f"{words} at {options.thresholds[int(place[:-1])]:g}" if place else words
+
+
 FEWEST_UNITS = 30
 AREA = "auc"
 """The figure that all kinds of one request state alike."""
@@ -142,6 +149,7 @@ def about_populations(request: ReleaseRequest, drawn: UnitDraw | None) -> tuple[
         ),
     ]
     effects = {} if drawn is None else {kind: sampling_of(kind, request, drawn).effects for kind, _ in drawn.figures}
+    options = {one.kind: one for one in request.diagnostics}
     for kind, name in () if drawn is None else drawn.figures:
         effect = effects[kind][name]
         measured = f"{'at most ' if effect.at_most else ''}{effect.value:.2g} times"
@@ -149,5 +157,6 @@ def about_populations(request: ReleaseRequest, drawn: UnitDraw | None) -> tuple[
         further = (
             f": with max_rows: 1 its interval would be about as wide, for {rows} times less noise" if alike else ""
         )
-        sentences.append(f"The {name} of {kind} varies {measured} as much as of rows sampled one by one{further}.")
+        figure = f"{_in_words(name, options[kind])} of {kind}"
+        sentences.append(f"The {figure} varies {measured} as much as of rows sampled one by one{further}.")
     return tuple(sentences)

@@ -1,4 +1,4 @@
-"""The headline figures of a release: what its last line, XCom, the asset event and the ledger say was number.
+"""The headline figures of a release, which its last line, XCom, the asset event and the ledger repeat.
 
 Which figures are headlines follows from the type of each kind's result (``contract.figure``), and their names are those
 of ``contract.figure_names``. Everything is read from the JSON form of a committed result, so that retries agree.

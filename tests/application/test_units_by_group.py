@@ -12,7 +12,9 @@ from spark_jobs.application.run import measure
 from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.diagnostics.by_group.influences import influences
 from spark_jobs.diagnostics.diagnostic import Diagnostic, diagnostic
+from spark_jobs.diagnostics.sampling import Sampling
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.mechanisms.unit_squares import DesignEffect
 from spark_jobs.score_grid import cells_of
 from spark_jobs.statistics import GroupedScoreCounts
 from spark_jobs.statistics.unit_squares import unit_squares, whole_weights
@@ -83,6 +85,21 @@ def test_squares_of_units_are_those_of_deviations_from_the_means_of_groups(alike
         cells = (2 * table.group + table.labels) * SCORE_CELLS + cells_of(table.scores, SCORE_CELLS)
         assert weights.at(cells)[0] / 2**20 * one.largest == pytest.approx(off, abs=2e-3), name
         assert one.rows_square == pytest.approx((off**2).sum(), rel=2e-3), name
+
+
+def test_what_was_measured_within_groups_is_of_no_interval_but_of_the_test() -> None:
+    """Groups that differ vary more together than each does by itself."""
+    table = Table(3, units=3000, rows=3, alike=False)
+    kind: Diagnostic[Any, Any, Any, Any] = diagnostic("by_group")
+    draw = kind.measure(table.counts, epsilon=5, noise=SeededNoise(1), kinds=[CONFUSION])
+    least = dict.fromkeys(influences(draw), DesignEffect(value=1.0, at_most=False))
+    one, other = (
+        kind.summarise(draw, seed=1, sampling=Sampling(max_rows=3, effects=effects)).comparisons
+        for effects in (least, {})
+    )
+    for measured, largest in zip(one, other, strict=True):
+        assert (measured.values, measured.overall) == (largest.values, largest.overall)
+        assert measured.p_value < largest.p_value
 
 
 @pytest.mark.verify

@@ -35,10 +35,12 @@ def summarise(draw: ByGroupDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> 
         draw: the draw.
         seed: public seed of the simulations behind intervals and p-values.
         sampling: of what the rows are a sample. A test of equal groups takes the design effect that was measured in
-            all of them; intervals of one group allow for the largest possible one. A unit with rows in two groups makes
-            them no less alike.
+            all of them. Intervals, of one group or of all rows, allow for the largest possible one. A unit with rows in
+            two groups makes them no less alike.
     """
-    results = tuple(_results(draw, group, seed, sampling) for group in draw.groups)
+    # what was measured is how far rows are off the figures of their groups, in all groups together
+    largest = Sampling(max_rows=sampling.max_rows)
+    results = tuple(_results(draw, group, seed, largest) for group in draw.groups)
     sizes = [class_rows((group,)) for group in draw.groups]
     status = tuple(OK if all(size.is_known for size in both) else UNDEFINED for both in sizes)
     shown, tested = (
@@ -46,9 +48,9 @@ def summarise(draw: ByGroupDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> 
             {**_estimates(draw, (group,), of), **_areas(draw, of_kinds)} if defined == OK else {}
             for group, of_kinds, defined in zip(draw.groups, results, status, strict=True)
         ]
-        for of in (Sampling(max_rows=sampling.max_rows), sampling)  # a group's own effect was not measured
+        for of in (largest, sampling)
     )
-    figures, overall = _figures(draw, results), _estimates(draw, draw.groups, sampling)
+    figures, overall = _figures(draw, results), _estimates(draw, draw.groups, largest)
     noise = SeededNoise(seed)
     comparisons = [
         _compared(
@@ -86,9 +88,7 @@ def _results(draw: ByGroupDraw, group: SharedGroups, seed: int, sampling: Sampli
         kind = diagnostic(options.kind)
         if kind.read_shared is None:
             raise TypeError(f"{options.kind} cannot be read from the counts of a group")
-        results[options.kind] = kind.summarised(
-            kind.read_shared(options, group), seed=seed, sampling=Sampling(max_rows=sampling.max_rows)
-        )
+        results[options.kind] = kind.summarised(kind.read_shared(options, group), seed=seed, sampling=sampling)
     return results
 
 
