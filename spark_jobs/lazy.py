@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 
-def lazy_exports(
-    package: str, modules: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package whose import imports none of its modules.
+
+    Its stub, ``__init__.pyi``, says once which names are public and where they are: what type checkers read is what
+    is imported here.
 
     Args:
         package: its ``__name__``.
-        modules: its modules, each with its public names, separated by spaces; one that lists itself is public too.
     """
-    origins = {name: module for module, names in modules.items() for name in names.split()}
+    stub = ast.parse(pkgutil.get_data(package, "__init__.pyi") or b"")
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    origins = {alias.name: str(node.module) for node in imports for alias in node.names}
 
     def get(name: str) -> Any:
         if name not in origins:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = importlib.import_module(f"{package}.{origins[name]}")
-        value = module if origins[name] == name else getattr(module, name)
+        origin = origins[name]
+        if origin == package:
+            value: Any = importlib.import_module(f"{package}.{name}")
+        else:
+            value = getattr(importlib.import_module(origin), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -1,0 +1,1 @@
+from dp_operators.hooks.ledger import PrivacyLedgerHook as PrivacyLedgerHook

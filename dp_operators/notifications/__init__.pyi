@@ -1,0 +1,2 @@
+from dp_operators.notifications.alarms import StreamAlarmNotifier as StreamAlarmNotifier
+from dp_operators.notifications.budget import PrivacyBudgetNotifier as PrivacyBudgetNotifier

@@ -1,0 +1,2 @@
+from dp_operators.sensors.alarms import StreamAlarmSensor as StreamAlarmSensor
+from dp_operators.sensors.budget import PrivacyBudgetSensor as PrivacyBudgetSensor

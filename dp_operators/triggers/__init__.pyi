@@ -1,0 +1,2 @@
+from dp_operators.triggers.application import ApplicationTrigger as ApplicationTrigger
+from dp_operators.triggers.budget import PrivacyBudgetTrigger as PrivacyBudgetTrigger

@@ -1,0 +1,7 @@
+from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy as Hierarchy
+from spark_jobs.mechanisms.histograms.interface import (
+    Histogram as Histogram,
+    Method as Method,
+    PublicFacts as PublicFacts,
+)
+from spark_jobs.mechanisms.histograms.release import METHODS as METHODS, release_histogram as release_histogram
