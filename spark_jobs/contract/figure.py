@@ -169,6 +169,12 @@ class Spec:
         ends = [name for pair in self.names.values() for name in dict.fromkeys(pair)]
         return (self.value, *ends, *(() if self.share is None else (self.share,)))
 
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The ends of the intervals that a figure has, as names of figures write them."""
+        before: Mapping[Part, str] = {"interval": "", "population": "population."}
+        return tuple(f"{text}{end}" for part, text in before.items() if part in self.names for end in Ends._fields)
+
     def write(self, value: Any) -> dict[str, Any]:
         """The published fields of a figure, or of a plain number."""
         if not isinstance(value, Figure):

@@ -2,9 +2,10 @@
 
 A name is ``kind[.group].figure[.end]``: ``roc_curve.auc``, ``auc.value.lower``, ``calibration.ece.population.upper``,
 ``roc_curve.north.auc`` (of a group of ``by_group``), ``linear_regression.7.slope`` (of a line of a group),
-``roc_comparison.first.auc`` (of a part of a result). Which names a kind has follows from the type of its result
-(``contract.figure``): its figures of one number, those of its parts, and its noisy sizes. Everything is read from the
-JSON form of a committed result, so that a retry reads the same.
+``roc_comparison.first.auc`` (of a part of a result), ``aggregates.north.mean.spend`` (of a cell:
+``contract.cell_names``). A group of any kind may stand in double quotes, as a cell's. Which names a kind has follows
+from the type of its result (``contract.figure``): its figures of one number, those of its parts, and its noisy sizes.
+Everything is read from the JSON form of a committed result, so that a retry reads the same.
 """
 
 from __future__ import annotations
@@ -15,6 +16,17 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
+from spark_jobs.contract.cell_names import (
+    ALL,
+    KIND,
+    CellName,
+    CellNames,
+    cell_at,
+    cells_of,
+    parts_of,
+    spec_of_cell,
+    written,
+)
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figure import Figure, Spec
 from spark_jobs.contract.figures import OK, status_of
@@ -23,8 +35,8 @@ from spark_jobs.contract.published import PublishedFields
 from spark_jobs.contract.values import did_you_mean
 
 Results = Mapping[str, Mapping[str, Any]]
-Groups = Mapping[str, tuple[str | None, ...]]
-"""The groups of each kind whose figures there are; None stands for all rows."""
+Groups = Mapping[str, tuple[str | None, ...] | CellNames]
+"""The groups of each kind whose figures there are, None standing for all rows, and the cells of a table."""
 ENDS = ("lower", "upper", "population.lower", "population.upper")
 SIZES = ("positives", "negatives", "rows")
 """The noisy sizes that results state."""
@@ -92,12 +104,6 @@ def single_figures(kind: str) -> Mapping[str, Spec]:
     return dict(_singles(DIAGNOSTICS[kind].result))
 
 
-def ends_of(spec: Spec) -> tuple[str, ...]:
-    """The ends that a figure has."""
-    parts = {"interval": ENDS[:2], "population": ENDS[2:]}
-    return tuple(end for part, pair in parts.items() if part in spec.names for end in pair)
-
-
 def results_of(results: Results, *, limit: int | None = None) -> Iterator[ResultOf]:
     """Each result with its kind and its group, those of groups one by one, up to ``limit`` groups of a kind."""
     for kind, result in results.items():
@@ -113,19 +119,23 @@ def results_of(results: Results, *, limit: int | None = None) -> Iterator[Result
 
 def groups_of(results: Results) -> Groups:
     """The groups of each kind that results have."""
-    return _by_kind((one.kind, one.group) for one in results_of(results))
+    cells = {KIND: CellNames.released(results[KIND])} if KIND in results else {}
+    return {**_by_kind((one.kind, one.group) for one in results_of(results)), **cells}
 
 
 def requested_groups(diagnostics: Iterable[Any]) -> Groups:
     """The groups of each kind that a request's diagnostics will have."""
     pairs: list[tuple[str, str | None]] = []
+    cells: dict[str, CellNames] = {}
     for options in diagnostics:
         groups = tuple(map(str, getattr(options, "groups", None) or ()))
-        if options.kind == "by_group":
+        if options.kind == KIND:
+            cells[KIND] = CellNames.requested(options)
+        elif options.kind == "by_group":
             pairs += [(one.kind, group) for one in options.kinds for group in (*groups, "other")]
         else:
             pairs += [(options.kind, group) for group in groups or (None,)]
-    return _by_kind(pairs)
+    return {**_by_kind(pairs), **cells}
 
 
 def parse_name(name: str, groups: Groups, *, what: str = "gate") -> FigureName:
@@ -142,24 +152,35 @@ def parse_name(name: str, groups: Groups, *, what: str = "gate") -> FigureName:
     kind, _, rest = name.partition(".")
     if kind not in groups:
         raise _unknown(what, name, kind, groups)
-    figures = single_figures(kind)
+    figures, keys = single_figures(kind), groups[kind]
+    if isinstance(keys, CellNames):
+        if rest in figures:
+            return FigureName(kind=kind, group=None, figure=rest)
+        cell, end = keys.parse(rest, name=name, what=what, others=figures)
+        return FigureName(kind=kind, group=cell.group, figure=cell.within, end=end)
     inner = rest
-    for group in groups[kind]:
-        if group is not None and not rest.startswith(f"{group}."):
+    for group in keys:
+        before = () if group is None else (f"{group}.", f"{written(group, quoted=True)}.")
+        start = next((len(one) for one in before if rest.startswith(one)), None)
+        if group is not None and start is None:
             continue
-        inner = rest if group is None else rest[len(group) + 1 :]
+        inner = rest[start:]
         for figure, spec in figures.items():
-            if inner == figure or (inner.startswith(f"{figure}.") and inner[len(figure) + 1 :] in ends_of(spec)):
+            if inner == figure or (inner.startswith(f"{figure}.") and inner[len(figure) + 1 :] in spec.ends):
                 return FigureName(kind=kind, group=group, figure=figure, end=inner[len(figure) + 1 :])
-    if inner == rest and None not in groups[kind]:
-        raise _unknown(what, name, rest.partition(".")[0], [str(one) for one in groups[kind]])
+    if inner == rest and None not in keys:
+        raise _unknown(what, name, rest.partition(".")[0], [str(one) for one in keys])
     own = next((one for one in figures if inner.startswith(f"{one}.")), None)
-    part, known = (inner, list(figures)) if own is None else (inner[len(own) + 1 :], list(ends_of(figures[own])))
+    part, known = (inner, list(figures)) if own is None else (inner[len(own) + 1 :], list(figures[own].ends))
     raise _unknown(what, name, part, known)
 
 
 def find_figure(results: Results, name: FigureName) -> tuple[float | None, str]:
     """The number of this name, None if it is undefined, and the status of its result."""
+    if name.kind == KIND and name.figure not in single_figures(KIND):
+        parts = parts_of(name.group or "")
+        cell = cell_at(results[KIND], [None if part == (ALL, False) else part.text for part in parts])
+        return _number(cell.read(tuple(part.text for part in parts_of(name.figure))), name.end), cell.status
     for one in results_of(results):
         if (one.kind, one.group) == (name.kind, name.group):
             return _number(one.read(name.figure), name.end), one.status
@@ -176,7 +197,8 @@ def figure_named(results: Results, name: str) -> float | None:
 
 
 def figure_columns(results: Results) -> dict[str, float | str | None]:
-    """The numbers of results by their names, and each status as ``kind[.group].status``; of the first ``LIMIT`` groups.
+    """The numbers of results by their names, and each status as ``kind[.group].status``; of the first ``LIMIT`` groups,
+    or cells of a table.
 
     These are the columns of a release's row, for suites of Great Expectations.
     """
@@ -184,10 +206,25 @@ def figure_columns(results: Results) -> dict[str, float | str | None]:
     for one in results_of(results, limit=LIMIT):
         for figure, spec in single_figures(one.kind).items():
             number = one.read(figure)
-            for end in ("", *ends_of(spec)):
+            for end in ("", *spec.ends):
                 name = FigureName(kind=one.kind, group=one.group, figure=figure, end=end)
                 columns[str(name)] = _number(number, end)
         columns[str(FigureName(kind=one.kind, group=one.group, figure="status"))] = one.status
+    if KIND in results:
+        columns |= _columns_of_cells(results[KIND])
+    return columns
+
+
+def _columns_of_cells(result: Mapping[str, Any]) -> dict[str, float | str | None]:
+    columns: dict[str, float | str | None] = {}
+    names = CellNames.released(result)
+    for cell in cells_of(result, LIMIT):
+        for figure in names.figures:
+            own, number = CellName(cell.labels, figure), cell.read(figure)
+            for end in ("", *spec_of_cell(figure).ends):
+                columns[str(FigureName(kind=KIND, group=own.group, figure=own.within, end=end))] = _number(number, end)
+        if cell.labels:  # else it is the column of the whole
+            columns[str(FigureName(kind=KIND, group=own.group, figure="status"))] = cell.status
     return columns
 
 

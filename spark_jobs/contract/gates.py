@@ -17,7 +17,8 @@ from spark_jobs.contract.request_documents import GATE, load_fields
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt,
 }  # fmt: skip
-_FORM = re.compile(r"\s*([^<>=]*[^<>=\s])\s*(>=|<=|>|<)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*")
+_FORM = re.compile(r"\s*(.*\S)\s*(>=|<=|>|<)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*", re.DOTALL)
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Gate:
             InvalidRequest: it is none.
         """
         content = _FORM.fullmatch(text) if isinstance(text, str) else None
-        if content is None:
+        if content is None or set("<>=") & set(_QUOTED.sub("", content[1])):
             raise InvalidRequest(
                 GATE, value=text, requirement="must be a figure, one of >=, >, <=, <, and a number",
                 remedy="write it like 'roc_curve.auc.lower >= 0.7'",

@@ -1,7 +1,9 @@
 """The headline figures of a release, which its last line, XCom, the asset event and the ledger repeat.
 
 Which figures are headlines follows from the type of each kind's result (``contract.figure``), and their names are those
-of ``contract.figure_names``. Everything is read from the JSON form of a committed result, so that retries agree.
+of ``contract.figure_names``. Of a table of aggregates they are the noisy number of its rows and, of as many of its
+tables as have ``LIMIT`` figures at most, the smallest first, the cells; these come last. Everything is read from the
+JSON form of a committed result, so that retries agree.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from spark_jobs.contract.cell_names import KIND, CellName, NamedCell, few_cells, recorded_label
 from spark_jobs.contract.figure_names import (
     LIMIT,
     SIZES,
@@ -70,13 +73,13 @@ def headlines(results: Results, left_out: LeftOut | None = None) -> tuple[Headli
         results: the results.
         left_out: what the release says of the rows that did not count, for the causes.
     """
-    return tuple(_headline(*one, left_out) for one in islice(_places(results), LIMIT))
+    return tuple(islice(_headlines(results, left_out), LIMIT))
 
 
 def figures_text(results: Results, left_out: LeftOut | None = None) -> str:
     """The first headline figures in one line; empty without any."""
-    shown = [str(_headline(*one, left_out)) for one in islice(_places(results), _SHOWN)]
-    return _listed(shown, sum(1 for _ in _places(results)))
+    shown = [str(one) for one in islice(_headlines(results, left_out), _SHOWN)]
+    return _listed(shown, sum(1 for _ in _places(results)) + sum(1 for _ in _cells(results)))
 
 
 def recorded_text(figures: Sequence[Mapping[str, Any]]) -> str:
@@ -114,6 +117,8 @@ def _label(kind: str, group: str | None, figure: str) -> str:
 def _recorded_label(name: str) -> str:
     """The label of a recorded figure; its name, if this version knows no such figure."""
     kind, _, rest = name.partition(".")
+    if kind == KIND and rest not in single_figures(KIND):
+        return recorded_label(rest)
     for figure in single_figures(kind) if kind in DIAGNOSTICS else ():
         if rest == figure or rest.endswith(f".{figure}"):
             return _label(kind, rest[: -len(figure) - 1] or None, figure)
@@ -126,6 +131,29 @@ def _places(results: Results) -> Iterator[tuple[ResultOf, str]]:
         for figure, spec in single_figures(one.kind).items():
             if spec.headline and figure == spec.value and figure in one.result:
                 yield one, figure
+
+
+def _cells(results: Results) -> Iterator[tuple[CellName, NamedCell]]:
+    return few_cells(results[KIND], LIMIT) if KIND in results else iter(())
+
+
+def _headlines(results: Results, left_out: LeftOut | None) -> Iterator[HeadlineFigure]:
+    yield from (_headline(*one, left_out) for one in _places(results))
+    yield from (_headline_of_cell(*one) for one in _cells(results))
+
+
+def _headline_of_cell(name: CellName, cell: NamedCell) -> HeadlineFigure:
+    number, rows = cell.read(name.figure), cell.table["count"][cell.place]
+    few = f"too few rows for this noise: about {rows:,.0f} rows"
+    return HeadlineFigure(
+        name=str(FigureName(kind=KIND, group=name.group, figure=name.within)),
+        label=name.label,
+        status=cell.status,
+        value=number.value,
+        interval=None if number.interval is None else tuple(number.interval),
+        population=None if number.population is None else tuple(number.population),
+        cause=few if number.value is None else "" if cell.status == OK else cell.status,
+    )
 
 
 def _headline(one: ResultOf, figure: str, left_out: LeftOut | None = None) -> HeadlineFigure:

@@ -1,0 +1,280 @@
+"""The names of single cells of a table of aggregates, in the grammar of ``contract.figure_names``.
+
+``aggregates.north.2026-Q1.mean.spend.lower``: the kind, a group of each dimension in their order, the figure with what
+it is of, and the end of an interval. ``*`` in the place of a group is a table by fewer dimensions, which has to be one
+of ``marginals``: ``aggregates.north.*.count``, and ``aggregates.*.*.count`` for the total.
+
+One rule of quoting, that of SQL: a part that is empty, is ``*``, begins or ends with a space, or contains a dot, a
+double quote, a control character or one of ``<``, ``>``, ``=`` stands in double quotes, and a double quote within them
+is doubled: ``aggregates."0.5 to 1".mean."ABS(a.b)"``. Any other part may be quoted, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.figure import Ends, Figure, Spec
+from spark_jobs.contract.results.aggregates import Aggregate, CellsOfTable
+from spark_jobs.contract.values import did_you_mean
+
+if TYPE_CHECKING:
+    from spark_jobs.contract.options import AggregatesOptions
+
+KIND, ALL = "aggregates", "*"
+_COUNT, _INCOMPLETE = "count", "incomplete"
+_PLAIN = re.compile(r'[^."<>=\s\x00-\x1f]([^."<>=\x00-\x1f]*[^."<>=\s\x00-\x1f])?')
+_PART = re.compile(r'"((?:[^"]|"")*)"(?=\.|$)|([^.]*)')
+_SHOWN = 20
+
+
+class NamePart(NamedTuple):
+    """A part of a name.
+
+    Attributes:
+        text: without its quotes.
+        quoted: whether it had any.
+    """
+
+    text: str
+    quoted: bool
+
+
+@dataclass(frozen=True)
+class CellName:
+    """A figure of a cell.
+
+    Attributes:
+        labels: a group of each dimension; None for all of its groups together.
+        figure: ``("count",)``, ``("incomplete",)``, or a figure and what it is of, as in ``("mean", "spend")``.
+    """
+
+    labels: tuple[str | None, ...]
+    figure: tuple[str, ...]
+
+    @property
+    def group(self) -> str | None:
+        """The cell, as names write it; None in a table without dimensions."""
+        return ".".join(ALL if label is None else written(label) for label in self.labels) or None
+
+    @property
+    def within(self) -> str:
+        """The figure, as names write it."""
+        name, *of = self.figure
+        return ".".join((name, *(written(one, quoted=one in (_COUNT, _INCOMPLETE)) for one in of)))
+
+    @property
+    def label(self) -> str:
+        """``mean of spend in north, 2026-Q1``."""
+        groups = ", ".join(label for label in self.labels if label is not None)
+        return " of ".join(self.figure) + (f" in {groups}" if groups else " in all" if self.labels else "")
+
+
+class NamedCell(NamedTuple):
+    """A cell of a released table.
+
+    Attributes:
+        labels: as those of ``CellName``.
+        table: the released table that it is in.
+        place: its number there.
+    """
+
+    labels: tuple[str | None, ...]
+    table: Mapping[str, Any]
+    place: int
+
+    @property
+    def status(self) -> str:
+        """The cell's status."""
+        return str(self.table["status"][self.place])
+
+    def read(self, figure: tuple[str, ...]) -> Figure[Any]:
+        """One of its figures."""
+        name, *of = figure
+        if name == _INCOMPLETE:
+            return Figure(value=self.table[_INCOMPLETE][self.place])
+        content = self.table
+        if name != _COUNT or of:
+            content = next(one for one in self.table["measures"] if [one["name"], one["of"]] == [name, *of])
+        own: Figure[Any] = spec_of_cell(figure).read(content).at(self.place)
+        return Figure(value=own.value, **{part: _whole(getattr(own, part)) for part in ("interval", "population")})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellNames:
+    """The cells that a table of aggregates has or will have, and their figures.
+
+    Attributes:
+        by: the dimensions.
+        keys: the groups of each.
+        tables: the tables that are measured, each as its dimensions by number.
+        figures: of each cell, as those of ``CellName``.
+    """
+
+    by: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    tables: tuple[tuple[int, ...], ...]
+    figures: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def requested(cls, options: AggregatesOptions) -> CellNames:
+        """Those of a request."""
+        return cls(
+            by=tuple(one.column for one in options.by),
+            keys=tuple(one.labels for one in options.by),
+            tables=options.tables(options.by),
+            figures=_figures((name, one.of) for one in options.measures for name in one.figures),
+        )
+
+    @classmethod
+    def released(cls, result: Mapping[str, Any]) -> CellNames:
+        """Those of a result."""
+        by = tuple(result["by"])
+        return cls(
+            by=by,
+            keys=tuple(map(tuple, result["keys"])),
+            tables=tuple(tuple(map(by.index, one["by"])) for one in (result, *result["marginals"])),
+            figures=_figures((one["name"], one["of"]) for one in result["measures"]),
+        )
+
+    def parse(self, rest: str, *, name: str, what: str, others: Iterable[str] = ()) -> tuple[CellName, str]:
+        """The figure of a cell and the end of its interval, empty for the figure itself.
+
+        Args:
+            rest: the name without the kind.
+            name: the whole name.
+            what: the field in which it was given.
+            others: further names that the kind has.
+
+        Raises:
+            InvalidRequest: there is no such cell or figure, or its table is not measured.
+        """
+        parts = parts_of(rest)
+        labels: list[str | None] = []
+        for place, keys in enumerate(self.keys):
+            part = parts[place] if place < len(parts) else NamePart("", quoted=False)
+            if part != (ALL, False) and part.text not in keys:
+                known = [*(() if place else others), *map(written, keys)]
+                raise _no_cell(what, name, part, known, self.by[place])
+            labels.append(None if part == (ALL, False) else part.text)
+        table = tuple(place for place, label in enumerate(labels) if label is not None)
+        if table not in self.tables:
+            dimensions = ", ".join(self.by[place] for place in table)
+            raise InvalidRequest(
+                what, value=name, requirement=f"must be a cell of a table that is measured: [{dimensions}] is not",
+                remedy=f"name a group of each of {', '.join(self.by)}, or list that table in marginals",
+            )  # fmt: skip
+        return self._figure(tuple(labels), parts[len(labels) :], name=name, what=what)
+
+    def _figure(
+        self, labels: tuple[str | None, ...], parts: Sequence[NamePart], *, name: str, what: str
+    ) -> tuple[CellName, str]:
+        texts = tuple(part.text for part in parts)
+        for figure in self.figures:
+            end = ".".join(texts[len(figure) :])
+            bare = len(figure) > 1 or not (parts and parts[0].quoted)
+            if bare and texts[: len(figure)] == figure and (not end or end in spec_of_cell(figure).ends):
+                return CellName(labels, figure), end
+        known = [CellName((), figure).within for figure in self.figures]
+        raise _no_cell(what, name, NamePart(".".join(texts), quoted=False), known, None)
+
+
+def written(text: str, *, quoted: bool = False) -> str:
+    """A part of a name, in quotes if the rule asks for them."""
+    if not quoted and text != ALL and _PLAIN.fullmatch(text):
+        return text
+    return '"' + text.replace('"', '""') + '"'
+
+
+def parts_of(name: str) -> tuple[NamePart, ...]:
+    """The parts of a name, of which a quoted one may contain dots."""
+    parts, place = [], 0
+    while name and place <= len(name):
+        match = _PART.match(name, place)
+        assert match is not None  # the second form fits anything
+        quoted = match[1] is not None
+        parts.append(NamePart(match[1].replace('""', '"') if quoted else match[2], quoted))
+        place = match.end() + 1
+    return tuple(parts)
+
+
+def cells_of(result: Mapping[str, Any], limit: int | None = None) -> Iterator[NamedCell]:
+    """The cells of all tables of a result, up to ``limit`` of each table."""
+    by = list(result["by"])
+    for table in (result, *result["marginals"]):
+        dimensions = [by.index(one) for one in table["by"]]
+        for place, labels in islice(enumerate(product(*table["keys"])), limit):
+            own = dict(zip(dimensions, labels, strict=True))
+            yield NamedCell(tuple(map(own.get, range(len(by)))), table, place)
+
+
+def cell_at(result: Mapping[str, Any], labels: Sequence[str | None]) -> NamedCell:
+    """The cell with these groups; None for all groups of a dimension.
+
+    Raises:
+        KeyError: there is no such table.
+    """
+    names = [name for name, label in zip(result["by"], labels, strict=True) if label is not None]
+    for table in (result, *result["marginals"]):
+        if list(table["by"]) == names:
+            place, own = 0, (label for label in labels if label is not None)
+            for keys, label in zip(table["keys"], own, strict=True):
+                place = place * len(keys) + keys.index(label)
+            return NamedCell(tuple(labels), table, place)
+    raise KeyError(", ".join(names))
+
+
+def few_cells(result: Mapping[str, Any], limit: int) -> Iterator[tuple[CellName, NamedCell]]:
+    """The counts and measures of the cells of the smallest tables, as many tables as have ``limit`` figures at most."""
+    figures = [one for one in CellNames.released(result).figures if one != (_INCOMPLETE,)]
+    room, tables = limit // len(figures), []
+    for table in sorted((result, *result["marginals"]), key=lambda one: len(one["status"])):
+        room -= len(table["status"])
+        if room >= 0:
+            tables.append(table)
+    for cell in cells_of(result, limit) if tables else ():
+        if any(cell.table is table for table in tables):
+            yield from ((CellName(cell.labels, figure), cell) for figure in figures)
+
+
+def recorded_label(rest: str) -> str:
+    """The label of a recorded figure of a cell, from its name without the kind."""
+    *parts, last = parts_of(rest)
+    of_count = last.text in (_COUNT, _INCOMPLETE) and not last.quoted
+    figure = [last] if of_count or not parts else [parts.pop(), last]
+    labels = tuple(None if part == (ALL, False) else part.text for part in parts)
+    return CellName(labels, tuple(part.text for part in figure)).label
+
+
+def spec_of_cell(figure: tuple[str, ...]) -> Spec:
+    """What is stated of a figure of a cell, and which ends it has."""
+    if figure == (_INCOMPLETE,):
+        return Spec(
+            meaning="incomplete rows", limits=(None, None), axis=None, along=None, value=_INCOMPLETE, names={},
+            share=None, nullable=True, optional=(), inside=(), forecast=False, headline="",
+        )  # fmt: skip
+    return CellsOfTable.specs()[_COUNT] if figure == (_COUNT,) else Aggregate.specs()["values"]
+
+
+def _figures(measures: Iterable[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
+    listed = tuple(measures)
+    return ((_COUNT,), *(((_INCOMPLETE,),) if listed else ()), *listed)
+
+
+def _whole(ends: Ends[Any] | None) -> Ends[Any] | None:
+    return None if ends is None or None in ends else ends
+
+
+def _no_cell(what: str, name: str, part: NamePart, known: Sequence[str], dimension: str | None) -> InvalidRequest:
+    shown = ", ".join((*known[:_SHOWN], *(["..."] if len(known) > _SHOWN else [])))
+    of = "" if dimension is None else f" of {dimension}"
+    return InvalidRequest(
+        what, value=name, requirement=f"must name a figure of the release: {part.text or 'nothing'} is none of {shown}"
+        + (f", the groups{of}" if of else ""),
+        remedy=f"write {KIND}.group.figure, with .lower or .upper for an end, and groups with dots in double quotes"
+        f"{did_you_mean(part.text, list(known))}",
+    )  # fmt: skip
