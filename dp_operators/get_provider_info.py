@@ -6,7 +6,6 @@ from typing import Any
 
 INTEGRATION = "Differentially private diagnostics"
 
-FAMILIES = ("fits", "linear", "residuals", "score_figures", "scores", "values")
 OPERATORS = [
     "dp_operators.operators.release",
     "dp_operators.operators.count_stream",
@@ -14,7 +13,7 @@ OPERATORS = [
     "dp_operators.operators.expectations",
     "dp_operators.operators.federation_server",
     "dp_operators.operators.verification",
-    *(f"dp_operators.operators.diagnostics.{family}" for family in FAMILIES),
+    "dp_operators.operators.diagnostics",
 ]
 LINKS = ("ReportLink", "AccountLink", "VerifyLink")
 OPTIONS = {

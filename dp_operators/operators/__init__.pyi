@@ -1,31 +1,28 @@
 from dp_operators.operators.approval import RequestMoreBudgetOperator as RequestMoreBudgetOperator
 from dp_operators.operators.count_stream import CountStreamOperator as CountStreamOperator
 from dp_operators.operators.dag_files import dags_from as dags_from
-from dp_operators.operators.diagnostics.aggregates import AggregatesOperator as AggregatesOperator
-from dp_operators.operators.diagnostics.base import Template as Template
-from dp_operators.operators.diagnostics.by_group import ByGroupOperator as ByGroupOperator
-from dp_operators.operators.diagnostics.cdf_points import CdfPointsOperator as CdfPointsOperator
-from dp_operators.operators.diagnostics.comparisons import RocComparisonOperator as RocComparisonOperator
-from dp_operators.operators.diagnostics.fits import (
-    LinearFitOperator as LinearFitOperator,
-    LogisticFitOperator as LogisticFitOperator,
-)
-from dp_operators.operators.diagnostics.linear import LinearRegressionOperator as LinearRegressionOperator
-from dp_operators.operators.diagnostics.residuals import ResidualPlotOperator as ResidualPlotOperator
-from dp_operators.operators.diagnostics.score_figures import (
+from dp_operators.operators.diagnostic import Template as Template
+from dp_operators.operators.diagnostics import (
+    AggregatesOperator as AggregatesOperator,
     AucOperator as AucOperator,
     AveragePrecisionOperator as AveragePrecisionOperator,
+    BinnedResidualsOperator as BinnedResidualsOperator,
     BinormalRocOperator as BinormalRocOperator,
+    ByGroupOperator as ByGroupOperator,
+    CalibrationOperator as CalibrationOperator,
+    CdfPointsOperator as CdfPointsOperator,
     ConfusionMatrixOperator as ConfusionMatrixOperator,
+    EcdfOperator as EcdfOperator,
+    LinearFitOperator as LinearFitOperator,
+    LinearRegressionOperator as LinearRegressionOperator,
+    LogisticFitOperator as LogisticFitOperator,
+    QuantileOperator as QuantileOperator,
     RankingFiguresOperator as RankingFiguresOperator,
     RecalibrationOperator as RecalibrationOperator,
-)
-from dp_operators.operators.diagnostics.scores import (
-    BinnedResidualsOperator as BinnedResidualsOperator,
-    CalibrationOperator as CalibrationOperator,
+    ResidualPlotOperator as ResidualPlotOperator,
+    RocComparisonOperator as RocComparisonOperator,
     RocCurveOperator as RocCurveOperator,
 )
-from dp_operators.operators.diagnostics.values import EcdfOperator as EcdfOperator, QuantileOperator as QuantileOperator
 from dp_operators.operators.expectations import CheckReleaseOperator as CheckReleaseOperator
 from dp_operators.operators.federation_server import FederationServerOperator as FederationServerOperator
 from dp_operators.operators.groups import private_release_group as private_release_group

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.decorators.private_release import PrivateReleaseDecoratedOperator
-from dp_operators.operators.diagnostics.scores import RocCurveOperator
+from dp_operators.operators.diagnostics import RocCurveOperator
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.triggers.application import ApplicationTrigger
 from tests.support.accounts import open_bound

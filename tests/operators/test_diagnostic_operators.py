@@ -20,7 +20,7 @@ from dp_operators.operators import (
     RocCurveOperator,
     Template,
 )
-from dp_operators.operators.diagnostics.base import RENAMED, class_of, options_of
+from dp_operators.operators.diagnostic import RENAMED, class_of, options_of
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import DIAGNOSTICS
 from tests.support import operator_source

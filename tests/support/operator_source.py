@@ -1,4 +1,4 @@
-"""Writes the operators of single kinds from the options of a request: ``python -m tests.support.operator_source``."""
+"""Writes the stub of the operators of single kinds, and exports them: ``python -m tests.support.operator_source``."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import textwrap
 import types
 import typing
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from airflow.sdk import BaseOperator
-from pydantic.fields import FieldInfo
 
-from dp_operators.operators.diagnostics.base import WHOLE, class_of, options_of
+from dp_operators.operators import diagnostics
+from dp_operators.operators.diagnostic import WHOLE, DiagnosticOperator, class_of, options_of
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
-from spark_jobs.contract.options import DIAGNOSTICS, Options
+from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.values import Frozen
 from tests.support.repository import ROOT
 
-FOLDER = ROOT / "dp_operators" / "operators" / "diagnostics"
-FAMILIES = tuple(dict.fromkeys(options.__module__ for options in DIAGNOSTICS.values()))
-HEAD = "# Written by `python -m tests.support.operator_source` from {origin}; do not edit.\n"
+STUB = ROOT / "dp_operators" / "operators" / "diagnostics.pyi"
+EXPORTS = ROOT / "dp_operators" / "operators" / "__init__.pyi"
+EXPORTED = re.compile(rf"from {re.escape(diagnostics.__name__)} import (\([^)]*\)|.*)\n")
+HEAD = """# Written by `python -m tests.support.operator_source`; do not edit.
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Required, TypedDict, Unpack
+from dp_operators.operators.diagnostic import DiagnosticOperator, Later
+"""
 REFERENCES = {"compare_with": "str | Mapping[str, Any]", "groups": "Sequence[str | int] | Mapping[str, Any]"}
 """Options that may also name an earlier release, or a registered list."""
 ENTRIES = dict.fromkeys(("kinds", "by", "measures"), "str | Sequence[str | Mapping[str, Any]]")
 """Options that are lists of names, or of names with their options."""
 WIDTH = 116
-
-
-COMPLETED = ("x_bounds", "y_bounds", "outcome_bounds", "groups")
-"""Options that a request needs and that its account may fill in."""
 
 
 def written(annotation: Any) -> str:
@@ -65,95 +65,32 @@ def _quoted(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def required(field: FieldInfo, option: str) -> bool:
-    """Whether an operator requires an option: not if its account may complete it."""
-    return field.is_required() and option not in COMPLETED
-
-
-def default_of(field: FieldInfo, option: str) -> str:
-    """The default as it is written in a signature; none for a required field."""
-    if required(field, option):
-        return ""
-    if field.is_required():
-        return " = None"
-    value = field.get_default(call_default_factory=True)
-    return f" = {_quoted(value) if value != {} else None}"
-
-
-def sentences(options: type[Options]) -> dict[str, str]:
-    """What the docstrings say of each field: those of the class itself before those of its bases."""
-    found: dict[str, str] = {}
-    for base in options.__mro__:
-        if not issubclass(base, Frozen) or not base.__dict__.get("__doc__"):
+def parameters(kind: str) -> Iterator[str]:
+    """The parameters of a kind's operator as its stub has them."""
+    fields, options = DIAGNOSTICS[kind].model_fields, options_of(kind)
+    for name, parameter in inspect.signature(of(kind).__init__).parameters.items():
+        if parameter.kind is not parameter.KEYWORD_ONLY:
             continue
-        _, _, attributes = (inspect.getdoc(base) or "").partition("Attributes:\n")
-        for entry in re.split(r"\n(?= {4}\w)", attributes.rstrip()):
-            names, _, text = entry.strip().partition(": ")
-            for name in names.split(", "):
-                found.setdefault(name, " ".join(text.split()))
-    return found
-
-
-def parameters(options: type[Options], kind: str) -> Iterator[tuple[str, str]]:
-    """The parameters of a kind's operator, each with its type and default; required ones first."""
-    fields = sorted(options_of(kind).items(), key=lambda item: not required(options.model_fields[item[1]], item[1]))
-    for name, option in fields:
-        field = options.model_fields[option]
-        kinds = ENTRIES.get(option) or written(field.annotation)
-        if option in REFERENCES:
-            kinds = REFERENCES[option] + ("" if required(field, option) else " | None")
-        if default_of(field, option) == " = None" and "None" not in kinds:
+        option, default = options[name], parameter.default
+        kinds = ENTRIES.get(option) or REFERENCES.get(option) or written(fields[option].annotation)
+        if default is None and "None" not in kinds:
             kinds += " | None"
         before, none, _ = kinds.partition(" | None")
-        yield name, f"{before} | Later{none}{default_of(field, option)}"
+        yield f"{name}: {before} | Later{none}" + ("" if default is parameter.empty else f" = {_quoted(default)}")
 
 
-def operator(options: type[Options]) -> str:
-    """The source of a kind's operator."""
-    kind = options.model_fields["kind"].default
-    told = sentences(options)
-    purpose = (inspect.getdoc(options) or "").split("\n\n")[0].rstrip(".")
-    if not purpose.split()[0].isupper() or purpose.startswith("A "):
-        purpose = purpose[0].lower() + purpose[1:]
+def of(kind: str) -> type[DiagnosticOperator]:
+    """The operator of a kind."""
+    return cast("type[DiagnosticOperator]", getattr(diagnostics, class_of(kind)))
+
+
+def operator(kind: str) -> str:
+    """The stub of a kind's operator."""
     lines = [f"class {class_of(kind)}(DiagnosticOperator):"]
-    doc = [*textwrap.wrap(f'"""Releases one ``{kind}``: {purpose}.', WIDTH), "", "Args:"]
-    for text, names in groupby(options_of(kind), key=lambda name: told[options_of(kind)[name]]):
-        line = f"{', '.join(names)}: {text}"
-        doc += textwrap.wrap(line, WIDTH, initial_indent="    ", subsequent_indent="        ", break_long_words=False)
-    general = "release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``."
-    doc += [f"    {general}", '"""', "", f'kind = "{kind}"', ""]
-    signature = [f"    {name}: {text}," for name, text in parameters(options, kind)]
-    doc += [
-        "def __init__(",
-        "    self,",
-        "    *,",
-        *signature,
-        "    **release: Unpack[ReleaseArguments],",
-        ") -> None:",
-    ]
-    given = [f'        "{option}": {name},' for name, option in options_of(kind).items()]
-    doc += ["    options = {", *given, "    }", "    super().__init__(_options=options, **release)"]
-    return "\n".join([*lines, *(f"    {line}".rstrip() for line in doc)])
-
-
-def family(module: str) -> str:
-    """The source of the operators of one module of options."""
-    body = "\n\n\n".join(operator(options) for options in DIAGNOSTICS.values() if options.__module__ == module)
-    typed = [name for name in ("Any", "Literal", "Unpack") if re.search(rf"\b{name}\b", body)]
-    abstract = [name for name in ("Mapping", "Sequence") if re.search(rf"\b{name}\[", body)]
-    return "\n".join(
-        [
-            HEAD.format(origin=module) + f'"""The operators of the kinds in ``{module}``."""',
-            "from __future__ import annotations",
-            f"from collections.abc import {', '.join(abstract)}" if abstract else "",
-            f"from typing import {', '.join(typed)}",
-            "from dp_operators.operators.diagnostics.arguments import ReleaseArguments",
-            "from dp_operators.operators.diagnostics.base import DiagnosticOperator, Later",
-            "",
-            "",
-            body,
-        ]
-    )
+    lines += textwrap.indent(f'"""{of(kind).__doc__}\n"""', "    ").splitlines()
+    lines += ["    def __init__(", "        self,", "        *,", *(f"        {text}," for text in parameters(kind))]
+    lines += ["        **release: Unpack[ReleaseArguments],", "    ) -> None: ..."]
+    return "\n".join(lines)
 
 
 def arguments() -> str:
@@ -166,12 +103,6 @@ def arguments() -> str:
     airflows = [name for name in airflows if name not in ("kwargs", "task_id", *ours) and not name.startswith("_")]
     return "\n".join(
         [
-            HEAD.format(origin="ReleaseDiagnosticsOperator")
-            + '"""The parameters that the operators of all kinds have in common."""',
-            "from __future__ import annotations",
-            "from collections.abc import Mapping, Sequence",
-            "from typing import Any, Literal, Required, TypedDict",
-            "",
             "class TaskArguments(TypedDict, total=False):",
             '    """The parameters of every Airflow task; Airflow documents and checks them."""',
             "",
@@ -187,10 +118,11 @@ def arguments() -> str:
 
 
 def sources() -> dict[Path, str]:
-    """The modules that this script writes, by path, formatted as the house formats."""
-    made = {FOLDER / "arguments.py": arguments()}
-    made |= {FOLDER / f"{module.rpartition('.')[2]}.py": family(module) for module in FAMILIES}
-    return {path: formatted(text, path) for path, text in made.items()}
+    """The stubs that this script writes, by path, formatted as the house formats."""
+    stub = "\n\n".join([HEAD, arguments(), *map(operator, DIAGNOSTICS)])
+    names = ", ".join(f"{name} as {name}" for name in sorted(map(class_of, DIAGNOSTICS)))
+    public = EXPORTED.sub(f"from {diagnostics.__name__} import {names}\n", EXPORTS.read_text())
+    return {path: formatted(text, path) for path, text in ((STUB, stub), (EXPORTS, public))}
 
 
 def formatted(text: str, path: Path) -> str:
@@ -205,7 +137,7 @@ def formatted(text: str, path: Path) -> str:
 
 
 def main() -> int:
-    """Write the modules."""
+    """Write the stubs."""
     for path, text in sources().items():
         path.write_text(text)
     return 0

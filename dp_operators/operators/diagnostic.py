@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import textwrap
 from collections.abc import Mapping
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NewType
 
 from airflow.sdk import XComArg
+from pydantic.fields import FieldInfo
 
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.values import Frozen
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.mappedoperator import OperatorPartial
@@ -25,6 +31,10 @@ RENAMED: Mapping[str, str] = {"unit": "value_unit"}
 """Options whose names are parameters of every release, and the names that they have here."""
 OF_SEVERAL = ("kind", "weight", "share")
 """Options that concern the other diagnostics of a request; an operator of one kind has none."""
+COMPLETED = ("x_bounds", "y_bounds", "outcome_bounds", "groups")
+"""Options that a request needs and that its account may fill in."""
+WIDTH = 116
+"""Columns of a docstring in the body of a class."""
 WHOLE = ("diagnostics", "request")
 """Parameters of ``ReleaseDiagnosticsOperator`` that an operator of one kind fills in itself."""
 
@@ -60,6 +70,62 @@ class DiagnosticOperator(ReleaseDiagnosticsOperator):
         complete = all(name in present for name, field in fields.items() if field.is_required())
         checked = {"diagnostics": [entry_of(cls.kind, present)]} if complete else {}
         return cls.partial_of(given, checked)
+
+
+def operator_of(kind: str, module: str) -> type[DiagnosticOperator]:
+    """The operator of a kind, as a class of a module: the kind's options are its parameters, with their defaults."""
+    fields, options = DIAGNOSTICS[kind].model_fields, options_of(kind)
+    defaults = {name: default_of(fields[option], option) for name, option in options.items()}
+
+    def construct(self: DiagnosticOperator, **given: Any) -> None:
+        values = {option: given.pop(name, defaults[name]) for name, option in options.items()}
+        DiagnosticOperator.__init__(self, _options=values, **given)
+
+    parameter = inspect.Parameter
+    parameters = [parameter(name, parameter.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
+    parameters.sort(key=lambda one: one.default is not parameter.empty)  # required ones first
+    this, rest = parameter("self", parameter.POSITIONAL_OR_KEYWORD), parameter("release", parameter.VAR_KEYWORD)
+    # Airflow reads it: what may be in default_args, what is missing, what a mapped task may expand
+    construct.__signature__ = inspect.Signature([this, *parameters, rest])  # type: ignore[attr-defined]
+    content = {"__init__": construct, "__module__": module, "__doc__": docstring(kind), "kind": kind}
+    return type(class_of(kind), (DiagnosticOperator,), content)
+
+
+def default_of(field: FieldInfo, option: str) -> Any:
+    """The default of an operator's parameter; ``Parameter.empty`` if it is required, and no account may complete it."""
+    if field.is_required():
+        return None if option in COMPLETED else inspect.Parameter.empty
+    value = field.get_default(call_default_factory=True)
+    return None if value == {} else value
+
+
+def docstring(kind: str) -> str:
+    """What an operator releases, and its parameters, from the docstrings of the kind's options."""
+    options = DIAGNOSTICS[kind]
+    purpose = (inspect.getdoc(options) or "").split("\n\n")[0].rstrip(".")
+    if not purpose.split(" ")[0].isupper() or purpose.startswith("A "):
+        purpose = purpose[:1].lower() + purpose[1:]
+    sentences = _sentences(options)
+    lines = [*textwrap.wrap(f'"""Releases one ``{kind}``: {purpose}.', WIDTH), "", "Args:"]
+    for text, names in groupby(options_of(kind), key=lambda name: sentences.get(options_of(kind)[name], "")):
+        entry = f"    {', '.join(names)}: {text}"
+        lines += textwrap.wrap(entry, WIDTH, subsequent_indent="        ", break_long_words=False)
+    lines.append(
+        "    release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``."
+    )
+    return "\n".join(lines)[3:]
+
+
+def _sentences(options: type[Frozen]) -> dict[str, str]:
+    """What the docstrings say of each field: those of the class itself before those of its bases."""
+    sentences: dict[str, str] = {}
+    for base in options.__mro__:
+        if issubclass(base, Frozen) and base.__dict__.get("__doc__"):
+            _, _, attributes = (inspect.getdoc(base) or "").partition("Attributes:\n")
+            for entry in re.split(r"\n(?= {4}\w)", attributes.rstrip()):
+                names, _, text = entry.strip().partition(": ")
+                sentences = dict.fromkeys(names.split(", "), " ".join(text.split())) | sentences
+    return sentences
 
 
 def entry_of(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
