@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NewType
 
 from airflow.sdk import XComArg
-from pydantic.fields import FieldInfo
 
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from spark_jobs.contract.errors import InvalidRequest
@@ -31,8 +30,6 @@ RENAMED: Mapping[str, str] = {"unit": "value_unit"}
 """Options whose names are parameters of every release, and the names that they have here."""
 OF_SEVERAL = ("kind", "weight", "share")
 """Options that concern the other diagnostics of a request; an operator of one kind has none."""
-COMPLETED = ("x_bounds", "y_bounds", "outcome_bounds", "groups")
-"""Options that a request needs and that its account may fill in."""
 WIDTH = 116
 """Columns of a docstring in the body of a class."""
 WHOLE = ("diagnostics", "request")
@@ -74,8 +71,8 @@ class DiagnosticOperator(ReleaseDiagnosticsOperator):
 
 def operator_of(kind: str, module: str) -> type[DiagnosticOperator]:
     """The operator of a kind, as a class of a module: the kind's options are its parameters, with their defaults."""
-    fields, options = DIAGNOSTICS[kind].model_fields, options_of(kind)
-    defaults = {name: default_of(fields[option], option) for name, option in options.items()}
+    options = options_of(kind)
+    defaults = {name: default_of(kind, option) for name, option in options.items()}
 
     def construct(self: DiagnosticOperator, **given: Any) -> None:
         values = {option: given.pop(name, defaults[name]) for name, option in options.items()}
@@ -91,10 +88,13 @@ def operator_of(kind: str, module: str) -> type[DiagnosticOperator]:
     return type(class_of(kind), (DiagnosticOperator,), content)
 
 
-def default_of(field: FieldInfo, option: str) -> Any:
+def default_of(kind: str, option: str) -> Any:
     """The default of an operator's parameter; ``Parameter.empty`` if it is required, and no account may complete it."""
+    options = DIAGNOSTICS[kind]
+    field = options.model_fields[option]
     if field.is_required():
-        return None if option in COMPLETED else inspect.Parameter.empty
+        completed = {*options.bounds_of.values(), *options.keys_of.values()}
+        return None if option in completed else inspect.Parameter.empty
     value = field.get_default(call_default_factory=True)
     return None if value == {} else value
 

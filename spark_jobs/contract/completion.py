@@ -29,6 +29,13 @@ from spark_jobs.contract.domains import ListedValues, Period, moment, number
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.within import require_within_domains
 from spark_jobs.contract.grids import MAX_STEPS_FROM_ZERO, values_of_steps
+from spark_jobs.contract.options import (
+    DIAGNOSTICS,
+    AggregatesOptions,
+    ByGroupOptions,
+    FitSettings,
+    Options,
+)
 from spark_jobs.contract.options.aggregates import entries_by
 from spark_jobs.contract.options.values import OfValues
 from spark_jobs.contract.score_scale import ScoreScale
@@ -36,7 +43,6 @@ from spark_jobs.contract.score_scale import ScoreScale
 OTHER = "other"
 """What a request writes as ``label.negative`` for every value but the positive one."""
 Fields = Mapping[str, Any]
-_VALUES = ("ecdf", "quantile", "cdf_points")
 _CELLS = OfValues.model_fields["cells"]
 
 
@@ -123,29 +129,31 @@ def _diagnostic(given: Any, domains: Domains, scale: ScoreScale | None) -> Any:
     entry = {"kind": given} if isinstance(given, str) else given
     if not isinstance(entry, Mapping):
         return given
-    kind, field, filled = entry.get("kind"), "diagnostics", dict(entry)
-    if kind in _VALUES and entry.get("column") is not None:
+    options, field, filled = _options(entry), "diagnostics", dict(entry)
+    if issubclass(options, OfValues) and entry.get("column") is not None:
         filled = _of_values(filled, domains)
-    if scale is not None and (kind == "confusion_matrix" or (kind == "cdf_points" and entry.get("column") is None)):
-        filled = _thresholds(filled, scale)
-    if kind == "linear_regression":
-        for axis in ("x", "y"):
-            filled = _bounds(filled, axis, f"{axis}_bounds", domains, field)
-        filled = _keys(filled, "group_by", "groups", domains, field)
-    if kind == "by_group":
-        filled = _keys(filled, "group_by", "groups", domains, field)
-        kinds = filled.get("kinds")
-        if isinstance(kinds, (list, tuple)):
-            filled["kinds"] = [_diagnostic(inner, domains, scale) for inner in kinds]
-    if kind == "linear_fit":
-        filled = _bounds(filled, "outcome", "outcome_bounds", domains, field)
-    if kind in ("linear_fit", "logistic_fit"):
+    elif scale is not None:
+        for option in options.thresholds_of:
+            filled = _thresholds(filled, option, scale)
+    for of, bounds in options.bounds_of.items():
+        filled = _bounds(filled, of, bounds, domains, field)
+    for of, keys in options.keys_of.items():
+        filled = _keys(filled, of, keys, domains, field)
+    if issubclass(options, ByGroupOptions) and isinstance(kinds := filled.get("kinds"), (list, tuple)):
+        filled["kinds"] = [_diagnostic(inner, domains, scale) for inner in kinds]
+    if issubclass(options, FitSettings):
         filled = _features(filled, domains)
-    if kind == "aggregates":
+    if issubclass(options, AggregatesOptions):
         filled = _aggregates(filled, domains)
     if filled.get("other") is not None:
         filled["other"], _ = _model(filled["other"], domains, "diagnostics.other")
     return given if filled == entry else filled
+
+
+def _options(entry: Fields) -> type[Options]:
+    """The options of an entry's kind; those of no kind where it is unknown, which is refused with the request."""
+    kind = entry.get("kind")
+    return DIAGNOSTICS.get(kind, Options) if isinstance(kind, str) else Options
 
 
 def _of_values(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
@@ -292,9 +300,9 @@ def _keys(given: Fields, of: str, option: str, domains: Domains, field: str) -> 
     return entry
 
 
-def _thresholds(entry: dict[str, Any], scale: ScoreScale) -> dict[str, Any]:
+def _thresholds(entry: dict[str, Any], option: str, scale: ScoreScale) -> dict[str, Any]:
     """The entry with its thresholds moved to [0, 1], which are given on the scale of the scores."""
-    given = entry.get("thresholds")
+    given = entry.get(option)
     if not isinstance(given, (list, tuple)):
         return entry
     try:
@@ -304,10 +312,10 @@ def _thresholds(entry: dict[str, Any], scale: ScoreScale) -> dict[str, Any]:
     for score in scores:
         if not scale.holds(score):
             raise InvalidRequest(
-                "diagnostics.thresholds", value=f"{score:.12g}",
+                f"diagnostics.{option}", value=f"{score:.12g}",
                 requirement=f"must lie on the scale of the scores, {scale.describe()}", remedy="correct it",
             )  # fmt: skip
-    return {**entry, "thresholds": [scale.place(score) for score in scores]}
+    return {**entry, option: [scale.place(score) for score in scores]}
 
 
 def _times(fields: Fields, domains: Domains) -> dict[str, Any]:
@@ -348,33 +356,27 @@ def entry_leaves_out(entry: Any) -> bool:
     """The same of one entry of a request's diagnostics."""
     if not isinstance(entry, Mapping):
         return False
-    match entry.get("kind"):
-        case "linear_regression":
-            wanted = ("x_bounds", "y_bounds", *(["groups"] if entry.get("group_by") is not None else []))
-        case "by_group":
-            kinds = entry.get("kinds")
-            if isinstance(kinds, (list, tuple)) and any(map(entry_leaves_out, kinds)):
-                return True
-            wanted = ("groups",)
-        case "linear_fit" | "logistic_fit" as kind:
-            terms = (entry.get("features"), entry.get("categorical"))
-            if any(isinstance(named, (list, tuple)) or None in _values_of(named) for named in terms):
-                return True
-            wanted = ("outcome_bounds",) if kind == "linear_fit" else ()
-        case "aggregates":
-            by, measures = entries_by("column", entry.get("by")), entries_by("of", entry.get("measures"))
-            return any(_lacks(one, "values", "edges", "start") for one in _listed(by)) or any(
-                _lacks(one, "bounds") for one in _listed(measures)
-            )
-        case "cdf_points" if entry.get("column") is not None:
-            wanted = ("bounds",)
-        case "confusion_matrix" | "cdf_points":
-            # on a scale of scores that only the account knows
-            thresholds = entry.get("thresholds")
-            given = thresholds if isinstance(thresholds, (list, tuple)) else ()
-            return any(isinstance(score, (int, float, Decimal)) and not 0 <= score <= 1 for score in given)
-        case _:
-            return False
+    options = _options(entry)
+    if issubclass(options, OfValues) and entry.get("column") is not None:
+        return options.needs_bounds and entry.get("bounds") is None
+    if issubclass(options, ByGroupOptions) and any(map(entry_leaves_out, _listed(entry.get("kinds")))):
+        return True
+    if issubclass(options, FitSettings):
+        terms = (entry.get("features"), entry.get("categorical"))
+        if any(isinstance(named, (list, tuple)) or None in _values_of(named) for named in terms):
+            return True
+    if issubclass(options, AggregatesOptions):
+        by, measures = entries_by("column", entry.get("by")), entries_by("of", entry.get("measures"))
+        return any(_lacks(one, "values", "edges", "start") for one in _listed(by)) or any(
+            _lacks(one, "bounds") for one in _listed(measures)
+        )
+    # on a scale of scores that only the account knows
+    given = [score for option in options.thresholds_of for score in _listed(entry.get(option))]
+    if any(isinstance(score, (int, float, Decimal)) and not 0 <= score <= 1 for score in given):
+        return True
+    fields = options.model_fields
+    wanted = [option for option in options.bounds_of.values() if fields[option].is_required()]
+    wanted += [keys for of, keys in options.keys_of.items() if fields[keys].is_required() or entry.get(of) is not None]
     return any(entry.get(option) is None for option in wanted)
 
 
@@ -384,7 +386,7 @@ def _lacks(entry: Any, *options: str) -> bool:
 
 
 def _listed(entries: Any) -> list[Any]:
-    return entries if isinstance(entries, list) else []
+    return list(entries) if isinstance(entries, (list, tuple)) else []
 
 
 def _values_of(named: Any) -> tuple[Any, ...]:

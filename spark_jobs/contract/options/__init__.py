@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Mapping
+from importlib import import_module
 
 from spark_jobs.contract.options import (
     aggregates,
@@ -152,20 +154,11 @@ __all__ = [
     "ValueCells",
 ]
 
+_IN_ORDER = (scores, comparisons, score_figures, by_group, values, cdf_points, residuals, linear, fits, aggregates)
 DIAGNOSTICS: Mapping[str, type[Options]] = {
     options.model_fields["kind"].default: options
-    for module in (
-        scores,
-        comparisons,
-        score_figures,
-        by_group,
-        values,
-        cdf_points,
-        residuals,
-        linear,
-        fits,
-        aggregates,
-    )
-    for options in module.KINDS
+    for module in (*_IN_ORDER, *(import_module(f"{__name__}.{name}") for _, name, _ in pkgutil.iter_modules(__path__)))
+    for options in getattr(module, "KINDS", ())
 }
-"""Every kind that a request may name, with its options. A new diagnostic is added to the ``KINDS`` of its module."""
+"""Every kind that a request may name, with its options: the ``KINDS`` of the modules of this package. Messages list
+those of ``_IN_ORDER`` first."""

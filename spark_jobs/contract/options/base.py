@@ -174,9 +174,16 @@ class Options(Frozen):
         kind: the kind of diagnostic.
         weight: its share of the budget, relative to the weights of the request's other diagnostics; 1 if left out.
         result: what is published of it, which states its figures and the rules that they meet.
+        bounds_of: the options that hold public bounds, by the options that name their columns; the account fills them
+            in where it knows what a column may hold, and refuses others (``contract.completion``).
+        keys_of: those that hold public keys, in the same way.
+        thresholds_of: those that hold thresholds of scores, which are given on the scale of the account's column.
     """
 
     result: ClassVar[type[Result]]
+    bounds_of: ClassVar[Mapping[str, str]] = {}
+    keys_of: ClassVar[Mapping[str, str]] = {}
+    thresholds_of: ClassVar[tuple[str, ...]] = ()
     kind: str
     weight: ExactDecimal | None = None
 

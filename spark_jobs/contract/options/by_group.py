@@ -121,6 +121,7 @@ class ByGroupOptions(ByGroupSettings, Options):
     """
 
     result: ClassVar[type[Result]] = ByGroup
+    keys_of: ClassVar[Mapping[str, str]] = {"group_by": "groups"}
     kind: Literal["by_group"] = "by_group"
     group_by: Annotated[str, Field(min_length=1, max_length=255)]
     groups: Keys

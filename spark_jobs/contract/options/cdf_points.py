@@ -57,6 +57,8 @@ class CdfPointsOptions(CdfPointsSettings, OfValues):
     """Distribution function at chosen thresholds, and quantiles by search, of a column or of the model's scores."""
 
     result: ClassVar[type[Result]] = CdfPoints
+    needs_bounds: ClassVar[bool] = True
+    thresholds_of: ClassVar[tuple[str, ...]] = ("thresholds",)
     kind: Literal["cdf_points"] = "cdf_points"
 
     @model_validator(mode="after")

@@ -253,6 +253,7 @@ class LinearFitOptions(_FitOptions):
     """
 
     result: ClassVar[type[Result]] = PrivateLinearFit
+    bounds_of: ClassVar[Mapping[str, str]] = {"outcome": "outcome_bounds"}
     kind: Literal["linear_fit"] = "linear_fit"
     outcome: Name
     outcome_bounds: tuple[float, float]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -131,6 +132,8 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
     """
 
     result: ClassVar[type[Result]] = LinearFit
+    bounds_of: ClassVar[Mapping[str, str]] = {"x": "x_bounds", "y": "y_bounds"}
+    keys_of: ClassVar[Mapping[str, str]] = {"group_by": "groups"}
     kind: Literal["linear_regression"] = "linear_regression"
     x: Amount
     y: Amount

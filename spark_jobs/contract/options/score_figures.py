@@ -152,6 +152,7 @@ class ConfusionMatrixOptions(ConfusionMatrixSettings, SharingOptions):
     """Confusion matrices at given thresholds, with the rates that follow from them."""
 
     result: ClassVar[type[Result]] = ConfusionMatrix
+    thresholds_of: ClassVar[tuple[str, ...]] = ("thresholds",)
     kind: Literal["confusion_matrix"] = "confusion_matrix"
 
     @property

@@ -221,7 +221,10 @@ class OfValues(Options):
         cells: the number of cells of the grid, a power of two.
         step: the distance of neighbouring values, where values are a whole number of steps from the lower bound, such
             as 1 for whole numbers and 0.01 for cents: cells are then the values themselves.
+        needs_bounds: whether a column must have bounds.
     """
+
+    needs_bounds: ClassVar[bool] = False
 
     column: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     bounds: tuple[float, float] | None = None
