@@ -148,7 +148,8 @@ def _is_read_later(name: str, value: Any) -> bool:
     if name != "diagnostics":
         return False
     entries = [entry for entry in _as_list(value) if isinstance(entry, Mapping)]
-    return any(
+    dimensions = [one for entry in entries for one in _as_list(entry.get("by")) if isinstance(one, Mapping)]
+    return any(isinstance(one.get("values"), (str, Mapping)) for one in dimensions) or any(
         isinstance(entry.get(option), (str, Mapping)) for entry in entries for option in ("groups", "compare_with")
     )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dp_operators.releasing.committed_releases import CommittedRelease, committed_release
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EarlierCurve, EarlierFunction, EcdfOptions, RocComparisonOptions
+from spark_jobs.contract.options.aggregates import entries_by
 from spark_jobs.contract.public_groups import is_registered, names_file
 from spark_jobs.contract.tables import LinearModel, LogisticModel, Model
 
@@ -188,7 +189,9 @@ def require_no_key_file(fields: Mapping[str, Any]) -> None:
     Raises:
         InvalidRequest: the request names such a file.
     """
-    named = [("diagnostics.groups", entry.get("groups")) for entry in _entries(fields) if isinstance(entry, Mapping)]
+    entries = [entry for entry in _entries(fields) if isinstance(entry, Mapping)]
+    named = [("diagnostics.groups", entry.get("groups")) for entry in entries]
+    named += [("diagnostics.by.values", one.get("values")) for entry in entries for one in _dimensions(entry)]
     for field, groups in (*named, ("states.keys", _state_keys(fields))):
         if names_file(groups):
             raise InvalidRequest(
@@ -277,8 +280,10 @@ def _has_reference(entry: Any) -> bool:
 
 
 def _filled(entry: Any, account: Any, ledger: LedgerReader) -> Any:
-    if _names_list(entry):
+    if _names_list(entry) and is_registered(entry.get("groups")):
         return {**entry, "groups": _registered(entry["groups"], account, ledger)}
+    if _names_list(entry):
+        return {**entry, "by": [_filled_dimension(one, account, ledger) for one in entries_by("column", entry["by"])]}
     if _names_other_model(entry):
         return {**entry, "other": _model(entry["other"], ledger)}
     if _names_earlier(entry):
@@ -312,7 +317,20 @@ def _registered(
 
 
 def _names_list(entry: Any) -> bool:
-    return isinstance(entry, Mapping) and is_registered(entry.get("groups"))
+    named = isinstance(entry, Mapping) and is_registered(entry.get("groups"))
+    return named or any(is_registered(one.get("values")) for one in _dimensions(entry))
+
+
+def _dimensions(entry: Any) -> list[Mapping[str, Any]]:
+    """The dimensions of a table of aggregates that are written as objects; of another kind, none."""
+    by = entries_by("column", entry.get("by")) if isinstance(entry, Mapping) else ()
+    return [one for one in by if isinstance(one, Mapping)] if isinstance(by, (list, tuple)) else []
+
+
+def _filled_dimension(given: Any, account: Any, ledger: LedgerReader) -> Any:
+    if not isinstance(given, Mapping) or not is_registered(given.get("values")):
+        return given
+    return {**given, "values": _registered(given["values"], account, ledger, field="diagnostics.by.values")}
 
 
 def _names_other_model(entry: Any) -> bool:

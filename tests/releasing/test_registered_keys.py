@@ -79,6 +79,36 @@ def test_what_is_no_list_of_the_account_is_refused(
     assert ledger.head() == head
 
 
+def aggregates(by: Any) -> dict[str, Any]:
+    return fields([], diagnostics=[{"kind": "aggregates", "by": by}])
+
+
+def test_a_dimension_names_a_registered_list_too(ledger: PrivacyLedger) -> None:
+    ledger.register_keys("children", "tracts", ["001", "002"], actor="admin")
+    age = {"column": "age", "edges": [0, 18]}
+    for by in (
+        {"column": "tract", "values": {"list": "tracts"}},
+        ["site", age, {"column": "t", "values": {"list": "tracts"}}],
+    ):
+        named = aggregates(by)
+        assert has_references(named)
+        filled = with_references(named, ledger)
+        assert not has_references(filled)
+        assert filled["diagnostics"][0]["by"][-1]["values"] == ["001", "002"]
+    assert filled["diagnostics"][0]["by"][:2] == [{"column": "site"}, age]
+    head = ledger.head()
+    for values, line in (
+        ({"list": "nowhere"}, "groups: got 'nowhere'; must be a list of keys that is registered"),
+        ({"list": "tracts", "path": "/x"}, "by.values: got {'list': 'tracts', 'path': '/x'}; must name a registered"),
+        ({"path": "/x.csv"}, "by.values: got '/x.csv'; must be a list of keys or {'list': NAME}: a charged"),
+        ("/x.csv", "by.values: got '/x.csv'; must be a list of keys or {'list': NAME}: a charged"),
+    ):
+        with pytest.raises(InvalidRequest) as refused:
+            with_references(aggregates([{"column": "tract", "values": values}]), ledger)
+        assert line in str(refused.value)
+    assert ledger.head() == head
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".json"])
 def test_a_charged_request_reads_no_file(ledger: PrivacyLedger, tmp_path: Path, suffix: str) -> None:
     """The keys of another table's folder were published by its name: only the request's own table was compared."""
