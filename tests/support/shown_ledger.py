@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from dp_operators.budget import PrivacyLedger
 from spark_jobs.contract.privacy import Budget
@@ -65,14 +67,14 @@ def fill(url: str, output: Path) -> None:
     _move(url, moved)
 
 
-def publish(ledger: PrivacyLedger, output: Path) -> str:
-    """Publish a release of the account ``visits`` under ``KEY``, and return its folder."""
-    request = request_for(output)
+def publish(ledger: PrivacyLedger, output: Path, results: Mapping[str, Any] | None = None, **changes: object) -> str:
+    """Publish a release of the account ``visits`` under ``KEY``, of a ROC curve or others, and return its folder."""
+    request = request_for(output, **changes)
     charge = ledger.reserve("visits", release=KEY, epsilon="0.5", actor="airflow:visits_report.release")
     facts = publications.facts(
         request=request, key=KEY, charge_id=charge.id, cost=Budget(epsilon="0.5"), account=None, parts=()
     )
-    release, files = publications.publish({"roc_curve": publications.curve()}, facts=facts)
+    release, files = publications.publish(results or {"roc_curve": publications.curve()}, facts=facts)
     folder = Path(release_folder(str(output), KEY))
     folder.mkdir(parents=True)
     for name, content in files.items():
