@@ -176,6 +176,11 @@ def parse_documented(data: dict[str, Any]) -> None:
         assert spark_backend(Connection(conn_id="x", **fields), conf={}, private_dir=None).kind == "kubernetes"
     elif "expectations" in data:
         InputSuite.parse(data)
+    elif all(name.endswith(".parquet") for name in data):  # suites for files of a release
+        from great_expectations import ExpectationSuite
+
+        for suite in data.values():
+            assert len(ExpectationSuite(**suite).expectations) == len(suite["expectations"])
     elif set(data) == {"warehouse"}:
         JdbcConnection.parse(data["warehouse"])
     elif "conn_type" in data:
