@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from pydantic import ConfigDict, SkipValidation
 
@@ -80,6 +80,17 @@ class Draw:
     guarantee: str
     spendings: tuple[Spending, ...]
     rounding: str = field(default=ROUNDING, metadata={codec.ABSENT: EARLIEST_ROUNDING})
+
+    @classmethod
+    def of(cls, terms: Terms, meter: BudgetMeter, **content: Any) -> Self:
+        """The draw on these terms, which cost what the meter says."""
+        spendings = meter.spendings
+        return cls(neighbours=terms.neighbours, guarantee=terms.noise.guarantee, spendings=spendings, **content)
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What every result says of the draw that it is made from."""
+        return {"epsilon": self.epsilon, "neighbours": self.neighbours, "guarantee": self.guarantee}
 
     @property
     def epsilon(self) -> Decimal:

@@ -16,7 +16,7 @@ from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.zcdp import rho_within
-from tests.support.kinds import BASE, tables
+from tests.support.kinds import EXAMPLES, tables
 
 PRECISION = Decimal("1e-20")
 """A delta below this covers finite precision alone."""
@@ -28,7 +28,7 @@ def spending_delta() -> list[Any]:
     for kind, type_of in DIAGNOSTICS.items():
         field = type_of.model_fields.get("method")
         methods = [{"method": method} for method in get_args(field.annotation)] if field else [{}]
-        for base in BASE[kind][:1]:
+        for base in EXAMPLES[kind][:1]:
             options = [type_of(kind=kind, **{**base, **method}) for method in methods]
             found += [
                 pytest.param(one, id=f"{kind}-{getattr(one, 'method', '')}") for one in options if one.accepts_delta

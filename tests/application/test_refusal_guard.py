@@ -29,7 +29,7 @@ from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from tests.application.test_draw import BOUND, counts, request
 from tests.application.test_main import REQUEST, private, said
-from tests.support.kinds import BASE, tables
+from tests.support.kinds import EXAMPLES, tables
 from tests.support.publications import account
 
 __all__ = ["private"]
@@ -201,7 +201,7 @@ def test_the_secret_is_gone_from_the_environment_before_spark_starts(
 @pytest.mark.parametrize("epsilon", ["1e-24", "1e-14", "1.9e-12", "4e-12", "1e-10"])
 @pytest.mark.parametrize("kind", ["linear_fit", "logistic_fit"])
 def test_a_fit_is_refused_before_its_noise_or_not_at_all(kind, epsilon, method):
-    options = DIAGNOSTICS[kind].model_validate({"kind": kind, **BASE[kind][0], "method": method})
+    options = DIAGNOSTICS[kind].model_validate({"kind": kind, **EXAMPLES[kind][0], "method": method})
     for relation in Neighbours:
         noise = RecordingNoise(SecureNoise())
         terms = Terms(epsilon=Decimal(epsilon), delta=0, neighbours=relation, noise=noise)

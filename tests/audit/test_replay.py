@@ -19,7 +19,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from tests.support.audit import LONG
-from tests.support.kinds import BASE, statistic_of, tables, times
+from tests.support.kinds import EXAMPLES, statistic_of, tables, times
 from tests.support.replay import RecordingNoise, released_outputs, replay
 from tests.support.sharing import measure_shared, read_as
 
@@ -50,7 +50,7 @@ def cases():
     seen = set()
     for kind in DIAGNOSTICS:
         names, values = list(choices(kind)), list(choices(kind).values())
-        for number, base in enumerate(BASE.get(kind, ({},))):
+        for number, base in enumerate(EXAMPLES[kind]):
             for chosen in product(*values):
                 picked = dict(zip(names, chosen, strict=True))
                 try:
@@ -106,7 +106,7 @@ BOTH = pytest.mark.parametrize("relation", list(Neighbours), ids=["added", "repl
 
 def test_every_kind_has_a_table():
     ran = {tuple(case.id.split("-")[:2]) for case in EVERY}
-    assert ran == {(kind, str(number)) for kind in DIAGNOSTICS for number in range(len(BASE[kind]))}
+    assert ran == {(kind, str(number)) for kind in DIAGNOSTICS for number in range(len(EXAMPLES[kind]))}
 
 
 @pytest.mark.sampled("options", "relation")
@@ -171,7 +171,7 @@ def test_tables_of_a_million_rows_lead_to_paths_that_small_tables_do_not():
 
 @BOTH
 def test_the_noise_of_a_shared_release_makes_the_same_of_another_table(relation):
-    readers = [options.model_validate({"kind": kind, **BASE[kind][-1]}) for kind, options in DIAGNOSTICS.items()]
+    readers = [options.model_validate({"kind": kind, **EXAMPLES[kind][-1]}) for kind, options in DIAGNOSTICS.items()]
     sharing = [options for options in readers if options.can_share]
     assert len(sharing) == 10
 

@@ -31,7 +31,7 @@ from spark_jobs.diagnostics.residual_plot import box
 from spark_jobs.mechanisms import sparse_vector
 from spark_jobs.mechanisms.zcdp import rho_within
 from spark_jobs.statistics import CrossProducts, LabelledRows, PairedScoreCounts
-from tests.support.kinds import BASE, statistic_of
+from tests.support.kinds import EXAMPLES, statistic_of
 from tests.support.noises import Asked, Recording
 from tests.support.replay import released_outputs
 
@@ -91,7 +91,9 @@ def cases() -> Iterator[Any]:
         of_method = options.model_fields.get("method")
         for method in get_args(of_method.annotation) if of_method else ("",):
             try:
-                made = options.model_validate({"kind": kind, **BASE[kind][0], **({"method": method} if method else {})})
+                made = options.model_validate(
+                    {"kind": kind, **EXAMPLES[kind][0], **({"method": method} if method else {})}
+                )
             except (InvalidRequest, ValidationError):
                 continue
             if "theil_sen" in method:  # only where sizes are public: a replaced row stays in its group

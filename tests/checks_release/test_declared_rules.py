@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,17 @@ from spark_jobs.contract.options import (
     LinearFitOptions,
     LogisticFitOptions,
     ReferenceDistribution,
+    ScoreCells,
 )
+from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.result_checks import EXPECTED_FORM, violations
 from spark_jobs.diagnostics import aggregates, by_group, ecdf, linear_fit, logistic_fit, roc_comparison
+from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import CrossProducts, GroupedScoreCounts, LabelledRows, PairedScoreCounts, ScoreCounts
 from tests.support import linear_results
 from tests.support.earlier import released
-from tests.support.kinds import BASE, statistic_of
+from tests.support.kinds import EXAMPLES, statistic_of, tables, times
 from tests.support.paired_scores import two_models
 
 FIT = {"features": {"age": [18, 80]}, "categorical": {"region": ["north", "south"]}}
@@ -77,7 +79,7 @@ def stored(kind: str) -> str:
         case "ecdf":
             found = distribution()
         case "aggregates":
-            cells = AggregatesOptions(**BASE[kind][2]).statistic
+            cells = AggregatesOptions(**EXAMPLES[kind][2]).statistic
             found = aggregates.release(statistic_of(cells, 0, sizes=None), epsilon=10, marginals=[[]])
         case "by_group":
             found = by_group.release(grouped_scores(), epsilon=10, kinds=("roc_curve",), noise=SeededNoise(1))
@@ -88,8 +90,15 @@ def stored(kind: str) -> str:
         case "linear_fit" | "logistic_fit":
             found = fit(kind)
         case _:
-            module = import_module(f"spark_jobs.diagnostics.{kind}")
-            found = module.release(scores(1), epsilon=10, noise=SeededNoise(1))
+            options = DIAGNOSTICS[kind].parse({"kind": kind, **EXAMPLES[kind][0]})
+            table = (
+                scores(1)
+                if options.statistics == (ScoreCells(),)
+                else times(tables(options, Neighbours.ADD_REMOVE)[0], 9)
+            )
+            terms = Terms(epsilon=10, noise=SeededNoise(1))
+            draw = diagnostic(kind).measurement.measure(table, options, terms)
+            found = diagnostic(kind).summarise(draw, seed=1)
     return json.dumps(found.to_dict(), allow_nan=False)
 
 

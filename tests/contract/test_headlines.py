@@ -19,7 +19,7 @@ from spark_jobs.diagnostics import auc, by_group, linear_regression, roc_curve
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import GroupedScoreCounts, Moments, ScoreCounts
-from tests.support.kinds import BASE, tables, times
+from tests.support.kinds import EXAMPLES, tables, times
 
 LABELS, SCORES = [0, 1] * 4000, [0.2, 0.6, 0.7, 0.8] * 2000
 
@@ -35,7 +35,7 @@ def curve(epsilon: str = "1") -> dict[str, Any]:
 
 def measured(kind: str, *, few: bool) -> dict[str, Any]:
     """A result of a kind; of a table with too few rows for its noise, or with many."""
-    options = DIAGNOSTICS[kind].parse({"kind": kind, **BASE[kind][-1]})
+    options = DIAGNOSTICS[kind].parse({"kind": kind, **EXAMPLES[kind][-1]})
     table = tables(options, Neighbours.ADD_REMOVE)[few]
     terms = Terms(epsilon=0.01 if few else 50, delta=1e-6 if options.accepts_delta else 0, noise=SeededNoise(1))
     drawn = diagnostic(kind).measurement.measure(table if few else times(table, 100), options, terms)

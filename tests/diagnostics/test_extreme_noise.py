@@ -16,7 +16,7 @@ from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
 from tests.application.test_draw import request
 from tests.audit.test_replay import DELTA, EVERY, FIRST
-from tests.support.kinds import BASE, OTHER_MODEL, statistic_of, tables
+from tests.support.kinds import EXAMPLES, OTHER_MODEL, statistic_of, tables
 from tests.support.noises import ShapedNoise
 from tests.support.sharing import measure_shared, read_as
 
@@ -78,7 +78,7 @@ def test_so_has_every_method_where_noise_is_all_there_is(options, shape):
 @SHAPED
 @ROWS
 def test_every_kind_that_is_read_from_a_shared_release_has_a_result(rows, shape):
-    readers = [options.model_validate({"kind": kind, **BASE[kind][-1]}) for kind, options in DIAGNOSTICS.items()]
+    readers = [options.model_validate({"kind": kind, **EXAMPLES[kind][-1]}) for kind, options in DIAGNOSTICS.items()]
     sharing = [options for options in readers if options.can_share]
     table, noise = statistic_of(ScoreCells(), 1, sizes=(rows,)), ShapedNoise(SHAPES[shape])
     shared = measure_shared(table, diagnostics=sharing, epsilon="1", neighbours=Neighbours.ADD_REMOVE, noise=noise)

@@ -30,7 +30,7 @@ from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
-from tests.support.kinds import BASE, tables, times
+from tests.support.kinds import EXAMPLES, tables, times
 
 def spent():
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -38,7 +38,7 @@ def spent():
 
 found = {}
 for kind, options_of in DIAGNOSTICS.items():
-    for place, base in enumerate(BASE[kind]):
+    for place, base in enumerate(EXAMPLES[kind]):
         options = options_of.model_validate({"kind": kind, **base})
         table = times(tables(options, Neighbours.ADD_REMOVE)[0], ROWS // 300)
         for epsilon in ("1", "100"):

@@ -12,7 +12,7 @@ from spark_jobs.contract.options import DIAGNOSTICS, LabelledRowCells
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
-from tests.support.kinds import BASE, tables, times
+from tests.support.kinds import EXAMPLES, tables, times
 
 ROWS = 10**10
 WIDTHS = re.compile("population|privacy_share|lower|upper|zone|interval|statistic|calibrated")
@@ -22,7 +22,7 @@ NUMBERS = re.compile("rows|count|sum|incomplete")
 EVERY = [
     pytest.param(DIAGNOSTICS[kind].model_validate({"kind": kind, **base}), id=f"{kind}-{place}")
     for kind in DIAGNOSTICS
-    for place, base in enumerate(BASE[kind])
+    for place, base in enumerate(EXAMPLES[kind])
 ]
 CASES = [case for case in EVERY if not isinstance(case.values[0].statistics[0], LabelledRowCells)]
 """All but those whose statistic keeps rows, and whose sums of them do not grow with their number."""

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_jobs.contract.figures import OK, PARTLY, UNDEFINED, is_withheld, status_of, undefined_kinds
-from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.options import DIAGNOSTICS, ScoreCells
 from spark_jobs.contract.published import as_json
 from spark_jobs.diagnostics import auc, by_group
 from spark_jobs.diagnostics.diagnostic import diagnostic
@@ -18,6 +18,7 @@ from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing.data_files import parquet_bytes
 from spark_jobs.publishing.rendering import Column
 from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
+from tests.support.kinds import EXAMPLES
 from tests.support.undefined import is_undefined
 
 
@@ -26,8 +27,12 @@ def few_rows():
     return ScoreCounts.from_arrays([0, 1] * 28, [0.2, 0.8] * 28)
 
 
-SCORES = [kind for kind in DIAGNOSTICS if kind not in ("roc_comparison", "residual_plot", "linear_regression")]
-SCORES = [kind for kind in SCORES if not kind.endswith("_fit") and kind not in ("by_group", "aggregates")]
+SCORES = [
+    kind
+    for kind, options in DIAGNOSTICS.items()
+    if options.model_validate({"kind": kind, **EXAMPLES[kind][0]}).statistics == (ScoreCells(),)
+]
+"""The kinds that are read from scores alone."""
 
 
 def test_an_area_of_few_rows_at_little_budget_is_never_published():

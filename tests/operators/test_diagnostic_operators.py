@@ -27,6 +27,7 @@ from tests.support import operator_source
 from tests.support.accounts import open_bound
 from tests.support.airflow import make_context, run_dag, states
 from tests.support.dag_bags import restored
+from tests.support.kinds import EXAMPLES
 from tests.support.repository import ROOT
 
 COLUMNS = {"kind": "columns", "score": "score", "basis": "public"}
@@ -87,7 +88,7 @@ def test_no_parameter_has_two_meanings() -> None:
 @pytest.mark.parametrize("kind", DIAGNOSTICS)
 def test_every_kind_has_an_operator_with_its_options(kind: str) -> None:
     fields = {**GIVEN, "model": FITTED} if kind == "residual_plot" else GIVEN
-    options = CHOSEN.get(kind, {})
+    options = CHOSEN.get(kind) or EXAMPLES[kind][0]
     chosen = {RENAMED.get(name, name): value for name, value in options.items()}
     one = of(kind)(**fields, **chosen).build_request()
     general = ReleaseDiagnosticsOperator(**fields, diagnostics=[{"kind": kind, **options}]).build_request()

@@ -20,9 +20,9 @@ def test_page_renders_the_result_that_its_diagnostic_summarises(kind: str) -> No
     hints = get_type_hints(import_module(f"spark_jobs.diagnostics.{kind}.page").render)
     assert list(hints.values())[1:] == [ReleaseRequest, Rendering]
     result, published = hints["result"], DIAGNOSTICS[kind].result
-    assert published.__module__.startswith("spark_jobs.contract.results.")
+    assert published.__module__.startswith(("spark_jobs.contract.results.", "spark_jobs.contract.options."))
     assert issubclass(result, published)
-    assert result.__module__.startswith(("spark_jobs.contract.results.", f"spark_jobs.diagnostics.{kind}"))
+    assert result is published or result.__module__.startswith(f"spark_jobs.diagnostics.{kind}")
     assert result is get_type_hints(diagnostic(kind).summarise)["return"]
 
 

@@ -1,12 +1,20 @@
-"""Options of every kind, and small random tables for them."""
+"""Examples of every kind, which all suites read, and small random tables for them."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from importlib import import_module
 
 import numpy as np
 
-from spark_jobs.contract.options import AggregateCells, GroupedScoreCells, PointCells, PointSums, ResidualCells
+from spark_jobs.contract.options import (
+    DIAGNOSTICS,
+    AggregateCells,
+    GroupedScoreCells,
+    PointCells,
+    PointSums,
+    ResidualCells,
+)
 from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.options.comparisons import EarlierCurve, PairedScoreCells
 from spark_jobs.contract.options.fits import CrossProductCells, LabelledRowCells
@@ -37,7 +45,7 @@ ECDF = {**VALUES, "points": 16}
 LINE = {"x": "x", "y": "y", "x_bounds": (0.0, 1.0), "y_bounds": (0.0, 1.0), "cells": 64, "matchings": 3}
 SITES = {"column": "site", "values": ["a", "b"]}
 SPEND = {"of": "spend", "bounds": (0.0, 100.0)}
-BASE: dict[str, list[dict]] = {
+EXAMPLES: dict[str, list[dict]] = {
     "aggregates": [
         {"by": [SITES]},
         {"by": [SITES, {"column": "age", "edges": [0, 18, 65]}], "measures": [SPEND]},
@@ -66,6 +74,10 @@ BASE: dict[str, list[dict]] = {
     "logistic_fit": [{"features": {"a": (0.0, 1.0)}, "categorical": {"c": ["u", "v"]}}],
 }
 """What a kind needs beside its enumerations and flags; several where a choice is no enumeration."""
+EXAMPLES |= {
+    kind: import_module(f"tests.diagnostics.test_{kind}").EXAMPLES for kind in DIAGNOSTICS if kind not in EXAMPLES
+}
+"""A kind that is not listed states its own, in the module of its tests."""
 
 
 def statistic_of(cells, seed, *, sizes):
@@ -85,7 +97,12 @@ def statistic_of(cells, seed, *, sizes):
         labels = random.random(rows) < (0.3, 0.9)[seed]
         return ScoreCounts.from_arrays(labels, random.normal(0.4 + labels / skew / 3, 0.2), cells=4096)
     if isinstance(cells, AggregateCells):
-        columns = {"site": random.choice(["a", "b", "c"], rows), "age": random.uniform(-5, 80, rows)}
+        columns = {
+            one.column: random.choice([*map(str, one.values), "c"], rows)
+            if one.values
+            else random.uniform(one.edges[0] - 5, one.edges[-1] + 15, rows)
+            for one in cells.by
+        }
         columns |= {one.of: random.lognormal(2, skew, rows) for one in cells.measures}
         return AggregateSums.from_arrays(columns, by=cells.by, measures=cells.measures)
     if isinstance(cells, ValueCells):

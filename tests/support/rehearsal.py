@@ -11,6 +11,7 @@ from spark_jobs.application.draft import draft
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.run import measure
 from spark_jobs.contract.options import (
+    DIAGNOSTICS,
     AggregateCells,
     CrossProductCells,
     GroupedScoreCells,
@@ -39,6 +40,7 @@ from spark_jobs.statistics import (
     ValueCounts,
 )
 from spark_jobs.tables.rules import rules
+from tests.support.kinds import EXAMPLES
 
 KEYS = ["001", "002", "003"]
 
@@ -278,7 +280,12 @@ KINDS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         BOUNDS,
     ),
 }
-"""Options of each kind, valid by themselves or nearly so."""
+KINDS |= {
+    kind: st.sampled_from([{"kind": kind, **options} for options in EXAMPLES[kind]])
+    for kind in DIAGNOSTICS
+    if kind not in KINDS
+}
+"""Options of each kind, valid by themselves or nearly so; its examples, where nothing is listed."""
 
 
 @st.composite
