@@ -64,9 +64,7 @@ def settings_of(conf: list[str] | None) -> dict[str, str]:
     """
     for setting in conf or ():
         if "=" not in setting:
-            raise InvalidRequest(
-                "conf", value=setting, requirement="must be NAME=VALUE", remedy="write it like spark.driver.memory=4g"
-            )
+            raise InvalidRequest("conf", setting, "must be NAME=VALUE", "write it like spark.driver.memory=4g")
     return {name: value for name, _, value in (setting.partition("=") for setting in conf or ())}
 
 
@@ -110,7 +108,7 @@ def known_actor(given: str | None) -> str:
     """The actor of what cannot be undone, who must be known."""
     actor = actor_or_user(given)
     if not actor:
-        raise InvalidRequest("actor", requirement="must be given", remedy="name yourself with --actor")
+        raise InvalidRequest("actor", None, "must be given", "name yourself with --actor")
     return actor
 
 

@@ -17,10 +17,7 @@ def production() -> bool:
     text = str(conf.get(SECTION, "production", fallback="False")).strip()
     if text.lower() not in ("true", "false"):
         raise InvalidRequest(
-            f"[{SECTION}] production",
-            value=text,
-            requirement="must be True or False",
-            remedy="correct Airflow's configuration",
+            f"[{SECTION}] production", text, "must be True or False", "correct Airflow's configuration"
         )
     return text.lower() == "true"
 
@@ -66,11 +63,9 @@ def store_conn_ids() -> tuple[tuple[Place, str], ...]:
         return tuple((Place.of_folder(folder), str(name)) for folder, name in json.loads(text).items())
     except (ValueError, AttributeError):
         raise InvalidRequest(
-            f"[{SECTION}] store_conn_ids",
-            value=text,
-            requirement="must be a JSON object of folders and ids of connections",
-            remedy='write it like {"s3://releases": "aws_releases"}',
-        ) from None
+            f"[{SECTION}] store_conn_ids", text, "must be a JSON object of folders and ids of connections",
+            'write it like {"s3://releases": "aws_releases"}',
+        ) from None  # fmt: skip
 
 
 def lineage_namespace() -> str:

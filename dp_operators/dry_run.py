@@ -79,9 +79,8 @@ def expected_table(
     if rows is None or not dry_run:
         for name in ([] if rows is None else ["rows"]) + list(stated):
             raise InvalidRequest(
-                name, requirement="may be given only with --dry-run and --rows",
-                remedy="add them for a forecast, or leave it out",
-            )  # fmt: skip
+                name, None, "may be given only with --dry-run and --rows", "add them for a forecast, or leave it out"
+            )
         return None
     if values:
         stated["values"] = {name: ends.split(":") for name, ends in _pairs("values", "NAME=LOW:HIGH", values)}
@@ -97,8 +96,8 @@ def _pairs(field: str, form: str, texts: Sequence[str]) -> Iterator[tuple[str, s
         left, equals, right = text.rpartition("=")
         if not equals:
             raise InvalidRequest(
-                field, value=text, requirement=f"must have the form {form}",
-                remedy="write it like amount=10:60" if field == "values" else "write it like 0.5=0.08",
+                field, text, f"must have the form {form}",
+                "write it like amount=10:60" if field == "values" else "write it like 0.5=0.08",
             )  # fmt: skip
         yield left, right
 

@@ -35,12 +35,7 @@ def privacy_policy(*rules: str) -> Callable[[DAG], None]:
     """
     for name in rules:
         if name not in RULES:
-            raise InvalidRequest(
-                "privacy_policy",
-                value=name,
-                requirement=f"must be one of {', '.join(RULES)}",
-                remedy="correct the name",
-            )
+            raise InvalidRequest("privacy_policy", name, f"must be one of {', '.join(RULES)}", "correct the name")
     named = {name: RULES[name] for name in rules or RULES}
 
     def dag_policy(dag: DAG) -> None:

@@ -61,19 +61,18 @@ def header_of(file: Path, form: FileForm) -> tuple[str, ...]:
     """
     if file.suffix.lower() != ".csv":
         raise InvalidRequest(
-            "file", value=str(file), requirement="must be a .csv file",
-            remedy="for tables of other formats use `dp-budget open`",
-        )  # fmt: skip
+            "file", str(file), "must be a .csv file", "for tables of other formats use `dp-budget open`"
+        )
     try:
         line = TableFiles(folder=str(file.parent), names=(file.name,)).first_line(file.name)
     except OSError as failed:
         raise InvalidRequest(
-            "file", value=str(file), requirement=f"must be a file that can be read: {failed.strerror}",
-            remedy="correct the name, or the permission",
+            "file", str(file), f"must be a file that can be read: {failed.strerror}",
+            "correct the name, or the permission",
         ) from None  # fmt: skip
     fault = fault_of(line, form)
     if fault is not None:
-        raise InvalidRequest("file", value=str(file), requirement=f"the first line {fault.what}", remedy=fault.remedy)
+        raise InvalidRequest("file", str(file), f"the first line {fault.what}", fault.remedy)
     return tuple(header_names(text_of(line or b"", form.encoding) or "", form))
 
 
@@ -88,11 +87,9 @@ def column_of(answer: str, header: tuple[str, ...], *, what: str) -> str:
     if answer.isdecimal() and 1 <= int(answer) <= len(header):
         return header[int(answer) - 1]
     raise InvalidRequest(
-        what,
-        value=answer,
-        requirement=f"must be a column, by its name or by a number from 1 to {len(header)}",
-        remedy="answer with one of the columns that are listed",
-    )
+        what, answer, f"must be a column, by its name or by a number from 1 to {len(header)}",
+        "answer with one of the columns that are listed",
+    )  # fmt: skip
 
 
 def columns_of(answer: str, header: tuple[str, ...], *, what: str) -> tuple[str, ...]:
@@ -118,9 +115,8 @@ def require_name(account: str) -> str:
     """
     if not _NAME.fullmatch(account) or account.lower() in _TAKEN:
         raise InvalidRequest(
-            "account", value=account,
-            requirement=f"must be 1 to 100 letters, digits, - and _ of ASCII, and none of {', '.join(_TAKEN)}",
-            remedy="choose another name; `dp-budget open` takes any",
+            "account", account, f"must be 1 to 100 letters, digits, - and _ of ASCII, and none of {', '.join(_TAKEN)}",
+            "choose another name; `dp-budget open` takes any",
         )  # fmt: skip
     return account
 
@@ -132,9 +128,7 @@ def require_in_cap(epsilon: Decimal, cap: Decimal) -> Decimal:
         InvalidRequest: it cannot.
     """
     if epsilon > cap:
-        raise InvalidRequest(
-            "epsilon", value=plain(epsilon), requirement=f"must be at most the cap, {plain(cap)}", remedy="lower it"
-        )
+        raise InvalidRequest("epsilon", plain(epsilon), f"must be at most the cap, {plain(cap)}", "lower it")
     return epsilon
 
 
@@ -178,8 +172,8 @@ class SetUp:
         for path in (self.version, self.request_file, *([self.dag_file] if self.dag else [])):
             if path.exists():
                 raise InvalidRequest(
-                    "account", value=self.account, requirement=f"must be new, and {path} exists",
-                    remedy="choose another name, or another folder",
+                    "account", self.account, f"must be new, and {path} exists",
+                    "choose another name, or another folder",
                 )  # fmt: skip
 
     @property
@@ -261,9 +255,8 @@ class SetUp:
                 self._open_account(actor)
             except OSError as failed:
                 raise InvalidRequest(
-                    "folder", value=str(self.folder), requirement=f"must be writable: {failed.strerror}",
-                    remedy="choose another folder",
-                ) from None  # fmt: skip
+                    "folder", str(self.folder), f"must be writable: {failed.strerror}", "choose another folder"
+                ) from None
             undo.pop_all()
         return new
 

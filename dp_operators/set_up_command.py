@@ -149,9 +149,7 @@ def _answer(given: str | None, question: str, *, default: str | None = None) -> 
     try:
         answer: str = typer.prompt(question, default=default, show_default=bool(default))
     except typer.Abort:
-        raise InvalidRequest(
-            "init", requirement=f"has no answer to: {question}", remedy="answer, or give it as an option"
-        ) from None
+        raise InvalidRequest("init", None, f"has no answer to: {question}", "answer, or give it as an option") from None
     return answer.strip()
 
 
@@ -169,7 +167,7 @@ def _budget(cap: str | None, epsilon: str | None) -> tuple[Decimal, Decimal]:
 def _epsilon(text: str, what: str) -> Decimal:
     amount = exact_decimal(text, what=what)
     if amount <= 0:
-        raise InvalidRequest(what, value=text, requirement="must be above 0", remedy="write it like 0.5")
+        raise InvalidRequest(what, text, "must be above 0", "write it like 0.5")
     return amount
 
 
@@ -177,7 +175,7 @@ def _class(given: str | None, question: str, what: str, *, other: str | None = N
     def read(answer: str) -> str:
         if not answer or answer == other:
             requirement = "must be a text" if other is None else f"must be a text, and another one than {other!r}"
-            raise InvalidRequest(what, value=answer, requirement=requirement, remedy="answer as the file has it")
+            raise InvalidRequest(what, answer, requirement, "answer as the file has it")
         return answer
 
     return _answered(given, question, read, default="" if given is None else None)
@@ -196,9 +194,8 @@ def _number(given: str | None, question: str, header: Header, numeric: Header, w
         # where no column was said to hold numbers, the answer says so of this one
         if column not in (numeric or header):
             raise InvalidRequest(
-                what, value=column, requirement="must be a column of numbers",
-                remedy=f"name one of: {', '.join(numeric or header)}",
-            )  # fmt: skip
+                what, column, "must be a column of numbers", f"name one of: {', '.join(numeric or header)}"
+            )
         return column
 
     return _answered(given, question, read, default="")
@@ -211,7 +208,7 @@ def _unit(header: Header, given: str | None, max_rows: str | None) -> PrivacyUni
 
     def read(rows: str) -> PrivacyUnit:
         if not rows.isdecimal():
-            raise InvalidRequest("max_rows", value=rows, requirement="must be a whole number", remedy="give 1 or more")
+            raise InvalidRequest("max_rows", rows, "must be a whole number", "give 1 or more")
         return PrivacyUnit(column=column, max_rows=int(rows))
 
     return _answered(max_rows, "Largest number of rows of one person that are used", read, default="1")
@@ -223,8 +220,8 @@ def _curve(labels: Mapping[str, str], score: str, public_model: bool | None) -> 
         public_model = typer.confirm("Was the score's model fitted on other rows than these?")
     if not public_model:
         raise InvalidRequest(
-            "model", requirement="must have been fitted on other rows, or privately",
-            remedy="fit one privately with `logistic_fit` (docs/how-to/fit-then-diagnose.md)",
+            "model", None, "must have been fitted on other rows, or privately",
+            "fit one privately with `logistic_fit` (docs/how-to/fit-then-diagnose.md)",
         )  # fmt: skip
     model = {"kind": "columns", "basis": "public", "score": score}
     return {"label": dict(labels), "model": model, "diagnostics": "roc_curve"}
@@ -261,7 +258,5 @@ def _distribution(column: str, bounds: str) -> dict[str, Any]:
     except ValueError:
         lower, upper = 0.0, 0.0
     if not are_bounds((lower, upper)):
-        raise InvalidRequest(
-            "bounds", value=bounds, requirement="must be two numbers in ascending order", remedy="write them like 0,200"
-        )
+        raise InvalidRequest("bounds", bounds, "must be two numbers in ascending order", "write them like 0,200")
     return {"diagnostics": [{"kind": "ecdf", "column": column, "bounds": [lower, upper]}]}

@@ -259,8 +259,8 @@ def _until(given: str | None) -> dt.datetime:
     moment = now if given is None else instant(given, field="until")
     if moment > now:
         raise InvalidRequest(
-            "until", value=given, requirement="must not lie in the future: a step is released once, when it has ended",
-            remedy="leave it out for now",
+            "until", given, "must not lie in the future: a step is released once, when it has ended",
+            "leave it out for now",
         )  # fmt: skip
     return moment
 

@@ -51,19 +51,18 @@ def require_task_settings(settings: Mapping[str, object]) -> None:
     """
     if not isinstance(settings, Mapping):
         raise InvalidRequest(
-            "conf", value=type(settings).__name__, requirement="must be a dictionary of Spark settings",
-            remedy="write it like {'spark.driver.memory': '4g'}",
+            "conf", type(settings).__name__, "must be a dictionary of Spark settings",
+            "write it like {'spark.driver.memory': '4g'}",
         )  # fmt: skip
     for name, value in settings.items():
         if name not in TASK_SETTINGS:
             raise InvalidRequest(
-                "conf", value=name,
-                requirement="must be a setting of memory, cores, executors or partitions, such as spark.driver.memory",
-                remedy="let an administrator put others into the connection's conf or into spark-defaults.conf",
+                "conf", name,
+                "must be a setting of memory, cores, executors or partitions, such as spark.driver.memory",
+                "let an administrator put others into the connection's conf or into spark-defaults.conf",
             )  # fmt: skip
         if not _PLAIN.fullmatch(str(value)):
             raise InvalidRequest(
-                f"conf.{name}", value=value,
-                requirement="must be a plain value: letters, digits and . _ : -",
-                remedy="write the value itself, such as 4g",
+                f"conf.{name}", value, "must be a plain value: letters, digits and . _ : -",
+                "write the value itself, such as 4g",
             )  # fmt: skip

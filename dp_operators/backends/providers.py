@@ -43,10 +43,10 @@ def hook_of(path: str, *, extra: str, **arguments: Any) -> Any:
         hook = getattr(import_module(module), name)
     except ImportError:
         raise InvalidRequest(
-            "spark_conn_id",
-            requirement=f"needs the provider of {module.removeprefix('airflow.providers.').partition('.hooks')[0]}",
-            remedy=f"install {DISTRIBUTION}[{extra}]",
-        ) from None
+            "spark_conn_id", None,
+            f"needs the provider of {module.removeprefix('airflow.providers.').partition('.hooks')[0]}",
+            f"install {DISTRIBUTION}[{extra}]",
+        ) from None  # fmt: skip
     for client in map(logging.getLogger, CLIENTS):
         client.setLevel(max(client.getEffectiveLevel(), logging.INFO))
     return hook(**arguments)
@@ -96,11 +96,9 @@ class ProviderBackend(RemoteBackend):
         fits = set(cls.required) <= set(settings) <= set(types)
         if not fits or not all(isinstance(value, types[name]) for name, value in settings.items()):
             raise InvalidRequest(
-                f"connection {connection.conn_id}",
-                requirement=f"must have the extra {EXTRA} with {_listed(cls.required)}, "
-                f"and at most {_listed({**cls.optional, 'conf': dict})} besides",
-                remedy="correct the connection",
-            )
+                f"connection {connection.conn_id}", None, f"must have the extra {EXTRA} with {_listed(cls.required)}, "
+                f"and at most {_listed({**cls.optional, 'conf': dict})} besides", "correct the connection",
+            )  # fmt: skip
         own = settings.pop("conf", {})
         return cls(connection=str(connection.conn_id), settings=settings, conf={**own, **conf})
 
@@ -122,11 +120,9 @@ class ProviderBackend(RemoteBackend):
     def _require_cluster_mode(cls, name: str, settings: Mapping[str, Any]) -> None:
         if settings.get(name) not in (None, "", "cluster"):
             raise InvalidRequest(
-                name,
-                value=settings[name],
-                requirement=f"must be 'cluster' with a connection of type {cls.connection_type}",
-                remedy="leave it out",
-            )
+                name, settings[name], f"must be 'cluster' with a connection of type {cls.connection_type}",
+                "leave it out",
+            )  # fmt: skip
 
     def spark_settings(self, submission: Submission) -> dict[str, str]:
         """The Spark settings of a run's application, with the variables of its driver's environment."""

@@ -81,11 +81,10 @@ def preview_raise(connection: Connection, request: CapRequest) -> tuple[Account 
     cap, slack = _raised_cap(account, current, request)
     if (cap, slack) != (current.cap, current.slack) and not is_raise(account.composition, current.cap, cap):
         raise InvalidRequest(
-            "cap",
-            value=_amounts_text(cap),
-            requirement=f"must be at least {_amounts_text(current.cap)}, because a privacy loss cannot be undone",
-            remedy="to spend less, charge less",
-        )
+            "cap", _amounts_text(cap),
+            f"must be at least {_amounts_text(current.cap)}, because a privacy loss cannot be undone",
+            "to spend less, charge less",
+        )  # fmt: skip
     return current, replace(current, cap=cap, slack=slack)
 
 
@@ -104,11 +103,9 @@ def allot(connection: Connection, request: CapRequest) -> SubBudget:
     if existing is not None:
         if existing != sub_budget:
             raise InvalidRequest(
-                "allotment",
-                value=request.sub_budget,
-                requirement=f"already exists, with a cap of {_amounts_text(existing.cap)}",
-                remedy="raise its cap: `dp-budget raise --allotment`",
-            )
+                "allotment", request.sub_budget, f"already exists, with a cap of {_amounts_text(existing.cap)}",
+                "raise its cap: `dp-budget raise --allotment`",
+            )  # fmt: skip
         return existing
     require_thawed(rows.frozen(connection))
     row = mapping.sub_budget_row(sub_budget)
@@ -151,9 +148,7 @@ def freeze_forgotten(connection: Connection, forgotten: tuple[int, str, str], re
         return
     entry = audit.read_entry(connection, seq)
     if entry is not None and entry.hash == digest:
-        raise InvalidRequest(
-            "entry", value=seq, requirement="must be missing from the log", remedy="do not freeze a complete log"
-        )
+        raise InvalidRequest("entry", seq, "must be missing from the log", "do not freeze a complete log")
     freeze(connection, reason, actor=actor)
 
 
@@ -166,13 +161,11 @@ def thaw(connection: Connection, reason: str, *, actor: str) -> None:
     moved = audit.moved_to(connection)
     if moved.startswith(audit.copy_of("")):
         raise InvalidRequest(
-            "ledger",
-            requirement=f"is {rows.frozen(connection)}, and not live yet",
-            remedy="repeat `dp-budget move` from there",
+            "ledger", None, f"is {rows.frozen(connection)}, and not live yet", "repeat `dp-budget move` from there"
         )
     if moved:
         requirement, remedy = audit.moved_elsewhere(moved)
-        raise InvalidRequest("ledger", requirement=requirement, remedy=remedy)
+        raise InvalidRequest("ledger", None, requirement, remedy)
     if rows.frozen(connection):
         _log(connection, audit.THAWED, reason, actor=actor)
 

@@ -92,7 +92,7 @@ def parse_ledger_url(url: str) -> URL:
 
     def error(requirement: str, remedy: str) -> InvalidRequest:
         # no value: the URL may contain a password
-        return InvalidRequest("ledger", requirement=requirement, remedy=remedy)
+        return InvalidRequest("ledger", None, requirement, remedy)
 
     form = "e.g. postgresql://user@host/privacy_ledger or sqlite:////var/lib/dp/ledger.db"
     try:

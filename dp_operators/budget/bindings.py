@@ -123,8 +123,8 @@ def change_domains(connection: Connection, wanted: ChangeDomains) -> Account:
     before = account.bindings.get(wanted.table)
     if before is None:
         raise InvalidRequest(
-            "table", value=wanted.table, requirement=f"must be bound to account {account.name} with its columns",
-            remedy=f"have them bound: `dp-budget bind {account.name}`",
+            "table", wanted.table, f"must be bound to account {account.name} with its columns",
+            f"have them bound: `dp-budget bind {account.name}`",
         )  # fmt: skip
     binding = TableBinding.parse(before).with_domains(wanted.domains)
     after = binding.model_dump(mode="json")
@@ -163,9 +163,9 @@ def _require_lists(connection: Connection, account: Account, binding: TableBindi
     for column, name in named.items():
         if name not in known:
             raise InvalidRequest(
-                f"domain of {column}", value=f"in @{name}",
-                requirement=f"must name a key list that is registered for account {account.name}",
-                remedy=f"register it first: `dp-budget keys register`{did_you_mean(name, known)}",
+                f"domain of {column}", f"in @{name}",
+                f"must name a key list that is registered for account {account.name}",
+                f"register it first: `dp-budget keys register`{did_you_mean(name, known)}",
             )  # fmt: skip
 
 
@@ -236,11 +236,9 @@ def register_keys(connection: Connection, wanted: Register) -> KeyList:
     if registered is not None:
         if registered.sha256 != key_list.sha256:
             raise InvalidRequest(
-                "name",
-                value=wanted.name,
-                requirement=f"is registered for account {account.name} with other keys",
-                remedy="register these keys under another name",
-            )
+                "name", wanted.name, f"is registered for account {account.name} with other keys",
+                "register these keys under another name",
+            )  # fmt: skip
         return registered
     require_thawed(rows.frozen(connection))
     entry = audit.NewEntry(

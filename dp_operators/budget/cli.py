@@ -298,8 +298,8 @@ def _tables(
         return names
     if len(names) != 1:
         raise InvalidRequest(
-            "table", value=len(names), requirement="must be a single table if it is described",
-            remedy="open the account with one table, and bind the others with `dp-budget bind`",
+            "table", len(names), "must be a single table if it is described",
+            "open the account with one table, and bind the others with `dp-budget bind`",
         )  # fmt: skip
     binding = binding_of(names[0], **described)
     for line in same_people(binding, others):
@@ -329,9 +329,7 @@ def ask(question: str, *, what: str, yes: bool) -> None:
     except typer.Abort:
         agreed = False
     if not agreed:
-        raise InvalidRequest(
-            what, requirement="was not confirmed, and nothing was written", remedy="answer y, or give --yes"
-        )
+        raise InvalidRequest(what, None, "was not confirmed, and nothing was written", "answer y, or give --yes")
 
 
 def open_ledger(url: str | None) -> PrivacyLedger:
@@ -341,7 +339,7 @@ def open_ledger(url: str | None) -> PrivacyLedger:
         InvalidRequest: there is no URL, or it is not the URL of a ledger.
     """
     if not url:
-        raise InvalidRequest("ledger", requirement="must be given", remedy=f"set {URL_VARIABLE} or use --ledger")
+        raise InvalidRequest("ledger", None, "must be given", f"set {URL_VARIABLE} or use --ledger")
     return PrivacyLedger(url)
 
 

@@ -189,16 +189,14 @@ def export(
         charges = [charge for account in opened.accounts() for charge in opened.history(account.name)]
         text = reports.ledger_json(opened.head(), accounts, charges, opened.log())
     else:
-        raise InvalidRequest("format", value=form, requirement="must be csv or json", remedy="choose one")
+        raise InvalidRequest("format", form, "must be csv or json", "choose one")
     if output is None:
         sys.stdout.write(text)
         return
     try:
         output.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
-        raise InvalidRequest(
-            "output", value=str(output), requirement="must be a writable file", remedy=type(error).__name__
-        ) from None
+        raise InvalidRequest("output", str(output), "must be a writable file", type(error).__name__) from None
     typer.echo(f"wrote {output}")
 
 

@@ -75,9 +75,7 @@ def known_composition(composition: Any) -> Composition:
     for known in COMPOSITIONS:
         if composition == known:
             return known
-    raise InvalidRequest(
-        "composition", value=composition, requirement="must be one of " + ", ".join(COMPOSITIONS), remedy="choose one"
-    )
+    raise InvalidRequest("composition", composition, "must be one of " + ", ".join(COMPOSITIONS), "choose one")
 
 
 def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = None) -> tuple[Budget, Decimal]:
@@ -104,13 +102,10 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
     if composition == ZCDP:
         if chance == 0:
             raise InvalidRequest(
-                "delta",
-                value="0",
-                requirement="must be above 0: it is the delta at which epsilon is reported",
-                remedy="give e.g. '1e-6'",
+                "delta", "0", "must be above 0: it is the delta at which epsilon is reported", "give e.g. '1e-6'"
             )
         if (rho is None) == (epsilon is None):
-            raise InvalidRequest("rho", value=rho, requirement="or epsilon must be given, not both", remedy="give one")
+            raise InvalidRequest("rho", rho, "or epsilon must be given, not both", "give one")
         limit = _rho_within(_positive("epsilon", epsilon), chance) if rho is None else _positive("rho", rho)
         epsilon_at_delta = epsilon_at(limit, chance) if rho is not None else _positive("epsilon", epsilon)
         return exact_budget(epsilon_at_delta, chance, limit), _ZERO
@@ -118,12 +113,7 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
     limit = _positive("epsilon", epsilon)
     part = _half(chance) if slack is None else _fraction("slack", slack)
     if part > chance:
-        raise InvalidRequest(
-            "slack",
-            value=plain(part),
-            requirement=f"must be at most delta, {plain(chance)}",
-            remedy="give a part of it",
-        )
+        raise InvalidRequest("slack", plain(part), f"must be at most delta, {plain(chance)}", "give a part of it")
     return exact_budget(limit, chance, _rho_within(limit, part) if part else None), part
 
 
@@ -216,7 +206,7 @@ def room(limits: Limits, spent: Budget, kind: str = "pure") -> Budget:
         InvalidRequest: no such kind.
     """
     if kind not in KINDS:
-        raise InvalidRequest("kind", value=kind, requirement="must be one of " + ", ".join(KINDS), remedy="choose one")
+        raise InvalidRequest("kind", kind, "must be one of " + ", ".join(KINDS), "choose one")
     delta = max(exact_difference(limits.delta, spent.delta), _ZERO)
     rho = None if limits.rho is None else max(exact_difference(limits.rho, spent.rho or _ZERO), _ZERO)
     if kind == "gaussian":
@@ -307,21 +297,14 @@ def _sum(left: Decimal | None, right: Decimal | None) -> Decimal | None:
 def _positive(what: str, value: Any) -> Decimal:
     number = exact_decimal(value, what=what)
     if not 0 < number <= MAX_EPSILON:
-        raise InvalidRequest(
-            what,
-            value=plain(number),
-            requirement="must be above 0 and at most 10^12",
-            remedy="give an amount such as '0.5'",
-        )
+        raise InvalidRequest(what, plain(number), "must be above 0 and at most 10^12", "give an amount such as '0.5'")
     return number
 
 
 def _fraction(what: str, value: Any) -> Decimal:
     number = _ZERO if value is None else exact_decimal(value, what=what)
     if not 0 <= number < 1:
-        raise InvalidRequest(
-            what, value=plain(number), requirement="must be at least 0 and below 1", remedy="give e.g. '1e-6'"
-        )
+        raise InvalidRequest(what, plain(number), "must be at least 0 and below 1", "give e.g. '1e-6'")
     return number
 
 
@@ -332,8 +315,6 @@ def _none(what: str, value: Any, composition: str) -> None:
 
 def _not_of(what: str, value: Any, composition: str) -> InvalidRequest:
     return InvalidRequest(
-        what,
-        value=value,
-        requirement=f"cannot be used in an account whose composition is {composition}",
-        remedy=f"leave {what} out, or charge an account of another composition",
-    )
+        what, value, f"cannot be used in an account whose composition is {composition}",
+        f"leave {what} out, or charge an account of another composition",
+    )  # fmt: skip

@@ -139,9 +139,7 @@ class Database:
             raise no_ledger(self.name)
         if file is not None and not file.parent.exists():
             folder = "it" if self._named else f"it: mkdir -p {shlex.quote(str(file.parent))}"
-            raise InvalidRequest(
-                "ledger", value=self.name, requirement="must lie in a folder that exists", remedy=f"make {folder}"
-            )
+            raise InvalidRequest("ledger", self.name, "must lie in a folder that exists", f"make {folder}")
         try:
             connection = self._engine().connect()
         except (DBAPIError, PoolTimeout) as error:
@@ -185,9 +183,7 @@ def revision_in(connection: Connection) -> str | None:
     tables = inspect(connection).get_table_names()
     if "dag_run" in tables:
         raise InvalidRequest(
-            "ledger",
-            requirement="must not be in Airflow's metadata database",
-            remedy="give the ledger a database of its own",
+            "ledger", None, "must not be in Airflow's metadata database", "give the ledger a database of its own"
         )
     if VERSION_TABLE not in tables:
         return None
@@ -207,26 +203,21 @@ def require_revision(connection: Connection, name: str) -> None:
         raise newer_ledger(name, revision)
     if revision < REVISION:
         raise InvalidRequest(
-            "ledger",
-            value=f"schema {revision} at {name}",
-            requirement=f"must be at schema {REVISION}",
-            remedy="run `dp-budget migrate`",
+            "ledger", f"schema {revision} at {name}", f"must be at schema {REVISION}", "run `dp-budget migrate`"
         )
 
 
 def no_ledger(name: str) -> InvalidRequest:
     """The error for a database without a ledger."""
-    return InvalidRequest("ledger", value=name, requirement="has no privacy ledger", remedy="run `dp-budget migrate`")
+    return InvalidRequest("ledger", name, "has no privacy ledger", "run `dp-budget migrate`")
 
 
 def newer_ledger(name: str, revision: str) -> InvalidRequest:
     """The error for a ledger that a later version created."""
     return InvalidRequest(
-        "ledger",
-        value=f"schema {revision} at {name}",
-        requirement=f"is newer than this program, which knows schema {REVISION}",
-        remedy="upgrade airflow-provider-dp-diagnostics",
-    )
+        "ledger", f"schema {revision} at {name}", f"is newer than this program, which knows schema {REVISION}",
+        "upgrade airflow-provider-dp-diagnostics",
+    )  # fmt: skip
 
 
 def _code(error: SQLAlchemyError) -> str | None:

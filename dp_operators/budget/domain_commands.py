@@ -45,7 +45,7 @@ def domains(
     changes = changed_domains(set_ or (), drop or ())
     if changes:
         if not reason:
-            raise InvalidRequest("reason", requirement="is required for a change", remedy="say why with --reason")
+            raise InvalidRequest("reason", None, "is required for a change", "say why with --reason")
         identity = table_of(known, table)
         known = opened.change_domains(account, identity, changes, actor=actor_or_user(actor), reason=reason)
     for identity in known.tables if table is None else (table_of(known, table),):
@@ -64,7 +64,7 @@ def changed_domains(set_: list[str] | tuple[()], drop: list[str] | tuple[()]) ->
     given: list[tuple[str, Domain | None]] = [*map(domain_of, set_), *((name, None) for name in drop)]
     changes = dict(given)
     if len(changes) < len(given):
-        raise InvalidRequest("domain", requirement="must be given once for each column", remedy="leave one out")
+        raise InvalidRequest("domain", None, "must be given once for each column", "leave one out")
     return changes
 
 
@@ -76,7 +76,7 @@ def table_of(account: Account, table: str | None) -> str:
     """
     if table is None and len(account.tables) != 1:
         raise InvalidRequest(
-            "table", requirement=f"must be given: account {account.name} has {', '.join(account.tables) or 'no table'}",
-            remedy="name it with --table",
+            "table", None, f"must be given: account {account.name} has {', '.join(account.tables) or 'no table'}",
+            "name it with --table",
         )  # fmt: skip
     return Place.parse(account.tables[0] if table is None else table, what="table").identity

@@ -85,8 +85,9 @@ class LedgerFrozen(InvalidRequest):
     def __init__(self, why: str) -> None:
         super().__init__(
             "ledger",
-            requirement=f"is frozen ({why}) and can only be read",
-            remedy="use the ledger there"
+            None,
+            f"is frozen ({why}) and can only be read",
+            "use the ledger there"
             if why.startswith("moved to ")
             else "run `dp-budget reconcile` for every folder of releases, and then `dp-budget thaw`",
         )

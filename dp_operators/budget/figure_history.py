@@ -60,10 +60,12 @@ def figure_history(charges: Iterable[Charge], name: str) -> tuple[RecordedFigure
     if not matching:
         names = list(dict.fromkeys(str(entry["name"]) for _, entry in known))
         raise InvalidRequest(
-            "figure", value=name, requirement="must be a figure that the ledger recorded: "
+            "figure",
+            name,
+            "must be a figure that the ledger recorded: "
             + (", ".join(names[:_SHOWN]) or "it has none of this account's releases"),
-            remedy=f"write kind.figure, with .lower or .upper for an end{did_you_mean(name, names[:1000])}",
-        )  # fmt: skip
+            f"write kind.figure, with .lower or .upper for an end{did_you_mean(name, names[:1000])}",
+        )
     return matching
 
 

@@ -73,16 +73,14 @@ def grants(role: str, may: str, *, account: str | None = None, allotment: str | 
         InvalidRequest: no such part, not the name of a role, or a sub-budget without its account.
     """
     if may not in PARTS:
-        raise InvalidRequest("may", value=may, requirement="must be one of " + ", ".join(PARTS), remedy="choose one")
+        raise InvalidRequest("may", may, "must be one of " + ", ".join(PARTS), "choose one")
     if not role or not role.isprintable() or len(role.encode()) > 63:
-        raise InvalidRequest("role", value=role, requirement="must be a role of the server", remedy="name a role")
+        raise InvalidRequest("role", role, "must be a role of the server", "name a role")
     if allotment is not None and (account is None or may == ADMINISTER):
         raise InvalidRequest(
-            "allotment",
-            value=allotment,
-            requirement="needs an account, and can only be viewed or charged",
-            remedy="name its account; who administers the account administers its sub-budgets",
-        )
+            "allotment", allotment, "needs an account, and can only be viewed or charged",
+            "name its account; who administers the account administers its sub-budgets",
+        )  # fmt: skip
     quoted = '"' + role.replace('"', '""') + '"'
     more = {VIEW: (), CHARGE: _CHARGES, ADMINISTER: (*_CHARGES, *_ADMINISTERS)}[may]
     return (

@@ -69,10 +69,7 @@ def non_adaptive_epsilon(events: Iterable[MechanismEvent], delta: Decimal) -> De
     """
     if not MIN_DELTA <= delta < 1:
         raise InvalidRequest(
-            "delta",
-            value=plain(delta),
-            requirement=f"must be at least {plain(MIN_DELTA)} and below 1",
-            remedy="ask for e.g. 1e-6",
+            "delta", plain(delta), f"must be at least {plain(MIN_DELTA)} and below 1", "ask for e.g. 1e-6"
         )
     fixed = tuple(events)
     if not fixed:
@@ -94,10 +91,9 @@ def _composed(events: tuple[MechanismEvent, ...], delta: float) -> float:
         from prv_accountant.domain import Domain
     except ImportError:
         raise InvalidRequest(
-            "non-adaptive bound",
-            requirement="needs the package prv-accountant",
-            remedy="install airflow-provider-dp-diagnostics[accounting]",
-        ) from None
+            "non-adaptive bound", None, "needs the package prv-accountant",
+            "install airflow-provider-dp-diagnostics[accounting]",
+        ) from None  # fmt: skip
 
     losses = _losses(events)
     count, error = sum(losses.values()), delta / 1000

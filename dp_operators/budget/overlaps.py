@@ -35,11 +35,9 @@ def require_separate_tables(connection: Connection, account: str, tables: Iterab
                 if owner == account:
                     continue  # bound by an earlier version under another spelling
                 raise InvalidRequest(
-                    "table",
-                    value=place.identity,
-                    requirement=f"is bound to account {owner}, and a table belongs to one account",
-                    remedy="charge that account, or leave the table out",
-                )
+                    "table", place.identity, f"is bound to account {owner}, and a table belongs to one account",
+                    "charge that account, or leave the table out",
+                )  # fmt: skip
             if place.overlaps(bound):
                 raise nested_table(place.identity, bound.identity, owner)
     for output, owner in rows.bound_outputs(connection):
@@ -69,11 +67,10 @@ def require_separate_outputs(
         for other, owner in rows.bound_outputs(connection):
             if owner != account and place.overlaps(other):
                 raise InvalidRequest(
-                    "output",
-                    value=place.identity,
-                    requirement=f"must not contain, or lie within, {other.identity}, a folder of account {owner}",
-                    remedy="give each account a folder of its own, such as one below a common folder",
-                )
+                    "output", place.identity,
+                    f"must not contain, or lie within, {other.identity}, a folder of account {owner}",
+                    "give each account a folder of its own, such as one below a common folder",
+                )  # fmt: skip
 
 
 def _require_no_overlap(output: Place, table: Place, what: str, owner: str | None) -> None:
@@ -82,8 +79,6 @@ def _require_no_overlap(output: Place, table: Place, what: str, owner: str | Non
         kind = "table" if what == "output" else "folder of releases"
         whose = "" if owner is None else f" of account {owner}"
         raise InvalidRequest(
-            what,
-            value=given.identity,
-            requirement=f"must not contain, or lie within, {kind} {other.identity}{whose}",
-            remedy="keep releases and tables in separate folders",
-        )
+            what, given.identity, f"must not contain, or lie within, {kind} {other.identity}{whose}",
+            "keep releases and tables in separate folders",
+        )  # fmt: skip

@@ -212,11 +212,9 @@ class LedgerReader:
         registered = next((keys for keys in self.key_lists(account) if keys.name == name), None)
         if registered is None:
             raise InvalidRequest(
-                "groups",
-                value=name,
-                requirement=f"must be a list of keys that is registered for account {account}",
-                remedy="have it registered: `dp-budget keys`",
-            )
+                "groups", name, f"must be a list of keys that is registered for account {account}",
+                "have it registered: `dp-budget keys`",
+            )  # fmt: skip
         return registered
 
     def stale(self, older_than: timedelta) -> tuple[Charge, ...]:

@@ -277,12 +277,7 @@ def charge_in_context(connection: Connection, charge_id: str) -> tuple[Charge, b
     """
     rows = fetch(connection, _CHARGE, {"charge": charge_id})
     if not rows:
-        raise InvalidRequest(
-            "charge",
-            value=charge_id,
-            requirement="must be a charge of this ledger",
-            remedy="`dp-budget history` lists them",
-        )
+        raise InvalidRequest("charge", charge_id, "must be a charge of this ledger", "`dp-budget history` lists them")
     return charge_of(rows[0]), bool(rows[0].accounts_unit_stays), str(rows[0].frozen)
 
 
@@ -340,21 +335,17 @@ def reservation_context(
 def no_account(name: str, known: Iterable[str] = ()) -> InvalidRequest:
     """The error for an account that does not exist; it suggests one of those that are known to who asks."""
     return InvalidRequest(
-        "account",
-        value=name,
-        requirement="must be an open account",
-        remedy=f"`dp-budget show` lists them, `open` opens one{did_you_mean(name, known)}",
-    )
+        "account", name, "must be an open account",
+        f"`dp-budget show` lists them, `open` opens one{did_you_mean(name, known)}",
+    )  # fmt: skip
 
 
 def no_sub_budget(account: str, name: str) -> InvalidRequest:
     """The error for a sub-budget that does not exist."""
     return InvalidRequest(
-        "allotment",
-        value=name,
-        requirement=f"must be a sub-budget of account {account}",
-        remedy="`dp-budget allot` creates one; leave it out to charge the account alone",
-    )
+        "allotment", name, f"must be a sub-budget of account {account}",
+        "`dp-budget allot` creates one; leave it out to charge the account alone",
+    )  # fmt: skip
 
 
 def _spent(rows: Iterable[Any]) -> Spent:
@@ -372,9 +363,7 @@ def unbound_table(table: str, named: Account | None) -> InvalidRequest:
     first = "ACCOUNT" if named is None else named.name
     has = "" if named is None else f"; account {named.name} has {', '.join(named.tables) or 'none'}"
     return InvalidRequest(
-        "table",
-        value=table,
-        requirement=f"must be bound to an account of the ledger{has}",
-        remedy="correct the name; if the table was moved, renamed or copied, its people have an account already: "
+        "table", table, f"must be bound to an account of the ledger{has}",
+        "correct the name; if the table was moved, renamed or copied, its people have an account already: "
         f"`dp-budget bind {first} --table {table}`; open an account only for people who have none",
-    )
+    )  # fmt: skip

@@ -41,10 +41,7 @@ def run_key(connection: Connection, charge_id: str) -> bytes:
     if secret is None:
         charge = rows.get_charge(connection, charge_id)
         raise InvalidRequest(
-            "charge",
-            value=charge.id,
-            requirement="has no secret that this role can read",
-            remedy="use a role that may charge its account",
+            "charge", charge.id, "has no secret that this role can read", "use a role that may charge its account"
         )
     return bytes.fromhex(secret)
 
@@ -58,9 +55,7 @@ def end_run(connection: Connection, charge_id: str, number: int, *, actor: str) 
     """
     charge = _writable(connection, charge_id)
     if not 1 <= number <= charge.runs:
-        raise InvalidRequest(
-            "run", value=number, requirement=f"must be a run of charge {charge_id}", remedy="name one that was started"
-        )
+        raise InvalidRequest("run", number, f"must be a run of charge {charge_id}", "name one that was started")
     if number not in charge.open_runs:
         return charge
     if charge.state is not ChargeState.RESERVED:

@@ -76,7 +76,7 @@ def same_people(binding: TableBinding, others: Iterable[Account]) -> list[str]:
 
 def refused(fault: HeaderFault, field: str, value: object) -> InvalidRequest:
     """A fault of a first line as a refusal."""
-    return InvalidRequest(field, value=value, requirement=f"the first line {fault.what}", remedy=fault.remedy)
+    return InvalidRequest(field, value, f"the first line {fault.what}", fault.remedy)
 
 
 def _newest(binding: TableBinding) -> tuple[str, TableFiles]:
@@ -97,7 +97,7 @@ def _require_footers(binding: TableBinding, files: TableFiles) -> str:
     try:
         footers = [footer_of(tail or b"damaged") for tail in map(files.tail, names) if tail != b""]
     except (DamagedFile, OSError):
-        raise InvalidRequest("table", value=binding.table, requirement=DAMAGED[0], remedy=DAMAGED[1]) from None
+        raise InvalidRequest("table", binding.table, DAMAGED[0], DAMAGED[1]) from None
     require_readable(footers, field="table", value=binding.table)
     require_types(footers, binding.columns, folders=partition_columns(files.names[0]))
     return _looked_at(names, files)

@@ -73,8 +73,8 @@ def binding_of(
         public += _set_columns(fields, columns, schema)
     if "columns" not in fields:
         raise InvalidRequest(
-            "columns", requirement=f"must be given for table {table}: names, types and, for csv, their order",
-            remedy="name a file that has them by --schema, or list them: --columns 'id int, region string'",
+            "columns", None, f"must be given for table {table}: names, types and, for csv, their order",
+            "name a file that has them by --schema, or list them: --columns 'id int, region string'",
         )  # fmt: skip
     fields.pop("header", None)
     named = table.partition(":")[0]
@@ -104,9 +104,8 @@ def _set_columns(fields: dict[str, Any], columns: str, schema: Path | None) -> l
     differs = None if header is None else unlike(header, [column.name for column in written])
     if differs is not None:
         raise InvalidRequest(
-            "columns", value=columns,
-            requirement=f"must be the header of {schema}, in the same order, which {differs.what}",
-            remedy="give the type of each",
+            "columns", columns, f"must be the header of {schema}, in the same order, which {differs.what}",
+            "give the type of each",
         )  # fmt: skip
     fields["columns"] = [column.fields() for column in written]
     return [column.name for column in written if column.public]
@@ -159,8 +158,8 @@ def _with_domains(columns: Any, before: Mapping[str, Any] | None) -> Any:
 def _version(columns: tuple[str, ...], folders: int | None) -> dict[str, Any] | None:
     if columns and folders is not None:
         raise InvalidRequest(
-            "version", value=", ".join(columns), requirement="must be partition columns or folders, not both",
-            remedy="leave out --version-folders",
+            "version", ", ".join(columns), "must be partition columns or folders, not both",
+            "leave out --version-folders",
         )  # fmt: skip
     if columns:
         return {"by": "partition", "columns": columns}
@@ -169,9 +168,11 @@ def _version(columns: tuple[str, ...], folders: int | None) -> dict[str, Any] | 
 
 def _of_file(path: Path, form: FileForm) -> dict[str, Any]:
     unreadable = InvalidRequest(
-        "schema", value=str(path), requirement="must be a file or folder with the columns of a table",
-        remedy="name a Parquet file, a folder of them, a csv file, or a JSON file with the field columns",
-    )  # fmt: skip
+        "schema",
+        str(path),
+        "must be a file or folder with the columns of a table",
+        "name a Parquet file, a folder of them, a csv file, or a JSON file with the field columns",
+    )
     try:
         if path.suffix == ".json":
             fields = json.loads(path.read_bytes())
@@ -194,7 +195,7 @@ def _header(path: Path, form: FileForm) -> list[str]:
     line = TableFiles(folder=str(path.parent), names=(path.name,)).first_line(path.name)
     fault = fault_of(line, form)
     if fault is not None:
-        raise InvalidRequest("schema", value=str(path), requirement=f"the first line {fault.what}", remedy=fault.remedy)
+        raise InvalidRequest("schema", str(path), f"the first line {fault.what}", fault.remedy)
     return header_names(text_of(line or b"", form.encoding) or "", form)
 
 

@@ -273,11 +273,9 @@ def _as_wanted(existing: Account, wanted: Account) -> Account:
     for field in terms:
         if getattr(existing, field) != getattr(wanted, field):
             raise InvalidRequest(
-                "account",
-                value=existing.name,
-                requirement=f"is already open with another {field}",
-                remedy="open an account with another name; `dp-budget show` prints the settings of this one",
-            )
+                "account", existing.name, f"is already open with another {field}",
+                "open an account with another name; `dp-budget show` prints the settings of this one",
+            )  # fmt: skip
     return existing
 
 
@@ -300,20 +298,16 @@ def _require_terms(connection: Connection, account: Account, order: Order) -> No
     for table in order.tables:
         if table not in bound:
             raise InvalidRequest(
-                "table",
-                value=table,
-                requirement=f"is not bound to account {order.account}",
-                remedy="charge the account that the table is bound to",
-            )
+                "table", table, f"is not bound to account {order.account}",
+                "charge the account that the table is bound to",
+            )  # fmt: skip
 
 
 def _other_terms(what: str, requested: str, account: str, of_account: str) -> InvalidRequest:
     return InvalidRequest(
-        what,
-        value=requested,
-        requirement=f"must be that of account {account}, {of_account}: costs under different ones cannot be added",
-        remedy="use the account's, or charge another account",
-    )
+        what, requested, f"must be that of account {account}, {of_account}: costs under different ones cannot be added",
+        "use the account's, or charge another account",
+    )  # fmt: skip
 
 
 def _same_charge(charge: Charge, order: Order, cost: Budget) -> Charge:

@@ -68,7 +68,7 @@ def move(source: PrivacyLedger, target: PrivacyLedger, *, actor: str) -> Head:
         LedgerUnavailable: one of them cannot be reached.
     """
     if source.name == target.name:
-        raise InvalidRequest("to", value=target.name, requirement="must be another database", remedy="name a new one")
+        raise InvalidRequest("to", target.name, "must be another database", "name a new one")
     target.migrate()
     moved = _database(source).alone(lambda connection: _leave(connection, source, target, actor))
     return _database(target).alone(lambda connection: _arrive(connection, moved, source, target, actor))
@@ -87,20 +87,12 @@ def _leave(connection: Connection, source: PrivacyLedger, target: PrivacyLedger,
     verification = verify(connection)
     if not verification.ok:
         raise InvalidRequest(
-            "ledger",
-            value=source.name,
-            requirement=f"must be sound: {verification.findings[0]}",
-            remedy="run `dp-budget verify`",
+            "ledger", source.name, f"must be sound: {verification.findings[0]}", "run `dp-budget verify`"
         )
     token, contents = secrets.token_hex(16), _read(connection)
     _database(target).alone(lambda copy: _write(copy, contents, token, source.name, target.name))
     if not target.verify():
-        raise InvalidRequest(
-            "to",
-            value=target.name,
-            requirement="must verify after the copy, and does not",
-            remedy="drop it and move again",
-        )
+        raise InvalidRequest("to", target.name, "must verify after the copy, and does not", "drop it and move again")
     details = {"to": target.name, "copy": token, "frozen": contents[audit_head.name][0]["frozen"]}
     reason = f"moved to {target.name}"[:500]
     audit.append(
@@ -119,7 +111,7 @@ def _arrive(
     details = json.loads(moved.details)
     if moved.action != audit.MOVED or audit.moved_to(connection) != audit.copy_of(details["copy"]):
         where = audit.moved_elsewhere(details.get("to") or moved.reason.removeprefix("moved to "))
-        raise InvalidRequest("ledger", value=source.name, requirement=where[0], remedy=where[1])
+        raise InvalidRequest("ledger", source.name, where[0], where[1])
     with _unguarded(connection):
         connection.execute(insert(audit_log), vars(moved))
         connection.execute(update(audit_head).values(seq=moved.seq, previous=moved.previous, hash=moved.hash))
@@ -134,7 +126,7 @@ def _arrive(
 def _last_entry(connection: Connection) -> AuditEntry:
     entry = audit.read_entry(connection, audit.read_head(connection).seq)
     if entry is None:
-        raise InvalidRequest("ledger", requirement="must have its log's last entry", remedy="run `dp-budget verify`")
+        raise InvalidRequest("ledger", None, "must have its log's last entry", "run `dp-budget verify`")
     return entry
 
 
@@ -152,12 +144,7 @@ def _write(
     unfinished = audit.moved_to(connection).startswith(audit.copy_of(""))
     same = _secret(connection) == contents[seal_secret.name][0]["secret"]
     if audit.read_head(connection).seq and not (unfinished and same):
-        raise InvalidRequest(
-            "to",
-            value=name,
-            requirement="must be an empty ledger",
-            remedy="name a new database, or drop that one",
-        )
+        raise InvalidRequest("to", name, "must be an empty ledger", "name a new database, or drop that one")
     # the copied rows already include the totals, keys and log entries that triggers would write
     with _unguarded(connection):
         for table in reversed(_TABLES[:-1]):

@@ -27,10 +27,7 @@ def name_of(what: str, value: Any, *, limit: int = 200) -> str:
     if isinstance(value, str) and value.isprintable() and value == value.strip() and 0 < len(value.encode()) <= limit:
         return value
     raise InvalidRequest(
-        what,
-        value=value,
-        requirement=f"must be printable text of 1 to {limit} bytes without spaces around it",
-        remedy=f"name the {what}",
+        what, value, f"must be printable text of 1 to {limit} bytes without spaces around it", f"name the {what}"
     )
 
 
@@ -53,11 +50,9 @@ def relation(value: Any) -> Neighbours:
         return Neighbours(value)
     except ValueError:
         raise InvalidRequest(
-            "neighbours",
-            value=value,
-            requirement="must be one of " + ", ".join(Neighbours),
-            remedy="use add_remove, which keeps the table's size private",
-        ) from None
+            "neighbours", value, "must be one of " + ", ".join(Neighbours),
+            "use add_remove, which keeps the table's size private",
+        ) from None  # fmt: skip
 
 
 def privacy_unit(value: Any) -> PrivacyUnit:
@@ -112,11 +107,9 @@ def nested_table(table: str, other: str, account: str | None = None) -> InvalidR
     """The error for a table that contains another table, or lies within it."""
     whose = "" if account is None else f", which is bound to account {account}"
     return InvalidRequest(
-        "table",
-        value=table,
-        requirement=f"must not contain, or lie within, table {other}{whose}",
-        remedy="bind one of the two folders, or rows could be read on two accounts",
-    )
+        "table", table, f"must not contain, or lie within, table {other}{whose}",
+        "bind one of the two folders, or rows could be read on two accounts",
+    )  # fmt: skip
 
 
 def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:
@@ -132,7 +125,7 @@ def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:
         fields = None if isinstance(table, str) else _plain(table)
         [identity] = bound_identities([table if fields is None else fields.get("table")])
         if bound.get(identity) is not None and bound[identity] != fields:
-            raise InvalidRequest("tables", value=identity, requirement="must be described once", remedy="leave one out")
+            raise InvalidRequest("tables", identity, "must be described once", "leave one out")
         bound[identity] = fields if fields is None else {**fields, "table": identity}
     bound_identities(bound)
     return bound
@@ -144,8 +137,8 @@ def _plain(binding: Any) -> dict[str, Any]:
         # names of Arrow's, which a Parquet file may have, stand for types that no request reads
         if not is_known_type(column.type) and not re.fullmatch(r"\w+(?:[<\[].*)?", column.type, re.DOTALL):
             raise InvalidRequest(
-                f"columns.{column.name}", value=column.type, requirement="must be a type that an engine knows",
-                remedy="write what the column may hold as its domain",
+                f"columns.{column.name}", column.type, "must be a type that an engine knows",
+                "write what the column may hold as its domain",
             )  # fmt: skip
     return parsed.model_dump(mode="json")
 
@@ -157,7 +150,7 @@ def domains_of(domains: Mapping[str, Any]) -> dict[str, Domain | None]:
         InvalidRequest: none is named, or a text is no domain.
     """
     if not domains:
-        raise InvalidRequest("domains", requirement="must name a column", remedy="give its domain, or None")
+        raise InvalidRequest("domains", None, "must name a column", "give its domain, or None")
     parsed: dict[str, Domain | None] = {}
     for column, domain in domains.items():
         try:
@@ -191,12 +184,10 @@ def key_values(keys: Iterable[Any]) -> tuple[Any, ...]:
     values = tuple(keys)
     if not values or not all(isinstance(key, (str, int)) for key in values):
         raise InvalidRequest(
-            "keys",
-            requirement="must be texts or whole numbers, at least one",
-            remedy="write them to a file, one a line",
+            "keys", None, "must be texts or whole numbers, at least one", "write them to a file, one a line"
         )
     if len({(type(key), key) for key in values}) < len(values):
-        raise InvalidRequest("keys", requirement="must be distinct", remedy="give each key once")
+        raise InvalidRequest("keys", None, "must be distinct", "give each key once")
     return values
 
 
@@ -208,7 +199,7 @@ def sha256_of(what: str, value: Any) -> str:
     """
     if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value):
         return value
-    raise InvalidRequest(what, value=value, requirement="must be 64 hexadecimal digits", remedy="give the SHA-256")
+    raise InvalidRequest(what, value, "must be 64 hexadecimal digits", "give the SHA-256")
 
 
 def block_names(blocks: Iterable[Any]) -> tuple[str, ...]:
@@ -221,7 +212,7 @@ def block_names(blocks: Iterable[Any]) -> tuple[str, ...]:
         blocks = (blocks,)
     names = tuple(sorted(set(expand_ranges(name_of("block", block) for block in blocks))))
     if not names:
-        raise InvalidRequest("blocks", requirement="must name at least one block", remedy="name 'all'")
+        raise InvalidRequest("blocks", None, "must name at least one block", "name 'all'")
     return names
 
 
@@ -235,9 +226,7 @@ def plain_list(field: str, values: Iterable[Any]) -> str:
         return canonical(list(values))
     except (TypeError, ValueError):
         raise InvalidRequest(
-            field,
-            requirement="must be a list of plain JSON values",
-            remedy="describe each entry by strings and numbers",
+            field, None, "must be a list of plain JSON values", "describe each entry by strings and numbers"
         ) from None
 
 
@@ -263,9 +252,8 @@ def stays_in_block(
     unit_stays = unit.column is None if value is None else bool(value)
     if neighbours is Neighbours.REPLACE_ONE and not unit_stays:
         raise InvalidRequest(
-            "neighbours",
-            value=neighbours.value,
-            requirement="must be add_remove where a unit may be in several blocks, whose sizes are not public",
-            remedy="use add_remove, under which a replacement counts twice",
-        )
+            "neighbours", neighbours.value,
+            "must be add_remove where a unit may be in several blocks, whose sizes are not public",
+            "use add_remove, under which a replacement counts twice",
+        )  # fmt: skip
     return unit_stays

@@ -99,16 +99,12 @@ class Account:
             return
         if self.blocks is None:
             first = next(name for name in blocks if name != ALL)
-            raise InvalidRequest(
-                "blocks", value=first, requirement=f"must be a block of account {self.name}", remedy=f"name {ALL!r}"
-            )
+            raise InvalidRequest("blocks", first, f"must be a block of account {self.name}", f"name {ALL!r}")
         if ALL in blocks:
             raise InvalidRequest(
-                "blocks",
-                value=ALL,
-                requirement=f"is not a block of account {self.name}, which pays for each block of {self.blocks}",
-                remedy="name the blocks that are read",
-            )
+                "blocks", ALL, f"is not a block of account {self.name}, which pays for each block of {self.blocks}",
+                "name the blocks that are read",
+            )  # fmt: skip
         self.blocks.require(blocks)
 
     def compacted(self, blocks: tuple[str, ...]) -> tuple[str, ...]:

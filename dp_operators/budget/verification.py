@@ -313,10 +313,9 @@ def verify(connection: Connection) -> Verification:
     """
     if not sees_all(connection):
         raise InvalidRequest(
-            "ledger",
-            requirement="can only be verified by a role that sees all accounts",
-            remedy="use such a role: `dp-budget grants ROLE --may view`",
-        )
+            "ledger", None, "can only be verified by a role that sees all accounts",
+            "use such a role: `dp-budget grants ROLE --may view`",
+        )  # fmt: skip
     head = read_head(connection)
     findings: list[str] = []
     replay = Replay()

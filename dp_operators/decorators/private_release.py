@@ -89,17 +89,14 @@ def combined(given: Any, returned: Any) -> str | dict[str, Any]:
         returned = {name: value for name, value in returned.to_dict().items() if value is not None}
     if not isinstance(returned, Mapping):
         raise InvalidRequest(
-            "request",
-            value=type(returned).__name__,
-            requirement="must be what the function of @task.private_release returns: a request or its fields",
-            remedy="return a ReleaseRequest, or a dictionary with its fields",
-        )
+            "request", type(returned).__name__,
+            "must be what the function of @task.private_release returns: a request or its fields",
+            "return a ReleaseRequest, or a dictionary with its fields",
+        )  # fmt: skip
     twice = sorted(set(fields) & set(returned))
     if twice:
         raise InvalidRequest(
-            twice[0],
-            requirement="is given by the decorator, and returned by the function as well",
-            remedy="give it once",
+            twice[0], None, "is given by the decorator, and returned by the function as well", "give it once"
         )
     return {**fields, **returned}
 

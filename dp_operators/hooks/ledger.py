@@ -82,11 +82,9 @@ class PrivacyLedgerHook(BaseHook):
             return self.get_connection(self.privacy_ledger_conn_id)
         except AirflowNotFoundException:
             raise InvalidRequest(
-                "privacy_ledger_conn_id",
-                value=self.privacy_ledger_conn_id,
-                requirement="must be a connection that exists",
-                remedy="create it with type privacy_ledger, e.g. airflow connections add",
-            ) from None
+                "privacy_ledger_conn_id", self.privacy_ledger_conn_id, "must be a connection that exists",
+                "create it with type privacy_ledger, e.g. airflow connections add",
+            ) from None  # fmt: skip
 
 
 def ledger_url(connection: Connection) -> str:
@@ -106,29 +104,21 @@ def ledger_url(connection: Connection) -> str:
     given = _given(host=connection.host, path=extra.get("path"), url=extra.get("url"))
     if len(given) != 1:
         raise InvalidRequest(
-            what,
-            value=" and ".join(given) or None,
-            requirement="must name the ledger by exactly one of host, path and url",
-            remedy="set the PostgreSQL host, or one of the extras path and url",
-        )
+            what, " and ".join(given) or None, "must name the ledger by exactly one of host, path and url",
+            "set the PostgreSQL host, or one of the extras path and url",
+        )  # fmt: skip
     if "host" not in given and _given(**{name: extra.get(name) for name in TLS}):
         raise InvalidRequest(
-            what,
-            value=", ".join(name for name in TLS if extra.get(name)),
-            requirement="is for a ledger that is named by its host",
-            remedy="put it into the URL's query, or name the host",
-        )
+            what, ", ".join(name for name in TLS if extra.get(name)), "is for a ledger that is named by its host",
+            "put it into the URL's query, or name the host",
+        )  # fmt: skip
     if "path" in given:
         if not Path(str(given["path"])).is_absolute():
-            raise InvalidRequest(
-                what, value=given["path"], requirement="must name an absolute path", remedy="give the file's full path"
-            )
+            raise InvalidRequest(what, given["path"], "must name an absolute path", "give the file's full path")
         url = URL.create("sqlite", database=str(given["path"]))
     elif "host" in given:
         if not connection.schema:
-            raise InvalidRequest(
-                what, requirement="must name the database in schema", remedy="set it, e.g. privacy_ledger"
-            )
+            raise InvalidRequest(what, None, "must name the database in schema", "set it, e.g. privacy_ledger")
         url = URL.create(
             "postgresql+psycopg",
             username=connection.login,
@@ -143,9 +133,7 @@ def ledger_url(connection: Connection) -> str:
             url = make_url(str(given["url"]))
         except (ArgumentError, ValueError):
             # no value: the URL may contain a password
-            raise InvalidRequest(
-                f"{what} url", requirement="must be a database URL", remedy="write it as SQLAlchemy does"
-            ) from None
+            raise InvalidRequest(f"{what} url", None, "must be a database URL", "write it as SQLAlchemy does") from None
     for secret in passwords_in(url):
         mask_secret(secret)
     return url.render_as_string(hide_password=False)
@@ -155,37 +143,29 @@ def _tls(extra: Mapping[str, Any], what: str) -> dict[str, str]:
     """The TLS settings among the extras; a misspelt one is refused, because without it nothing might be encrypted."""
     unknown = [name for name in extra if name.startswith("ssl") and name not in TLS]
     if unknown:
-        raise InvalidRequest(
-            what, value=unknown[0], requirement=f"must be one of {', '.join(TLS)}", remedy="correct the extra's name"
-        )
+        raise InvalidRequest(what, unknown[0], f"must be one of {', '.join(TLS)}", "correct the extra's name")
     tls = {name: str(value) for name, value in _given(**{name: extra.get(name) for name in TLS}).items()}
     mode = tls.get("sslmode", "prefer")
     if mode not in SSL_MODES:
         raise InvalidRequest(
-            what,
-            value=f"sslmode {mode}",
-            requirement=f"must be one of {', '.join(SSL_MODES)}",
-            remedy="verify-full checks the server's certificate and name",
-        )
+            what, f"sslmode {mode}", f"must be one of {', '.join(SSL_MODES)}",
+            "verify-full checks the server's certificate and name",
+        )  # fmt: skip
     for name in TLS[1:]:
         if not Path(tls.get(name, "/")).is_absolute() and (name, tls[name]) != ("sslrootcert", "system"):
             raise InvalidRequest(
-                what,
-                value=f"{name} {tls[name]}",
-                requirement="must be an absolute path",
-                remedy="give the full path of a file that workers, triggerer and API server can read",
-            )
+                what, f"{name} {tls[name]}", "must be an absolute path",
+                "give the full path of a file that workers, triggerer and API server can read",
+            )  # fmt: skip
     return tls
 
 
 def _require_type(connection: Connection, what: str) -> None:
     if connection.conn_type != PrivacyLedgerHook.conn_type:
         raise InvalidRequest(
-            what,
-            value=connection.conn_type,
-            requirement=f"must be of type {PrivacyLedgerHook.conn_type}",
-            remedy="give the ledger a database and a connection of its own",
-        )
+            what, connection.conn_type, f"must be of type {PrivacyLedgerHook.conn_type}",
+            "give the ledger a database and a connection of its own",
+        )  # fmt: skip
 
 
 def _given(**fields: Any) -> dict[str, Any]:

@@ -34,19 +34,13 @@ def by_connection(uri: str) -> Any:
     extra = EXTRAS[parts.scheme]
     if not has_fs(parts.scheme):
         raise InvalidRequest(
-            option,
-            value=connection,
-            requirement=f"needs Airflow's provider for {parts.scheme}://",
-            remedy=f"install {STORE_PROVIDERS[extra]}",
+            option, connection, f"needs Airflow's provider for {parts.scheme}://", f"install {STORE_PROVIDERS[extra]}"
         )
     try:
         BaseHook.get_connection(connection)  # Amazon's file system would take the machine's credentials instead
     except AirflowNotFoundException:
         raise InvalidRequest(
-            option,
-            value=connection,
-            requirement="must name connections that exist",
-            remedy="create it, e.g. with airflow connections add",
+            option, connection, "must name connections that exist", "create it, e.g. with airflow connections add"
         ) from None
     options = {"account_name": parts.hostname.partition(".")[0]} if extra == "azure" and parts.hostname else None
     return get_fs(parts.scheme, connection, options)

@@ -81,11 +81,10 @@ def report_address(event: ReleaseEvent | StreamEvent) -> str:
         )
     except (KeyError, IndexError, ValueError, AttributeError):
         raise InvalidRequest(
-            f"[{configuration.SECTION}] report_url",
-            value=template,
-            requirement=f"may have these fields in braces: {', '.join(f'{{{name}}}' for name in FIELDS)}",
-            remedy="write, for example, https://reports.example.org/{folder}/report.html",
-        ) from None
+            f"[{configuration.SECTION}] report_url", template,
+            f"may have these fields in braces: {', '.join(f'{{{name}}}' for name in FIELDS)}",
+            "write, for example, https://reports.example.org/{folder}/report.html",
+        ) from None  # fmt: skip
 
 
 def _released(operator: BaseOperator) -> ReleaseEvent | StreamEvent | None:

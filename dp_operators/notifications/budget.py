@@ -174,7 +174,5 @@ async def _awaited(sent: Awaitable[object]) -> None:
 def _part(value: Any) -> Decimal:
     part = exact_decimal(value, what="at")
     if not 0 < part <= 1:
-        raise InvalidRequest(
-            "at", value=plain(part), requirement="must be above 0 and at most 1", remedy="give e.g. '0.8'"
-        )
+        raise InvalidRequest("at", plain(part), "must be above 0 and at most 1", "give e.g. '0.8'")
     return part

@@ -37,11 +37,10 @@ def _password(option: str, connection_id: str) -> str:
         password = None
     if not password or "\0" in password:
         raise InvalidRequest(
-            f"[{configuration.SECTION}] {option}",
-            value=connection_id,
-            requirement="must be a connection whose password holds the secret",
-            remedy="create it in the secrets backend, or name a file in the worker's environment instead",
-        )
+            f"[{configuration.SECTION}] {option}", connection_id,
+            "must be a connection whose password holds the secret",
+            "create it in the secrets backend, or name a file in the worker's environment instead",
+        )  # fmt: skip
     for part in (password, *password.split()):
         mask_secret(part)
     return str(password)

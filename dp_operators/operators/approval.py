@@ -104,11 +104,9 @@ class RequestMoreBudgetOperator(ApprovalOperator):
     ) -> None:
         for name, why in REFUSED.items():
             if kwargs.get(name) is not None:
-                raise InvalidRequest(
-                    name, value=kwargs[name], requirement=f"must not be given: {why}", remedy="leave it out"
-                )
+                raise InvalidRequest(name, kwargs[name], f"must not be given: {why}", "leave it out")
         if not reason:
-            raise InvalidRequest("reason", value=reason, requirement="must be given", remedy="say why more is needed")
+            raise InvalidRequest("reason", reason, "must be given", "say why more is needed")
         super().__init__(**{**kwargs, "subject": "Raise a privacy budget?", "body": None})
         self.account = account
         self.epsilon = epsilon

@@ -49,7 +49,7 @@ def check_constants(fields: Mapping[str, Any]) -> None:
     """
     for name in REQUIRED:
         if fields.get(name) in (None, ""):
-            raise InvalidRequest(name, requirement="is required", remedy=f"give the operator {_REMEDIES[name]}")
+            raise InvalidRequest(name, None, "is required", f"give the operator {_REMEDIES[name]}")
     check_given(fields)
     if not leaves_out(fields) and all(
         is_constant(value) and not _is_read_later(name, value) for name, value in fields.items()
@@ -78,8 +78,8 @@ _REMEDIES = {
 def _check_field(name: str, value: Any) -> None:
     if name not in ReleaseRequest.model_fields:
         raise InvalidRequest(
-            name, requirement="is not a field of this part of the request",
-            remedy=f"remove it or correct its name{did_you_mean(name, ReleaseRequest.model_fields)}",
+            name, None, "is not a field of this part of the request",
+            f"remove it or correct its name{did_you_mean(name, ReleaseRequest.model_fields)}",
         )  # fmt: skip
     if name == "budget" and isinstance(value, Mapping):
         _check_budget(value)
@@ -95,9 +95,7 @@ def _check_budget(budget: Mapping[str, Any]) -> None:
         if amount is not None and is_constant(amount):
             exact_decimal(amount, what=f"budget.{part}")
     if budget.get("epsilon") is None:
-        raise InvalidRequest(
-            "budget.epsilon", requirement="is required", remedy="give the cost of the release, e.g. '1'"
-        )
+        raise InvalidRequest("budget.epsilon", None, "is required", "give the cost of the release, e.g. '1'")
     if is_constant(budget):
         _check_constant("budget", budget)
 
@@ -109,15 +107,15 @@ def _check_diagnostic(entry: Any) -> None:
         return
     if not isinstance(kind, str) or kind not in DIAGNOSTICS:
         raise InvalidRequest(
-            "diagnostics.kind", value=kind, requirement="must be one of " + ", ".join(DIAGNOSTICS),
-            remedy=f"correct the diagnostic's kind{did_you_mean(kind, DIAGNOSTICS)}",
+            "diagnostics.kind", kind, "must be one of " + ", ".join(DIAGNOSTICS),
+            f"correct the diagnostic's kind{did_you_mean(kind, DIAGNOSTICS)}",
         )  # fmt: skip
     if isinstance(entry, Mapping) and entry_leaves_out(entry):
         for name in entry:
             if name not in DIAGNOSTICS[kind].model_fields:
                 raise InvalidRequest(
-                    f"diagnostics.{name}", requirement="is not a field of this part of the request",
-                    remedy=f"remove it or correct its name{did_you_mean(name, DIAGNOSTICS[kind].model_fields)}",
+                    f"diagnostics.{name}", None, "is not a field of this part of the request",
+                    f"remove it or correct its name{did_you_mean(name, DIAGNOSTICS[kind].model_fields)}",
                 )  # fmt: skip
     elif isinstance(entry, Mapping) and is_constant(entry) and not _is_read_later("diagnostics", entry):
         try:

@@ -88,9 +88,7 @@ def dags_from(*patterns: str) -> dict[str, DAG]:
     for path in paths:
         dag = dag_from(path)
         if dag.dag_id in dags:
-            raise InvalidRequest(
-                str(path), value=dag.dag_id, requirement="must have a DAG id of its own", remedy="give dag.dag_id"
-            )
+            raise InvalidRequest(str(path), dag.dag_id, "must have a DAG id of its own", "give dag.dag_id")
         dags[dag.dag_id] = dag
     return dags
 
@@ -106,7 +104,7 @@ def dag_from(path: str | Path) -> DAG:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise InvalidRequest(
-            str(path), requirement="must be a file of text in UTF-8 that can be read", remedy="check the file"
+            str(path), None, "must be a file of text in UTF-8 that can be read", "check the file"
         ) from None
     try:
         data = parse_yaml(text, what="file")
@@ -142,7 +140,7 @@ def _dag_of(file: DagFile, name: str) -> DAG:
     fields = dict(file.request)
     budget = fields.pop("budget", None)
     if not isinstance(budget, dict):
-        raise InvalidRequest(f"{REQUEST}.budget", requirement="is required", remedy="give it, such as {epsilon: '1'}")
+        raise InvalidRequest(f"{REQUEST}.budget", None, "is required", "give it, such as {epsilon: '1'}")
     _require_fields(fields, FIELDS, REQUEST)
     _require_fields(budget, BUDGET, f"{REQUEST}.budget")
     _require_parameters(file.task, ReleaseDiagnosticsOperator, TASK)
@@ -175,21 +173,14 @@ def _airflow_agrees(part: str) -> Iterator[None]:
     except InvalidRequest:
         raise
     except (TypeError, ValueError, AirflowException) as wrong:
-        raise InvalidRequest(
-            part, value=str(wrong), requirement="must be a value that Airflow accepts", remedy="correct the value"
-        ) from None
+        raise InvalidRequest(part, str(wrong), "must be a value that Airflow accepts", "correct the value") from None
 
 
 def _matching(folder: Path, pattern: str) -> Iterable[Path]:
     root, rest = (Path("/"), pattern.lstrip("/")) if pattern.startswith("/") else (folder, pattern)
     matching = list(root.glob(rest))
     if not matching:
-        raise InvalidRequest(
-            "dags_from",
-            value=str(root / rest),
-            requirement="must match at least one file",
-            remedy="check the path",
-        )
+        raise InvalidRequest("dags_from", str(root / rest), "must match at least one file", "check the path")
     return matching
 
 
@@ -197,10 +188,9 @@ def _require_fields(fields: Mapping[str, Any], known: Collection[str], within: s
     for name in fields:
         if name not in known:
             raise InvalidRequest(
-                f"{within}.{name}",
-                requirement="is not a field of this part of the request",
-                remedy=f"remove it or correct its name{did_you_mean(name, known)}",
-            )
+                f"{within}.{name}", None, "is not a field of this part of the request",
+                f"remove it or correct its name{did_you_mean(name, known)}",
+            )  # fmt: skip
 
 
 def _require_parameters(given: Mapping[str, Any], operator: type[BaseOperator], within: str) -> None:
@@ -209,10 +199,9 @@ def _require_parameters(given: Mapping[str, Any], operator: type[BaseOperator], 
     for name in given:
         if name not in known:
             raise InvalidRequest(
-                f"{within}.{name}",
-                requirement=f"is not a parameter of {operator.__name__} beside the request",
-                remedy=f"remove it or correct its name{did_you_mean(name, known)}",
-            )
+                f"{within}.{name}", None, f"is not a parameter of {operator.__name__} beside the request",
+                f"remove it or correct its name{did_you_mean(name, known)}",
+            )  # fmt: skip
 
 
 def _line(node: Any, names: Sequence[str]) -> tuple[int, int]:

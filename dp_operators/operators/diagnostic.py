@@ -151,15 +151,13 @@ def _require_own(operator: type[DiagnosticOperator], given: Mapping[str, Any]) -
     for name in given:
         if name in WHOLE:
             raise InvalidRequest(
-                name,
-                requirement=f"is not a parameter of {operator.__name__}, which releases one {operator.kind}",
-                remedy="leave it out, or use ReleaseDiagnosticsOperator",
-            )
+                name, None, f"is not a parameter of {operator.__name__}, which releases one {operator.kind}",
+                "leave it out, or use ReleaseDiagnosticsOperator",
+            )  # fmt: skip
         owners = [kind for kind in DIAGNOSTICS if name in options_of(kind)]
         if name not in own and (owners or name in OF_SEVERAL):
             whose = "ReleaseDiagnosticsOperator" if not owners else " or ".join(class_of(kind) for kind in owners)
             raise InvalidRequest(
-                name,
-                requirement=f"is not an option of {operator.kind}, which has {', '.join(own)}",
-                remedy=f"remove it, or use {whose}",
-            )
+                name, None, f"is not an option of {operator.kind}, which has {', '.join(own)}",
+                f"remove it, or use {whose}",
+            )  # fmt: skip

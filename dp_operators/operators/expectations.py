@@ -50,7 +50,7 @@ class CheckReleaseOperator(TextTemplates):
     ) -> None:
         super().__init__(**kwargs)
         if not suites:
-            raise InvalidRequest("suites", requirement="must not be empty", remedy="give a suite for a file")
+            raise InvalidRequest("suites", None, "must not be empty", "give a suite for a file")
         self.release = release
         self.suites = suites
         self.data_docs = data_docs

@@ -77,9 +77,7 @@ def release_tasks(
     """The tasks of ``private_release_group`` in the current DAG and group, connected; the release is returned."""
     for name in ("account", "epsilon"):
         if release.get(name) is None:
-            raise InvalidRequest(
-                name, requirement="is required, because the sensor reads it", remedy="give it to the group itself"
-            )
+            raise InvalidRequest(name, None, "is required, because the sensor reads it", "give it to the group itself")
     connection = release.get("privacy_ledger_conn_id", PrivacyLedgerHook.default_conn_name)
     on_failure = {} if alert is None else {"on_failure_callback": partial(notify_failure, alert)}
     on_success: dict[str, Any] = {}

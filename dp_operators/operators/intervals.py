@@ -104,11 +104,9 @@ def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | N
     zone = str(getattr(zone, "name", zone))
     if zone.upper() not in ("UTC", "ETC/UTC", "+00:00"):
         raise InvalidRequest(
-            "blocks",
-            value=f"interval, of a timetable in {zone}",
-            requirement="needs a timetable in UTC, as blocks are in UTC",
-            remedy="give the DAG's start date, or its timetable, the time zone UTC",
-        )
+            "blocks", f"interval, of a timetable in {zone}", "needs a timetable in UTC, as blocks are in UTC",
+            "give the DAG's start date, or its timetable, the time zone UTC",
+        )  # fmt: skip
     # imported here, because parsing a DAG does not need it
     from croniter import croniter  # type: ignore[import-untyped]
 
@@ -125,8 +123,7 @@ def _fact(timetable: Any, name: str) -> Any:
 def _require_over(end: dt.datetime) -> None:
     if end > dt.datetime.now(dt.UTC):
         raise InvalidRequest(
-            "blocks",
-            value=f"interval, of a partition that ends at {end.isoformat()}",
-            requirement="must be over: rows that arrive later would never be released",
-            remedy="let the timetable run one tick later: run_offset=-1",
-        )
+            "blocks", f"interval, of a partition that ends at {end.isoformat()}",
+            "must be over: rows that arrive later would never be released",
+            "let the timetable run one tick later: run_offset=-1",
+        )  # fmt: skip

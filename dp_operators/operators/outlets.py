@@ -85,8 +85,6 @@ def _uri(asset: Asset) -> str:
 def _require_own(outlet: AssetAlias, account: str) -> None:
     if outlet != release_alias(account):
         raise InvalidRequest(
-            "outlets",
-            value=outlet.name,
-            requirement=f"must be of account {account}, which pays for the release",
-            remedy="leave it out: the outlet of a release is made from its request",
-        )
+            "outlets", outlet.name, f"must be of account {account}, which pays for the release",
+            "leave it out: the outlet of a release is made from its request",
+        )  # fmt: skip

@@ -66,6 +66,6 @@ def require_rendered(written: Any, rendered: Any, field: str) -> None:
     whole = isinstance(written, str) and written.strip().startswith(TEMPLATE_MARKS[0]) and written.count("{{") == 1
     if not is_constant(written) and (rendered is None or (whole and rendered == "None")):
         raise InvalidRequest(
-            field or "request", value=written if isinstance(written, str) else None,
-            requirement="is given, and renders to None", remedy="give it a value, or leave it out",
+            field or "request", written if isinstance(written, str) else None, "is given, and renders to None",
+            "give it a value, or leave it out",
         )  # fmt: skip

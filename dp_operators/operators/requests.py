@@ -37,11 +37,9 @@ def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
         return fields
     if fields:
         raise InvalidRequest(
-            "request",
-            value=f"also {', '.join(sorted(fields))}",
-            requirement="must be the whole request",
-            remedy="move these fields into it, or leave it out",
-        )
+            "request", f"also {', '.join(sorted(fields))}", "must be the whole request",
+            "move these fields into it, or leave it out",
+        )  # fmt: skip
     return whole
 
 

@@ -87,11 +87,11 @@ def _check_type(connection: Connection, kind: str) -> None:
     whole = kind == "cluster"
     raise InvalidRequest(
         f"connection {connection.conn_id}",
-        value=f"the type {connection.conn_type}",
-        requirement=f"must be of type {', '.join(TYPES[:-1])} or {TYPES[-1]}"
+        f"the type {connection.conn_type}",
+        f"must be of type {', '.join(TYPES[:-1])} or {TYPES[-1]}"
         if whole
         else f"must be of type spark for the runner {kind}",
-        remedy="name another connection" if whole else "name another connection, or set the runner to cluster",
+        "name another connection" if whole else "name another connection, or set the runner to cluster",
     )
 
 
@@ -106,16 +106,12 @@ def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | Non
     if not is_constant(kind):
         return
     if kind not in RUNNERS:
-        raise InvalidRequest(
-            "runner", value=kind, requirement=f"must be one of {', '.join(RUNNERS)}", remedy="choose one"
-        )
+        raise InvalidRequest("runner", kind, f"must be one of {', '.join(RUNNERS)}", "choose one")
     if kind != "local" and master:
         raise InvalidRequest(
-            "master",
-            value=master,
-            requirement="is for the local runner only",
-            remedy="put the cluster's master into the connection that spark_conn_id names",
-        )
+            "master", master, "is for the local runner only",
+            "put the cluster's master into the connection that spark_conn_id names",
+        )  # fmt: skip
 
 
 def spark_backend(connection: Connection, *, conf: Mapping[str, Any], private_dir: str | None) -> Backend:
@@ -132,11 +128,9 @@ def spark_backend(connection: Connection, *, conf: Mapping[str, Any], private_di
     unknown = sorted(set(extra) - set(EXTRAS))
     if unknown:
         raise InvalidRequest(
-            f"connection {connection.conn_id}",
-            value=f"the extra {', '.join(unknown)}",
-            requirement=f"may only have the extras {', '.join((*EXTRAS, *SETTINGS, 'conf'))}",
-            remedy="give it as a Spark setting in conf",
-        )
+            f"connection {connection.conn_id}", f"the extra {', '.join(unknown)}",
+            f"may only have the extras {', '.join((*EXTRAS, *SETTINGS, 'conf'))}", "give it as a Spark setting in conf",
+        )  # fmt: skip
     return of_master(
         spark_master(connection),
         extra,
@@ -157,16 +151,15 @@ def connect_backend(connection: Connection, *, conf: Mapping[str, Any], private_
     host = str(connection.host or "").removeprefix("sc://").rstrip("/")
     if not re.fullmatch(r"[\w.-]+|\[[\da-fA-F:.]+\]", host) or not set(extra) <= {"use_ssl"}:
         raise InvalidRequest(
-            f"connection {connection.conn_id}",
-            requirement="must name a Spark Connect server in its host and port, and may only have the extra use_ssl",
-            remedy=f"e.g. sc://spark.example.org with port {PORT}",
-        )
+            f"connection {connection.conn_id}", None,
+            "must name a Spark Connect server in its host and port, and may only have the extra use_ssl",
+            f"e.g. sc://spark.example.org with port {PORT}",
+        )  # fmt: skip
     if conf:
         raise InvalidRequest(
-            "conf",
-            requirement="must be left out with a Spark Connect server, which has settings of its own",
-            remedy="start the server with them",
-        )
+            "conf", None, "must be left out with a Spark Connect server, which has settings of its own",
+            "start the server with them",
+        )  # fmt: skip
     given = {"user_id": connection.login, "token": connection.password, "use_ssl": extra.get("use_ssl")}
     parameters = [f"{name}={quote(str(value), safe='')}" for name, value in given.items() if value not in (None, "")]
     remote = f"sc://{host}:{connection.port or PORT}/{''.join(f';{parameter}' for parameter in parameters)}"
@@ -192,17 +185,14 @@ def of_master(master: str, options: dict[str, Any], *, conf: Mapping[str, str], 
     given = dict(options)
     mode = given.pop("deploy-mode", "client")
     if mode not in ("client", "cluster"):
-        raise InvalidRequest(
-            "deploy_mode", value=mode, requirement="must be 'client' or 'cluster'", remedy="choose one"
-        )
+        raise InvalidRequest("deploy_mode", mode, "must be 'client' or 'cluster'", "choose one")
     place = "client" if mode == "client" else next((kind for kind in USED if master.startswith(kind)), None)
     if place is None:
         raise InvalidRequest(
-            "deploy_mode",
-            value=f"cluster, with master {master}",
-            requirement="must be 'client' with this master: only standalone clusters, YARN and Kubernetes run drivers",
-            remedy="use client mode",
-        )
+            "deploy_mode", f"cluster, with master {master}",
+            "must be 'client' with this master: only standalone clusters, YARN and Kubernetes run drivers",
+            "use client mode",
+        )  # fmt: skip
     _require_used(given, USED[place], mode=mode, master=master)
     named = {"binary": given.get("spark-binary"), "application": given.get("application")}
     submitting: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
@@ -219,11 +209,9 @@ def of_master(master: str, options: dict[str, Any], *, conf: Mapping[str, str], 
     manager = given.get("yarn_resourcemanager_webapp_address")
     if manager is None:
         raise InvalidRequest(
-            "deploy_mode",
-            value="cluster, with master yarn",
-            requirement="needs the extra yarn_resourcemanager_webapp_address",
-            remedy="add it to the connection, e.g. http://rm.example.org:8088",
-        )
+            "deploy_mode", "cluster, with master yarn", "needs the extra yarn_resourcemanager_webapp_address",
+            "add it to the connection, e.g. http://rm.example.org:8088",
+        )  # fmt: skip
     return YarnCluster(resource_manager=manager, kerberos="spark.kerberos.principal" in conf, **submitting)
 
 
@@ -231,12 +219,10 @@ def _require_used(options: Mapping[str, Any], used: Iterable[str], *, mode: str,
     spare = sorted(name for name in set(options) - set(used) if options[name] != FORM_DEFAULTS.get(name))
     if spare:
         raise InvalidRequest(
-            "spark_conn_id",
-            value=f"a connection with the extra {', '.join(spare)}",
-            requirement=f"may only have the extras {', '.join(sorted(used))} of these, "
-            f"with deploy-mode {mode} and master {master}",
-            remedy="leave it out, because it would be ignored",
-        )
+            "spark_conn_id", f"a connection with the extra {', '.join(spare)}",
+            f"may only have the extras {', '.join(sorted(used))} of these, "
+            f"with deploy-mode {mode} and master {master}", "leave it out, because it would be ignored",
+        )  # fmt: skip
 
 
 def _rest_server(master: str, options: Mapping[str, Any]) -> str:
@@ -252,28 +238,24 @@ def spark_master(connection: Connection) -> str:
     """
     if not connection.host:
         raise InvalidRequest(
-            f"connection {connection.conn_id}",
-            requirement="must name a Spark master in its host",
-            remedy="e.g. spark://host with port 7077, k8s://https://host, or yarn",
-        )
+            f"connection {connection.conn_id}", None, "must name a Spark master in its host",
+            "e.g. spark://host with port 7077, k8s://https://host, or yarn",
+        )  # fmt: skip
     host = str(connection.host)
     if host.startswith("sc://"):
         raise InvalidRequest(
-            f"connection {connection.conn_id}",
-            value="a Spark Connect server as the host",
-            requirement="must name a Spark master, because it is of type spark",
-            remedy="make it a connection of type spark_connect",
-        )
+            f"connection {connection.conn_id}", "a Spark Connect server as the host",
+            "must name a Spark master, because it is of type spark", "make it a connection of type spark_connect",
+        )  # fmt: skip
     if connection.port:
         # a connection that is given as a URI keeps the scheme apart from its host
         host = f"{host if '://' in host else f'spark://{host}'}:{connection.port}"
     if not re.fullmatch(MASTERS, host):
         raise InvalidRequest(
-            f"connection {connection.conn_id}",
-            value=host,
-            requirement="must name a Spark master in its host: spark://, k8s://, yarn or local",
-            remedy="for another service, make it a connection of the service's own type",
-        )
+            f"connection {connection.conn_id}", host,
+            "must name a Spark master in its host: spark://, k8s://, yarn or local",
+            "for another service, make it a connection of the service's own type",
+        )  # fmt: skip
     return host
 
 
@@ -283,8 +265,6 @@ def _connection(conn_id: str) -> Connection:
     except AirflowNotFoundException:
         # the Spark hook of Airflow's own provider would silently use YARN here
         raise InvalidRequest(
-            "spark_conn_id",
-            value=conn_id,
-            requirement="must be a connection that exists",
-            remedy="create it with the cluster's master as its host",
-        ) from None
+            "spark_conn_id", conn_id, "must be a connection that exists",
+            "create it with the cluster's master as its host",
+        ) from None  # fmt: skip

@@ -23,11 +23,9 @@ def require_ending(on_undefined: str) -> str:
     """
     if on_undefined not in (PUBLISH, SKIP, FAIL):
         raise InvalidRequest(
-            "on_undefined",
-            value=on_undefined,
-            requirement=f"must be {PUBLISH}, {SKIP} or {FAIL}",
-            remedy="choose how the task ends if a diagnostic is undefined",
-        )
+            "on_undefined", on_undefined, f"must be {PUBLISH}, {SKIP} or {FAIL}",
+            "choose how the task ends if a diagnostic is undefined",
+        )  # fmt: skip
     return on_undefined
 
 

@@ -115,10 +115,10 @@ def _request(text: str, ledger: PrivacyLedger) -> ReleaseRequest | Written[Relea
     unhashed = isinstance(model, dict) and model.get("kind") == "spark_ml" and not model.get("sha256")
     if unhashed or _names_release(model) or _names_release(fields.get("diagnostics")):
         raise InvalidRequest(
-            "request",
-            requirement="must not name an earlier release or a saved model without its hash: this page reads neither",
-            remedy="ask `dp-budget run --dry-run`",
-        )
+            "request", None,
+            "must not name an earlier release or a saved model without its hash: this page reads neither",
+            "ask `dp-budget run --dry-run`",
+        )  # fmt: skip
     return read_written(ReleaseRequest, with_references(fields, ledger))
 
 

@@ -85,9 +85,9 @@ def published_release(ledger: LedgerReader, account: str, key: str) -> Committed
     charge = _charge(ledger, account, key)
     missing = InvalidRequest(
         "release",
-        value=key,
-        requirement=f"must be published in a folder of account {account}",
-        remedy="a release below such a folder, or none yet, is not shown here",
+        key,
+        f"must be published in a folder of account {account}",
+        "a release below such a folder, or none yet, is not shown here",
     )
     for output in ledger.account(account).outputs:
         try:
@@ -125,10 +125,7 @@ def _charge(ledger: LedgerReader, account: str, key: str) -> Charge:
     charge = ledger.find_charge(ledger.account(account).name, key)
     if charge is None:
         raise InvalidRequest(
-            "key",
-            value=key,
-            requirement=f"must be a release that account {account} was charged for",
-            remedy="the account's page lists them",
+            "key", key, f"must be a release that account {account} was charged for", "the account's page lists them"
         )
     return charge
 

@@ -182,8 +182,7 @@ def _binding(fields: Mapping[str, Any], account: Account) -> TableBinding:
     binding = account.bindings.get(identity)
     if binding is None:
         raise InvalidRequest(
-            "table", value=identity,
-            requirement=f"must have its columns bound to account {account.name}, which was opened without them",
-            remedy=f"have them bound: `dp-budget bind {account.name}`",
+            "table", identity, f"must have its columns bound to account {account.name}, which was opened without them",
+            f"have them bound: `dp-budget bind {account.name}`",
         )  # fmt: skip
     return TableBinding.parse(binding)

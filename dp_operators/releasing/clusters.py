@@ -65,11 +65,9 @@ class StandaloneCluster(RemoteBackend):
             requests.get(f"{self.rest}/v1/submissions/status/none", timeout=TIMEOUT_SECONDS)
         except OSError:
             raise InvalidRequest(
-                "deploy_mode",
-                value=f"cluster, with master {self.master}",
-                requirement=f"needs the master's REST server at {self.rest}",
-                remedy="set spark.master.rest.enabled for the master, or use client mode",
-            ) from None
+                "deploy_mode", f"cluster, with master {self.master}", f"needs the master's REST server at {self.rest}",
+                "set spark.master.rest.enabled for the master, or use client mode",
+            ) from None  # fmt: skip
 
     def start(self, submission: Submission) -> Handle:
         """Ask the master to start the driver."""
@@ -190,6 +188,4 @@ class YarnCluster(ClusterSubmit):
         try:
             self._auth()
         except ImportError:
-            raise InvalidRequest(
-                "principal", requirement="needs requests-kerberos", remedy="install it beside Airflow"
-            ) from None
+            raise InvalidRequest("principal", None, "needs requests-kerberos", "install it beside Airflow") from None

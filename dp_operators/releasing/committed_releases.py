@@ -50,11 +50,9 @@ class CommittedRelease:
             content = entries[0].read(open_store(self.uri, what=self.what), self.uri) if entries else None
         if content is None or not entries[0].matches(content):
             raise InvalidRequest(
-                self.what,
-                value=self.uri,
-                requirement=f"must hold {name} as its manifest says",
-                remedy="dp-budget check-release says what is wrong with it",
-            )
+                self.what, self.uri, f"must hold {name} as its manifest says",
+                "dp-budget check-release says what is wrong with it",
+            )  # fmt: skip
         return content
 
 
@@ -76,20 +74,15 @@ def committed_release(
         LedgerUnavailable: the ledger cannot be reached.
     """
     if not isinstance(uri, str) or not uri:
-        raise InvalidRequest(
-            what,
-            value=uri,
-            requirement="must be the URI of a release",
-            remedy="give what the task that made it returned",
-        )
+        raise InvalidRequest(what, uri, "must be the URI of a release", "give what the task that made it returned")
     folder = Place.of_folder(uri.rstrip("/").removesuffix(f"/{MANIFEST_NAME}"), what=what).identity
     store = open_store(folder, what=what)
     content = read_manifest(store, folder, what=what, remedy="wait for the task that makes it, or check the path")
     refused = InvalidRequest(
         what,
-        value=folder,
-        requirement="must be a release that this ledger has committed",
-        remedy="make it by a charged release; dp-budget check-release says what is wrong with this one",
+        folder,
+        "must be a release that this ledger has committed",
+        "make it by a charged release; dp-budget check-release says what is wrong with this one",
     )
     if manifest_sha256 is not None and manifest_sha256 != sha256(content):
         raise refused
@@ -104,9 +97,7 @@ def committed_release(
         raise refused
     if folder not in (release_folder(output, charge.release) for output in outputs):
         raise InvalidRequest(
-            what,
-            value=folder,
-            requirement=f"must lie where account {charge.account} releases",
-            remedy="name the release where it was published; dp-budget show lists the account's outputs",
-        )
+            what, folder, f"must lie where account {charge.account} releases",
+            "name the release where it was published; dp-budget show lists the account's outputs",
+        )  # fmt: skip
     return CommittedRelease(uri=folder, release=release, what=what)

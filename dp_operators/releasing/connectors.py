@@ -43,12 +43,10 @@ def require_connector(path: str | None, *, settings: Mapping[str, str], home: Pa
     if missing:
         version = hadoop_version(home) or "VERSION"
         raise InvalidRequest(
-            "table.path",
-            value=path,
-            requirement=f"needs a connector: {missing}",
-            remedy=f"put org.apache.hadoop:hadoop-aws:{version} into spark.jars.packages, or the jar and the AWS SDK "
+            "table.path", path, f"needs a connector: {missing}",
+            f"put org.apache.hadoop:hadoop-aws:{version} into spark.jars.packages, or the jar and the AWS SDK "
             "bundle that it names into spark.jars",
-        )
+        )  # fmt: skip
 
 
 def missing_connector(*, settings: Mapping[str, str], home: Path) -> str:

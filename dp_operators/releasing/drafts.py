@@ -50,8 +50,8 @@ def require_releases(store: ObjectStore, output: str) -> None:
     """
     if next(iter(store.names(output)), None) is None:
         raise InvalidRequest(
-            "output", value=output, requirement="must be a folder of releases, and it is empty",
-            remedy="correct the path of the folder that holds releases",
+            "output", output, "must be a folder of releases, and it is empty",
+            "correct the path of the folder that holds releases",
         )  # fmt: skip
 
 
@@ -71,9 +71,7 @@ def read_manifest(store: ObjectStore, folder: str, *, what: str, remedy: str) ->
     with as_release_errors():
         content = store.read(f"{folder}/{MANIFEST_NAME}", limit=MAX_MANIFEST)
     if content is None:
-        raise InvalidRequest(
-            what, value=folder, requirement=f"must be a folder that holds {MANIFEST_NAME}", remedy=remedy
-        )
+        raise InvalidRequest(what, folder, f"must be a folder that holds {MANIFEST_NAME}", remedy)
     return content
 
 

@@ -47,26 +47,20 @@ def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> d
     committed = committed_release(uri, ledger, what="model.release")
     release = committed.release
     if kind not in (None, *FITS):
-        raise InvalidRequest(
-            "model.kind", value=kind, requirement=f"must be one of {', '.join(FITS)}", remedy="choose the fit to use"
-        )
+        raise InvalidRequest("model.kind", kind, f"must be one of {', '.join(FITS)}", "choose the fit to use")
     kinds = [name for name, fit in FITS.items() if fit in release.results and kind in (None, name)]
     if len(kinds) != 1:
         raise InvalidRequest(
-            "model.release",
-            value=uri,
-            requirement="holds several fitted models" if kinds else "must hold a fitted model",
-            remedy="give its kind" if kinds else f"name a release of {' or '.join(FITS.values())}",
-        )
+            "model.release", uri, "holds several fitted models" if kinds else "must hold a fitted model",
+            "give its kind" if kinds else f"name a release of {' or '.join(FITS.values())}",
+        )  # fmt: skip
     fit = release.results[FITS[kinds[0]]]
     model = fit["map"] if kinds[0] == MAPPED else fit["model"]
     if model is None:
         raise InvalidRequest(
-            "model.release",
-            value=uri,
-            requirement="holds no model: its noisy counts were too small to fit one",
-            remedy="name another release, or fit again with more of the budget",
-        )
+            "model.release", uri, "holds no model: its noisy counts were too small to fit one",
+            "name another release, or fit again with more of the budget",
+        )  # fmt: skip
     signed = {**model, "fitted_by": release.key, "release": committed.uri}
     return _with_map(committed, signed) if kinds[0] == MAPPED else signed
 
@@ -76,11 +70,9 @@ def _with_map(committed: CommittedRelease, score_map: dict[str, Any]) -> dict[st
     model = committed.release.request.get("model")
     if not isinstance(model, dict) or model.get(MAPPED):
         raise InvalidRequest(
-            committed.what,
-            value=committed.uri,
-            requirement="holds a map of scores that are recalibrated already",
-            remedy="recalibrate the model itself, without a map",
-        )
+            committed.what, committed.uri, "holds a map of scores that are recalibrated already",
+            "recalibrate the model itself, without a map",
+        )  # fmt: skip
     return {**model, MAPPED: score_map}
 
 
@@ -98,12 +90,7 @@ def earlier_function(uri: object, ledger: LedgerReader) -> dict[str, Any]:
     """
     committed = committed_release(uri, ledger, what=_COMPARED)
     if ECDF not in committed.release.results:
-        raise InvalidRequest(
-            _COMPARED,
-            value=committed.uri,
-            requirement="must hold a distribution function",
-            remedy=f"name a release of {ECDF}",
-        )
+        raise InvalidRequest(_COMPARED, committed.uri, "must hold a distribution function", f"name a release of {ECDF}")
     content = committed.file(_ECDF_FILE)
     try:
         function = EarlierFunction.of(
@@ -133,9 +120,7 @@ def earlier_curve(uri: object, ledger: LedgerReader) -> dict[str, Any]:
     """
     committed = committed_release(uri, ledger, what=_COMPARED)
     if ROC not in committed.release.results:
-        raise InvalidRequest(
-            _COMPARED, value=committed.uri, requirement="must hold a ROC curve", remedy=f"name a release of {ROC}"
-        )
+        raise InvalidRequest(_COMPARED, committed.uri, "must hold a ROC curve", f"name a release of {ROC}")
     key = committed.release.key or ""
     try:
         curve = EarlierCurve.of(committed.release.results[ROC], released_by=key, release=committed.uri)
@@ -149,11 +134,9 @@ def earlier_curve(uri: object, ledger: LedgerReader) -> dict[str, Any]:
 def _unreadable(committed: CommittedRelease, what: str) -> InvalidRequest:
     """The refusal of a release that another version wrote."""
     return InvalidRequest(
-        _COMPARED,
-        value=committed.uri,
-        requirement=f"must hold {what} in a form that this version reads",
-        remedy="release it again, or compare with a later one",
-    )
+        _COMPARED, committed.uri, f"must hold {what} in a form that this version reads",
+        "release it again, or compare with a later one",
+    )  # fmt: skip
 
 
 def _fractions(content: bytes) -> list[float]:
@@ -195,9 +178,9 @@ def require_no_key_file(fields: Mapping[str, Any]) -> None:
     for field, groups in (*named, ("states.keys", _state_keys(fields))):
         if names_file(groups):
             raise InvalidRequest(
-                field, value=groups.get("path") if isinstance(groups, Mapping) else groups,
-                requirement="must be a list of keys or {'list': NAME}: a charged request reads no file",
-                remedy="list the keys, or have them registered: `dp-budget keys register`",
+                field, groups.get("path") if isinstance(groups, Mapping) else groups,
+                "must be a list of keys or {'list': NAME}: a charged request reads no file",
+                "list the keys, or have them registered: `dp-budget keys register`",
             )  # fmt: skip
 
 
@@ -267,12 +250,7 @@ def _parsed(model: Model, fields: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _forged(what: str, key: str | None) -> InvalidRequest:
-    return InvalidRequest(
-        what,
-        value=key,
-        requirement="must be what that release holds",
-        remedy="name the release alone, {'release': URI}",
-    )
+    return InvalidRequest(what, key, "must be what that release holds", "name the release alone, {'release': URI}")
 
 
 def _has_reference(entry: Any) -> bool:
@@ -308,11 +286,10 @@ def _registered(
     """The keys of a list that is registered for the account that pays."""
     if set(groups) != {"list"} or not isinstance(groups["list"], str):
         raise InvalidRequest(
-            field, value=dict(groups), requirement="must name a registered list, {'list': NAME}, alone",
-            remedy="see `dp-budget keys list`",
-        )  # fmt: skip
+            field, dict(groups), "must name a registered list, {'list': NAME}, alone", "see `dp-budget keys list`"
+        )
     if not isinstance(account, str):
-        raise InvalidRequest("account", requirement="is required", remedy="name the ledger account that pays")
+        raise InvalidRequest("account", None, "is required", "name the ledger account that pays")
     return list(ledger.key_list(account, groups["list"]).keys)
 
 

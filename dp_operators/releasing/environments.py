@@ -67,11 +67,9 @@ def check_driver(*packages: str, field: str = "runner") -> None:
     for package in packages:
         if importlib.util.find_spec(package) is None:
             raise InvalidRequest(
-                field,
-                value=f"a machine without {package}",
-                requirement="needs the Spark side with its engine",
-                remedy="install dp-diagnostics[spark] there",
-            )
+                field, f"a machine without {package}", "needs the Spark side with its engine",
+                "install dp-diagnostics[spark] there",
+            )  # fmt: skip
 
 
 def check_database(request: TableRequest, environment: Mapping[str, str]) -> None:
@@ -104,12 +102,7 @@ def check_snapshot(request: TableRequest) -> None:
     """
     folder = request.table.pinned.local
     if folder is not None and _is_missing_or_empty(folder):
-        raise InvalidRequest(
-            "table.path",
-            value=folder,
-            requirement="must be a table that exists",
-            remedy="check the path and its version",
-        )
+        raise InvalidRequest("table.path", folder, "must be a table that exists", "check the path and its version")
 
 
 def _is_missing_or_empty(folder: str) -> bool:

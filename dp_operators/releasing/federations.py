@@ -30,8 +30,8 @@ def with_federation(request: ReleaseRequest, environ: Mapping[str, str] = os.env
     agreement = registered_agreement(federation.name, request.account, environ)
     if federation.agreement not in (None, agreement):
         raise InvalidRequest(
-            "federation.agreement", requirement="is what the administrator has registered in a charged request",
-            remedy="give the federation's name alone",
+            "federation.agreement", None, "is what the administrator has registered in a charged request",
+            "give the federation's name alone",
         )  # fmt: skip
     completed = federation.model_copy(update={"agreement": agreement})
     return request.model_copy(update={"federation": completed})
@@ -46,9 +46,8 @@ def registered_agreement(name: str, account: str | None, environ: Mapping[str, s
     registered = Registration.read(environ, Federation(name=name).name)
     if registered.account != account:
         raise InvalidRequest(
-            "federation", value=name,
-            requirement=f"must be registered for account {account}, and is for another one",
-            remedy="name that account, or have the federation registered for this one",
+            "federation", name, f"must be registered for account {account}, and is for another one",
+            "name that account, or have the federation registered for this one",
         )  # fmt: skip
     return registered.agreement
 

@@ -28,7 +28,7 @@ def account_of(fields: Mapping[str, Any], ledger: PrivacyLedger) -> Account:
         LedgerUnavailable: the ledger cannot be reached.
     """
     if fields.get("account") is None:
-        raise InvalidRequest("account", requirement="is required", remedy="name the ledger account that pays")
+        raise InvalidRequest("account", None, "is required", "name the ledger account that pays")
     account = ledger.account(fields["account"])
     place = _named_table(fields)
     if place is None:
@@ -36,11 +36,9 @@ def account_of(fields: Mapping[str, Any], ledger: PrivacyLedger) -> Account:
     bound_to = ledger.account_for_table(place.identity, named=account)
     if bound_to.name != account.name:
         raise InvalidRequest(
-            "account",
-            value=account.name,
-            requirement=f"table {place.identity} is bound to account {bound_to.name}",
-            remedy="name that account, or another table",
-        )
+            "account", account.name, f"table {place.identity} is bound to account {bound_to.name}",
+            "name that account, or another table",
+        )  # fmt: skip
     return account
 
 
@@ -89,11 +87,10 @@ def blocks_on(
     """
     if request.block_expression not in (None, account.blocks):
         raise InvalidRequest(
-            "block_expression",
-            value=str(request.block_expression),
-            requirement=f"must be that of account {account.name}, {account.blocks or 'which has none'}",
-            remedy="leave it out: it is the account's",
-        )
+            "block_expression", str(request.block_expression),
+            f"must be that of account {account.name}, {account.blocks or 'which has none'}",
+            "leave it out: it is the account's",
+        )  # fmt: skip
     blocks = request.blocks
     if isinstance(request, StreamRequest):
         begins, ends = request.first_instant, request.last_instant
@@ -117,18 +114,14 @@ def interval_blocks(account: Account, start: datetime | None, end: datetime | No
     """
     if account.blocks is None:
         raise InvalidRequest(
-            "blocks",
-            value=INTERVAL,
-            requirement=f"needs an account with blocks by time, and account {account.name} has one block",
-            remedy=f"name {ALL!r}",
-        )
+            "blocks", INTERVAL, f"needs an account with blocks by time, and account {account.name} has one block",
+            f"name {ALL!r}",
+        )  # fmt: skip
     if start is None or end is None or start == end:
         raise InvalidRequest(
-            "blocks",
-            value=INTERVAL,
-            requirement="needs a scheduled, backfilled or partitioned run; this run has no data interval",
-            remedy="let the DAG's schedule or a backfill run it, give the run a partition key, or name the blocks",
-        )
+            "blocks", INTERVAL, "needs a scheduled, backfilled or partitioned run; this run has no data interval",
+            "let the DAG's schedule or a backfill run it, give the run a partition key, or name the blocks",
+        )  # fmt: skip
     return account.blocks.covering(start, end)
 
 
@@ -159,4 +152,4 @@ def _only(what: str, names: tuple[str, ...], account: Account) -> str:
     remedy = (
         f"name one as {what}" if names else f"have one bound: `dp-budget bind{'-outputs' if what == 'output' else ''}`"
     )
-    raise InvalidRequest(what, requirement=f"is required: account {account.name} {has}", remedy=remedy)
+    raise InvalidRequest(what, None, f"is required: account {account.name} {has}", remedy)

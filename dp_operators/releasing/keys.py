@@ -32,7 +32,7 @@ class ReleaseKey:
     def __post_init__(self) -> None:
         for name in ("deployment", "dag_id", "run", "task_id"):
             if not getattr(self, name):
-                raise InvalidRequest(f"key.{name}", value="", requirement="must not be empty", remedy="give a name")
+                raise InvalidRequest(f"key.{name}", "", "must not be empty", "give a name")
 
     def __str__(self) -> str:
         """The key in one line; ``parse`` recovers every part, so that different keys give different lines."""
@@ -54,9 +54,7 @@ class ReleaseKey:
             key = None
         if key is None or str(key) != line:
             raise InvalidRequest(
-                "key",
-                value=line,
-                requirement="must be a release key: deployment/dag/run/task/map-index",
-                remedy="copy it from the release's manifest",
-            )
+                "key", line, "must be a release key: deployment/dag/run/task/map-index",
+                "copy it from the release's manifest",
+            )  # fmt: skip
         return key

@@ -93,9 +93,8 @@ def _of_files(missing: MissingColumn, request: TableRequest) -> InvalidRequest:
     if need.spelling_in(unbound) is None:
         return missing
     return InvalidRequest(
-        missing.field, value=missing.name,
-        requirement=f"is a column of the table's files that account {request.account} does not bind",
-        remedy=f"have it bound beside the others: `dp-budget bind {request.account}`",
+        missing.field, missing.name, f"is a column of the table's files that account {request.account} does not bind",
+        f"have it bound beside the others: `dp-budget bind {request.account}`",
     )  # fmt: skip
 
 

@@ -50,10 +50,10 @@ class PrivateFolder:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             status = folder.lstat()
         except OSError:
-            raise InvalidRequest("private_dir", value=folder, requirement=bound, remedy=remedy) from None
+            raise InvalidRequest("private_dir", folder, bound, remedy) from None
         if status.st_mode & 0o170077 != 0o040000 or status.st_uid != os.geteuid():
             bound = "must be a folder that this user alone may enter"
-            raise InvalidRequest("private_dir", value=folder, requirement=bound, remedy=f"chmod 700 it, or {remedy}")
+            raise InvalidRequest("private_dir", folder, bound, f"chmod 700 it, or {remedy}")
         self._remove_old_files(folder)
         return folder
 

@@ -182,11 +182,9 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
         )
     except BudgetExceeded as exceeded:
         raise InvalidRequest(
-            "cap",
-            value=str(exceeded.cap),
-            requirement="is below what was spent: the ledger has also lost a change of the cap",
-            remedy="raise it again, and reconcile again",
-        ) from None
+            "cap", str(exceeded.cap), "is below what was spent: the ledger has also lost a change of the cap",
+            "raise it again, and reconcile again",
+        ) from None  # fmt: skip
     return True
 
 

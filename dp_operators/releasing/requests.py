@@ -52,18 +52,14 @@ def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
     request.table.pinned.require_real(what="table.path")
     if request.neighbours is not account.neighbours:
         raise InvalidRequest(
-            "neighbours",
-            value=request.neighbours.value,
-            requirement=f"account {account.name} counts in {account.neighbours.value}",
-            remedy="request the account's relation: costs under different relations do not add up",
-        )
+            "neighbours", request.neighbours.value, f"account {account.name} counts in {account.neighbours.value}",
+            "request the account's relation: costs under different relations do not add up",
+        )  # fmt: skip
     if request.unit != account.unit:
         raise InvalidRequest(
-            "unit",
-            value=request.unit.describe(),
-            requirement=f"account {account.name} protects {account.unit.describe()}",
-            remedy="request the account's unit: costs for different units do not add up",
-        )
+            "unit", request.unit.describe(), f"account {account.name} protects {account.unit.describe()}",
+            "request the account's unit: costs for different units do not add up",
+        )  # fmt: skip
     if isinstance(request, ReleaseRequest):
         require_as_released(request, ledger)
     elif isinstance(request, StreamRequest):
@@ -80,10 +76,10 @@ def _require_stream(request: StreamRequest, account: Account) -> None:
     binding = TableBinding.parse(account.bindings[request.table.identity])
     if request.places is None and not binding.append_only:
         raise InvalidRequest(
-            "table", value=request.table.identity,
-            requirement="must only gain rows, as a fact that the account's administrator declares, for a stream: a row "
+            "table", request.table.identity,
+            "must only gain rows, as a fact that the account's administrator declares, for a stream: a row "
             "that moves from one step to another would be counted in both",
-            remedy=f"have it declared: `dp-budget bind {account.name} --append-only`",
+            f"have it declared: `dp-budget bind {account.name} --append-only`",
         )  # fmt: skip
     if request.follow is None and binding.order is None:
         raise no_order(request.table.snapshot.name)
@@ -109,9 +105,9 @@ def require_charged(request: TableRequest) -> tuple[str, str]:
         InvalidRequest: one of them is missing, or the output names no folder.
     """
     if request.account is None:
-        raise InvalidRequest("account", requirement="is required", remedy="name the ledger account that pays")
+        raise InvalidRequest("account", None, "is required", "name the ledger account that pays")
     if request.output is None:
-        raise InvalidRequest("output", requirement="is required", remedy="name the folder that holds releases")
+        raise InvalidRequest("output", None, "is required", "name the folder that holds releases")
     return request.account, Place.of_folder(request.output, what="output").folder
 
 
@@ -128,18 +124,14 @@ def require_output(output: str, account: Account) -> None:
     place = Place.of_folder(output, what="output")
     if not account.outputs:
         raise InvalidRequest(
-            "output",
-            value=output,
-            requirement=f"account {account.name} is bound to no folder for its releases",
-            remedy=f"have one bound: `dp-budget bind-outputs {account.name} {output}`",
-        )
+            "output", output, f"account {account.name} is bound to no folder for its releases",
+            f"have one bound: `dp-budget bind-outputs {account.name} {output}`",
+        )  # fmt: skip
     if not any(Place.parse(bound).contains(place) for bound in account.outputs):
         raise InvalidRequest(
-            "output",
-            value=output,
-            requirement=f"must lie within a folder of account {account.name}: {', '.join(account.outputs)}",
-            remedy="name a folder there, or have another bound: `dp-budget bind-outputs`",
-        )
+            "output", output, f"must lie within a folder of account {account.name}: {', '.join(account.outputs)}",
+            "name a folder there, or have another bound: `dp-budget bind-outputs`",
+        )  # fmt: skip
     place.require_real(what="output")
 
 

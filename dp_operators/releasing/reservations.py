@@ -67,11 +67,9 @@ def give_back(
     charge = ledger.find_charge(account, key)
     if charge is None or not pays_for(charge, request):
         raise InvalidRequest(
-            "key",
-            value=key,
-            requirement="must be the key of a reservation for this request",
-            remedy="give the request as it was charged: the folder of the release or stream holds it",
-        )
+            "key", key, "must be the key of a reservation for this request",
+            "give the request as it was charged: the folder of the release or stream holds it",
+        )  # fmt: skip
     if charge.state is not ChargeState.RESERVED:
         return charge
     with as_release_errors():
@@ -128,7 +126,7 @@ def release_stale(
         LedgerUnavailable: the ledger cannot be reached; run it again.
     """
     if not reason:
-        raise InvalidRequest("reason", value=reason, requirement="must be given", remedy="say why")
+        raise InvalidRequest("reason", reason, "must be given", "say why")
     store, done = open_store(output), []
     with as_release_errors():
         require_releases(store, output)
@@ -180,11 +178,9 @@ def claim(store: ObjectStore, output: str, key: str, account: str) -> None:
     failpoint("after_claim")
     if _claimed(store, uri) != content:
         raise InvalidRequest(
-            "key",
-            value=key,
-            requirement=f"is taken in {output} by a release of another account",
-            remedy="give the release another key, or another output",
-        )
+            "key", key, f"is taken in {output} by a release of another account",
+            "give the release another key, or another output",
+        )  # fmt: skip
 
 
 def require_claim(store: ObjectStore, output: str, key: str, account: str) -> None:
@@ -197,11 +193,9 @@ def require_claim(store: ObjectStore, output: str, key: str, account: str) -> No
     """
     if _claimed(store, claim_uri(output, key)) != _claim(key, account):
         raise InvalidRequest(
-            "output",
-            value=output,
-            requirement="must be the store in which this release began",
-            remedy="release to a store that all machines of this deployment share",
-        )
+            "output", output, "must be the store in which this release began",
+            "release to a store that all machines of this deployment share",
+        )  # fmt: skip
 
 
 def _claim(key: str, account: str) -> bytes:

@@ -132,11 +132,9 @@ class LocalRunner(ProcessRunner):
         require_task_settings(self.conf)
         if not _LOCAL.fullmatch(self.master):
             raise InvalidRequest(
-                "master",
-                value=self.master,
-                requirement="must be on this machine, like local[4]",
-                remedy="name a connection and the runner cluster for another machine's",
-            )
+                "master", self.master, "must be on this machine, like local[4]",
+                "name a connection and the runner cluster for another machine's",
+            )  # fmt: skip
         super().check(request)
         if tuple(self.command) == APPLICATION:  # another command has requirements of its own
             environment = self.inherited()
@@ -170,6 +168,4 @@ def require_settings(names: Iterable[str]) -> None:
     """
     for name in names:
         if not name.startswith("spark."):
-            raise InvalidRequest(
-                "conf", value=name, requirement="must begin with 'spark.'", remedy="correct the setting's name"
-            )
+            raise InvalidRequest("conf", name, "must begin with 'spark.'", "correct the setting's name")

@@ -32,16 +32,15 @@ def with_saved_model(request: ReleaseRequest, ledger: LedgerReader) -> ReleaseRe
         for table in account.tables:
             if Place.parse(table).overlaps(place):
                 raise InvalidRequest(
-                    "model.path", value=model.path, requirement="must not lie within a table, nor around one",
-                    remedy="save the model outside the lake's tables",
+                    "model.path", model.path, "must not lie within a table, nor around one",
+                    "save the model outside the lake's tables",
                 )  # fmt: skip
     if model.sha256 is not None:
         return request
     if not place.identity.startswith(WORKER_SCHEMES):
         raise InvalidRequest(
-            "model.sha256",
-            requirement=f"is required of a pipeline that is not in a store of {' or '.join(WORKER_SCHEMES)}",
-            remedy="copy the pipeline there, or give the hash that `dp-budget hash-pipeline` prints for a copy",
+            "model.sha256", None, f"is required of a pipeline that is not in a store of {' or '.join(WORKER_SCHEMES)}",
+            "copy the pipeline there, or give the hash that `dp-budget hash-pipeline` prints for a copy",
         )  # fmt: skip
     bound = model.model_copy(update={"sha256": read_pipeline(model.path).sha256})
     return request.model_copy(update={"model": bound})

@@ -52,20 +52,17 @@ class SparkConnectRunner(ProcessRunner):
         check_federation(request, environment)
         if not all(_is_installed(name) for name in _CLIENT):
             raise InvalidRequest(
-                "spark_conn_id",
-                requirement="needs the packages of PySpark's client for Spark Connect",
-                remedy="install dp-diagnostics[connect]",
-            )
+                "spark_conn_id", None, "needs the packages of PySpark's client for Spark Connect",
+                "install dp-diagnostics[connect]",
+            )  # fmt: skip
         place = urlsplit(self.remote)
         try:
             socket.create_connection((place.hostname or "", place.port or PORT), timeout=ANSWER_SECONDS).close()
         except OSError:
             raise InvalidRequest(
-                "spark_conn_id",
-                value=f"sc://{place.hostname}:{place.port or PORT}",
-                requirement="must be a Spark Connect server that answers",
-                remedy="check its address and state",
-            ) from None
+                "spark_conn_id", f"sc://{place.hostname}:{place.port or PORT}",
+                "must be a Spark Connect server that answers", "check its address and state",
+            ) from None  # fmt: skip
 
     def _spark_home(self) -> Path | None:
         return None
@@ -83,23 +80,18 @@ class SparkConnectRunner(ProcessRunner):
 def _check_request(request: TableRequest) -> None:
     remedy = "name a connection of another type"
     if not isinstance(request, ReleaseRequest):
-        raise InvalidRequest(
-            "runner", value="a Spark Connect server", requirement="must be another one for a stream", remedy=remedy
-        )
+        raise InvalidRequest("runner", "a Spark Connect server", "must be another one for a stream", remedy)
     if request.table.form == "jdbc":
         raise InvalidRequest(
-            "table.name", value=request.table.name,
-            requirement="must be no table of a database with a Spark Connect server, which has no place to hold a "
-            "snapshot of the database",
-            remedy=remedy,
+            "table.name", request.table.name,
+            "must be no table of a database with a Spark Connect server, which has no place to hold a "
+            "snapshot of the database", remedy,
         )  # fmt: skip
     if request.uses_model and isinstance(request.needed_model, SparkMLModel):
         raise InvalidRequest(
-            "model",
-            value="spark_ml",
-            requirement="must be no saved pipeline with a Spark Connect server, which cannot try it out before rows",
-            remedy=remedy,
-        )
+            "model", "spark_ml",
+            "must be no saved pipeline with a Spark Connect server, which cannot try it out before rows", remedy,
+        )  # fmt: skip
 
 
 def _is_installed(module: str) -> bool:

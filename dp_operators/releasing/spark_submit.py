@@ -93,11 +93,9 @@ class SparkSubmit(ProcessRunner):
         binary = shutil.which(self.binary or (str(beside) if beside.exists() else "spark-submit"))
         if binary is None:
             raise InvalidRequest(
-                "binary",
-                value=self.binary or "spark-submit",
-                requirement="must be a spark-submit that can be run",
-                remedy="install Spark on this machine, or give the full path",
-            )
+                "binary", self.binary or "spark-submit", "must be a spark-submit that can be run",
+                "install Spark on this machine, or give the full path",
+            )  # fmt: skip
         return binary
 
 

@@ -327,10 +327,9 @@ class StreamAttempt(ChargedAttempt):
             sealed = self.store.read(layout.release.statement(run))
             if sealed is not None and FollowedElsewhere.is_stated(seal.open(f"run-{run}.json", sealed), run=run):
                 raise InvalidRequest(
-                    "checkpoint", value=self.checkpoint,
-                    requirement="must be the only one with which this stream is followed: another process was first to "
-                    "store a step, and this one has ended",
-                    remedy="leave it ended, or stop the other one first",
+                    "checkpoint", self.checkpoint,
+                    "must be the only one with which this stream is followed: another process was first to "
+                    "store a step, and this one has ended", "leave it ended, or stop the other one first",
                 )  # fmt: skip
 
     def _ended_without_steps(self, charge: Charge, layout: StreamLayout, seal: Seal, run: int) -> NoReturn:

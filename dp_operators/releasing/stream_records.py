@@ -58,9 +58,9 @@ def _segment(store: ObjectStore, layout: StreamLayout, head: StreamHead) -> Stre
         segment = None
     if segment is None or (segment.place.first, segment.place.previous) != (head.steps, head.sha256):
         raise InvalidRequest(
-            "steps", value=str(head.steps),
-            requirement="are published, but the object of these steps is missing or does not follow the one before",
-            remedy="restore that object from a backup, or end the stream: `dp-budget burn`",
+            "steps", str(head.steps),
+            "are published, but the object of these steps is missing or does not follow the one before",
+            "restore that object from a backup, or end the stream: `dp-budget burn`",
         )  # fmt: skip
     return segment
 
@@ -129,8 +129,8 @@ def end_stream(
     head = ledger.stream_head(charge.id)
     if head.steps == 0:
         raise InvalidRequest(
-            "key", value=key, requirement="must be the key of a stream that has released a step",
-            remedy="free its reservation: `dp-budget stream give-back`",
+            "key", key, "must be the key of a stream that has released a step",
+            "free its reservation: `dp-budget stream give-back`",
         )  # fmt: skip
     if not head.ended:
         head = ledger.record_steps(
@@ -155,8 +155,8 @@ def _begun(request: StreamRequest, ledger: PrivacyLedger, key: str) -> tuple[Cha
     charge = ledger.find_charge(account, key)
     if charge is None or not charge.counts:
         raise InvalidRequest(
-            "key", value=key, requirement="must be the key of a stream that was charged",
-            remedy="give its --key, or begin it: `dp-budget stream advance`",
+            "key", key, "must be the key of a stream that was charged",
+            "give its --key, or begin it: `dp-budget stream advance`",
         )  # fmt: skip
     return charge, StreamLayout.of(output, key, charge.id), open_store(output)
 

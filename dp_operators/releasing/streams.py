@@ -150,14 +150,14 @@ def require_mode(request: StreamRequest, *, followed: bool) -> None:
     """
     if followed and request.follow is None:
         raise InvalidRequest(
-            "follow", requirement="is required for a stream that is followed",
-            remedy="say how long after its end a step is closed, {'delay': '10 minutes'}, or use `dp-budget stream "
+            "follow", None, "is required for a stream that is followed",
+            "say how long after its end a step is closed, {'delay': '10 minutes'}, or use `dp-budget stream "
             "advance`",
         )  # fmt: skip
     if request.follow is not None and not followed:
         raise InvalidRequest(
-            "follow", requirement="must be left out of a stream whose steps are counted from the table",
-            remedy="leave it out, or use `dp-budget stream follow`",
+            "follow", None, "must be left out of a stream whose steps are counted from the table",
+            "leave it out, or use `dp-budget stream follow`",
         )  # fmt: skip
 
 
@@ -171,6 +171,6 @@ def _require_checkpoint_place(checkpoint: str, request: StreamRequest) -> None:
     place, (_, output) = Place.of_folder(checkpoint, what="checkpoint"), require_charged(request)
     if place.overlaps(Place.of_folder(output, what="output")):
         raise InvalidRequest(
-            "checkpoint", value=checkpoint, requirement="must lie apart from the releases: it names files and rows",
-            remedy="name a folder inside the privacy boundary",
+            "checkpoint", checkpoint, "must lie apart from the releases: it names files and rows",
+            "name a folder inside the privacy boundary",
         )  # fmt: skip

@@ -39,9 +39,7 @@ def require_on_exhausted(given: str) -> None:
         InvalidRequest: it is not ``wait``, ``fail`` or ``skip``.
     """
     if given not in ON_EXHAUSTED:
-        raise InvalidRequest(
-            "on_exhausted", value=given, requirement=f"must be one of {', '.join(ON_EXHAUSTED)}", remedy="choose one"
-        )
+        raise InvalidRequest("on_exhausted", given, f"must be one of {', '.join(ON_EXHAUSTED)}", "choose one")
 
 
 class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
@@ -121,9 +119,7 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
         require_on_exhausted(on_exhausted)
         for name in FAILURE_HIDING:
             if getattr(self, name):
-                raise InvalidRequest(
-                    name, value=True, requirement="would hide a failed budget check", remedy="use on_exhausted instead"
-                )
+                raise InvalidRequest(name, True, "would hide a failed budget check", "use on_exhausted instead")
 
     def execute(self, context: Context) -> Any:
         """Check until the account can pay; if deferrable, check once and leave the waiting to a trigger."""

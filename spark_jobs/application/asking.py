@@ -65,7 +65,7 @@ def ask(
     part = next((share for share in split_budget(request) if set(share.kinds) <= BY_KEYS), None)
     if part is None or request.federation is None or published.key is None:
         raise InvalidRequest(
-            "release", requirement="must be that of a federation, with cdf_points", remedy="name a silo's release.json"
+            "release", None, "must be that of a federation, with cdf_points", "name a silo's release.json"
         )
     paid_for = part.diagnostics[0]
     options = CdfPointsOptions.parse(
@@ -73,9 +73,7 @@ def ask(
     )
     store, manifest = open_store(output), f"{output.rstrip('/')}/release.json"
     if store.read(manifest) is not None:
-        raise InvalidRequest(
-            "output", value=output, requirement="must not hold a release yet", remedy="name a new folder"
-        )
+        raise InvalidRequest("output", output, "must not hold a release yet", "name a new folder")
     silo = replace(open_silo(request.federation, environ), poll_seconds=poll_seconds)
     paid = CdfPointsOptions.parse(paid_for.model_dump(mode="json"))
     drawn = _drawn(silo, part, options, paid=paid, rounding=published.rounding)

@@ -45,16 +45,15 @@ def open_remote_session(settings: Mapping[str, str]) -> SparkSession:
         given = {name: spark.conf.get(name, default) for name, (default, _) in SERVER_SETTINGS.items()}
     except PySparkException:
         raise InvalidRequest(
-            "spark_conn_id", requirement="must be a Spark Connect server that answers", remedy="check its state"
+            "spark_conn_id", None, "must be a Spark Connect server that answers", "check its state"
         ) from None
     wrong = [f"{name}={needed}" for name, (_, needed) in SERVER_SETTINGS.items() if given[name] != needed]
     if wrong:
         spark.stop()
         raise InvalidRequest(
-            "spark_conn_id",
-            requirement=f"must be a Spark Connect server that was started with {' and '.join(wrong)}",
-            remedy="start it with these settings, which no client can set",
-        )
+            "spark_conn_id", None, f"must be a Spark Connect server that was started with {' and '.join(wrong)}",
+            "start it with these settings, which no client can set",
+        )  # fmt: skip
     signal.signal(signal.SIGTERM, _leave)
     return spark
 

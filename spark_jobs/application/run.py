@@ -137,9 +137,9 @@ def _read_account(content: bytes | None, seal: Seal) -> AccountState:
         return AccountState.opened(content or b"", seal)
     except SealBroken:
         raise InvalidRequest(
-            "account.json",
-            requirement="must be the one that was stored for the charged request, and the store holds another",
-            remedy="find out who wrote it",
+            "account.json", None,
+            "must be the one that was stored for the charged request, and the store holds another",
+            "find out who wrote it",
         ) from None  # fmt: skip
 
 
@@ -154,14 +154,12 @@ def run_uncharged(
     """
     if request.federation is not None:
         raise InvalidRequest(
-            "federation", value=request.federation.name, requirement="must be left out of a draft that no ledger pays",
-            remedy="try the request on this silo's rows alone",
+            "federation", request.federation.name, "must be left out of a draft that no ledger pays",
+            "try the request on this silo's rows alone",
         )  # fmt: skip
     manifest = f"{output.rstrip('/')}/release.json"
     if store.read(manifest) is not None:
-        raise InvalidRequest(
-            "output", value=output, requirement="must not hold a release yet", remedy="name a new folder"
-        )
+        raise InvalidRequest("output", output, "must not hold a release yet", "name a new folder")
     draw = make_draw(request, charge_id=None, noise=noise, master=master, announcer=announcer)
     announcer.stage(ApplicationStage.WRITING)
     trim()

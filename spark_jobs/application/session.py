@@ -73,10 +73,7 @@ def open_session(master: str | None) -> SparkSession:
         if failed.getCondition() == "JAVA_GATEWAY_EXITED":
             raise  # Java was killed, or had no memory: no fault of the request, and another attempt may succeed
         raise InvalidRequest(
-            "master",
-            value=master,
-            requirement="must be a Spark master that answers",
-            remedy="check its address and state",
+            "master", master, "must be a Spark master that answers", "check its address and state"
         ) from None
 
 

@@ -77,7 +77,7 @@ def _great_expectations() -> Any:
         import great_expectations
     except ImportError:
         raise InvalidRequest(
-            "suites", requirement="need Great Expectations", remedy="install dp-diagnostics[expectations]"
+            "suites", None, "need Great Expectations", "install dp-diagnostics[expectations]"
         ) from None
     return great_expectations
 
@@ -111,9 +111,7 @@ def _files(release: str, suites: Mapping[str, Any], folder: Path) -> dict[str, _
     store = open_store(release)
     content = store.read(f"{release.rstrip('/')}/{MANIFEST_NAME}")
     if content is None:
-        raise InvalidRequest(
-            "release", value=release, requirement="must be the folder of a release", remedy="correct the URI"
-        )
+        raise InvalidRequest("release", release, "must be the folder of a release", "correct the URI")
     manifest = Release.from_json(content)
     files = {}
     for number, name in enumerate(suites):
@@ -135,14 +133,11 @@ def _verified(store: ObjectStore, release: str, manifest: Release, name: str) ->
     if entry is None:
         tables = [file.name for file in manifest.files if file.name.endswith(READERS)]
         raise InvalidRequest(
-            "suites", value=name, requirement=f"must be one of {', '.join((*tables, MANIFEST_NAME))}",
-            remedy="name a table of the release",
-        )  # fmt: skip
+            "suites", name, f"must be one of {', '.join((*tables, MANIFEST_NAME))}", "name a table of the release"
+        )
     content = store.read(f"{release.rstrip('/')}/{name}")
     if content is None or not entry.matches(content):
-        raise InvalidRequest(
-            "release", value=release, requirement=f"must hold {name} as its manifest says", remedy="verify the release"
-        )
+        raise InvalidRequest("release", release, f"must hold {name} as its manifest says", "verify the release")
     return content
 
 
@@ -158,10 +153,9 @@ def _suite(gx: Any, name: str, fields: Any, columns: list[str]) -> Any:
         problem = (str(error).splitlines() or [type(error).__name__])[0][:200]
     if problem:
         raise InvalidRequest(
-            f"suites.{name}",
-            requirement=f"must be a suite of Great Expectations ({problem})",
-            remedy="give what ExpectationSuite.to_json_dict() returns",
-        )
+            f"suites.{name}", None, f"must be a suite of Great Expectations ({problem})",
+            "give what ExpectationSuite.to_json_dict() returns",
+        )  # fmt: skip
     for expectation in listed:
         _require_columns(name, expectation, columns)
     return suite
@@ -176,9 +170,8 @@ def _require_columns(name: str, expectation: Mapping[str, Any], columns: list[st
             if column not in columns:
                 listed = ", ".join((*columns[:_COLUMNS_SHOWN], *(["..."] if len(columns) > _COLUMNS_SHOWN else [])))
                 raise InvalidRequest(
-                    f"suites.{name}.{expectation['type']}.{option}", value=column,
-                    requirement=f"must be a column of the file, which has {listed}",
-                    remedy=f"correct it{did_you_mean(column, columns)}",
+                    f"suites.{name}.{expectation['type']}.{option}", column,
+                    f"must be a column of the file, which has {listed}", f"correct it{did_you_mean(column, columns)}",
                 )  # fmt: skip
 
 
@@ -196,9 +189,8 @@ def _unmet(name: str, outcome: Any) -> str:
     if raised:
         message = (str(raised[0].get("exception_message")).splitlines() or [""])[0][:200]
         raise InvalidRequest(
-            f"suites.{name}", value=configuration.type, requirement=f"cannot be judged ({message})",
-            remedy="correct its arguments",
-        )  # fmt: skip
+            f"suites.{name}", configuration.type, f"cannot be judged ({message})", "correct its arguments"
+        )
     given = {name: value for name, value in configuration.kwargs.items() if name != "batch_id"}
     if isinstance(given.get("row_condition"), Mapping):  # as the library keeps a text
         given["row_condition"] = given["row_condition"].get("pass_through_filter", given["row_condition"])

@@ -84,20 +84,13 @@ class Agreement(Frozen):
         ):
             twice = sorted({value for value in values if values.count(value) > 1})
             if twice:
-                raise InvalidRequest(
-                    what, value=twice[0], requirement="must be of one participant alone", remedy="give each its own"
-                )
+                raise InvalidRequest(what, twice[0], "must be of one participant alone", "give each its own")
         for what, value, limit in (
             ("colluding", self.colluding, len(self.servers) - 1),
             ("silos_per_person", self.silos_per_person, len(self.silos)),
         ):
             if value > limit:
-                raise InvalidRequest(
-                    what,
-                    value=value,
-                    requirement=f"must be at most {limit} here",
-                    remedy="lower it, or add participants",
-                )
+                raise InvalidRequest(what, value, f"must be at most {limit} here", "lower it, or add participants")
         return self
 
     @property

@@ -57,15 +57,12 @@ class TableVersion(Frozen):
     def _complete(self) -> Self:
         if (self.by == "partition") != bool(self.columns):
             raise InvalidRequest(
-                "columns", value=", ".join(self.columns) or None,
-                requirement="must list partition columns if by is partition, and be empty otherwise",
-                remedy="list every partition column that distinguishes one state of the table from another",
+                "columns", ", ".join(self.columns) or None,
+                "must list partition columns if by is partition, and be empty otherwise",
+                "list every partition column that distinguishes one state of the table from another",
             )  # fmt: skip
         if self.by != "path_version" and self.folders != 1:
-            raise InvalidRequest(
-                "folders", value=self.folders, requirement="may be given only if by is path_version",
-                remedy="leave it out",
-            )  # fmt: skip
+            raise InvalidRequest("folders", self.folders, "may be given only if by is path_version", "leave it out")
         return self
 
     def describe(self) -> str:
@@ -159,16 +156,16 @@ class TableBinding(Frozen):
         named = self.table.partition(":")[0]
         if self.format != named and (self.format in NAMED_FORMATS or named in NAMED_FORMATS):
             raise InvalidRequest(
-                "format", value=self.format, requirement=f"must match the table {self.table}",
-                remedy="use catalog for catalog:db.name, jdbc for jdbc:connection.schema.table, and another "
+                "format", self.format, f"must match the table {self.table}",
+                "use catalog for catalog:db.name, jdbc for jdbc:connection.schema.table, and another "
                 "format for a path",
             )  # fmt: skip
         numbered = dict.fromkeys(("delta", "iceberg"), ("table_version",))
         forms = {"catalog": ("table_version", "partition"), "jdbc": ("partition",), **numbered}
         if self.version.by not in forms.get(self.format, ("path_version", "partition")):
             raise InvalidRequest(
-                "version.by", value=self.version.by, requirement=f"cannot name the states of a {self.format} table",
-                remedy="use table_version or partition for catalog tables, table_version for delta and iceberg, "
+                "version.by", self.version.by, f"cannot name the states of a {self.format} table",
+                "use table_version or partition for catalog tables, table_version for delta and iceberg, "
                 "partition for tables of a database, and path_version or partition for others",
             )  # fmt: skip
         require_text_columns(self.columns, self.format)
@@ -183,8 +180,8 @@ class TableBinding(Frozen):
                 raise self._no_column("public_columns", name)
         if self.version_order == "number" and self.version.by != "table_version":
             raise InvalidRequest(
-                "version_order", value="number", requirement="needs versions that are numbers, named by table_version",
-                remedy="use natural, which takes digits within a name as numbers, or list the names",
+                "version_order", "number", "needs versions that are numbers, named by table_version",
+                "use natural, which takes digits within a name as numbers, or list the names",
             )  # fmt: skip
         self._require_exact_versions()
         return self
@@ -204,9 +201,8 @@ class TableBinding(Frozen):
             column = self.require_column(name, "version.columns")
             if column.kind not in kinds:
                 raise InvalidRequest(
-                    "version.columns", value=name,
-                    requirement=f"must be of type {' or '.join(kinds)}, not {column.type}",
-                    remedy="bind the column as string, because folder names are text",
+                    "version.columns", name, f"must be of type {' or '.join(kinds)}, not {column.type}",
+                    "bind the column as string, because folder names are text",
                 )  # fmt: skip
 
     @property
@@ -258,24 +254,20 @@ class TableBinding(Frozen):
         kinds = _BLOCK_KINDS if blocks.by is BlockBy.VALUE else _TIME_KINDS
         if column.kind not in kinds:
             raise InvalidRequest(
-                "blocks", value=str(blocks),
-                requirement=f"must use a column of type {', '.join(kinds)}, not {column.type}",
-                remedy="name another column, or bind it as another type",
+                "blocks", str(blocks), f"must use a column of type {', '.join(kinds)}, not {column.type}",
+                "name another column, or bind it as another type",
             )  # fmt: skip
 
     def _require_unit(self, name: str) -> None:
         """Reject values that two units may have alike: a text read as a floating-point number loses its last digits."""
         column = self.require_column(name, "unit.column")
         if column.kind is None:
-            raise InvalidRequest(
-                "unit.column", value=name, requirement="must be a column of simple values", remedy="name another column"
-            )
+            raise InvalidRequest("unit.column", name, "must be a column of simple values", "name another column")
         if self.format in TEXT_FORMATS and column.type in ("float", "double"):
             raise InvalidRequest(
-                "unit.column", value=name,
-                requirement=f"must not be of type {column.type} in a {self.format} table: two long numbers may be "
-                "read as one",
-                remedy="bind the column as string",
+                "unit.column", name,
+                f"must not be of type {column.type} in a {self.format} table: two long numbers may be " "read as one",
+                "bind the column as string",
             )  # fmt: skip
 
     def require_extends(self, older: TableBinding, *, blocks: BlockExpression | None = None) -> None:
@@ -298,10 +290,10 @@ class TableBinding(Frozen):
         same &= all(_bare(self.column(path)) == _bare(older.column(path)) for path in with_nested_fields(older.types))
         if not same or kept != before or not set(older.public_columns) <= set(self.public_columns):
             raise InvalidRequest(
-                "binding", value=self.table,
-                requirement="may only gain columns, public columns, facts that were not declared and later versions, "
+                "binding", self.table,
+                "may only gain columns, public columns, facts that were not declared and later versions, "
                 "or change domains, and must keep the order of its columns",
-                remedy="leave this binding as it is, and open an account for the new table",
+                "leave this binding as it is, and open an account for the new table",
             )  # fmt: skip
 
     def with_domains(self, domains: Mapping[str, Domain | None]) -> Self:
@@ -322,11 +314,9 @@ class TableBinding(Frozen):
 
     def _no_column(self, field: str, name: str) -> InvalidRequest:
         return InvalidRequest(
-            field,
-            value=name,
-            requirement=f"must be a column of the bound table {self.table}",
-            remedy=f"correct the name{did_you_mean(name, self.names)}",
-        )
+            field, name, f"must be a column of the bound table {self.table}",
+            f"correct the name{did_you_mean(name, self.names)}",
+        )  # fmt: skip
 
 
 def _bare(column: BoundColumn | None) -> BoundColumn | None:
@@ -344,23 +334,15 @@ def require_text_columns(columns: Iterable[BoundColumn], form: Format | None) ->
         if not is_text_type(column.type, structs=form == "json"):
             structs = " or a struct of these" if form == "json" else ""
             raise InvalidRequest(
-                f"columns.{column.name}", value=column.type,
-                requirement=f"must be one of {', '.join(TEXT_TYPES)} or decimal(p,s){structs}",
-                remedy="correct the type",
+                f"columns.{column.name}", column.type,
+                f"must be one of {', '.join(TEXT_TYPES)} or decimal(p,s){structs}", "correct the type",
             )  # fmt: skip
         if form == "csv" and column.name != column.name.strip():
-            raise InvalidRequest(
-                "columns", value=column.name, requirement="must have no spaces around it", remedy="remove them"
-            )
+            raise InvalidRequest("columns", column.name, "must have no spaces around it", "remove them")
 
 
 def _require_once(names: Iterable[str], what: str) -> None:
     """Reject names that Spark takes for the same, because it ignores case."""
     ((name, times),) = Counter(name.lower() for name in names).most_common(1) or [("", 0)]
     if times > 1:
-        raise InvalidRequest(
-            what,
-            value=name,
-            requirement="must be listed once",
-            remedy="give columns names that differ in more than case",
-        )
+        raise InvalidRequest(what, name, "must be listed once", "give columns names that differ in more than case")

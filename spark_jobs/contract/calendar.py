@@ -36,9 +36,7 @@ def periods(start: str, end: str, every: Every) -> Periods:
     """
     first, last = moment(start), moment(end)
     if not first < last:
-        raise InvalidRequest(
-            "end", value=end, requirement="must be after start", remedy="write the earlier moment as start"
-        )
+        raise InvalidRequest("end", end, "must be after start", "write the earlier moment as start")
     labels, edges, begins = [], [first], _floor(first, every)
     while begins < last:
         labels.append(_label(begins, every))

@@ -165,8 +165,8 @@ class CellNames:
         if table not in self.tables:
             dimensions = ", ".join(self.by[place] for place in table)
             raise InvalidRequest(
-                what, value=name, requirement=f"must be a cell of a table that is measured: [{dimensions}] is not",
-                remedy=f"name a group of each of {', '.join(self.by)}, or list that table in marginals",
+                what, name, f"must be a cell of a table that is measured: [{dimensions}] is not",
+                f"name a group of each of {', '.join(self.by)}, or list that table in marginals",
             )  # fmt: skip
         return self._figure(tuple(labels), parts[len(labels) :], name=name, what=what)
 
@@ -273,8 +273,10 @@ def _no_cell(what: str, name: str, part: NamePart, known: Sequence[str], dimensi
     shown = ", ".join((*known[:_SHOWN], *(["..."] if len(known) > _SHOWN else [])))
     of = "" if dimension is None else f" of {dimension}"
     return InvalidRequest(
-        what, value=name, requirement=f"must name a figure of the release: {part.text or 'nothing'} is none of {shown}"
+        what,
+        name,
+        f"must name a figure of the release: {part.text or 'nothing'} is none of {shown}"
         + (f", the groups{of}" if of else ""),
-        remedy=f"write {KIND}.group.figure, with .lower or .upper for an end, and groups with dots in double quotes"
+        f"write {KIND}.group.figure, with .lower or .upper for an end, and groups with dots in double quotes"
         f"{did_you_mean(part.text, list(known))}",
-    )  # fmt: skip
+    )

@@ -84,10 +84,9 @@ def _check_stream(request: StreamRequest, table: _Table) -> None:
     kind = normal_type(table.types[need.spelling_in(table.types) or need.name])
     if kind in ("float", "double"):
         raise InvalidRequest(
-            need.field, value=need.name,
-            requirement=f"must not be of type {kind} in a stream that keeps what it has used of each unit: how such a "
-            "number is written as text depends on the version of Java",
-            remedy="bind the column as another type",
+            need.field, need.name,
+            f"must not be of type {kind} in a stream that keeps what it has used of each unit: how such a "
+            "number is written as text depends on the version of Java", "bind the column as another type",
         )  # fmt: skip
 
 
@@ -135,8 +134,8 @@ class _Table:
         kind = self._kind(parse(text, what="where"), field="where", text=text)
         if kind not in (Kind.BOOLEAN, None):
             raise InvalidRequest(
-                "where", value=text, requirement=f"must be of type {Kind.BOOLEAN}, not {kind}",
-                remedy=f"compare or cast it: TRY_CAST(... AS {Kind.BOOLEAN.name})",
+                "where", text, f"must be of type {Kind.BOOLEAN}, not {kind}",
+                f"compare or cast it: TRY_CAST(... AS {Kind.BOOLEAN.name})",
             )  # fmt: skip
 
     def require_amount(self, need: ColumnNeed) -> None:
@@ -146,12 +145,7 @@ class _Table:
             return
         kind = self._kind(parse(need.name, what=need.field), field=need.field, text=need.name)
         if kind not in (*need.kinds, None):
-            raise InvalidRequest(
-                need.field,
-                value=need.name,
-                requirement=f"must be of type number or boolean, not {kind}",
-                remedy=need.remedy,
-            )
+            raise InvalidRequest(need.field, need.name, f"must be of type number or boolean, not {kind}", need.remedy)
 
     def _kind(self, expression: Expression, *, field: str, text: str) -> Kind | None:
         kinds = {name: self.require(ColumnNeed(name=name, field=field)) for name in columns_of(expression)}
@@ -212,11 +206,9 @@ def level_value(need: ColumnNeed, level: str, kind: Kind | None) -> Literalish:
     if kind is Kind.INTEGER and text.removeprefix("-").isdecimal() and len(text) <= _MAX_DIGITS:
         return int(text)
     raise InvalidRequest(
-        f"{need.field}.{need.name}",
-        value=level,
-        requirement=f"must be a value of a column of type {kind}",
-        remedy="write true and false, or whole numbers",
-    )
+        f"{need.field}.{need.name}", level, f"must be a value of a column of type {kind}",
+        "write true and false, or whole numbers",
+    )  # fmt: skip
 
 
 def _check_value(value: Literalish, field: str) -> None:
@@ -226,9 +218,7 @@ def _check_value(value: Literalish, field: str) -> None:
     except (UnicodeEncodeError, OverflowError):
         holdable = False
     if not holdable:
-        raise InvalidRequest(
-            field, value=value, requirement="must be a value that a column can hold", remedy="correct it"
-        )
+        raise InvalidRequest(field, value, "must be a value that a column can hold", "correct it")
 
 
 def _check_keys(need: ColumnNeed, keys: Iterable[str | int], table: _Table, *, field: str) -> None:
@@ -238,7 +228,6 @@ def _check_keys(need: ColumnNeed, keys: Iterable[str | int], table: _Table, *, f
     for key in keys:
         if isinstance(key, str) and not re.fullmatch(r"0|-?[1-9][0-9]{0,18}", key):
             raise InvalidRequest(
-                field, value=key,
-                requirement=f"must be whole numbers, like the values of the column {need.name}",
-                remedy="write them without leading zeros, or name the column that holds them as text",
+                field, key, f"must be whole numbers, like the values of the column {need.name}",
+                "write them without leading zeros, or name the column that holds them as text",
             )  # fmt: skip

@@ -88,9 +88,7 @@ def domain_of(text: str) -> tuple[str, Domain]:
     """
     match = _NAME.match(text)
     if match is None:
-        raise InvalidRequest(
-            "domain", value=text, requirement="must be a column and its domain", remedy="write 'age between 0 and 120'"
-        )
+        raise InvalidRequest("domain", text, "must be a column and its domain", "write 'age between 0 and 120'")
     name = match["plain"] or match["quoted"].replace("``", "`")
     try:
         return name, parse_domain(text[match.end() :])
@@ -107,10 +105,10 @@ def _column(name: str, text: str, place: int) -> tuple[WrittenColumn, int]:
         raise _not_columns(name)
     if not is_known_type(written):
         raise InvalidRequest(
-            f"columns.{name}", value=written or text[place : place + 40].strip(),
-            requirement="must be a type that an engine knows, such as int, bigint, double, decimal(10,2), string, "
+            f"columns.{name}", written or text[place : place + 40].strip(),
+            "must be a type that an engine knows, such as int, bigint, double, decimal(10,2), string, "
             "boolean, date or timestamp",
-            remedy="write a column like 'age int', or with what it may hold: 'age int between 0 and 120'",
+            "write a column like 'age int', or with what it may hold: 'age int between 0 and 120'",
         )  # fmt: skip
     reader = Reader(text, end)
     try:
@@ -143,14 +141,13 @@ def _unknown(name: str, rest: str) -> InvalidRequest:
     if rest.strip().startswith(","):
         return _not_columns(rest)
     return InvalidRequest(
-        f"columns.{name}", value=rest.strip(),
-        requirement=f"may follow a type only as a domain, which is {FORMS}, or as the word public",
-        remedy="remove it; put names with blanks or commas in backticks",
+        f"columns.{name}", rest.strip(), f"may follow a type only as a domain, which is {FORMS}, or as the word public",
+        "remove it; put names with blanks or commas in backticks",
     )  # fmt: skip
 
 
 def _not_columns(given: str) -> InvalidRequest:
     return InvalidRequest(
-        "columns", value=given.strip(), requirement="must be distinct names, each with a type",
-        remedy="write them like 'id int, `first name` string', or name a JSON file by --schema",
+        "columns", given.strip(), "must be distinct names, each with a type",
+        "write them like 'id int, `first name` string', or name a JSON file by --schema",
     )  # fmt: skip

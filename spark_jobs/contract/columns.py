@@ -95,9 +95,7 @@ class ColumnNeed:
         """The error for a table in which the column has the type ``type_name``."""
         type_name = type_name if len(type_name) <= _TYPE_CHARACTERS else type_name[:_TYPE_CHARACTERS] + "..."
         kinds = " or ".join(part for part in (", ".join(self.kinds[:-1]), self.kinds[-1]) if part)
-        return InvalidRequest(
-            self.field, value=self.name, requirement=f"must be of type {kinds}, not {type_name}", remedy=self.remedy
-        )
+        return InvalidRequest(self.field, self.name, f"must be of type {kinds}, not {type_name}", self.remedy)
 
 
 def needs(request: TableRequest, columns: Collection[str]) -> tuple[ColumnNeed, ...]:
@@ -194,11 +192,9 @@ def label_need(label: Label) -> ColumnNeed:
     texts = [isinstance(value, str) for value in classes]
     if any(texts) != all(texts):
         raise InvalidRequest(
-            "label.negative",
-            value=label.negative,
-            requirement="must be of the same type as label.positive",
-            remedy="write both classes as they are in the column: both as text or both as numbers",
-        )
+            "label.negative", label.negative, "must be of the same type as label.positive",
+            "write both classes as they are in the column: both as text or both as numbers",
+        )  # fmt: skip
     if all(texts):
         kinds: tuple[Kind, ...] = (Kind.STRING,)
     elif set(classes) <= {0, 1}:

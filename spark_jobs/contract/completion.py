@@ -91,8 +91,8 @@ def _label(given: Any, domains: Domains) -> Any:
     if values is not None:
         if label.get("positive") is None and not among(1, values):
             raise InvalidRequest(
-                "label.positive", requirement=f"is required: {label['column']} holds {shown(values)}",
-                remedy="name the value that means 1",
+                "label.positive", None, f"is required: {label['column']} holds {shown(values)}",
+                "name the value that means 1",
             )  # fmt: skip
         positive = label.get("positive", 1)
         others = [value for value in values if not equal_values(value, positive)]
@@ -100,8 +100,8 @@ def _label(given: Any, domains: Domains) -> Any:
             label["negative"] = others[0]
         elif label.get("negative") is None and not among(0, values):
             raise InvalidRequest(
-                "label.negative", requirement=f"is required: {label['column']} holds {shown(values)}",
-                remedy="name the value that means 0, or write other for every value but the positive one",
+                "label.negative", None, f"is required: {label['column']} holds {shown(values)}",
+                "name the value that means 0, or write other for every value but the positive one",
             )  # fmt: skip
     if label.get("negative") == OTHER and not among(OTHER, values or ()):
         label["rest"] = True
@@ -191,10 +191,9 @@ def _of_values(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
         cells = _smallest_cells(values)
         if cells is None and left_out:
             raise InvalidRequest(
-                "diagnostics.bounds",
-                requirement=f"is required: {name} may hold {values:,} values, more than the {max(_literals()):,} cells "
-                "of a grid",
-                remedy="give narrower bounds, or the cells and bounds of a coarser grid",
+                "diagnostics.bounds", None,
+                f"is required: {name} may hold {values:,} values, more than the {max(_literals()):,} cells "
+                "of a grid", "give narrower bounds, or the cells and bounds of a coarser grid",
             )  # fmt: skip
         if cells is not None and cells > int(_CELLS.default):
             entry["cells"] = cells
@@ -226,9 +225,8 @@ def _features(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
         for name, bounds in given.items():
             if bounds is None:
                 raise InvalidRequest(
-                    f"diagnostics.features.{name}",
-                    requirement="must have bounds: the account does not say what it holds",
-                    remedy="give them, such as [0, 100], or have a domain declared: `dp-budget domains`",
+                    f"diagnostics.features.{name}", None, "must have bounds: the account does not say what it holds",
+                    "give them, such as [0, 100], or have a domain declared: `dp-budget domains`",
                 )  # fmt: skip
         entry = {**entry, "features": given}
     if isinstance(categorical, (list, tuple)):
@@ -312,8 +310,8 @@ def _thresholds(entry: dict[str, Any], option: str, scale: ScoreScale) -> dict[s
     for score in scores:
         if not scale.holds(score):
             raise InvalidRequest(
-                f"diagnostics.{option}", value=f"{score:.12g}",
-                requirement=f"must lie on the scale of the scores, {scale.describe()}", remedy="correct it",
+                f"diagnostics.{option}", f"{score:.12g}", f"must lie on the scale of the scores, {scale.describe()}",
+                "correct it",
             )  # fmt: skip
     return {**entry, option: [scale.place(score) for score in scores]}
 

@@ -63,16 +63,12 @@ def parse_json(text: str | bytes, *, what: str = "request") -> Any:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InvalidRequest(
-            what,
-            requirement=f"must be a JSON document, but has a syntax error at {place}",
-            remedy="correct its syntax there",
+            what, None, f"must be a JSON document, but has a syntax error at {place}", "correct its syntax there"
         ) from None
     except InvalidRequest:
         raise
     except ValueError:  # bytes that are not text
-        raise InvalidRequest(
-            what, requirement="must be a JSON document in UTF-8", remedy="check its encoding"
-        ) from None
+        raise InvalidRequest(what, None, "must be a JSON document in UTF-8", "check its encoding") from None
     _require_depth(data, what)
     return data
 
@@ -99,9 +95,7 @@ def parse_yaml(text: str | bytes, *, what: str = "request") -> Any:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = "" if mark is None else f", but has a syntax error at {_place(mark)}"
         raise InvalidRequest(
-            what,
-            requirement=f"must be a YAML document{where}",
-            remedy=f"correct its syntax: {problem or 'it cannot be read'}",
+            what, None, f"must be a YAML document{where}", f"correct its syntax: {problem or 'it cannot be read'}"
         ) from None
     _require_depth(data, what)
     return data
@@ -126,13 +120,13 @@ def _loader() -> Any:
             if isinstance(event, yaml.events.AliasEvent) or getattr(event, "anchor", None) is not None:
                 place = _place(event.start_mark)
                 raise InvalidRequest(
-                    "request", requirement=f"must have no anchors and aliases, but has one at {place}",
-                    remedy="write the value out where it is used",
+                    "request", None, f"must have no anchors and aliases, but has one at {place}",
+                    "write the value out where it is used",
                 )  # fmt: skip
             if getattr(event, "tag", None) is not None:  # !!int "x" would raise an error of another kind
                 raise InvalidRequest(
-                    "request", requirement=f"must have no tags, but has one at {_place(event.start_mark)}",
-                    remedy="write the value without its tag",
+                    "request", None, f"must have no tags, but has one at {_place(event.start_mark)}",
+                    "write the value without its tag",
                 )  # fmt: skip
             return super().compose_node(parent, index)
 
@@ -142,9 +136,8 @@ def _loader() -> Any:
                 key = self.construct_object(key_node, deep=True)
                 if not isinstance(key, Hashable) or key in keys:
                     raise InvalidRequest(
-                        "request", value=key,
-                        requirement=f"must have each key once, but repeats one at {_place(key_node.start_mark)}",
-                        remedy="remove one of them",
+                        "request", key, f"must have each key once, but repeats one at {_place(key_node.start_mark)}",
+                        "remove one of them",
                     )  # fmt: skip
                 keys.add(key)
             return super().construct_mapping(node, deep=deep)
@@ -199,7 +192,7 @@ def _unique(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
     if len(fields) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidRequest(what, value=twice, requirement="must have each key once", remedy="remove one of them")
+        raise InvalidRequest(what, twice, "must have each key once", "remove one of them")
     return fields
 
 
@@ -228,20 +221,17 @@ def _as_written(text: str) -> int:
 
 def _out_of_range(text: str, what: str) -> InvalidRequest:
     return InvalidRequest(
-        what, value=text, requirement=f"must have numbers between -10^{MAX_EXPONENT} and 10^{MAX_EXPONENT}",
-        remedy="correct the number",
-    )  # fmt: skip
+        what, text, f"must have numbers between -10^{MAX_EXPONENT} and 10^{MAX_EXPONENT}", "correct the number"
+    )
 
 
 def _not_a_number(name: str, what: str) -> Any:
-    raise InvalidRequest(what, value=name, requirement="must have only finite numbers", remedy="correct the number")
+    raise InvalidRequest(what, name, "must have only finite numbers", "correct the number")
 
 
 def _require_size(text: str | bytes, what: str) -> None:
     if len(text) > MAX_BYTES:
-        raise InvalidRequest(
-            what, value=f"{len(text)} bytes", requirement=f"must have at most {MAX_BYTES} bytes", remedy="shorten it"
-        )
+        raise InvalidRequest(what, f"{len(text)} bytes", f"must have at most {MAX_BYTES} bytes", "shorten it")
 
 
 def _require_depth(data: Any, what: str) -> None:
@@ -259,7 +249,7 @@ def _require_depth(data: Any, what: str) -> None:
 
 
 def _too_deep(what: str) -> InvalidRequest:
-    return InvalidRequest(what, requirement=f"must be nested at most {MAX_DEPTH} levels deep", remedy="flatten it")
+    return InvalidRequest(what, None, f"must be nested at most {MAX_DEPTH} levels deep", "flatten it")
 
 
 def _place(mark: Any) -> str:

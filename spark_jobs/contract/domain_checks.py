@@ -131,8 +131,8 @@ def require_value(value: Any, name: Any, domains: Domains, field: str, *, as_tex
     if values is not None:
         if not any(str(value) == str(known) if as_text else equal_values(value, known) for known in values):
             raise InvalidRequest(
-                field, value=value, requirement=f"must be a value of {name}, which holds {shown(values)}",
-                remedy=f"correct it{did_you_mean(value, values)}",
+                field, value, f"must be a value of {name}, which holds {shown(values)}",
+                f"correct it{did_you_mean(value, values)}",
             )  # fmt: skip
     elif isinstance(limits, ValueRange):
         text = str(value)
@@ -150,7 +150,7 @@ def require_value(value: Any, name: Any, domains: Domains, field: str, *, as_tex
 
 def contradiction(field: str, value: Any, name: Any, domain: Domain, remedy: str) -> InvalidRequest:
     """The refusal of what contradicts a column's domain."""
-    return InvalidRequest(field, value=value, requirement=f"contradicts what {name} may hold, {domain}", remedy=remedy)
+    return InvalidRequest(field, value, f"contradicts what {name} may hold, {domain}", remedy)
 
 
 def _is_number(text: str) -> bool:

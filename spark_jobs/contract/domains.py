@@ -59,9 +59,9 @@ class ListedValues(Frozen):
     def _distinct(self) -> Self:
         ((value, times),) = Counter(map(str, self.values)).most_common(1) or [("", 0)]
         if times > 1:
-            raise InvalidRequest("", value=value, requirement="must be listed once", remedy="remove one of them")
+            raise InvalidRequest("", value, "must be listed once", "remove one of them")
         if (self.list is None) != bool(self.values):
-            raise InvalidRequest("", requirement="must list a value, or name a list", remedy="write in ('yes', 'no')")
+            raise InvalidRequest("", None, "must list a value, or name a list", "write in ('yes', 'no')")
         return self
 
     def __str__(self) -> str:
@@ -91,19 +91,16 @@ class ValueRange(Frozen):
         sizes = (abs(self.lower), abs(self.upper))
         if not (self.lower < self.upper and max(sizes) <= MAX_BOUND and self.upper - self.lower >= 1 / MAX_BOUND):
             raise InvalidRequest(
-                "", value=str(self), requirement="must be two numbers in ascending order, of size 1e100 at most",
-                remedy="write the smaller first",
+                "", str(self), "must be two numbers in ascending order, of size 1e100 at most",
+                "write the smaller first",
             )  # fmt: skip
         if self.step is not None and (self.step <= 0 or not divides(self.step, self.lower, self.upper)):
             raise InvalidRequest(
-                "", value=str(self), requirement="must have a step above 0 that divides the range into whole steps",
-                remedy="change the step, or a bound",
+                "", str(self), "must have a step above 0 that divides the range into whole steps",
+                "change the step, or a bound",
             )  # fmt: skip
         if self.step is not None and self.scale == "log":
-            raise InvalidRequest(
-                "", value=str(self), requirement="must have a step or the scale log, not both",
-                remedy="leave one of them out",
-            )  # fmt: skip
+            raise InvalidRequest("", str(self), "must have a step or the scale log, not both", "leave one of them out")
         return self
 
     @property
@@ -137,10 +134,7 @@ class Period(Frozen):
     @model_validator(mode="after")
     def _ascending(self) -> Self:
         if not moment(self.start) < moment(self.end):
-            raise InvalidRequest(
-                "", value=str(self), requirement="must be two moments in ascending order",
-                remedy="write the earlier first",
-            )  # fmt: skip
+            raise InvalidRequest("", str(self), "must be two moments in ascending order", "write the earlier first")
         return self
 
     @property
@@ -170,7 +164,7 @@ def parse_domain(text: str) -> Domain:
 
 def not_a_domain(text: str) -> InvalidRequest:
     """The refusal of a text that is no domain."""
-    return InvalidRequest("", value=text.strip(), requirement=f"must be one of: {FORMS}", remedy="correct it")
+    return InvalidRequest("", text.strip(), f"must be one of: {FORMS}", "correct it")
 
 
 class Reader:
@@ -304,8 +298,8 @@ def require_fits(domain: Domain, type_text: str, kind: Kind | None) -> None:
             fits = kind is Kind.TIMESTAMP or (kind is Kind.DATE and days)
     if not fits:
         raise InvalidRequest(
-            "", value=str(domain), requirement=f"contradicts the type {type_text}",
-            remedy="give values that a column of this type can hold, or correct the type",
+            "", str(domain), f"contradicts the type {type_text}",
+            "give values that a column of this type can hold, or correct the type",
         )  # fmt: skip
 
 
@@ -339,8 +333,8 @@ def moment(text: str) -> dt.datetime:
         if parsed.tzinfo is None:
             return parsed
     raise InvalidRequest(
-        "", value=text, requirement="must be a date or a time without a time zone, which is taken as UTC",
-        remedy="write it like '2024-01-01' or '2024-01-01 12:00:00'",
+        "", text, "must be a date or a time without a time zone, which is taken as UTC",
+        "write it like '2024-01-01' or '2024-01-01 12:00:00'",
     )  # fmt: skip
 
 

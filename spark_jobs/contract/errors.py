@@ -11,12 +11,12 @@ class InvalidRequest(ValueError):
 
     Args:
         field: the field, parameter or object that is wrong, e.g. ``"budget.epsilon"``.
-        value: what the user gave there; never a value from the data.
+        value: what the user gave there, or None; never a value from the data.
         requirement: what would be accepted.
         remedy: what the user can do about it.
     """
 
-    def __init__(self, field: str, *, value: object = None, requirement: str, remedy: str) -> None:
+    def __init__(self, field: str, value: object, requirement: str, remedy: str) -> None:
         self.field = field
         self.value = None if value is None else _short(value)
         self.requirement = requirement
@@ -34,7 +34,7 @@ class InvalidRequest(ValueError):
     @classmethod
     def from_dict(cls, fields: dict[str, str | None]) -> InvalidRequest:
         """The error that ``to_dict`` described."""
-        refusal = cls(str(fields["field"]), requirement=str(fields["requirement"]), remedy=str(fields["remedy"]))
+        refusal = cls(str(fields["field"]), None, str(fields["requirement"]), str(fields["remedy"]))
         refusal.value = fields.get("value")
         refusal.args = (refusal._line(),)
         return refusal

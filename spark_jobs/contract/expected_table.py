@@ -59,9 +59,9 @@ class ExpectedTable(Frozen):
         of_rows = info.field_name == "flagged"
         if any(later > earlier or (of_rows and later == earlier) for earlier, later in pairwise(shares)):
             raise InvalidRequest(
-                str(info.field_name), value=value,
-                requirement=f"must {'decrease' if of_rows else 'not increase'} from each threshold to the next",
-                remedy=f"state which share of the {'rows' if of_rows else 'positives'} reaches each threshold",
+                str(info.field_name), value,
+                f"must {'decrease' if of_rows else 'not increase'} from each threshold to the next",
+                f"state which share of the {'rows' if of_rows else 'positives'} reaches each threshold",
             )  # fmt: skip
         return dict(sorted(value.items()))
 
@@ -69,16 +69,16 @@ class ExpectedTable(Frozen):
     def _agree(self) -> Self:
         if self.recalls and list(self.recalls) != list(self.flagged):
             raise InvalidRequest(
-                "recalls", value=list(self.recalls), requirement="must be stated for the thresholds of flagged",
-                remedy="state which share of the rows, and which of the positives, reaches each threshold",
+                "recalls", list(self.recalls), "must be stated for the thresholds of flagged",
+                "state which share of the rows, and which of the positives, reaches each threshold",
             )  # fmt: skip
         for threshold, recall in self.recalls.items():
             largest = 1.0 if self.positive_rate is None else self.flagged[threshold] / self.positive_rate
             if recall > ROUNDED * largest:
                 raise InvalidRequest(
-                    f"recalls.{threshold}", value=recall,
-                    requirement=f"must be at most {largest:.3g}, since no more rows have such scores",
-                    remedy="state shares that agree with flagged and positive_rate",
+                    f"recalls.{threshold}", recall,
+                    f"must be at most {largest:.3g}, since no more rows have such scores",
+                    "state shares that agree with flagged and positive_rate",
                 )  # fmt: skip
         return self
 
@@ -88,8 +88,8 @@ class ExpectedTable(Frozen):
         for name, ends in value.items():
             if not are_bounds(ends):
                 raise InvalidRequest(
-                    name, value=list(ends), requirement="must be two finite numbers in ascending order",
-                    remedy="state between which numbers most of its values lie",
+                    name, list(ends), "must be two finite numbers in ascending order",
+                    "state between which numbers most of its values lie",
                 )  # fmt: skip
         return value
 
@@ -101,21 +101,21 @@ class ExpectedTable(Frozen):
         """
         if self.positive_rate is None and request.uses_label:
             raise InvalidRequest(
-                "positive_rate", requirement="is required, because the request reads a label",
-                remedy="state which share of the rows you expect to be positive, such as 0.06",
+                "positive_rate", None, "is required, because the request reads a label",
+                "state which share of the rows you expect to be positive, such as 0.06",
             )  # fmt: skip
         read = dict(numbers for statistic in request.statistics for numbers in _numbers_of(statistic))
         for name, has_default in read.items():
             if name not in self.values and not has_default:
                 raise InvalidRequest(
-                    "values", requirement=f"must state where most values of {name} lie",
-                    remedy=f"state the ends of the middle 90%, such as {name}=10:60",
+                    "values", None, f"must state where most values of {name} lie",
+                    f"state the ends of the middle 90%, such as {name}=10:60",
                 )  # fmt: skip
         for name in self.values:
             if name not in read:
                 raise InvalidRequest(
-                    "values", value=name, requirement="must be read by the request as a number",
-                    remedy=f"leave it out{did_you_mean(name, read)}",
+                    "values", name, "must be read by the request as a number",
+                    f"leave it out{did_you_mean(name, read)}",
                 )  # fmt: skip
 
 

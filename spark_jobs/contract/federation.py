@@ -108,20 +108,18 @@ def registered_file(environ: Mapping[str, str], name: str, ending: str) -> Path:
     folder = environ.get(FEDERATIONS_VARIABLE)
     if not folder:
         raise InvalidRequest(
-            FEDERATIONS_VARIABLE,
-            requirement="must name the folder of registered federations for a request with a federation",
-            remedy="have the administrator mount it",
-        )
+            FEDERATIONS_VARIABLE, None,
+            "must name the folder of registered federations for a request with a federation",
+            "have the administrator mount it",
+        )  # fmt: skip
     return Path(folder) / f"{name}.{ending}"
 
 
 def _unregistered(name: str) -> InvalidRequest:
     return InvalidRequest(
-        "federation",
-        value=name,
-        requirement="must be one that the administrator of this silo has registered",
-        remedy="have it registered: `python -m spark_jobs.federation join`",
-    )
+        "federation", name, "must be one that the administrator of this silo has registered",
+        "have it registered: `python -m spark_jobs.federation join`",
+    )  # fmt: skip
 
 
 def require_linear(kind: str, given: Mapping[str, Any]) -> None:
@@ -136,21 +134,15 @@ def require_linear(kind: str, given: Mapping[str, Any]) -> None:
     """
     methods = LINEAR.get(kind, ())
     if not methods:
-        raise InvalidRequest(
-            "kind", value=kind, requirement=f"must be one of {', '.join(LINEAR)} for silos", remedy="pool the tables"
-        )
+        raise InvalidRequest("kind", kind, f"must be one of {', '.join(LINEAR)} for silos", "pool the tables")
     method = given.get("method", None if None in methods else "auto")
     if given.get("histogram") is not None:
-        raise InvalidRequest(
-            "histogram", value=given["histogram"], requirement="must be left out for silos", remedy="remove it"
-        )
+        raise InvalidRequest("histogram", given["histogram"], "must be left out for silos", "remove it")
     if method not in methods:
         raise InvalidRequest(
-            "method",
-            value=method,
-            requirement=f"must be {' or '.join(str(name) for name in methods)} for silos",
-            remedy="name it, or pool the tables",
-        )
+            "method", method, f"must be {' or '.join(str(name) for name in methods)} for silos",
+            "name it, or pool the tables",
+        )  # fmt: skip
 
 
 def require_add_remove(neighbours: Neighbours) -> None:
@@ -160,6 +152,4 @@ def require_add_remove(neighbours: Neighbours) -> None:
         InvalidRequest: it is not ``ADD_REMOVE``.
     """
     if neighbours != Neighbours.ADD_REMOVE:
-        raise InvalidRequest(
-            "neighbours", value=neighbours, requirement="must be add_remove for silos", remedy="leave it out"
-        )
+        raise InvalidRequest("neighbours", neighbours, "must be add_remove for silos", "leave it out")

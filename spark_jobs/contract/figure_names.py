@@ -270,6 +270,6 @@ def _unknown(what: str, name: str, part: str, known: Iterable[str]) -> InvalidRe
     names = list(islice(known, _SHOWN + 1))
     shown = ", ".join((*names[:_SHOWN], *(["..."] if len(names) > _SHOWN else []))) or "what it has"
     return InvalidRequest(
-        what, value=name, requirement=f"must name a figure of the release: {part or 'nothing'} is none of {shown}",
-        remedy=f"write kind.figure, with .lower or .upper for an end{did_you_mean(part, names)}",
+        what, name, f"must name a figure of the release: {part or 'nothing'} is none of {shown}",
+        f"write kind.figure, with .lower or .upper for an end{did_you_mean(part, names)}",
     )  # fmt: skip

@@ -108,9 +108,9 @@ def footers_of(source: TableSource, files: FootedFiles, names: Sequence[str]) ->
             tails = dict(zip(names, pool.map(files.tail, names), strict=True))
         footers = {name: footer_of(tail or b"") for name, tail in tails.items() if tail != b""}
     except DamagedFile:
-        raise InvalidRequest("table.path", value=source.path, requirement=DAMAGED[0], remedy=DAMAGED[1]) from None
+        raise InvalidRequest("table.path", source.path, DAMAGED[0], DAMAGED[1]) from None
     if names and not footers:
-        raise InvalidRequest("table.path", value=source.path, requirement=EMPTY[0], remedy=EMPTY[1])
+        raise InvalidRequest("table.path", source.path, EMPTY[0], EMPTY[1])
     return footers
 
 
@@ -137,4 +137,4 @@ def _check_headers(source: TableSource, files: TableFiles) -> None:
     for line in [line for line in lines if line != b""] or lines[:1]:
         names = header_names(text_of(line or b"", form.encoding) or "", form)
         if fault_of(line, form) is not None or (source.is_bound and names != wanted):
-            raise InvalidRequest("table.path", value=source.path, requirement=HEADER[0], remedy=HEADER[1])
+            raise InvalidRequest("table.path", source.path, HEADER[0], HEADER[1])

@@ -97,9 +97,8 @@ class FileForm(Frozen):
         name = encoding_name(value)
         if name is None:
             raise InvalidRequest(
-                "", value=value,
-                requirement="must be utf-8 or an encoding of one byte for each character, such as iso8859-1 or cp1252",
-                remedy="correct the name, or write the files again in utf-8",
+                "", value, "must be utf-8 or an encoding of one byte for each character, such as iso8859-1 or cp1252",
+                "correct the name, or write the files again in utf-8",
             )  # fmt: skip
         return name
 
@@ -117,23 +116,21 @@ class FileForm(Frozen):
             optional = name in ("quote", "escape") and not value
             if not optional and (len(value) != 1 or value.isalnum() or value in "\r\n\0"):
                 raise InvalidRequest(
-                    name, value=value, requirement="must be one character that is no letter and no digit",
-                    remedy="write it as it is in the file, or by its name: tab, semicolon, pipe",
+                    name, value, "must be one character that is no letter and no digit",
+                    "write it as it is in the file, or by its name: tab, semicolon, pipe",
                 )  # fmt: skip
         if self.thousands not in _GROUPING:
             raise InvalidRequest(
-                "thousands", value=self.thousands, requirement="must be one of , . ' _, a blank, or empty",
-                remedy="give the sign between groups of digits",
+                "thousands", self.thousands, "must be one of , . ' _, a blank, or empty",
+                "give the sign between groups of digits",
             )  # fmt: skip
         if self.decimal not in (".", ","):
-            raise InvalidRequest("decimal", value=self.decimal, requirement="must be . or ,", remedy="give one of them")
+            raise InvalidRequest("decimal", self.decimal, "must be . or ,", "give one of them")
         for one, other in (("thousands", "decimal"), ("separator", "quote"), ("separator", "escape")):
             if getattr(self, one) == getattr(self, other):
-                raise InvalidRequest(
-                    one, value=getattr(self, one), requirement=f"must differ from {other}", remedy="correct one of them"
-                )
+                raise InvalidRequest(one, getattr(self, one), f"must differ from {other}", "correct one of them")
         for text in set(self.true) & set(self.false) | set(self.null) & {*self.true, *self.false}:
-            raise InvalidRequest("null", value=text, requirement="has two meanings", remedy="give it one")
+            raise InvalidRequest("null", text, "has two meanings", "give it one")
         return self
 
     @model_serializer(mode="wrap")
@@ -159,15 +156,13 @@ class FileForm(Frozen):
             name, equals, value = option.partition("=")
             if not equals or name not in cls.model_fields:
                 raise InvalidRequest(
-                    "file-form", value=option, requirement=f"must be NAME=VALUE, of {', '.join(cls.model_fields)}",
-                    remedy=f"write it like separator=; or date=dd/MM/yyyy{did_you_mean(name, cls.model_fields)}",
+                    "file-form", option, f"must be NAME=VALUE, of {', '.join(cls.model_fields)}",
+                    f"write it like separator=; or date=dd/MM/yyyy{did_you_mean(name, cls.model_fields)}",
                 )  # fmt: skip
             if name in ("null", "true", "false"):
                 given[name] = (*given.get(name, ()), value)
             elif name in given:
-                raise InvalidRequest(
-                    f"file-form.{name}", value=option, requirement="must be given once", remedy="leave one of them out"
-                )
+                raise InvalidRequest(f"file-form.{name}", option, "must be given once", "leave one of them out")
             else:
                 given[name] = _yes(name, value) if name in ("percent", "trim") else value
         try:
@@ -189,9 +184,8 @@ class FileForm(Frozen):
             if form != "csv" and (form != "json" or name in _OF_CSV_ALONE):
                 files = "csv" if name in _OF_CSV_ALONE else "csv and JSON"
                 raise InvalidRequest(
-                    f"file_form.{name}", value=_shown(getattr(self, name)),
-                    requirement=f"is for {files} files, and the table is of format {form}",
-                    remedy="leave it out, or correct the format",
+                    f"file_form.{name}", _shown(getattr(self, name)),
+                    f"is for {files} files, and the table is of format {form}", "leave it out, or correct the format",
                 )  # fmt: skip
 
 
@@ -241,11 +235,13 @@ def require_pattern(pattern: str, field: str) -> None:
     ):
         example = "dd/MM/yyyy" if field == "date" else "dd/MM/yyyy HH:mm:ss"
         raise InvalidRequest(
-            "", value=pattern,
-            requirement="must be made of yyyy or yy, MM, M or MMM, dd or d"
-            + ("" if field == "date" else ", HH, H or hh with a, mm, ss, SSS, XXX") + ", each once, and signs",
-            remedy=f"write it like {example}",
-        )  # fmt: skip
+            "",
+            pattern,
+            "must be made of yyyy or yy, MM, M or MMM, dd or d"
+            + ("" if field == "date" else ", HH, H or hh with a, mm, ss, SSS, XXX")
+            + ", each once, and signs",
+            f"write it like {example}",
+        )
 
 
 def pattern_parts(pattern: str) -> tuple[str, ...] | None:
@@ -266,7 +262,7 @@ def _default(name: str) -> Any:
 
 def _yes(name: str, value: str) -> bool:
     if value.lower() not in ("yes", "no", "true", "false"):
-        raise InvalidRequest(f"file-form.{name}", value=value, requirement="must be yes or no", remedy="give one")
+        raise InvalidRequest(f"file-form.{name}", value, "must be yes or no", "give one")
     return value.lower() in ("yes", "true")
 
 

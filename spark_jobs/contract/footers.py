@@ -221,22 +221,20 @@ def require_readable(footers: Sequence[Footer], *, field: str, value: object) ->
     """
     if any(footer.encrypted for footer in footers):
         raise InvalidRequest(
-            field, value=value, requirement="must have files without encryption of their own",
-            remedy="write them without it; the store may encrypt them",
+            field, value, "must have files without encryption of their own",
+            "write them without it; the store may encrypt them",
         )  # fmt: skip
     unknown = sorted({codec for footer in footers for codec in footer.codecs} - set(CODECS))
     if unknown:
         raise InvalidRequest(
-            field, value=value,
-            requirement=f"must have files that Spark can uncompress, and not by {' or '.join(unknown)}",
-            remedy="write them again with zstd, snappy or gzip",
+            field, value, f"must have files that Spark can uncompress, and not by {' or '.join(unknown)}",
+            "write them again with zstd, snappy or gzip",
         )  # fmt: skip
     for footer in footers:
         if len({name.lower() for name in footer.types}) < len(footer.types):
             raise InvalidRequest(
-                field, value=value, requirement="must have column names that differ in more than case",
-                remedy="rename one of them",
-            )  # fmt: skip
+                field, value, "must have column names that differ in more than case", "rename one of them"
+            )
 
 
 def require_types(footers: Collection[Footer], columns: Iterable[BoundColumn], *, folders: Iterable[str]) -> None:
@@ -259,10 +257,12 @@ def require_types(footers: Collection[Footer], columns: Iterable[BoundColumn], *
         in_files = types.get(column.name.lower(), {})
         if not in_files and types and column.name.lower() not in others:
             raise InvalidRequest(
-                "table", value=column.name, requirement="is a column that the account binds, and no file has it",
-                remedy="correct the name that is bound, or the files; a state with other columns cannot be read"
+                "table",
+                column.name,
+                "is a column that the account binds, and no file has it",
+                "correct the name that is bound, or the files; a state with other columns cannot be read"
                 + did_you_mean(column.name, dict.fromkeys(name for footer in footers for name in footer.types)),
-            )  # fmt: skip
+            )
         for of in in_files if is_readable(column.type) else ():
             if not reconciles(of, column.type):
                 raise _irreconcilable(column.name, of, column.type)
@@ -270,7 +270,7 @@ def require_types(footers: Collection[Footer], columns: Iterable[BoundColumn], *
 
 def _irreconcilable(name: str, of_file: str, bound: str) -> InvalidRequest:
     return InvalidRequest(
-        "table", value=f"column {name} of type {of_file}",
-        requirement=f"must be of type {bound} in all files, as it is bound or as other files have it",
-        remedy="write the files again with one type, or bind the column as another type for a new table",
+        "table", f"column {name} of type {of_file}",
+        f"must be of type {bound} in all files, as it is bound or as other files have it",
+        "write the files again with one type, or bind the column as another type for a new table",
     )  # fmt: skip

@@ -62,26 +62,22 @@ def check_grid(
     """
     if not (-LARGEST <= lower < upper <= LARGEST) or math.isinf(1 / (upper - lower)):
         raise InvalidRequest(
-            "bounds",
-            value=f"{lower}, {upper}",
-            requirement="must be two numbers in ascending order, not beyond 2^1000",
-            remedy="give public bounds of the values, such as [0, 1000000]",
-        )
+            "bounds", f"{lower}, {upper}", "must be two numbers in ascending order, not beyond 2^1000",
+            "give public bounds of the values, such as [0, 1000000]",
+        )  # fmt: skip
     if step is not None:
         _check_step(lower, upper, scale, step)
     elif scale != "score" and (upper - lower) / cells < FINEST * max(abs(lower), abs(upper)):
         raise InvalidRequest(
-            "cells",
-            value=cells,
-            requirement="must leave cells that double precision can distinguish",
-            remedy="give fewer cells, or bounds that are further apart",
-        )
+            "cells", cells, "must leave cells that double precision can distinguish",
+            "give fewer cells, or bounds that are further apart",
+        )  # fmt: skip
     if scale not in ("linear", "log", "score"):
-        raise InvalidRequest("scale", value=scale, requirement="must be linear, log or score", remedy="choose one")
+        raise InvalidRequest("scale", scale, "must be linear, log or score", "choose one")
     if scale == "log":
         _check_unit(lower, upper, cells, unit_of_log(lower, upper, unit))
     elif unit is not None:
-        raise InvalidRequest("unit", value=unit, requirement="may be given only with scale: log", remedy="leave it out")
+        raise InvalidRequest("unit", unit, "may be given only with scale: log", "leave it out")
 
 
 def values_of_steps(lower: float, upper: float, step: float) -> int:
@@ -96,19 +92,17 @@ def values_in_cell(lower: float, upper: float, step: float, cells: int) -> int:
 
 def _check_step(lower: float, upper: float, scale: str, step: float) -> None:
     if scale != "linear":
-        raise InvalidRequest(
-            "step", value=step, requirement=f"may not be given with scale: {scale}", remedy="leave one of them out"
-        )
+        raise InvalidRequest("step", step, f"may not be given with scale: {scale}", "leave one of them out")
     if not step > 0 or max(abs(lower), abs(upper)) > MAX_STEPS_FROM_ZERO * step:
         raise InvalidRequest(
-            "step", value=step, requirement="must be above 0 and at least a billionth of the larger bound",
-            remedy="give the distance of neighbouring values, such as 1 or 0.01",
+            "step", step, "must be above 0 and at least a billionth of the larger bound",
+            "give the distance of neighbouring values, such as 1 or 0.01",
         )  # fmt: skip
     steps = (upper - lower) / step
     if round(steps) < 1 or abs(steps - round(steps)) > NEAR:
         raise InvalidRequest(
-            "step", value=step, requirement=f"must divide the range of the values, [{lower:.12g}, {upper:.12g}]",
-            remedy="give bounds that are values themselves, a whole number of steps apart",
+            "step", step, f"must divide the range of the values, [{lower:.12g}, {upper:.12g}]",
+            "give bounds that are values themselves, a whole number of steps apart",
         )  # fmt: skip
 
 
@@ -122,18 +116,13 @@ def steps_of_log(lower: float, upper: float, cells: int, unit: float) -> int:
 def _check_unit(lower: float, upper: float, cells: int, unit: float) -> None:
     if not 1 / LARGEST <= unit < max(abs(lower), abs(upper)):
         raise InvalidRequest(
-            "unit",
-            value=unit,
-            requirement="must be above 0 and below the larger bound",
-            remedy="give the smallest size that matters",
+            "unit", unit, "must be above 0 and below the larger bound", "give the smallest size that matters"
         )
     if steps_of_log(lower, upper, cells, unit) < 1:
         raise InvalidRequest(
-            "cells",
-            value=cells,
-            requirement="must be at least one for each doubling from the unit to the bounds",
-            remedy="give more cells, a larger unit or closer bounds",
-        )
+            "cells", cells, "must be at least one for each doubling from the unit to the bounds",
+            "give more cells, a larger unit or closer bounds",
+        )  # fmt: skip
 
 
 def _doublings(size: float) -> float:

@@ -98,19 +98,19 @@ class SchemaExpectation(Frozen):
         if self.type not in SCHEMA_EXPECTATIONS:
             raise InvalidRequest(
                 "type",
-                value=self.type,
-                requirement="must be an expectation of the schema, because whether rows meet others is private: "
+                self.type,
+                "must be an expectation of the schema, because whether rows meet others is private: "
                 + ", ".join(SCHEMA_EXPECTATIONS),
-                remedy=f"remove it{did_you_mean(self.type, SCHEMA_EXPECTATIONS)}",
+                f"remove it{did_you_mean(self.type, SCHEMA_EXPECTATIONS)}",
             )
         required, others, _ = SCHEMA_EXPECTATIONS[self.type]
         for name in (*required, *self.kwargs):
             if name not in self.kwargs or name not in (*required, *others):
                 raise InvalidRequest(
-                    f"kwargs.{name}",
-                    requirement=f"is {'required' if name in required else 'no argument'} of {self.type} here",
-                    remedy="add it" if name in required else "remove it",
-                )
+                    f"kwargs.{name}", None,
+                    f"is {'required' if name in required else 'no argument'} of {self.type} here",
+                    "add it" if name in required else "remove it",
+                )  # fmt: skip
         for name, value in self.kwargs.items():
             _check_argument(name, value)
         return self
@@ -157,11 +157,9 @@ class InputSuite(Frozen):
         for expectation in self.expectations:
             if not expectation.is_met(columns):
                 raise InvalidRequest(
-                    "input_suite",
-                    value=expectation.describe(),
-                    requirement="must be met by the table's columns",
-                    remedy="correct the table or the suite",
-                )
+                    "input_suite", expectation.describe(), "must be met by the table's columns",
+                    "correct the table or the suite",
+                )  # fmt: skip
 
 
 def class_of(written: str) -> str:
@@ -181,14 +179,12 @@ def _check_argument(name: str, value: Any) -> None:
         "exact_match": isinstance(value, bool),
     }.get(name, isinstance(value, str))
     if not right:
-        raise InvalidRequest(
-            f"kwargs.{name}", value=value, requirement="must be as in Great Expectations", remedy="correct its type"
-        )
+        raise InvalidRequest(f"kwargs.{name}", value, "must be as in Great Expectations", "correct its type")
     for given in value if name == "type_list" else [value] if name == "type_" else []:
         if given not in _TYPE_NAMES:
             raise InvalidRequest(
-                f"kwargs.{name}", value=given, requirement="must be a type of Spark, such as DoubleType",
-                remedy=f"correct it{did_you_mean(given, _TYPE_NAMES)}",
+                f"kwargs.{name}", given, "must be a type of Spark, such as DoubleType",
+                f"correct it{did_you_mean(given, _TYPE_NAMES)}",
             )  # fmt: skip
 
 

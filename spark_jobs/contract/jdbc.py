@@ -48,8 +48,8 @@ class Partitioning(Frozen):
     def _ascending(self) -> Self:
         if self.lower >= self.upper:
             raise InvalidRequest(
-                "upper", value=self.upper, requirement=f"must be above lower, {self.lower}",
-                remedy="give public bounds of the column, in ascending order",
+                "upper", self.upper, f"must be above lower, {self.lower}",
+                "give public bounds of the column, in ascending order",
             )  # fmt: skip
         return self
 
@@ -74,8 +74,8 @@ class JdbcConnection(Frozen):
     def _of_postgresql(cls, value: str) -> str:
         if not _URL.fullmatch(value):
             raise InvalidRequest(
-                "", requirement="must be the address of a PostgreSQL database",
-                remedy="write it like jdbc:postgresql://host:5432/database",
+                "", None, "must be the address of a PostgreSQL database",
+                "write it like jdbc:postgresql://host:5432/database",
             )  # fmt: skip
         return value
 
@@ -84,9 +84,7 @@ class JdbcConnection(Frozen):
     def _are_tables(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for table in value:
             if not _TABLE.fullmatch(table):
-                raise InvalidRequest(
-                    "", value=table, requirement="must be names such as public.visits", remedy="correct the name"
-                )
+                raise InvalidRequest("", table, "must be names such as public.visits", "correct the name")
         return value
 
     @property
@@ -106,8 +104,8 @@ class JdbcConnection(Frozen):
             return Path(self.password_file).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, ValueError):
             raise InvalidRequest(
-                f"{CONNECTIONS_VARIABLE}.password_file", requirement="must name a file that can be read",
-                remedy="mount the secret there",
+                f"{CONNECTIONS_VARIABLE}.password_file", None, "must name a file that can be read",
+                "mount the secret there",
             ) from None  # fmt: skip
 
 
@@ -122,9 +120,9 @@ def connection_of(table: str, environ: Mapping[str, str]) -> JdbcConnection:
     connection = _connections(environ).get(name)
     if connection is None or of_database not in connection.tables:
         raise InvalidRequest(
-            "table.name", value=f"jdbc:{table}",
-            requirement=f"must be a table that {CONNECTIONS_VARIABLE} allows, spelled in the same case",
-            remedy="correct the name, or have the administrator add the table to its connection",
+            "table.name", f"jdbc:{table}",
+            f"must be a table that {CONNECTIONS_VARIABLE} allows, spelled in the same case",
+            "correct the name, or have the administrator add the table to its connection",
         )  # fmt: skip
     return connection
 
@@ -132,10 +130,11 @@ def connection_of(table: str, environ: Mapping[str, str]) -> JdbcConnection:
 def _connections(environ: Mapping[str, str]) -> dict[str, JdbcConnection]:
     path = environ.get(CONNECTIONS_VARIABLE)
     unreadable = InvalidRequest(
-        CONNECTIONS_VARIABLE, value=path,
-        requirement="must name a JSON file of connections if a table is one of a database",
-        remedy="write the file, and name it in the environment of the driver",
-    )  # fmt: skip
+        CONNECTIONS_VARIABLE,
+        path,
+        "must name a JSON file of connections if a table is one of a database",
+        "write the file, and name it in the environment of the driver",
+    )
     try:
         fields = json.loads(Path(path or "").read_bytes()) if path else None
     except (OSError, ValueError):
@@ -149,7 +148,7 @@ def _connections(environ: Mapping[str, str]) -> dict[str, JdbcConnection]:
     _, times = next(iter(Counter(connection.database for connection in connections.values()).most_common(1)), ("", 0))
     if times > 1:  # one table would have two names, and two budgets
         raise InvalidRequest(
-            CONNECTIONS_VARIABLE, requirement="must have one connection for each database",
-            remedy="list the tables of both under one of them",
+            CONNECTIONS_VARIABLE, None, "must have one connection for each database",
+            "list the tables of both under one of them",
         )  # fmt: skip
     return connections

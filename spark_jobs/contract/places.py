@@ -110,25 +110,18 @@ class Place:
         match = _URI.fullmatch(text)
         if match is None and (not text.startswith("/") or text.startswith("//")):
             raise InvalidRequest(
-                what,
-                value=text,
-                requirement="must be an absolute path or a URI",
-                remedy="write it like /lake/visits or s3://lake/visits",
+                what, text, "must be an absolute path or a URI", "write it like /lake/visits or s3://lake/visits"
             )
         written, authority, path = ("file", None, text) if match is None else match.groups()
         scheme = _SCHEMES.get(written.lower())
         if scheme is None:
             raise InvalidRequest(
-                what,
-                value=text,
-                requirement=f"must be a path or a URI of {', '.join(sorted(set(_SCHEMES)))}",
-                remedy="name the folder by one of these",
-            )
+                what, text, f"must be a path or a URI of {', '.join(sorted(set(_SCHEMES)))}",
+                "name the folder by one of these",
+            )  # fmt: skip
         segments = [segment for segment in (path or "").split("/") if segment]
         if "." in segments or ".." in segments:
-            raise InvalidRequest(
-                what, value=text, requirement="must not contain the segments . and ..", remedy="write the path out"
-            )
+            raise InvalidRequest(what, text, "must not contain the segments . and ..", "write the path out")
         return cls._of(scheme, _authority(scheme, authority, text, what), segments)
 
     @classmethod
@@ -144,16 +137,13 @@ class Place:
         plain = all(_NAME.fullmatch(part) for part in parts) and 2 <= len(parts) <= _CATALOG_PARTS
         if not plain or (len(parts) == 2 and parts[0].lower() == _DEFAULT_CATALOG):
             raise InvalidRequest(
-                what,
-                value=name,
-                requirement="must be a name such as sales.visits, or with its catalog such as lake.sales.visits",
-                remedy="name the table's database too, in letters, digits, _, $ and -",
-            )
+                what, name, "must be a name such as sales.visits, or with its catalog such as lake.sales.visits",
+                "name the table's database too, in letters, digits, _, $ and -",
+            )  # fmt: skip
         if len(parts) > 3 and _SELECTOR.fullmatch(parts[-1]):
             raise InvalidRequest(
-                what, value=name,
-                requirement="must not end in what Iceberg takes for a branch, a tag or a time of a table",
-                remedy="name the table itself, and pin a snapshot by its number in snapshot.table_version",
+                what, name, "must not end in what Iceberg takes for a branch, a tag or a time of a table",
+                "name the table itself, and pin a snapshot by its number in snapshot.table_version",
             )  # fmt: skip
         full = ".".join([_DEFAULT_CATALOG, *parts] if len(parts) == 2 else parts).lower()
         return cls(identity=f"{CATALOG}{full}", path=full)
@@ -167,8 +157,8 @@ class Place:
         """
         if not _DATABASE_TABLE.fullmatch(text):
             raise InvalidRequest(
-                what, value=text, requirement="must be the name of a connection, a schema and a table",
-                remedy="write it like jdbc:warehouse.public.visits",
+                what, text, "must be the name of a connection, a schema and a table",
+                "write it like jdbc:warehouse.public.visits",
             )  # fmt: skip
         return cls(identity=text, path=text.removeprefix(DATABASE))
 
@@ -222,11 +212,9 @@ class Place:
         """
         if self.local is not None and os.path.realpath(self.local) != self.local:
             raise InvalidRequest(
-                what,
-                value=self.identity,
-                requirement="must not lead through a symbolic link",
-                remedy="name the folder itself, because the ledger knows it by that name alone",
-            )
+                what, self.identity, "must not lead through a symbolic link",
+                "name the folder itself, because the ledger knows it by that name alone",
+            )  # fmt: skip
 
 
 def require_relative(version: str, what: str) -> None:
@@ -238,10 +226,7 @@ def require_relative(version: str, what: str) -> None:
     _require_plain(version, what)
     if any(segment in ("", ".", "..") for segment in version.split("/")):
         raise InvalidRequest(
-            what,
-            value=version,
-            requirement="must be a plain relative path below the table's path",
-            remedy="write it like 'v3' or '2026/11/21'",
+            what, version, "must be a plain relative path below the table's path", "write it like 'v3' or '2026/11/21'"
         )
 
 
@@ -250,20 +235,15 @@ def _require_plain(text: str, what: str) -> None:
     spaced = any(segment != segment.strip() for segment in text.split("/"))
     if not text or not text.isprintable() or spaced or text != unicodedata.normalize("NFC", text):
         raise InvalidRequest(
-            what,
-            value=text,
-            requirement="must be printable text in Unicode's composed form (NFC), with no spaces around the names of "
-            "folders",
-            remedy="correct the path, or rename the folder",
-        )
+            what, text, "must be printable text in Unicode's composed form (NFC), with no spaces around the names of "
+            "folders", "correct the path, or rename the folder",
+        )  # fmt: skip
     # a pattern would read several versions together, and a person more than once
     if any(character in text for character in f"{_PATTERNS}#%"):
         raise InvalidRequest(
-            what,
-            value=text,
-            requirement=f"must not contain any of {' '.join(_PATTERNS)} # %",
-            remedy="name one folder as it is, without patterns and escapes",
-        )
+            what, text, f"must not contain any of {' '.join(_PATTERNS)} # %",
+            "name one folder as it is, without patterns and escapes",
+        )  # fmt: skip
 
 
 def _authority(scheme: str, written: str | None, text: str, what: str) -> str:
@@ -271,9 +251,7 @@ def _authority(scheme: str, written: str | None, text: str, what: str) -> str:
     pattern, description, example = _AUTHORITIES[scheme]
     authority = (written or "//")[2:]
     if not pattern.fullmatch(authority):
-        raise InvalidRequest(
-            what, value=text, requirement=f"must name {description}", remedy=f"write it like {example}"
-        )
+        raise InvalidRequest(what, text, f"must name {description}", f"write it like {example}")
     if scheme == "file":
         return ""
     return authority.lower().removesuffix(_DEFAULT_PORTS.get(scheme, "//"))

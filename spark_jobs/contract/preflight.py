@@ -56,9 +56,9 @@ def require_numbered(request: TableRequest) -> None:
     table = request.table
     if table.snapshot.table_version is not None and table.form not in VERSIONED_FORMATS:
         raise InvalidRequest(
-            "table.snapshot.table_version", value=table.snapshot.table_version,
-            requirement=f"must be left out for a {table.form} table, which has no numbered versions",
-            remedy="pin it by path_version or partition, or state the format",
+            "table.snapshot.table_version", table.snapshot.table_version,
+            f"must be left out for a {table.form} table, which has no numbered versions",
+            "pin it by path_version or partition, or state the format",
         )  # fmt: skip
 
 
@@ -74,27 +74,27 @@ def require_agreed(request: ReleaseRequest) -> None:
         return
     if agreement.request_sha256 != request.shared_sha256:
         raise InvalidRequest(
-            "federation.agreement.request_sha256", value=agreement.request_sha256,
-            requirement=f"must be the hash of what this request shares with the other silos', {request.shared_sha256}",
-            remedy="request what was agreed on, or agree anew",
+            "federation.agreement.request_sha256", agreement.request_sha256,
+            f"must be the hash of what this request shares with the other silos', {request.shared_sha256}",
+            "request what was agreed on, or agree anew",
         )  # fmt: skip
     if agreement.epsilon != request.budget.epsilon:
         raise InvalidRequest(
-            "budget.epsilon", value=plain(request.budget.epsilon),
-            requirement=f"must be what the silos have agreed on, {plain(agreement.epsilon)}",
-            remedy="request that epsilon, or agree on another",
+            "budget.epsilon", plain(request.budget.epsilon),
+            f"must be what the silos have agreed on, {plain(agreement.epsilon)}",
+            "request that epsilon, or agree on another",
         )  # fmt: skip
     if agreement.colluding != len(agreement.servers) - 1:
         raise InvalidRequest(
-            "federation.agreement.colluding", value=agreement.colluding,
-            requirement=f"must be {len(agreement.servers) - 1}, all servers but one, for a request",
-            remedy="agree anew, so that each server adds the whole noise",
+            "federation.agreement.colluding", agreement.colluding,
+            f"must be {len(agreement.servers) - 1}, all servers but one, for a request",
+            "agree anew, so that each server adds the whole noise",
         )  # fmt: skip
     by_keys = [options.kind for options in request.diagnostics if options.kind in BY_KEYS]
     if by_keys and len(agreement.servers) != 2:
         raise InvalidRequest(
-            "federation.agreement.servers", value=len(agreement.servers),
-            requirement=f"must be two for {by_keys[0]}", remedy="agree anew, with two servers",
+            "federation.agreement.servers", len(agreement.servers), f"must be two for {by_keys[0]}",
+            "agree anew, with two servers",
         )  # fmt: skip
 
 
@@ -118,25 +118,24 @@ def require_stream(request: StreamRequest) -> None:
     """
     if request.epsilon_per_row * request.method.min_share(len(request.levels)) < MIN_EPSILON:
         raise InvalidRequest(
-            "budget.epsilon", value=plain(request.budget.epsilon),
-            requirement=f"must be large enough that every part of the mechanism gets {MIN_EPSILON} of it for each row",
-            remedy="give more epsilon, or lower unit.max_rows",
+            "budget.epsilon", plain(request.budget.epsilon),
+            f"must be large enough that every part of the mechanism gets {MIN_EPSILON} of it for each row",
+            "give more epsilon, or lower unit.max_rows",
         )  # fmt: skip
     numbers = len(request.names) * request.method.state_size
     if numbers > MAX_STATE:
         raise InvalidRequest(
-            "states", value=f"{numbers:,} numbers of state", requirement=f"must need at most {MAX_STATE:,}",
-            remedy="name fewer states, a shorter season or smaller groups",
+            "states", f"{numbers:,} numbers of state", f"must need at most {MAX_STATE:,}",
+            "name fewer states, a shorter season or smaller groups",
         )  # fmt: skip
     if request.follow is not None:
         _require_followable(request)
     elif request.unit.column is not None and request.places is None and request.declared_rows is None:
         raise InvalidRequest(
-            "capacity",
-            requirement=f"is required for a stream whose unit is {request.unit.column}, unless the account's "
+            "capacity", None, f"is required for a stream whose unit is {request.unit.column}, unless the account's "
             "administrator declares how many units there will ever be: the stream keeps how many rows of each it has "
             "used",
-            remedy="have it declared: `dp-budget bind --units`, or give a capacity, which costs twice under add_remove",
+            "have it declared: `dp-budget bind --units`, or give a capacity, which costs twice under add_remove",
         )  # fmt: skip
     expression = request.block_expression
     if expression is not None and expression.by is not BlockBy.VALUE and expression.column == request.time:
@@ -147,22 +146,22 @@ def _require_followable(request: StreamRequest) -> None:
     snapshot = request.table.snapshot
     if request.table.form != "parquet" or snapshot.path_version is None:
         raise InvalidRequest(
-            "table", value=f"{request.table.form}, {snapshot.describe()}",
-            requirement="must be a folder of parquet files, named by path_version, for a stream that is followed",
-            remedy="write the rows there as they arrive, or leave out follow",
+            "table", f"{request.table.form}, {snapshot.describe()}",
+            "must be a folder of parquet files, named by path_version, for a stream that is followed",
+            "write the rows there as they arrive, or leave out follow",
         )  # fmt: skip
     if request.unit.column is not None and request.declared_rows is None:
         raise InvalidRequest(
-            "unit.column", value=request.unit.column,
-            requirement=f"must have at most {request.unit.max_rows} rows of a unit in the table, as a fact that the "
+            "unit.column", request.unit.column,
+            f"must have at most {request.unit.max_rows} rows of a unit in the table, as a fact that the "
             "account's administrator declares, for a stream that is followed: no row is read again",
-            remedy="have it declared: `dp-budget bind --rows-per-unit`, or leave out follow",
+            "have it declared: `dp-budget bind --rows-per-unit`, or leave out follow",
         )  # fmt: skip
     open_steps = request.steps_within_reach(request.closes(0)) if request.steps > 1 else 1
     if open_steps * len(request.leaf_names) > MAX_STATE:
         raise InvalidRequest(
-            "follow.delay", value=f"{open_steps:,} open steps of {len(request.leaf_names):,} states",
-            requirement=f"must keep at most {MAX_STATE:,} counts open", remedy="shorten it, or make the steps longer",
+            "follow.delay", f"{open_steps:,} open steps of {len(request.leaf_names):,} states",
+            f"must keep at most {MAX_STATE:,} counts open", "shorten it, or make the steps longer",
         )  # fmt: skip
 
 
@@ -178,6 +177,5 @@ def require_size(request: ReleaseRequest) -> None:
         return
     largest = max(sizes, key=lambda statistic: sizes[statistic])
     raise InvalidRequest(
-        "diagnostics", value=f"{total:,} counts", requirement=f"must need at most {MAX_KEYS:,} counts",
-        remedy=largest.remedy_for_size,
-    )  # fmt: skip
+        "diagnostics", f"{total:,} counts", f"must need at most {MAX_KEYS:,} counts", largest.remedy_for_size
+    )

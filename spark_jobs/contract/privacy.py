@@ -66,20 +66,20 @@ def exact_decimal(value: Any, *, what: str = "number") -> Decimal:
     requirement = "must be a finite decimal number"
     remedy = f"write it as a number or a string such as '0.5', with at most {MAX_DIGITS} digits"
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
-        raise InvalidRequest(what, value=value, requirement=requirement, remedy=remedy)
+        raise InvalidRequest(what, value, requirement, remedy)
     text = float.__repr__(value) if isinstance(value, float) else str(value).strip()
     if not _NUMBER.fullmatch(text):
-        raise InvalidRequest(what, value=value, requirement=requirement, remedy=remedy)
+        raise InvalidRequest(what, value, requirement, remedy)
     try:
         number = Decimal(text)
     except InvalidOperation:  # an exponent beyond what Decimal can represent
-        raise InvalidRequest(what, value=value, requirement=requirement, remedy=remedy) from None
+        raise InvalidRequest(what, value, requirement, remedy) from None
     if number and abs(number.adjusted()) > 2 * MAX_DIGITS:  # before it is written out
-        raise InvalidRequest(what, value=value, requirement=f"must have at most {MAX_DIGITS} digits", remedy=remedy)
+        raise InvalidRequest(what, value, f"must have at most {MAX_DIGITS} digits", remedy)
     number = number.normalize(Context(prec=1000))
     _, digits, exponent = number.as_tuple()
     if max(len(digits), len(digits) + int(exponent), -int(exponent)) > MAX_DIGITS:
-        raise InvalidRequest(what, value=value, requirement=f"must have at most {MAX_DIGITS} digits", remedy=remedy)
+        raise InvalidRequest(what, value, f"must have at most {MAX_DIGITS} digits", remedy)
     return number or Decimal(0)
 
 
@@ -161,25 +161,19 @@ class Budget(Frozen):
     def _in_bounds(self) -> Self:
         if not 0 <= self.epsilon <= MAX_EPSILON:
             raise InvalidRequest(
-                "epsilon",
-                value=plain(self.epsilon),
-                requirement="must be above 0 and at most 10^12",
-                remedy="give the epsilon this release may cost, e.g. '1'",
-            )
+                "epsilon", plain(self.epsilon), "must be above 0 and at most 10^12",
+                "give the epsilon this release may cost, e.g. '1'",
+            )  # fmt: skip
         if not 0 <= self.delta < 1:
             raise InvalidRequest(
-                "delta",
-                value=plain(self.delta),
-                requirement="must be at least 0 and below 1",
-                remedy="leave it out for pure differential privacy, or give e.g. '1e-6'",
-            )
+                "delta", plain(self.delta), "must be at least 0 and below 1",
+                "leave it out for pure differential privacy, or give e.g. '1e-6'",
+            )  # fmt: skip
         if self.rho is not None and not 0 <= self.rho <= MAX_EPSILON:
             raise InvalidRequest(
-                "rho",
-                value=plain(self.rho),
-                requirement="must be at least 0 and at most 10^12",
-                remedy="leave it out unless the account composes in zCDP",
-            )
+                "rho", plain(self.rho), "must be at least 0 and at most 10^12",
+                "leave it out unless the account composes in zCDP",
+            )  # fmt: skip
         return self
 
     def require_positive(self) -> Self:
@@ -190,10 +184,7 @@ class Budget(Frozen):
         """
         if self.epsilon <= 0:
             raise InvalidRequest(
-                "epsilon",
-                value=plain(self.epsilon),
-                requirement="must be above 0",
-                remedy="give the epsilon this release may cost, e.g. '1'",
+                "epsilon", plain(self.epsilon), "must be above 0", "give the epsilon this release may cost, e.g. '1'"
             )
         return self
 
@@ -219,18 +210,14 @@ class PrivacyUnit(Frozen):
             rows = int(rows)
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 1_000_000:
             raise InvalidRequest(
-                "max_rows",
-                value=rows,
-                requirement="must be a whole number from 1 to 1000000",
-                remedy="give the number of rows that one unit may contribute",
-            )
+                "max_rows", rows, "must be a whole number from 1 to 1000000",
+                "give the number of rows that one unit may contribute",
+            )  # fmt: skip
         if data.get("column") in (None, "") and rows != 1:
             raise InvalidRequest(
-                "max_rows",
-                value=rows,
-                requirement="must be 1 when every row is a unit of its own",
-                remedy="name the unit's column in unit.column",
-            )
+                "max_rows", rows, "must be 1 when every row is a unit of its own",
+                "name the unit's column in unit.column",
+            )  # fmt: skip
         return {**data, "max_rows": rows, "column": data.get("column") or None}
 
     def describe(self) -> str:

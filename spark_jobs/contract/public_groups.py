@@ -67,8 +67,8 @@ def _resolved(entry: Any, table: Any) -> Any:
         return entry
     if is_registered(groups):
         raise InvalidRequest(
-            _FIELD, value=groups, requirement="names a registered list, which only the ledger knows",
-            remedy="run the request by the operator or by dp-budget run, or list the keys",
+            _FIELD, groups, "names a registered list, which only the ledger knows",
+            "run the request by the operator or by dp-budget run, or list the keys",
         )  # fmt: skip
     try:
         named = KeyFile.parse({"path": groups} if isinstance(groups, str) else dict(groups))
@@ -90,17 +90,13 @@ def read_keys(file: KeyFile) -> tuple[str | int, ...]:
         if refused.field:
             raise
         raise InvalidRequest(
-            f"{_FIELD}.path", value=file.path,
-            requirement=f"must contain 1 to {MAX_GROUPS} different keys: texts of 1 to {MAX_KEY_CHARACTERS} characters "
-            "or whole numbers of 64 bits",
-            remedy="write the keys to a file of their own, as they are in the column",
+            f"{_FIELD}.path", file.path,
+            f"must contain 1 to {MAX_GROUPS} different keys: texts of 1 to {MAX_KEY_CHARACTERS} characters "
+            "or whole numbers of 64 bits", "write the keys to a file of their own, as they are in the column",
         ) from None  # fmt: skip
     except TypeError:  # keys that are lists or objects
         raise InvalidRequest(
-            f"{_FIELD}.path",
-            value=file.path,
-            requirement="must contain texts or whole numbers",
-            remedy="check the file",
+            f"{_FIELD}.path", file.path, "must contain texts or whole numbers", "check the file"
         ) from None
 
 
@@ -113,9 +109,9 @@ def _require_apart(path: str, table: Any) -> None:
         return  # of a catalog, or refused with the rest of the request
     if place is not None and (place.contains(file) or place.resolved().contains(file.resolved())):
         raise InvalidRequest(
-            f"{_FIELD}.path", value=path,
-            requirement="must not lie within the table, because keys that are read from its rows are not public",
-            remedy="name a file that was made without the table",
+            f"{_FIELD}.path", path,
+            "must not lie within the table, because keys that are read from its rows are not public",
+            "name a file that was made without the table",
         )  # fmt: skip
 
 
@@ -127,9 +123,8 @@ def _keys(named: KeyFile) -> Iterable[Any]:
     suffix = Path(named.path).suffix.lower()
     if suffix not in _SUFFIXES:
         raise InvalidRequest(
-            f"{_FIELD}.path", value=named.path,
-            requirement=f"must end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}",
-            remedy="write the keys to such a file",
+            f"{_FIELD}.path", named.path, f"must end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}",
+            "write the keys to such a file",
         )  # fmt: skip
     content = _read(named.path)
     try:
@@ -138,11 +133,9 @@ def _keys(named: KeyFile) -> Iterable[Any]:
         raise refused.within(_FIELD) from None
     except (ValueError, csv.Error):  # no text, no JSON, no Parquet; pyarrow's errors are ValueErrors too
         raise InvalidRequest(
-            f"{_FIELD}.path",
-            value=named.path,
-            requirement=f"must be a {suffix} file, as its name says, that can be read",
-            remedy="check the file",
-        ) from None
+            f"{_FIELD}.path", named.path, f"must be a {suffix} file, as its name says, that can be read",
+            "check the file",
+        ) from None  # fmt: skip
 
 
 def _read(path: str) -> bytes:
@@ -153,9 +146,7 @@ def _read(path: str) -> bytes:
     except OSError:
         content = None
     if content is None:
-        raise InvalidRequest(
-            f"{_FIELD}.path", value=path, requirement="must be a file that can be read", remedy="check the path"
-        )
+        raise InvalidRequest(f"{_FIELD}.path", path, "must be a file that can be read", "check the path")
     return content
 
 
@@ -193,7 +184,7 @@ def _place(names: Sequence[str], column: str | None) -> int:
         return 0
     if column is None or column not in names:
         raise InvalidRequest(
-            "column", value=column, requirement="must be a column of the file, and is required if the file has several",
-            remedy="name the column of the keys",
+            "column", column, "must be a column of the file, and is required if the file has several",
+            "name the column of the keys",
         )  # fmt: skip
     return list(names).index(column)

@@ -31,9 +31,8 @@ def _below(name: str) -> str:
     """The name of a file below a folder: whoever writes a manifest may not have files read elsewhere."""
     if any(segment in ("", ".", "..") for segment in name.split("/")) or set(name) & set("\\\0"):
         raise InvalidRequest(
-            "files.name", value=name, requirement="must be a path below the release's folder",
-            remedy="name the file as the folder has it",
-        )  # fmt: skip
+            "files.name", name, "must be a path below the release's folder", "name the file as the folder has it"
+        )
     return name
 
 
@@ -194,7 +193,7 @@ class Release(Frozen):
         try:
             data = json.loads(text)
         except ValueError:
-            raise InvalidRequest("release", requirement="must be a JSON document", remedy="check the file") from None
+            raise InvalidRequest("release", None, "must be a JSON document", "check the file") from None
         return cls.parse(data)
 
     def to_yaml(self) -> str:
@@ -215,5 +214,5 @@ class Release(Frozen):
         try:
             data = yaml.safe_load(text)
         except yaml.YAMLError:
-            raise InvalidRequest("release", requirement="must be a YAML document", remedy="check the file") from None
+            raise InvalidRequest("release", None, "must be a YAML document", "check the file") from None
         return cls.parse(data)

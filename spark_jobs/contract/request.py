@@ -69,8 +69,8 @@ class ReleaseRequest(TableRequest):
         part = exact_decimal(value, what="")
         if not 0 <= part <= MAX_POPULATION_SHARE:
             raise InvalidRequest(
-                "", value=plain(part), requirement=f"must be from 0 to {MAX_POPULATION_SHARE}",
-                remedy=f"leave it out for {DEFAULT_POPULATION_SHARE}, or give 0 to spend nothing on it",
+                "", plain(part), f"must be from 0 to {MAX_POPULATION_SHARE}",
+                f"leave it out for {DEFAULT_POPULATION_SHARE}, or give 0 to spend nothing on it",
             )  # fmt: skip
         return part
 
@@ -84,23 +84,20 @@ class ReleaseRequest(TableRequest):
         for options in self.diagnostics:
             if options.approximate and self.budget.delta == 0:
                 raise InvalidRequest(
-                    "budget.delta",
-                    value="0",
-                    requirement=f"must be above 0 for {options.kind} with these options",
-                    remedy="give a delta such as '1e-6', or choose a method with pure privacy",
-                )
+                    "budget.delta", "0", f"must be above 0 for {options.kind} with these options",
+                    "give a delta such as '1e-6', or choose a method with pure privacy",
+                )  # fmt: skip
             options.check(self)
         self._check_needed()
         if self.row_id is not None and self.unit.column is None:
             raise InvalidRequest(
-                "row_id", value=self.row_id, requirement="must be left out where every row is a unit of its own",
-                remedy="name the unit's column in unit.column, or leave it out",
+                "row_id", self.row_id, "must be left out where every row is a unit of its own",
+                "name the unit's column in unit.column, or leave it out",
             )  # fmt: skip
         if self.population_share and not self._could_vary_by_unit:
             raise InvalidRequest(
-                "population_share", value=plain(self.population_share),
-                requirement="must be 0 or left out where it buys nothing",
-                remedy="it serves roc_curve, roc_comparison of two models and confusion_matrix, of one table with "
+                "population_share", plain(self.population_share), "must be 0 or left out where it buys nothing",
+                "it serves roc_curve, roc_comparison of two models and confusion_matrix, of one table with "
                 "unit.max_rows above 1",
             )  # fmt: skip
         if self.federation is not None:
@@ -114,8 +111,8 @@ class ReleaseRequest(TableRequest):
         require_add_remove(self.neighbours)
         if self.budget.delta:
             raise InvalidRequest(
-                "budget.delta", value=plain(self.budget.delta), requirement="must be 0 with a federation",
-                remedy="leave it out: the servers' noise has pure privacy",
+                "budget.delta", plain(self.budget.delta), "must be 0 with a federation",
+                "leave it out: the servers' noise has pure privacy",
             )  # fmt: skip
         for options in self.diagnostics:
             require_linear(options.kind, dict(options))
@@ -124,13 +121,13 @@ class ReleaseRequest(TableRequest):
         for options in self.diagnostics:
             if any(statistic.of_label for statistic in options.statistics) and self.label is None:
                 raise InvalidRequest(
-                    "label", requirement=f"is required by {options.kind}",
-                    remedy="name the column of the 0/1 outcome, with its two values if they are not 0 and 1",
+                    "label", None, f"is required by {options.kind}",
+                    "name the column of the 0/1 outcome, with its two values if they are not 0 and 1",
                 )  # fmt: skip
             if any(statistic.of_model is not None for statistic in options.statistics) and self.model is None:
                 raise InvalidRequest(
-                    "model", requirement=f"is required by {options.kind}",
-                    remedy="name the source of scores or fitted values, e.g. a column of scores",
+                    "model", None, f"is required by {options.kind}",
+                    "name the source of scores or fitted values, e.g. a column of scores",
                 )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:

@@ -61,9 +61,8 @@ def load_model(path: str | Path) -> dict[str, Any]:
     model = _an_object(parse_json(_content(Path(path), "model"), what="model"), "model")
     if model.get("kind") not in MODEL_KINDS:
         raise InvalidRequest(
-            "model", value=str(path),
-            requirement=f"must be a file with a model, whose kind is {', '.join(MODEL_KINDS)}",
-            remedy="name another file, or correct its kind",
+            "model", str(path), f"must be a file with a model, whose kind is {', '.join(MODEL_KINDS)}",
+            "name another file, or correct its kind",
         )  # fmt: skip
     return model
 
@@ -72,17 +71,12 @@ def _content(path: Path, what: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError:
-        raise InvalidRequest(
-            what, value=str(path), requirement="must be a file that can be read", remedy="check the path"
-        ) from None
+        raise InvalidRequest(what, str(path), "must be a file that can be read", "check the path") from None
 
 
 def _an_object(data: Any, what: str = "request") -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InvalidRequest(
-            what,
-            value=type(data).__name__,
-            requirement="must be an object with named fields",
-            remedy="see the request reference",
+            what, type(data).__name__, "must be an object with named fields", "see the request reference"
         )
     return data

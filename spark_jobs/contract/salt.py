@@ -21,23 +21,19 @@ def read_salt(environ: Mapping[str, str]) -> bytes:
     text, path = environ.get(SALT_VARIABLE), environ.get(SALT_FILE_VARIABLE)
     if bool(text) == bool(path):
         raise InvalidRequest(
-            SALT_VARIABLE,
-            requirement=f"exactly one of {SALT_VARIABLE} and {SALT_FILE_VARIABLE} must be set if the unit is a column",
-            remedy=f"mount a secret of {MIN_SALT_BYTES} random bytes or more, and keep it the same for all attempts",
-        )
+            SALT_VARIABLE, None,
+            f"exactly one of {SALT_VARIABLE} and {SALT_FILE_VARIABLE} must be set if the unit is a column",
+            f"mount a secret of {MIN_SALT_BYTES} random bytes or more, and keep it the same for all attempts",
+        )  # fmt: skip
     try:
         salt = os.fsencode(text) if text else Path(str(path)).read_bytes().rstrip(b"\r\n")
     except OSError:
         raise InvalidRequest(
-            SALT_FILE_VARIABLE,
-            value=path,
-            requirement="must name a file that can be read",
-            remedy="mount the secret there",
+            SALT_FILE_VARIABLE, path, "must name a file that can be read", "mount the secret there"
         ) from None
     if len(salt) < MIN_SALT_BYTES:
         raise InvalidRequest(
-            SALT_VARIABLE if text else SALT_FILE_VARIABLE,
-            requirement=f"must have at least {MIN_SALT_BYTES} bytes",
-            remedy="use a longer secret, e.g. from openssl rand -hex 32",
-        )
+            SALT_VARIABLE if text else SALT_FILE_VARIABLE, None, f"must have at least {MIN_SALT_BYTES} bytes",
+            "use a longer secret, e.g. from openssl rand -hex 32",
+        )  # fmt: skip
     return salt

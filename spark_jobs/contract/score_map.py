@@ -18,8 +18,8 @@ def require_both(fitted_by: str | None, release: str | None) -> None:
     """
     if (fitted_by is None) != (release is None):
         raise InvalidRequest(
-            "fitted_by", value=fitted_by, requirement="is filled in from the release that fitted the model",
-            remedy="name that release alone, {'release': URI}, as the model",
+            "fitted_by", fitted_by, "is filled in from the release that fitted the model",
+            "name that release alone, {'release': URI}, as the model",
         )  # fmt: skip
 
 

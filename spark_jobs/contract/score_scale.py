@@ -38,10 +38,9 @@ class ScoreScale(Frozen):
             fits = self.lower is not None and self.upper is not None and are_bounds((self.lower, self.upper))
         if not fits:
             raise InvalidRequest(
-                "", value=f"{self.kind}, {self.lower}, {self.upper}",
-                requirement="must be linear or log with two ascending ends, or logit without: the map must keep the "
-                "order of scores",
-                remedy="give lower and upper, the smaller first",
+                "", f"{self.kind}, {self.lower}, {self.upper}",
+                "must be linear or log with two ascending ends, or logit without: the map must keep the "
+                "order of scores", "give lower and upper, the smaller first",
             )  # fmt: skip
         return self
 

@@ -35,11 +35,10 @@ class Snapshot(Frozen):
         ]
         if len(given) != 1:
             raise InvalidRequest(
-                "",
-                value=", ".join(given) or "nothing",
-                requirement="must pin the table by exactly one of path_version, partition and table_version",
-                remedy="name the one fixed state of the table that is released",
-            )
+                "", ", ".join(given) or "nothing",
+                "must pin the table by exactly one of path_version, partition and table_version",
+                "name the one fixed state of the table that is released",
+            )  # fmt: skip
         if self.path_version is not None:
             require_relative(self.path_version, "path_version")
         return self

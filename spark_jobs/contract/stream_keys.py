@@ -40,28 +40,25 @@ class StreamKeys:
         text, path = environ.get(STREAM_KEYS_VARIABLE), environ.get(STREAM_KEYS_FILE_VARIABLE)
         if bool(text) == bool(path):
             raise InvalidRequest(
-                STREAM_KEYS_VARIABLE,
-                requirement=f"exactly one of {STREAM_KEYS_VARIABLE} and {STREAM_KEYS_FILE_VARIABLE} must be set to run "
-                "a stream",
-                remedy="mount a secret with a line such as k1:<64 hexadecimal digits>, from openssl rand -hex 32",
-            )
+                STREAM_KEYS_VARIABLE, None,
+                f"exactly one of {STREAM_KEYS_VARIABLE} and {STREAM_KEYS_FILE_VARIABLE} must be set to run " "a stream",
+                "mount a secret with a line such as k1:<64 hexadecimal digits>, from openssl rand -hex 32",
+            )  # fmt: skip
         try:
             lines = (text or Path(str(path)).read_text(encoding="ascii")).split()
         except (OSError, ValueError):
             raise InvalidRequest(
-                STREAM_KEYS_FILE_VARIABLE,
-                value=path,
-                requirement="must name a file of ASCII text that can be read",
-                remedy="mount the secret there",
-            ) from None
+                STREAM_KEYS_FILE_VARIABLE, path, "must name a file of ASCII text that can be read",
+                "mount the secret there",
+            ) from None  # fmt: skip
         parsed = [_LINE.fullmatch(line) for line in lines]
         keys = {match["name"]: bytes.fromhex(match["key"]) for match in parsed if match is not None}
         if not keys or len(keys) != len(lines):
             raise InvalidRequest(
-                STREAM_KEYS_VARIABLE if text else STREAM_KEYS_FILE_VARIABLE,
-                requirement="must have lines of a name, a colon and 64 hexadecimal digits, each name once",
-                remedy="write a key like k1:<64 hexadecimal digits>, from openssl rand -hex 32",
-            )
+                STREAM_KEYS_VARIABLE if text else STREAM_KEYS_FILE_VARIABLE, None,
+                "must have lines of a name, a colon and 64 hexadecimal digits, each name once",
+                "write a key like k1:<64 hexadecimal digits>, from openssl rand -hex 32",
+            )  # fmt: skip
         return cls(keys=keys)
 
     @classmethod
@@ -88,7 +85,7 @@ class StreamKeys:
         """
         if name not in self.keys:
             raise InvalidRequest(
-                STREAM_KEYS_VARIABLE, value=name, requirement="must include the key that encrypted the stream's state",
-                remedy="mount that key again, after the current one",
+                STREAM_KEYS_VARIABLE, name, "must include the key that encrypted the stream's state",
+                "mount that key again, after the current one",
             )  # fmt: skip
         return self.keys[name]

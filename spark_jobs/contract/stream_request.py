@@ -108,9 +108,7 @@ class StreamRequest(TableRequest):
         if end is None:
             return data
         if data.get("steps") is not None:
-            raise InvalidRequest(
-                "end", value=end, requirement="must not be given together with steps", remedy="leave one of them out"
-            )
+            raise InvalidRequest("end", end, "must not be given together with steps", "leave one of them out")
         if not {"start", "step"} <= set(data):
             return data
         first, last = instant(data["start"], field="start"), instant(end, field="end")
@@ -118,9 +116,9 @@ class StreamRequest(TableRequest):
         steps, rest = divmod(last - first, length)
         if rest or steps < 1:
             raise InvalidRequest(
-                "step", value=step_text(length),
-                requirement=f"must divide the time from {_text(first)} to {_text(last)} into whole steps",
-                remedy="change the step, start or end",
+                "step", step_text(length),
+                f"must divide the time from {_text(first)} to {_text(last)} into whole steps",
+                "change the step, start or end",
             )  # fmt: skip
         return {**data, "steps": steps}
 
@@ -140,38 +138,34 @@ class StreamRequest(TableRequest):
             _ = self.closes(self.steps - 1)
         except OverflowError:
             raise InvalidRequest(
-                "steps", value=self.steps, requirement=f"must end before the year {_YEARS[1]}",
-                remedy="name fewer steps",
-            ) from None  # fmt: skip
+                "steps", self.steps, f"must end before the year {_YEARS[1]}", "name fewer steps"
+            ) from None
         if self.budget.delta != 0:
             raise InvalidRequest(
-                "budget.delta", value=str(self.budget.delta), requirement="must be 0: a stream has pure privacy",
-                remedy="leave it out",
-            )  # fmt: skip
+                "budget.delta", str(self.budget.delta), "must be 0: a stream has pure privacy", "leave it out"
+            )
         if self.max_per_step is not None and self.max_per_step > self.unit.max_rows:
             raise InvalidRequest(
-                "max_per_step", value=self.max_per_step,
-                requirement=f"must be at most unit.max_rows, which is {self.unit.max_rows}",
-                remedy="leave it out, or allow more rows in all",
+                "max_per_step", self.max_per_step, f"must be at most unit.max_rows, which is {self.unit.max_rows}",
+                "leave it out, or allow more rows in all",
             )  # fmt: skip
         if self.capacity is not None and (self.unit.column is None or self.follow is not None):
             raise InvalidRequest(
-                "capacity", value=self.capacity,
-                requirement="needs a unit with a column, and a stream that is not followed: no other keeps what it has "
-                "used of each unit",
-                remedy="leave it out",
+                "capacity", self.capacity,
+                "needs a unit with a column, and a stream that is not followed: no other keeps what it has "
+                "used of each unit", "leave it out",
             )  # fmt: skip
         if self.places is not None and self.unit.max_rows > MAX_ROWS_KEPT:
             raise InvalidRequest(
-                "unit.max_rows", value=self.unit.max_rows,
-                requirement=f"must be at most {MAX_ROWS_KEPT:,} in a stream that keeps what it has used of each unit",
-                remedy="bound a unit's rows further",
+                "unit.max_rows", self.unit.max_rows,
+                f"must be at most {MAX_ROWS_KEPT:,} in a stream that keeps what it has used of each unit",
+                "bound a unit's rows further",
             )  # fmt: skip
         if self.follow is not None and self.max_per_step is not None:
             raise InvalidRequest(
-                "max_per_step", value=self.max_per_step,
-                requirement="must be left out of a stream that is followed, which does not read a step twice",
-                remedy="leave it out, or leave out follow",
+                "max_per_step", self.max_per_step,
+                "must be left out of a stream that is followed, which does not read a step twice",
+                "leave it out, or leave out follow",
             )  # fmt: skip
         try:
             self.method.check(self.steps, len(self.levels))
@@ -311,8 +305,8 @@ def instant(given: Any, *, field: str) -> dt.datetime:
             utc = moment.astimezone(dt.UTC)
     if utc is None or not _YEARS[0] <= utc.year < _YEARS[1]:
         raise InvalidRequest(
-            field, value=given, requirement="must be an ISO 8601 time with a time zone, in whole seconds",
-            remedy="write it like 2026-01-01T00:00:00Z",
+            field, given, "must be an ISO 8601 time with a time zone, in whole seconds",
+            "write it like 2026-01-01T00:00:00Z",
         )  # fmt: skip
     return utc
 
@@ -327,8 +321,8 @@ def step_length(given: Any) -> dt.timedelta:
     seconds = 0 if match is None else int(match["number"]) * _SECONDS[match["unit"]]
     if not 1 <= seconds <= _LONGEST:
         raise InvalidRequest(
-            "step", value=given, requirement="must be a whole number of seconds, minutes, hours, days or weeks",
-            remedy="write it like '1 hour' or '15 minutes'",
+            "step", given, "must be a whole number of seconds, minutes, hours, days or weeks",
+            "write it like '1 hour' or '15 minutes'",
         )  # fmt: skip
     return dt.timedelta(seconds=seconds)
 

@@ -44,9 +44,8 @@ class StreamStates(Frozen):
         keys = require_keys(value)
         if len(keys) > MAX_STATES:
             raise InvalidRequest(
-                "", value=len(keys), requirement=f"must be at most {MAX_STATES:,} states",
-                remedy="split them over several streams",
-            )  # fmt: skip
+                "", len(keys), f"must be at most {MAX_STATES:,} states", "split them over several streams"
+            )
         return keys
 
     @field_validator("parents")
@@ -135,6 +134,6 @@ def _path(group: str, parents: Mapping[str, str]) -> tuple[str, ...]:
 
 def _no_tree(name: str, requirement: str) -> InvalidRequest:
     return InvalidRequest(
-        "parents", value=name, requirement=requirement,
-        remedy="give each state its group, and each group the one above it, up to one that contains all",
+        "parents", name, requirement,
+        "give each state its group, and each group the one above it, up to one that contains all",
     )  # fmt: skip

@@ -68,10 +68,8 @@ class TableRequest(Frozen):
         words = [] if value is None else re.split("[ -]", value)
         if value is not None and (len(value) > MAX_RECORD or not all(word.isalnum() for word in words)):
             raise InvalidRequest(
-                "", value=value,
-                requirement="must be words of letters and digits with single spaces or hyphens between them, at most "
-                f"{MAX_RECORD} characters",
-                remedy="give a short noun for what one row is, such as 'person-year'",
+                "", value, "must be words of letters and digits with single spaces or hyphens between them, at most "
+                f"{MAX_RECORD} characters", "give a short noun for what one row is, such as 'person-year'",
             )  # fmt: skip
         return value
 
@@ -110,10 +108,9 @@ class TableRequest(Frozen):
             return None
         if self.block_expression is None:
             raise InvalidRequest(
-                "block_expression",
-                requirement="is required if blocks are named",
-                remedy="give the account's block expression, e.g. 'day(visited_at)'",
-            )
+                "block_expression", None, "is required if blocks are named",
+                "give the account's block expression, e.g. 'day(visited_at)'",
+            )  # fmt: skip
         return self.block_expression.predicate(self.blocks)
 
     @property

@@ -83,39 +83,34 @@ class TableSource(Frozen):
         if not getattr(self, wanted) or getattr(self, other) is not None:
             raise InvalidRequest(
                 wanted,
-                value=getattr(self, wanted),
-                requirement=f"must be given for a {self.format} table, without {other}"
+                getattr(self, wanted),
+                f"must be given for a {self.format} table, without {other}"
                 if self.format
                 else "exactly one of path and name must be given",
-                remedy=f"set table.{wanted} and leave out table.{other}",
+                f"set table.{wanted} and leave out table.{other}",
             )
         if self.format in ("csv", "json") and not self.columns:
             raise InvalidRequest(
-                "columns",
-                requirement=f"is required for a {self.format} table",
-                remedy=f"list the {self.format}'s columns with their types, e.g. {{'age': 'int', 'score': 'double'}}",
-            )
+                "columns", None, f"is required for a {self.format} table",
+                f"list the {self.format}'s columns with their types, e.g. {{'age': 'int', 'score': 'double'}}",
+            )  # fmt: skip
         require_text_columns(self.columns or (), self.form)
         if self.file_form is not None and self.format is not None:
             self.file_form.require_format(self.format)
         if self.snapshot.path_version is not None and self.path is None:
             raise InvalidRequest(
-                "snapshot.path_version",
-                value=self.snapshot.path_version,
-                requirement="can pin only a path",
-                remedy="pin a catalog table by table_version or partition, and a database's table by partition",
-            )
+                "snapshot.path_version", self.snapshot.path_version, "can pin only a path",
+                "pin a catalog table by table_version or partition, and a database's table by partition",
+            )  # fmt: skip
         if self.snapshot.table_version is not None and self.format not in (*VERSIONED_FORMATS, None):
             raise InvalidRequest(
-                "snapshot.table_version",
-                value=self.snapshot.table_version,
-                requirement="can pin only a catalog, delta or iceberg table",
-                remedy="pin a path by path_version or partition, and a database's table by partition",
-            )
+                "snapshot.table_version", self.snapshot.table_version, "can pin only a catalog, delta or iceberg table",
+                "pin a path by path_version or partition, and a database's table by partition",
+            )  # fmt: skip
         if self.path is not None and self.format in VERSIONED_FORMATS and self.snapshot.table_version is None:
             raise InvalidRequest(
-                f"snapshot.{self.snapshot.form}", requirement=f"must be table_version for the format {self.format}",
-                remedy="name the number of its version or snapshot",
+                f"snapshot.{self.snapshot.form}", None, f"must be table_version for the format {self.format}",
+                "name the number of its version or snapshot",
             )  # fmt: skip
         self._require_partitioning()
         _ = self.place  # raises now if the path or the name is not allowed
@@ -128,33 +123,30 @@ class TableSource(Frozen):
         if (self.form == "jdbc") != (self.partitioning is not None):
             raise InvalidRequest(
                 "partitioning",
-                requirement="is required for a table of a database, and allowed for no other",
-                remedy="give public bounds: {'column': 'id', 'lower': 0, 'upper': 1000000, 'partitions': 8}"
-                if self.partitioning is None else "leave it out",
-            )  # fmt: skip
+                None,
+                "is required for a table of a database, and allowed for no other",
+                "give public bounds: {'column': 'id', 'lower': 0, 'upper': 1000000, 'partitions': 8}"
+                if self.partitioning is None
+                else "leave it out",
+            )
 
     def _require_version(self, version: TableVersion) -> None:
         """Reject a snapshot that names no state, or several states, which together contain a person several times."""
         given = self.snapshot.form
         if given != version.by:
             raise InvalidRequest(
-                f"snapshot.{given}", requirement=f"must name a version of this table, which is {version.describe()}",
-                remedy=f"pin it by {version.by}",
+                f"snapshot.{given}", None, f"must name a version of this table, which is {version.describe()}",
+                f"pin it by {version.by}",
             )  # fmt: skip
         path = self.snapshot.path_version
         if path is not None and path.count("/") + 1 != version.folders:
-            raise InvalidRequest(
-                "snapshot.path_version",
-                value=path,
-                requirement=f"must be {version.describe()}",
-                remedy="name one version",
-            )
+            raise InvalidRequest("snapshot.path_version", path, f"must be {version.describe()}", "name one version")
         pinned = self.snapshot.partition or {}
         if version.by == "partition" and sorted(map(str.lower, pinned)) != sorted(map(str.lower, version.columns)):
             raise InvalidRequest(
-                "snapshot.partition", value=", ".join(pinned),
-                requirement=f"must pin exactly the columns of this table's version: {', '.join(version.columns)}",
-                remedy="pin each of them by its value",
+                "snapshot.partition", ", ".join(pinned),
+                f"must pin exactly the columns of this table's version: {', '.join(version.columns)}",
+                "pin each of them by its value",
             )  # fmt: skip
         for name, value in pinned.items():
             self._require_exact(name, value)
@@ -167,9 +159,9 @@ class TableSource(Frozen):
         whole = column.kind is Kind.INTEGER
         if isinstance(value, bool) or not isinstance(value, int if whole else str):
             raise InvalidRequest(
-                "snapshot.partition", value=f"{name}={value}",
-                requirement=f"must be {'a whole number' if whole else 'text'}, as the column is of type {column.type}",
-                remedy="write it as the partition is named" + ("" if whole else ", in quotes"),
+                "snapshot.partition", f"{name}={value}",
+                f"must be {'a whole number' if whole else 'text'}, as the column is of type {column.type}",
+                "write it as the partition is named" + ("" if whole else ", in quotes"),
             )  # fmt: skip
 
     @property
@@ -209,9 +201,7 @@ class TableSource(Frozen):
         stated = {name: value for name, value in given.items() if value is not None}
         if stated not in ({}, terms):
             first = next(iter(stated))
-            raise InvalidRequest(
-                f"table.{first}", requirement="is set by the account in a charged request", remedy="leave it out",
-            )  # fmt: skip
+            raise InvalidRequest(f"table.{first}", None, "is set by the account in a charged request", "leave it out")
         try:
             return self.parse({**self.model_dump(), **TableBinding.model_dump(binding, include=set(terms))})
         except InvalidRequest as refused:
@@ -266,9 +256,8 @@ class Label(Frozen):
     def _two_classes(self) -> Self:
         if self.positive == self.negative:
             raise InvalidRequest(
-                "negative", value=self.negative, requirement="must differ from label.positive",
-                remedy="name the value of each class",
-            )  # fmt: skip
+                "negative", self.negative, "must differ from label.positive", "name the value of each class"
+            )
         return self
 
 
@@ -312,9 +301,7 @@ class _Coefficients(_Basis):
     @model_validator(mode="after")
     def _has_terms(self) -> Self:
         if not self.coefficients and not self.categorical:
-            raise InvalidRequest(
-                "coefficients", requirement="must name at least one feature", remedy="list the model's terms"
-            )
+            raise InvalidRequest("coefficients", None, "must name at least one feature", "list the model's terms")
         return self
 
     bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
@@ -333,13 +320,11 @@ class _Coefficients(_Basis):
     def _bounds_of_features(self) -> Self:
         for name, (lower, upper) in self.bounds.items():
             if name not in self.coefficients:
-                raise InvalidRequest(
-                    "bounds", value=name, requirement="must be a feature that has a coefficient", remedy="remove it"
-                )
+                raise InvalidRequest("bounds", name, "must be a feature that has a coefficient", "remove it")
             if not -math.inf < lower < upper < math.inf:
                 raise InvalidRequest(
-                    f"bounds.{name}", value=[lower, upper], requirement="must be two finite numbers in ascending order",
-                    remedy="give the bounds that the model was fitted with",
+                    f"bounds.{name}", [lower, upper], "must be two finite numbers in ascending order",
+                    "give the bounds that the model was fitted with",
                 )  # fmt: skip
         return self
 
@@ -396,5 +381,5 @@ class Scoring(Frozen):
     @classmethod
     def _known(cls, value: Any) -> Any:
         if value not in ("clamp", "drop"):
-            raise InvalidRequest("", value=value, requirement="must be 'clamp' or 'drop'", remedy="choose one")
+            raise InvalidRequest("", value, "must be 'clamp' or 'drop'", "choose one")
         return value

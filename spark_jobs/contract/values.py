@@ -94,7 +94,7 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
     if first["type"] == "extra_forbidden":
         remedy += did_you_mean(str(first["loc"][-1]), _fields_at(model, first["loc"][:-1]))
     given = first.get("input") if first["type"] not in _REMEDIES else None
-    return InvalidRequest(where or "request", value=given, requirement=bound, remedy=remedy)
+    return InvalidRequest(where or "request", given, bound, remedy)
 
 
 def did_you_mean(given: object, known: Iterable[object]) -> str:
@@ -197,15 +197,15 @@ def _require_numbers(name: str, value: Any) -> None:
     for part in parts:
         _require_numbers(name, part)
     if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
-        raise InvalidRequest(name, value=value, requirement="must be a number", remedy="write it like 10 or 0.5")
+        raise InvalidRequest(name, value, "must be a number", "write it like 10 or 0.5")
 
 
 def _require_as_written(name: str, value: Any) -> None:
     """Reject a key or a text that a document's reader took for a number of another spelling, such as 01067."""
     if isinstance(value, Respelled):
         raise InvalidRequest(
-            name, value=value.text, requirement=f"is read as the number {int(value)}",
-            remedy="write it in quotes if it is a text or a key, or without leading zeros and signs",
+            name, value.text, f"is read as the number {int(value)}",
+            "write it in quotes if it is a text or a key, or without leading zeros and signs",
         )  # fmt: skip
     parts: Iterable[Any] = value if isinstance(value, (list, tuple)) else ()
     if isinstance(value, dict):

@@ -37,19 +37,17 @@ def require_not_back(order: VersionOrder | None, *, before: str, now: str) -> No
         raise no_order(now)
     if _place(order, now) < _place(order, before):
         raise InvalidRequest(
-            "table.snapshot", value=now,
-            requirement=f"must not be earlier than {before}, which the stream has read: it never goes back",
-            remedy=f"name {before}, or a later version",
+            "table.snapshot", now, f"must not be earlier than {before}, which the stream has read: it never goes back",
+            f"name {before}, or a later version",
         )  # fmt: skip
 
 
 def no_order(name: str) -> InvalidRequest:
     """The refusal of a table whose versions have no order."""
     return InvalidRequest(
-        "table.snapshot", value=name,
-        requirement="must be a version of a table whose versions are ordered by a public rule: a stream never goes "
-        "back",
-        remedy="have the order declared: `dp-budget bind --version-order natural`",
+        "table.snapshot", name,
+        "must be a version of a table whose versions are ordered by a public rule: a stream never goes " "back",
+        "have the order declared: `dp-budget bind --version-order natural`",
     )  # fmt: skip
 
 
@@ -77,8 +75,8 @@ def order_of(words: tuple[str, ...]) -> VersionOrder | None:
         return "number" if words[0] == "number" else "natural"
     if len(set(words)) != len(words):
         raise InvalidRequest(
-            "version_order", value=", ".join(words[:10]), requirement="must list each version once",
-            remedy="list the versions of the table, the earliest first",
+            "version_order", ", ".join(words[:10]), "must list each version once",
+            "list the versions of the table, the earliest first",
         )  # fmt: skip
     return words or None
 
@@ -87,9 +85,8 @@ def _place(order: VersionOrder, name: str) -> tuple[object, ...]:
     if isinstance(order, tuple):
         if name not in order:
             raise InvalidRequest(
-                "table.snapshot", value=name,
-                requirement="must be one of the versions that the administrator has listed",
-                remedy="have it listed after the others: `dp-budget bind --version-order`",
+                "table.snapshot", name, "must be one of the versions that the administrator has listed",
+                "have it listed after the others: `dp-budget bind --version-order`",
             )  # fmt: skip
         return (order.index(name),)
     if order == "number":

@@ -61,12 +61,12 @@ def read_written(kind: type[AnyRequest], fields: Mapping[str, Any]) -> AnyReques
     for name in fields:
         if name not in kind.model_fields and name != "end":
             raise InvalidRequest(
-                name, requirement="is not a field of this part of the request",
-                remedy=f"remove it or correct its name{did_you_mean(name, kind.model_fields)}",
+                name, None, "is not a field of this part of the request",
+                f"remove it or correct its name{did_you_mean(name, kind.model_fields)}",
             )  # fmt: skip
     for name, field in kind.model_fields.items():
         if field.is_required() and fields.get(name) is None and name not in _DECIDED:
-            raise InvalidRequest(name, requirement="is required", remedy="add it")
+            raise InvalidRequest(name, None, "is required", "add it")
     return Written(kind=kind, fields=dict(fields))
 
 

@@ -52,8 +52,8 @@ def _agree(given: argparse.Namespace) -> None:
     request = ReleaseRequest.parse({**load_fields(given.request), "federation": "agreed"})
     if isinstance(request.model, SparkMLModel) and request.model.sha256 is None:
         raise InvalidRequest(
-            "model.sha256", requirement="is required of a pipeline that several silos use",
-            remedy="give the hash that `dp-budget hash-pipeline` prints",
+            "model.sha256", None, "is required of a pipeline that several silos use",
+            "give the hash that `dp-budget hash-pipeline` prints",
         )  # fmt: skip
     agreement = Agreement(
         session=given.session,
@@ -99,13 +99,13 @@ def _require_unregistered(folder: Mapping[str, str], agreement: Agreement, keys:
             continue
         if Registration.read(folder, path.stem).agreement == agreement:
             raise InvalidRequest(
-                "agreement", requirement=f"must be registered once, and is as {path.stem}",
-                remedy="use that name, or agree on a new session",
+                "agreement", None, f"must be registered once, and is as {path.stem}",
+                "use that name, or agree on a new session",
             )  # fmt: skip
         if not Keys.from_text(keys).lasting:
             raise InvalidRequest(
-                "keys", requirement=f"must be for this agreement alone, and are registered as {path.stem}",
-                remedy="make new keys and agree with them, or make keys with --lasting",
+                "keys", None, f"must be for this agreement alone, and are registered as {path.stem}",
+                "make new keys and agree with them, or make keys with --lasting",
             )  # fmt: skip
 
 
@@ -145,16 +145,16 @@ def _close(given: argparse.Namespace) -> None:
         keys = registered_keys(folder, name)
         if keys.lasting:
             raise InvalidRequest(
-                "keys", value=name, requirement="must be for one agreement, and are for several",
-                remedy="remove them yourself when none of these is in use",
+                "keys", name, "must be for one agreement, and are for several",
+                "remove them yourself when none of these is in use",
             )  # fmt: skip
         # whoever has the registration can read what any server has answered
         left = Meeting(agreement=agreement, keys=keys).left()
         if left != 0 and not given.give_up:
             raise InvalidRequest(
-                "federation", value=name,
-                requirement="has not ended" if left is None else f"has {left} evaluations left that were paid for",
-                remedy="wait, or give up what is left with --give-up",
+                "federation", name,
+                "has not ended" if left is None else f"has {left} evaluations left that were paid for",
+                "wait, or give up what is left with --give-up",
             )  # fmt: skip
     destroy(path)
     sys.stdout.write(f"{name} is closed, and its keys are destroyed\n")

@@ -45,9 +45,7 @@ def split(vector: Int64Array, *, servers: int, noise: Words) -> tuple[Share, ...
         InvalidRequest: there are fewer than two servers.
     """
     if servers < 2:
-        raise InvalidRequest(
-            "servers", value=servers, requirement="must be at least 2", remedy="name servers of different owners"
-        )
+        raise InvalidRequest("servers", servers, "must be at least 2", "name servers of different owners")
     last = residues(vector).copy()
     masks = noise.words((servers - 1) * vector.size).reshape(servers - 1, *vector.shape)
     for mask in masks:
@@ -63,11 +61,9 @@ def add(shares: Sequence[Share]) -> Share:
     """
     if not shares or any(share.shape != shares[0].shape or share.dtype != np.uint64 for share in shares):
         raise InvalidRequest(
-            "shares",
-            value=", ".join(f"{share.dtype}{list(share.shape)}" for share in shares) or "none",
-            requirement="must be vectors of one shape of residues modulo 2^64",
-            remedy="share statistics of one request",
-        )
+            "shares", ", ".join(f"{share.dtype}{list(share.shape)}" for share in shares) or "none",
+            "must be vectors of one shape of residues modulo 2^64", "share statistics of one request",
+        )  # fmt: skip
     total = np.zeros_like(shares[0])
     for share in shares:
         total += share

@@ -53,10 +53,9 @@ class Keys:
             )
         except ValueError:
             raise InvalidRequest(
-                "keys",
-                requirement="must be two private keys of 64 hexadecimal digits",
-                remedy="use a file that `python -m spark_jobs.federation keys` wrote",
-            ) from None
+                "keys", None, "must be two private keys of 64 hexadecimal digits",
+                "use a file that `python -m spark_jobs.federation keys` wrote",
+            ) from None  # fmt: skip
 
     def to_text(self) -> str:
         """Both keys in hexadecimal, and whether they are for several agreements; a secret."""
@@ -96,7 +95,6 @@ def _owner(keys: Keys, participants: Sequence[Participant], what: str) -> str:
         if participant.signing_key == own:
             return participant.name
     raise InvalidRequest(
-        "keys",
-        requirement=f"must be those of {what} of the agreement: {', '.join(member.name for member in participants)}",
-        remedy="use the keys whose public parts are in the agreement",
-    )
+        "keys", None, f"must be those of {what} of the agreement: {', '.join(member.name for member in participants)}",
+        "use the keys whose public parts are in the agreement",
+    )  # fmt: skip

@@ -82,9 +82,7 @@ def comparison_keys(values: Int64Array, *, bits: int, noise: Words) -> tuple[Com
         InvalidRequest: ``bits`` is out of range.
     """
     if not 1 <= bits <= MAX_BITS:
-        raise InvalidRequest(
-            "bits", value=bits, requirement=f"must be from 1 to {MAX_BITS}", remedy="name the bits of a grid's cells"
-        )
+        raise InvalidRequest("bits", bits, f"must be from 1 to {MAX_BITS}", "name the bits of a grid's cells")
     places = np.clip(values, 0, (1 << bits) - 1).astype(np.uint64) + np.uint64(1)
     count, levels = places.size, bits + 1
     start = noise.words(4 * count).reshape(2, count, 2)
@@ -152,8 +150,8 @@ def unpacked(vector: Share, *, server: int, size: int, bits: int) -> ComparisonK
     """
     if not 1 <= bits <= MAX_BITS or vector.shape != (packed_size(size, bits),):
         raise InvalidRequest(
-            "keys", value=f"{vector.size:,} words", requirement=f"must be {size:,} keys of {bits} bits",
-            remedy="send what `comparison_keys` made",
+            "keys", f"{vector.size:,} words", f"must be {size:,} keys of {bits} bits",
+            "send what `comparison_keys` made",
         )  # fmt: skip
     levels = bits + 1
     cuts = np.cumsum([2 * size, 2 * levels * size, (levels + 1) * size])
@@ -183,9 +181,7 @@ def evaluate(keys: ComparisonKeys, points: Int64Array) -> Share:
     """
     last = 1 << (keys.levels - 1)
     if points.size and not 0 <= points.min() <= points.max() <= last:
-        raise InvalidRequest(
-            "points", requirement=f"must be from 0 to {last}", remedy="name edges of the grid of the shared values"
-        )
+        raise InvalidRequest("points", None, f"must be from 0 to {last}", "name edges of the grid of the shared values")
     sums = np.zeros(points.size, dtype=np.uint64)
     for chunk in _chunks(keys):
         for place, point in enumerate(points):
@@ -236,7 +232,7 @@ class PaidComparisons(PaidCounts):
             InvalidRequest: the share is not between 0 and 1, or too few evaluations are left.
         """
         if not 0 <= share <= 1:
-            raise InvalidRequest("share", value=share, requirement="must be from 0 to 1", remedy="name a fraction")
+            raise InvalidRequest("share", share, "must be from 0 to 1", "name a fraction")
         return self.first_cell(share * self._keys[0].size)
 
     def _opened(self, points: Int64Array) -> Int64Array:

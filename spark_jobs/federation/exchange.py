@@ -306,11 +306,9 @@ def require_own(participants: Sequence[Participant], name: str, keys: Keys) -> N
     known = {participant.name: participant.signing_key for participant in participants}
     if known.get(name) != keys.public("own").signing_key:
         raise InvalidRequest(
-            "name",
-            value=name,
-            requirement=f"must be one of {', '.join(known)}, with the keys that the agreement names",
-            remedy="use the keys whose public parts are in the agreement",
-        )
+            "name", name, f"must be one of {', '.join(known)}, with the keys that the agreement names",
+            "use the keys whose public parts are in the agreement",
+        )  # fmt: skip
 
 
 def share_uri(server: Server, turn: int, silo: str) -> str:

@@ -60,11 +60,10 @@ class Session:
     def __post_init__(self) -> None:
         if not self.parties < 2 * self.threshold <= 2 * self.parties:
             raise InvalidRequest(
-                "threshold",
-                value=self.threshold,
-                requirement=f"must be above {self.parties / 2:g} and at most {self.parties}, the number of parties",
-                remedy="name how many parties must stay until the end",
-            )
+                "threshold", self.threshold,
+                f"must be above {self.parties / 2:g} and at most {self.parties}, the number of parties",
+                "name how many parties must stay until the end",
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,10 +174,9 @@ class Party:
                 message = cipher.decrypt(sealed[:12], sealed[12:], bound)
             except (InvalidTag, ValueError) as error:
                 raise InvalidRequest(
-                    f"envelope of party {number}",
-                    requirement="must be as that party sealed it for this one",
-                    remedy="begin a new session",
-                ) from error
+                    f"envelope of party {number}", None, "must be as that party sealed it for this one",
+                    "begin a new session",
+                ) from error  # fmt: skip
             if number in arrived:
                 own[number] = int.from_bytes(message[:_FIELD_BYTES], "big")
             else:
@@ -189,10 +187,9 @@ class Party:
         self._answered.add((arrived, introductions))
         if len(self._answered) > 1:
             raise InvalidRequest(
-                "arrived",
-                requirement="must be the list that this party has answered: two answers could unmask a vector",
-                remedy="begin a new session",
-            )
+                "arrived", None, "must be the list that this party has answered: two answers could unmask a vector",
+                "begin a new session",
+            )  # fmt: skip
 
     def _channel(self, peer: Introduction, *, sender: int, recipient: int) -> tuple[AESGCM, bytes]:
         key = _pair_key(self._message_key, peer.message_key, self.session)
@@ -240,22 +237,18 @@ def _by_party(session: Session, introductions: Sequence[Introduction]) -> dict[i
     _require_enough(session, peers, "introductions")
     if len(peers) != len(introductions) or not all(0 <= number < session.parties for number in peers):
         raise InvalidRequest(
-            "introductions",
-            value=", ".join(str(peer.party) for peer in introductions),
-            requirement=f"must be of different parties from 0 to {session.parties - 1}",
-            remedy="begin a new session",
-        )
+            "introductions", ", ".join(str(peer.party) for peer in introductions),
+            f"must be of different parties from 0 to {session.parties - 1}", "begin a new session",
+        )  # fmt: skip
     return peers
 
 
 def _require_enough(session: Session, parties: Collection[int], what: str) -> None:
     if len(parties) < session.threshold:
         raise InvalidRequest(
-            what,
-            value=f"{len(parties)} parties",
-            requirement=f"must be of at least {session.threshold} parties, the threshold",
-            remedy="begin a new session when more of them can be reached",
-        )
+            what, f"{len(parties)} parties", f"must be of at least {session.threshold} parties, the threshold",
+            "begin a new session when more of them can be reached",
+        )  # fmt: skip
 
 
 def _pair_key(own: X25519PrivateKey, other: bytes, session: Session) -> bytes:

@@ -207,7 +207,5 @@ class _Rounds:
 
 def _not_linear() -> InvalidRequest:
     return InvalidRequest(
-        "method",
-        requirement="must release sums of counts alone for silos",
-        remedy="choose another method, or pool the tables",
+        "method", None, "must release sums of counts alone for silos", "choose another method, or pool the tables"
     )

@@ -70,19 +70,16 @@ class NoiseShare:
     def __post_init__(self) -> None:
         if not 0 <= self.colluding < self.contributors:
             raise InvalidRequest(
-                "colluding",
-                value=self.colluding,
-                requirement=f"must be from 0 to {self.contributors - 1} for {self.contributors} contributors of noise",
-                remedy="name fewer, or let more contribute",
-            )
+                "colluding", self.colluding,
+                f"must be from 0 to {self.contributors - 1} for {self.contributors} contributors of noise",
+                "name fewer, or let more contribute",
+            )  # fmt: skip
         limit = MAX_WHOLE_SCALE if self.honest == 1 else MAX_SCALE
         if self.scale > limit:
             raise InvalidRequest(
-                "epsilon",
-                value=self.epsilon,
-                requirement=f"must be at least {self.l1_sensitivity}/{limit:.0f} for shared noise",
-                remedy="spend more, or let each contributor add the whole noise (colluding: all but one)",
-            )
+                "epsilon", self.epsilon, f"must be at least {self.l1_sensitivity}/{limit:.0f} for shared noise",
+                "spend more, or let each contributor add the whole noise (colluding: all but one)",
+            )  # fmt: skip
 
     @property
     def scale(self) -> float:

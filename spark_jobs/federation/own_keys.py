@@ -61,11 +61,9 @@ def read_keys(path: Path, *, name: str, field: str = "federation") -> Keys:
         return Keys.from_text(path.read_text(encoding="ascii"))
     except (OSError, UnicodeDecodeError):
         raise InvalidRequest(
-            field,
-            value=name,
-            requirement="must have private keys, in a file that can be read",
-            remedy=f"mount {path.name} beside the registration; keys for one agreement are moved there",
-        ) from None
+            field, name, "must have private keys, in a file that can be read",
+            f"mount {path.name} beside the registration; keys for one agreement are moved there",
+        ) from None  # fmt: skip
 
 
 def is_closed(path: Path) -> bool:

@@ -53,8 +53,8 @@ class Summing(Meeting):
         registration = Registration.read(environ, Federation(name=name).name)
         if registration.receipts is None:
             raise InvalidRequest(
-                "federation", value=name, requirement="must be registered for a server, with a folder of receipts",
-                remedy="register it with --receipts: `python -m spark_jobs.federation join`",
+                "federation", name, "must be registered for a server, with a folder of receipts",
+                "register it with --receipts: `python -m spark_jobs.federation join`",
             )  # fmt: skip
         keys, agreement = registered_keys(environ, name), registration.agreement
         return cls(

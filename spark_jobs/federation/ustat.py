@@ -139,11 +139,9 @@ class Masked:
         session = Session(name=secrets.token_hex(16), parties=len(vectors), threshold=self.threshold)
         if not 0 <= self.colluding < 2 * self.threshold - len(vectors):
             raise InvalidRequest(
-                "colluding",
-                value=self.colluding,
-                requirement=f"must be from 0 to {2 * self.threshold - len(vectors) - 1} at this threshold",
-                remedy="raise the threshold",
-            )
+                "colluding", self.colluding,
+                f"must be from 0 to {2 * self.threshold - len(vectors) - 1} at this threshold", "raise the threshold",
+            )  # fmt: skip
         law = NoiseShare(
             epsilon=epsilon,
             l1_sensitivity=self.silos_per_person * l1_sensitivity,

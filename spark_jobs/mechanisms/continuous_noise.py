@@ -66,11 +66,9 @@ class PublicGrid:
         ordered = math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper
         if not ordered or not 1 <= self.steps <= MAX_GRID_STEPS:
             raise InvalidRequest(
-                "grid",
-                value=f"{self.lower} to {self.upper} in {self.steps}",
-                requirement="must have finite ascending ends and 1 to 2^40 steps",
-                remedy="give public bounds of the statistic",
-            )
+                "grid", f"{self.lower} to {self.upper} in {self.steps}",
+                "must have finite ascending ends and 1 to 2^40 steps", "give public bounds of the statistic",
+            )  # fmt: skip
 
     def nearest(self, value: Decimal) -> float:
         """The grid value nearest to ``value``; beyond the grid, its nearer end."""
@@ -299,12 +297,7 @@ def laplace_noise(epsilon: Cost, delta: Cost) -> SmoothNoise:
     """
     small = exact_decimal(delta, what="delta")
     if not 0 < small < 1:
-        raise InvalidRequest(
-            "delta",
-            value=small,
-            requirement="must be above 0 and below 1",
-            remedy="use polynomial noise for pure privacy",
-        )
+        raise InvalidRequest("delta", small, "must be above 0 and below 1", "use polynomial noise for pure privacy")
     total, rate = _budget(epsilon, 1 / (2 * math.log(2 / float(small))))
     return SmoothNoise(density=Density.LAPLACE, epsilon=total, delta=small, rate=rate, scale=2 / float(total))
 
@@ -315,9 +308,7 @@ def _budget(epsilon: Cost, rate_share: float) -> tuple[Decimal, float]:
         raise ValueError(f"rate_share: got {rate_share}; must be above 0 and below 1")
     rate = float(total) * rate_share
     if not total <= 10 or rate < _SMALLEST_RATE:
-        raise InvalidRequest(
-            "epsilon", value=total, requirement="must be above 0 and at most 10", remedy="choose an epsilon of about 1"
-        )
+        raise InvalidRequest("epsilon", total, "must be above 0 and at most 10", "choose an epsilon of about 1")
     return total, rate
 
 

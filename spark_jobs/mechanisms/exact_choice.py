@@ -64,9 +64,7 @@ def exponential_rate(epsilon: Cost, sensitivity: float, *, monotone: bool) -> De
         raise ValueError(f"sensitivity: got {sensitivity}; must be finite and above 0")
     total = exact_decimal(epsilon, what="epsilon")
     if total < SMALLEST_EPSILON:
-        raise InvalidRequest(
-            "epsilon", value=total, requirement="must be at least 1e-20", remedy="give the cost of this selection"
-        )
+        raise InvalidRequest("epsilon", total, "must be at least 1e-20", "give the cost of this selection")
     with localcontext(prec=60, rounding=ROUND_FLOOR):
         return (total - SLACK) / (Decimal(sensitivity) * (1 if monotone else 2))
 

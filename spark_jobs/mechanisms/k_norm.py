@@ -122,11 +122,9 @@ class Body:
             return self, 1
         if epsilon < self.smallest_epsilon:
             raise InvalidRequest(
-                "epsilon",
-                value=epsilon,
-                requirement=f"must be at least {self.smallest_epsilon:.1e} for noise that is drawn together",
-                remedy="give more, or use another method",
-            )
+                "epsilon", epsilon, f"must be at least {self.smallest_epsilon:.1e} for noise that is drawn together",
+                "give more, or use another method",
+            )  # fmt: skip
         factor = -(-self.unit // (longest - 1))
         longer = replace(
             self,

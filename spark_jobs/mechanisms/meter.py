@@ -194,5 +194,5 @@ class RhoMeter:
 def _positive_rho(rho: Cost) -> Decimal:
     amount = exact_decimal(rho, what="rho")
     if amount <= 0:
-        raise InvalidRequest("rho", value=plain(amount), requirement="must be above 0", remedy="give the cost")
+        raise InvalidRequest("rho", plain(amount), "must be above 0", "give the cost")
     return amount

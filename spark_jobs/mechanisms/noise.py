@@ -276,7 +276,7 @@ def laplace_variance(scale: float) -> float:
 def _cost(what: str, amount: Cost) -> Decimal:
     number = amount if isinstance(amount, Decimal) and amount.is_finite() else exact_decimal(amount, what=what)
     if number <= 0 or float_below(number) <= 0:
-        raise InvalidRequest(what, value=number, requirement="must be above 0", remedy="give the cost of this noise")
+        raise InvalidRequest(what, number, "must be above 0", "give the cost of this noise")
     return number
 
 

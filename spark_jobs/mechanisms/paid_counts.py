@@ -56,9 +56,7 @@ class PaidCounts:
 
     def __init__(self, evaluate: Evaluate, *, cells: int, evaluations: int) -> None:
         if evaluations < 1:
-            raise InvalidRequest(
-                "evaluations", value=evaluations, requirement="must be at least 1", remedy="say how many are paid for"
-            )
+            raise InvalidRequest("evaluations", evaluations, "must be at least 1", "say how many are paid for")
         self._evaluate = evaluate
         self._cells = cells
         self._left = evaluations
@@ -142,8 +140,8 @@ class PaidCounts:
     def _require_left(self, evaluations: int) -> None:
         if self._left < evaluations:
             raise InvalidRequest(
-                "evaluations", value=self._left, requirement=f"must be at least {evaluations} that are left",
-                remedy="pay for more of them beforehand",
+                "evaluations", self._left, f"must be at least {evaluations} that are left",
+                "pay for more of them beforehand",
             )  # fmt: skip
 
 

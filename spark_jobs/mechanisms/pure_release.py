@@ -45,10 +45,7 @@ def pure_noise(epsilon: Cost, density: Density = Density.POLYNOMIAL) -> SmoothNo
     cost = exact_decimal(epsilon, what="epsilon")
     if cost < MIN_EPSILON:
         raise InvalidRequest(
-            "epsilon",
-            value=plain(cost),
-            requirement=f"must be at least {MIN_EPSILON}",
-            remedy="give the release a larger share of the budget",
+            "epsilon", plain(cost), f"must be at least {MIN_EPSILON}", "give the release a larger share of the budget"
         )
     with localcontext(prec=2 * MAX_DIGITS):
         ideal = (cost * (1 - SLACK)).quantize(Decimal(1).scaleb(1 - MAX_DIGITS))

@@ -81,10 +81,7 @@ def recursive_medians(
     """
     if not 1 <= levels <= MAX_LEVELS:
         raise InvalidRequest(
-            "levels",
-            value=levels,
-            requirement=f"must be from 1 to {MAX_LEVELS}",
-            remedy="choose a depth of the recursion between them",
+            "levels", levels, f"must be from 1 to {MAX_LEVELS}", "choose a depth of the recursion between them"
         )
     counts = whole_counts(cells)
     total = exact_decimal(epsilon, what="epsilon")
@@ -180,9 +177,7 @@ def quantile_target(level: Cost) -> Fraction:
     """
     target = Fraction(exact_decimal(level, what="level"))
     if not 0 <= target <= 1 or target.denominator > MAX_DENOMINATOR:
-        raise InvalidRequest(
-            "level", value=level, requirement="must be in [0, 1] with at most 6 decimals", remedy="give e.g. '0.25'"
-        )
+        raise InvalidRequest("level", level, "must be in [0, 1] with at most 6 decimals", "give e.g. '0.25'")
     return target
 
 

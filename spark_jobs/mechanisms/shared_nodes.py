@@ -135,10 +135,7 @@ def shared_node_prefixes(
     scale = laplace_scale(epsilon, weight)
     if scale > MAX_SCALE:
         raise InvalidRequest(
-            "epsilon",
-            value=epsilon,
-            requirement=f"must give noise of scale at most {MAX_SCALE:g}",
-            remedy="give a larger epsilon",
+            "epsilon", epsilon, f"must give noise of scale at most {MAX_SCALE:g}", "give a larger epsilon"
         )
     sizes = [-(-counts.size >> level << level) >> level for level in range(levels_over(counts.size) + 1)]
     nodes = noise.laplace(np.zeros(sum(sizes), dtype=np.int64), epsilon=epsilon, l1_sensitivity=weight)

@@ -43,9 +43,7 @@ def rho_within(epsilon: Cost, delta: Cost) -> Decimal:
         exact = (budget + (chance.ln() + _exact_gain(order)) / (order - 1)) / order
         kept = _kept(exact * (1 - Decimal("1e-25")), ROUND_FLOOR)
     if kept <= 0:
-        raise InvalidRequest(
-            "delta", value=delta, requirement=f"leaves no rho within epsilon {epsilon}", remedy="give a larger delta"
-        )
+        raise InvalidRequest("delta", delta, f"leaves no rho within epsilon {epsilon}", "give a larger delta")
     return kept
 
 
@@ -92,12 +90,12 @@ def _kept(exact: Decimal, rounding: str) -> Decimal:
 def _positive(what: str, amount: Cost) -> Decimal:
     number = exact_decimal(amount, what=what)
     if number <= 0:
-        raise InvalidRequest(what, value=amount, requirement="must be above 0", remedy="give the cost of the release")
+        raise InvalidRequest(what, amount, "must be above 0", "give the cost of the release")
     return number
 
 
 def _chance(delta: Cost) -> Decimal:
     number = exact_decimal(delta, what="delta")
     if not 0 < number < 1:
-        raise InvalidRequest("delta", value=delta, requirement="must be above 0 and below 1", remedy="give e.g. '1e-6'")
+        raise InvalidRequest("delta", delta, "must be above 0 and below 1", "give e.g. '1e-6'")
     return number

@@ -56,8 +56,8 @@ class AggregateSums:
             array = np.asarray(getattr(self, name))
             if array.shape != shape or array.dtype.kind not in "iu" or (array < 0).any():
                 raise InvalidRequest(
-                    name, requirement=f"must be whole numbers of at least 0, of shape {shape}",
-                    remedy="build the sums with from_arrays",
+                    name, None, f"must be whole numbers of at least 0, of shape {shape}",
+                    "build the sums with from_arrays",
                 )  # fmt: skip
             object.__setattr__(self, name, read_only(array))
 
@@ -94,7 +94,7 @@ class AggregateSums:
         values = [_place(as_doubles(_given(columns, one.of), what=one.of), one) for one in design.measures]
         lengths = {array.size for array in (*places, *values)}
         if len(lengths) > 1:
-            raise InvalidRequest("columns", requirement="must have one length", remedy="give one value per row")
+            raise InvalidRequest("columns", None, "must have one length", "give one value per row")
         rows = lengths.pop() if lengths else np.asarray(next(iter(columns.values()), [])).size
         cell = np.zeros(rows, dtype=np.int64)
         for dimension, place in zip(design.by, places, strict=True):
@@ -147,7 +147,7 @@ class AggregateSums:
         if not isinstance(other, AggregateSums):
             return NotImplemented
         if other.design != self.design:
-            raise InvalidRequest("design", requirement="must be the same for both", remedy="sum both in one design")
+            raise InvalidRequest("design", None, "must be the same for both", "sum both in one design")
         sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)[1:]}
         return AggregateSums(design=self.design, **sums)
 
@@ -180,7 +180,7 @@ def design_of(by: Sequence[Any], measures: Sequence[Any]) -> AggregateCells:
 
 def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
     if name not in columns:
-        raise InvalidRequest("columns", value=name, requirement="must be among the columns", remedy="add the column")
+        raise InvalidRequest("columns", name, "must be among the columns", "add the column")
     return columns[name]
 
 

@@ -40,18 +40,11 @@ def as_doubles(values: ArrayLike, *, what: str) -> FloatArray:
         values = np.ma.filled(values.astype(object), None)
     array = np.asarray(values)
     if array.ndim != 1:
-        raise InvalidRequest(
-            what,
-            value=f"{array.ndim} dimensions",
-            requirement="must have one dimension",
-            remedy="give one value per row",
-        )
+        raise InvalidRequest(what, f"{array.ndim} dimensions", "must have one dimension", "give one value per row")
     if array.dtype.kind == "O":
         return np.fromiter(map(_as_double, array), np.float64, count=array.size)
     if array.dtype.kind not in "biuf":
-        raise InvalidRequest(
-            what, value=array.dtype, requirement="must be numbers or booleans", remedy="convert the column first"
-        )
+        raise InvalidRequest(what, array.dtype, "must be numbers or booleans", "convert the column first")
     with np.errstate(over="ignore"):
         return array.astype(np.float64)
 

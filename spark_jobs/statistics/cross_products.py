@@ -54,10 +54,9 @@ class CrossProducts:
         size = self.design.terms
         if array.shape != (size, size) or array.dtype.kind not in "iu" or (array != array.T).any():
             raise InvalidRequest(
-                "products",
-                requirement=f"must be a symmetric matrix of whole numbers, {size} by {size}",
-                remedy="build the sums with from_arrays",
-            )
+                "products", None, f"must be a symmetric matrix of whole numbers, {size} by {size}",
+                "build the sums with from_arrays",
+            )  # fmt: skip
         object.__setattr__(self, "products", read_only(array))
 
     @classmethod
@@ -112,7 +111,7 @@ class CrossProducts:
         if not isinstance(other, CrossProducts):
             return NotImplemented
         if other.design != self.design:
-            raise InvalidRequest("design", requirement="must be the same for both", remedy="sum both in one design")
+            raise InvalidRequest("design", None, "must be the same for both", "sum both in one design")
         return CrossProducts(design=self.design, products=self.products + other.products)
 
     def __eq__(self, other: object) -> bool:
@@ -147,7 +146,7 @@ def lattice_rows(columns: Mapping[str, ArrayLike], outcome: ArrayLike, *, design
     else:
         last = np.where(value == 1, float(LATTICE), np.where(value == 0, -float(LATTICE), np.nan))
     if any(values.size != last.size for values in (*numbers, *levels)):
-        raise InvalidRequest("columns", requirement="must be as long as the outcome", remedy="give one value per row")
+        raise InvalidRequest("columns", None, "must be as long as the outcome", "give one value per row")
     rows = np.stack([np.full(last.size, float(LATTICE)), *numbers, *levels, last], axis=1)
     counted: FloatArray = rows[~np.isnan(rows).any(axis=1)]
     return counted
@@ -155,7 +154,7 @@ def lattice_rows(columns: Mapping[str, ArrayLike], outcome: ArrayLike, *, design
 
 def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
     if name not in columns:
-        raise InvalidRequest("columns", value=name, requirement="must be among the columns", remedy="add the column")
+        raise InvalidRequest("columns", name, "must be among the columns", "add the column")
     return columns[name]
 
 
@@ -169,7 +168,7 @@ def _steps(values: FloatArray, bounds: Bounded) -> FloatArray:
 def _texts(values: ArrayLike) -> NDArray[np.object_]:
     array = np.asarray(values, dtype=object)
     if array.ndim != 1:
-        raise InvalidRequest("columns", requirement="must have one dimension", remedy="give one value per row")
+        raise InvalidRequest("columns", None, "must have one dimension", "give one value per row")
     texts = np.empty(array.size, dtype=object)
     texts[:] = [None if value is None else level_text(value) for value in array]
     return texts

@@ -25,11 +25,9 @@ def require_cells(cells: object) -> int:
         if MIN_CELLS <= number <= MAX_CELLS and number.bit_count() == 1:
             return number
     raise InvalidRequest(
-        "cells",
-        value=cells,
-        requirement=f"must be a power of two from {MIN_CELLS} to {MAX_CELLS}",
-        remedy="use the default unless memory is short",
-    )
+        "cells", cells, f"must be a power of two from {MIN_CELLS} to {MAX_CELLS}",
+        "use the default unless memory is short",
+    )  # fmt: skip
 
 
 def require_score_cells(cells: object) -> int:

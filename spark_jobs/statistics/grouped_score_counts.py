@@ -46,8 +46,8 @@ class GroupedScoreCounts(DisjointCounts):
         checked_keys(self.keys, field="groups")
         if not self.negatives.shape == self.positives.shape == (len(self.keys) + 1, self.negatives.shape[-1]):
             raise InvalidRequest(
-                "positives", requirement="must have one row of cells for each group and one more, like negatives",
-                remedy="build the counts with from_arrays",
+                "positives", None, "must have one row of cells for each group and one more, like negatives",
+                "build the counts with from_arrays",
             )  # fmt: skip
         for name in ("negatives", "positives"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
@@ -72,7 +72,7 @@ class GroupedScoreCounts(DisjointCounts):
         places = row_places(groups, key_places(keys), field="groups")
         if not label.size == score.size == places.size:
             raise InvalidRequest(
-                "groups", requirement="must have as many values as labels and scores", remedy="give one of each per row"
+                "groups", None, "must have as many values as labels and scores", "give one of each per row"
             )
         of_groups = [ScoreCounts.from_arrays(label[places == place], score[places == place], cells=cells)
                      for place in (*range(len(keys)), -1)]  # fmt: skip
@@ -137,7 +137,7 @@ class GroupedScoreCounts(DisjointCounts):
             return NotImplemented
         if (other.keys, other.negatives.shape) != (self.keys, self.negatives.shape):
             raise InvalidRequest(
-                "keys", requirement="must be the same groups on the same grid", remedy="count both with the same keys"
+                "keys", None, "must be the same groups on the same grid", "count both with the same keys"
             )
         return GroupedScoreCounts(
             keys=self.keys, negatives=self.negatives + other.negatives, positives=self.positives + other.positives

@@ -56,10 +56,9 @@ class Moments:
             array = np.asarray(getattr(self, name))
             if array.shape != (self.grid.groups,) or array.dtype.kind not in "iu" or (array < 0).any():
                 raise InvalidRequest(
-                    name,
-                    requirement=f"must be {self.grid.groups} whole numbers of at least 0",
-                    remedy="build the sums with from_points",
-                )
+                    name, None, f"must be {self.grid.groups} whole numbers of at least 0",
+                    "build the sums with from_points",
+                )  # fmt: skip
             object.__setattr__(self, name, read_only(array))
 
     @classmethod
@@ -158,7 +157,7 @@ class Moments:
         if not isinstance(other, Moments):
             return NotImplemented
         if other.grid != self.grid:
-            raise InvalidRequest("grid", requirement="must be the same for both", remedy="sum both on one grid")
+            raise InvalidRequest("grid", None, "must be the same for both", "sum both on one grid")
         sums = {name: getattr(self, name) + getattr(other, name) for name in (*SUMS, "unusable")}
         return Moments(**sums, grid=self.grid)
 

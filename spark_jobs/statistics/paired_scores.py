@@ -67,9 +67,7 @@ class PairedScoreCounts(DisjointCounts):
         scores = as_doubles(first, what="first"), as_doubles(second, what="second")
         for name, score in zip(("first", "second"), scores, strict=True):
             if score.size != label.size:
-                raise InvalidRequest(
-                    name, requirement="must have as many values as labels", remedy="give one of each per row"
-                )
+                raise InvalidRequest(name, None, "must have as many values as labels", "give one of each per row")
         kept = ((label == 0) | (label == 1)) & ~np.isnan(scores[0]) & ~np.isnan(scores[1])
         one, other = (cells_of(score[kept], PAIR_CELLS) for score in scores)
         keys, counts = np.unique(

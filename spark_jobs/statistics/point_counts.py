@@ -99,9 +99,7 @@ class PointCounts(DisjointCounts):
         columns = as_doubles(x, what="x"), as_doubles(y, what="y")
         place = _places(groups, grid, rows=columns[0].size)
         if not columns[0].size == columns[1].size == place.size:
-            raise InvalidRequest(
-                "y", requirement="must have as many values as x and groups", remedy="give one of each per row"
-            )
+            raise InvalidRequest("y", None, "must have as many values as x and groups", "give one of each per row")
         known = place >= 0
         x_value, y_value, place = columns[0][known], columns[1][known], place[known]
         usable = ~(np.isnan(x_value) | np.isnan(y_value))
@@ -209,7 +207,7 @@ class PointCounts(DisjointCounts):
         if not isinstance(other, PointCounts):
             return NotImplemented
         if other.grid != self.grid:
-            raise InvalidRequest("grid", requirement="must be the same for both", remedy="count both on one grid")
+            raise InvalidRequest("grid", None, "must be the same for both", "count both on one grid")
         both = PointCounts.from_keys(
             np.concatenate([self._packed(), other._packed()]),
             np.concatenate([self.count, other.count]),
@@ -244,10 +242,9 @@ class PointCounts(DisjointCounts):
 def _places(groups: ArrayLike | None, grid: PointGrid, *, rows: int) -> Int64Array:
     if (groups is None) != (grid.keys is None):
         raise InvalidRequest(
-            "keys",
-            requirement="must be given if, and only if, rows have groups",
-            remedy="give the public list of groups; it is never derived from the rows",
-        )
+            "keys", None, "must be given if, and only if, rows have groups",
+            "give the public list of groups; it is never derived from the rows",
+        )  # fmt: skip
     if groups is None:
         return np.zeros(rows, dtype=np.int64)
     return row_places(groups, grid.places, field="groups")
@@ -255,7 +252,6 @@ def _places(groups: ArrayLike | None, grid: PointGrid, *, rows: int) -> Int64Arr
 
 def _misshapen(name: str) -> InvalidRequest:
     return InvalidRequest(
-        name,
-        requirement="must be one row of whole numbers of at least 0, cells of the grid in ascending order",
-        remedy="build the counts with from_arrays",
-    )
+        name, None, "must be one row of whole numbers of at least 0, cells of the grid in ascending order",
+        "build the counts with from_arrays",
+    )  # fmt: skip

@@ -47,11 +47,9 @@ class PointGrid:
     def __post_init__(self) -> None:
         if self.x.cells > MAX_POINT_CELLS or self.y.cells != self.x.cells:
             raise InvalidRequest(
-                "cells",
-                value=max(self.x.cells, self.y.cells),
-                requirement=f"must be the same on both axes, at most {MAX_POINT_CELLS}",
-                remedy=f"use the default {DEFAULT_POINT_CELLS}",
-            )
+                "cells", max(self.x.cells, self.y.cells), f"must be the same on both axes, at most {MAX_POINT_CELLS}",
+                f"use the default {DEFAULT_POINT_CELLS}",
+            )  # fmt: skip
         if self.keys is not None:
             object.__setattr__(self, "keys", checked_keys(self.keys, field="groups"))
 
@@ -129,11 +127,6 @@ def nearest_places(values: FloatArray, lower: float, upper: float, steps: int) -
 def _pair(bound: Bound) -> tuple[float, float]:
     if isinstance(bound, (tuple, list)):
         if len(bound) != 2:
-            raise InvalidRequest(
-                "bounds",
-                value=list(bound),
-                requirement="must be one number or a pair",
-                remedy="give one for x and one for y",
-            )
+            raise InvalidRequest("bounds", list(bound), "must be one number or a pair", "give one for x and one for y")
         return bound[0], bound[1]
     return bound, bound

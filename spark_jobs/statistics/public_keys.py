@@ -26,11 +26,9 @@ def checked_keys(keys: Iterable[object], *, field: str) -> tuple[GroupKey, ...]:
     texts = {str(key) for key in checked}
     if not 1 <= len(checked) <= MAX_GROUPS or len(texts) < len(checked):
         raise InvalidRequest(
-            field,
-            value=f"{len(checked)} keys, {len(texts)} of them distinct",
-            requirement=f"must be from 1 to {MAX_GROUPS} distinct keys",
-            remedy="remove the repeated keys (17 and '17' are the same key)",
-        )
+            field, f"{len(checked)} keys, {len(texts)} of them distinct",
+            f"must be from 1 to {MAX_GROUPS} distinct keys", "remove the repeated keys (17 and '17' are the same key)",
+        )  # fmt: skip
     return checked
 
 
@@ -50,11 +48,9 @@ def row_places(values: ArrayLike, places: Mapping[str, int], *, field: str) -> I
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iuUO":
         raise InvalidRequest(
-            field,
-            value=f"{array.ndim} dimensions of {array.dtype}",
-            requirement="must be one column of texts or whole numbers",
-            remedy="convert the column first",
-        )
+            field, f"{array.ndim} dimensions of {array.dtype}", "must be one column of texts or whole numbers",
+            "convert the column first",
+        )  # fmt: skip
     if array.dtype.kind in "iuU":
         named, rows = np.unique(array, return_inverse=True)
         return _places_of(named.tolist(), places)[rows]
@@ -77,11 +73,10 @@ def _checked_key(key: object, field: str) -> GroupKey:
     if isinstance(key, str) and len(key) <= LONGEST_KEY and _sound(key):
         return key
     raise InvalidRequest(
-        field,
-        value="a number beyond 64 bits" if isinstance(key, int) and abs(key) >= 2**63 else key,
-        requirement=f"must be texts of at most {LONGEST_KEY} characters or whole numbers of 64 bits",
-        remedy="write each of them as it is in the column",
-    )
+        field, "a number beyond 64 bits" if isinstance(key, int) and abs(key) >= 2**63 else key,
+        f"must be texts of at most {LONGEST_KEY} characters or whole numbers of 64 bits",
+        "write each of them as it is in the column",
+    )  # fmt: skip
 
 
 def _sound(text: str) -> bool:

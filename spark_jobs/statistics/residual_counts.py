@@ -87,9 +87,7 @@ class ResidualCounts(DisjointCounts):
         unit = require_unit(unit)
         value, residual = as_doubles(fitted, what="fitted"), as_doubles(residuals, what="residuals")
         if value.size != residual.size:
-            raise InvalidRequest(
-                "residuals", requirement="must have as many values as fitted", remedy="give one of each per row"
-            )
+            raise InvalidRequest("residuals", None, "must have as many values as fitted", "give one of each per row")
         kept = ~(np.isnan(value) | np.isnan(residual))
         keys = axis_cells(value[kept], unit) * AXIS + axis_cells(residual[kept], unit)
         return cls.from_keys(keys, np.ones(keys.size, dtype=np.int64), unit=unit)
@@ -200,7 +198,7 @@ class ResidualCounts(DisjointCounts):
         if not isinstance(other, ResidualCounts):
             return NotImplemented
         if other.unit != self.unit:
-            raise InvalidRequest("unit", requirement="must be the same for both", remedy="count both in one unit")
+            raise InvalidRequest("unit", None, "must be the same for both", "count both in one unit")
         both = np.concatenate([self._keys, other._keys])
         return ResidualCounts.from_keys(both, np.concatenate([self.counts, other.counts]), unit=self.unit)
 
@@ -225,4 +223,4 @@ class ResidualCounts(DisjointCounts):
 
 
 def _misfit(bound: str) -> InvalidRequest:
-    return InvalidRequest("counts", requirement=bound, remedy="build the counts with from_arrays")
+    return InvalidRequest("counts", None, bound, "build the counts with from_arrays")

@@ -39,11 +39,9 @@ def require_unit(unit: object) -> float:
     if isinstance(unit, (int, float, np.number)) and not isinstance(unit, bool) and 1 / LARGEST <= unit <= LARGEST:
         return float(unit)
     raise InvalidRequest(
-        "unit",
-        value=unit,
-        requirement="must be a number above 0, between 2^-1000 and 2^1000",
-        remedy="give the smallest size that matters, such as 1 for a test score or 1000 for a salary",
-    )
+        "unit", unit, "must be a number above 0, between 2^-1000 and 2^1000",
+        "give the smallest size that matters, such as 1 for a test score or 1000 for a salary",
+    )  # fmt: skip
 
 
 def require_bins(bins: object) -> int:
@@ -53,10 +51,7 @@ def require_bins(bins: object) -> int:
         if 1 <= number <= MAX_BINS and number.bit_count() == 1:
             return number
     raise InvalidRequest(
-        "bins",
-        value=bins,
-        requirement=f"must be a power of two from 1 to {MAX_BINS}",
-        remedy="leave it out for an automatic choice",
+        "bins", bins, f"must be a power of two from 1 to {MAX_BINS}", "leave it out for an automatic choice"
     )
 
 
@@ -64,9 +59,7 @@ def require_doublings(doublings: object) -> int:
     """``doublings`` as an int; raises InvalidRequest unless it is a whole number from 0 to 60."""
     if isinstance(doublings, (int, np.integer)) and not isinstance(doublings, bool) and 0 <= doublings <= DOUBLINGS:
         return int(doublings)
-    raise InvalidRequest(
-        "doublings", value=doublings, requirement=f"must be from 0 to {DOUBLINGS}", remedy="choose another unit"
-    )
+    raise InvalidRequest("doublings", doublings, f"must be from 0 to {DOUBLINGS}", "choose another unit")
 
 
 def side_cells(cells: Int64Array) -> Int64Array:

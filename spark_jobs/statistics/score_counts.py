@@ -57,11 +57,9 @@ class ScoreCounts(DisjointCounts):
         require_score_cells(self.negatives.size)
         if self.positives.size != self.negatives.size:
             raise InvalidRequest(
-                "positives",
-                value=f"{self.positives.size} cells",
-                requirement="must have as many cells as negatives",
-                remedy="count both classes on one grid",
-            )
+                "positives", f"{self.positives.size} cells", "must have as many cells as negatives",
+                "count both classes on one grid",
+            )  # fmt: skip
 
     @classmethod
     def from_arrays(cls, labels: ArrayLike, scores: ArrayLike, *, cells: int = DEFAULT_CELLS) -> ScoreCounts:
@@ -80,9 +78,7 @@ class ScoreCounts(DisjointCounts):
         label = as_doubles(labels, what="labels")
         score = as_doubles(scores, what="scores")
         if label.size != score.size:
-            raise InvalidRequest(
-                "scores", requirement="must have as many values as labels", remedy="give one of each per row"
-            )
+            raise InvalidRequest("scores", None, "must have as many values as labels", "give one of each per row")
         kept = ((label == 0) | (label == 1)) & ~np.isnan(score)
         keys = label[kept].astype(np.int64) * cells + cells_of(score[kept], cells)
         return cls._from_packed(np.bincount(keys, minlength=2 * cells))
@@ -146,9 +142,7 @@ class ScoreCounts(DisjointCounts):
         if not isinstance(other, ScoreCounts):
             return NotImplemented
         if other.cells != self.cells:
-            raise InvalidRequest(
-                "cells", value=other.cells, requirement=f"must be {self.cells}", remedy="count both on one grid"
-            )
+            raise InvalidRequest("cells", other.cells, f"must be {self.cells}", "count both on one grid")
         return ScoreCounts(negatives=self.negatives + other.negatives, positives=self.positives + other.positives)
 
     def __eq__(self, other: object) -> bool:
@@ -167,8 +161,6 @@ def _frozen_counts(values: ArrayLike, what: str) -> Int64Array:
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any():
         raise InvalidRequest(
-            what,
-            requirement="must be one row of whole numbers of at least 0",
-            remedy="build the counts with from_arrays",
+            what, None, "must be one row of whole numbers of at least 0", "build the counts with from_arrays"
         )
     return read_only(array)

@@ -49,10 +49,9 @@ class StateCounts(DisjointCounts):
         shape = self.grid.steps, self.grid.width
         if array.shape != shape or array.dtype.kind not in "iu" or (array < 0).any():
             raise InvalidRequest(
-                "counts",
-                requirement=f"must be {shape[0]} rows of {shape[1]} whole numbers of at least 0",
-                remedy="build the counts with from_arrays",
-            )
+                "counts", None, f"must be {shape[0]} rows of {shape[1]} whole numbers of at least 0",
+                "build the counts with from_arrays",
+            )  # fmt: skip
         object.__setattr__(self, "counts", read_only(array))
 
     @classmethod
@@ -181,7 +180,7 @@ class StateCounts(DisjointCounts):
         if not isinstance(other, StateCounts):
             return NotImplemented
         if other.grid != self.grid:
-            raise InvalidRequest("grid", requirement="must be the same for both", remedy="count both on one grid")
+            raise InvalidRequest("grid", None, "must be the same for both", "count both on one grid")
         return StateCounts(counts=self.counts + other.counts, grid=self.grid)
 
     def __eq__(self, other: object) -> bool:
@@ -202,11 +201,9 @@ def _grid(
     listed = None if states is None else tuple(states)
     if (divided and listed is None) or (not divided and listed is not None and len(listed) > 1):
         raise InvalidRequest(
-            "states",
-            value=None if listed is None else len(listed),
-            requirement="must be given if, and only if, events have states",
-            remedy="give the public list of states; it is never derived from the events",
-        )
+            "states", None if listed is None else len(listed), "must be given if, and only if, events have states",
+            "give the public list of states; it is never derived from the events",
+        )  # fmt: skip
     return StateGrid(first=first, step=step, steps=steps, states=listed)
 
 
@@ -214,11 +211,9 @@ def _bound(*, max_rows: int | None, max_per_step: int | None, salt: bytes, by: b
     """The bound of a person's events; None if every event is protected by itself."""
     if by != (max_rows is not None) or (not by and max_per_step is not None):
         raise InvalidRequest(
-            "max_rows",
-            value=max_rows,
-            requirement="must be given if, and only if, a column identifies persons; so must max_per_step",
-            remedy="name the column, and how many events of a person are counted",
-        )
+            "max_rows", max_rows, "must be given if, and only if, a column identifies persons; so must max_per_step",
+            "name the column, and how many events of a person are counted",
+        )  # fmt: skip
     if max_rows is None:
         return None
     return EventBound(max_rows=max_rows, max_per_step=max_rows if max_per_step is None else max_per_step, salt=salt)
@@ -254,7 +249,7 @@ class KnownEvents:
         owners = None if units is None else np.asarray(units, dtype=object)
         if not time.size == place.size == (time.size if owners is None else owners.size):
             raise InvalidRequest(
-                "time", requirement="must have as many values as states and units", remedy="give one of each per event"
+                "time", None, "must have as many values as states and units", "give one of each per event"
             )
         at = grid.step_of(time)
         known = (place >= 0) & (at >= 0) & (at < grid.steps)

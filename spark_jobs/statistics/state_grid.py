@@ -57,24 +57,17 @@ class StateGrid:
             object.__setattr__(self, "states", checked_keys(self.states, field="states"))
         if self.step < _MICROSECOND:
             raise InvalidRequest(
-                "step",
-                value=self.step,
-                requirement="must be longer than 0",
-                remedy="give the length of a step, such as an hour",
+                "step", self.step, "must be longer than 0", "give the length of a step, such as an hour"
             )
         if not (_is_whole(self.steps) and 1 <= self.steps * self.width <= MAX_KEYS):
             raise InvalidRequest(
-                "steps",
-                value=f"{self.steps} steps of {self.width} states",
-                requirement=f"must be from 1 to {MAX_KEYS:,} counts in a run",
-                remedy="count fewer steps in a run",
-            )
+                "steps", f"{self.steps} steps of {self.width} states",
+                f"must be from 1 to {MAX_KEYS:,} counts in a run", "count fewer steps in a run",
+            )  # fmt: skip
         try:
             self.first + self.steps * self.step
         except OverflowError:
-            raise InvalidRequest(
-                "steps", value=self.steps, requirement="must end by the year 9999", remedy="count fewer steps"
-            ) from None
+            raise InvalidRequest("steps", self.steps, "must end by the year 9999", "count fewer steps") from None
 
     @property
     def width(self) -> int:
@@ -134,18 +127,14 @@ class EventBound:
     def __post_init__(self) -> None:
         if not (_is_whole(self.max_rows) and 1 <= self.max_rows <= MAX_EVENTS):
             raise InvalidRequest(
-                "max_rows",
-                value=self.max_rows,
-                requirement=f"must be a whole number from 1 to {MAX_EVENTS}",
-                remedy="give the number of events that a person may have in the whole stream",
-            )
+                "max_rows", self.max_rows, f"must be a whole number from 1 to {MAX_EVENTS}",
+                "give the number of events that a person may have in the whole stream",
+            )  # fmt: skip
         if not (_is_whole(self.max_per_step) and 1 <= self.max_per_step <= self.max_rows):
             raise InvalidRequest(
-                "max_per_step",
-                value=self.max_per_step,
-                requirement=f"must be a whole number from 1 to max_rows, {self.max_rows}",
-                remedy="leave it out, or give a smaller number",
-            )
+                "max_per_step", self.max_per_step, f"must be a whole number from 1 to max_rows, {self.max_rows}",
+                "leave it out, or give a smaller number",
+            )  # fmt: skip
 
     @cached_property
     def secret(self) -> str:
@@ -207,11 +196,9 @@ def as_microseconds(times: ArrayLike) -> Int64Array:
     array = np.asarray(times)
     if array.ndim != 1 or array.dtype.kind not in "MO":
         raise InvalidRequest(
-            "time",
-            value=f"{array.ndim} dimensions of {array.dtype}",
-            requirement="must be one column of times",
-            remedy="convert the column first",
-        )
+            "time", f"{array.ndim} dimensions of {array.dtype}", "must be one column of times",
+            "convert the column first",
+        )  # fmt: skip
     if array.dtype.kind == "O":
         return np.fromiter(map(_microseconds, array), np.int64, count=array.size)
     # a missing time of numpy is this number

@@ -49,10 +49,9 @@ class ValueCounts(DisjointCounts):
         array = np.asarray(self.counts)
         if array.shape != (self.grid.size,) or array.dtype.kind not in "iu" or (array < 0).any():
             raise InvalidRequest(
-                "counts",
-                requirement=f"must be one row of {self.grid.size} whole numbers of at least 0",
-                remedy="build the counts with from_arrays",
-            )
+                "counts", None, f"must be one row of {self.grid.size} whole numbers of at least 0",
+                "build the counts with from_arrays",
+            )  # fmt: skip
         object.__setattr__(self, "counts", read_only(array))
 
     @classmethod
@@ -147,7 +146,7 @@ class ValueCounts(DisjointCounts):
         if not isinstance(other, ValueCounts):
             return NotImplemented
         if other.grid != self.grid:
-            raise InvalidRequest("grid", requirement="must be the same for both", remedy="count both on one grid")
+            raise InvalidRequest("grid", None, "must be the same for both", "count both on one grid")
         first, second = self.finer, other.finer
         finer = None if first is None or second is None else lambda on: first(on) + second(on)
         return ValueCounts(counts=self.counts + other.counts, grid=self.grid, finer=finer)

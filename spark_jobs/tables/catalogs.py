@@ -39,11 +39,9 @@ def catalog_table(
         _require_catalog(spark, name)
         if spark.catalog.getTable(quoted_name).tableType not in ("MANAGED", "EXTERNAL"):
             raise InvalidRequest(
-                "table.name",
-                value=name,
-                requirement="must be a table, not a view, because a view may read tables of other accounts",
-                remedy="name the table that it reads, or write its rows to one",
-            )
+                "table.name", name, "must be a table, not a view, because a view may read tables of other accounts",
+                "name the table that it reads, or write its rows to one",
+            )  # fmt: skip
         _format(spark, name, quoted_name)
         if table_version is not None:
             return spark.sql(f"SELECT * FROM {quoted_name} VERSION AS OF {int(table_version)}"), ()  # noqa: S608
@@ -78,11 +76,9 @@ def require_types(spark: SparkSession, name: str, frame: DataFrame) -> None:
     )
     if any(of_files != of_catalog and (form, of_files, of_catalog) != _UNMARKED for of_files, of_catalog in types):
         raise InvalidRequest(
-            "table.name",
-            value=name,
-            requirement="must have the same type for a column in the catalog and in all files",
-            remedy="write the files again with the types of the catalog",
-        )
+            "table.name", name, "must have the same type for a column in the catalog and in all files",
+            "write the files again with the types of the catalog",
+        )  # fmt: skip
 
 
 def _require_catalog(spark: SparkSession, name: str) -> None:
@@ -117,9 +113,8 @@ def _format(spark: SparkSession, name: str, quoted_name: str) -> str:
         stored = _HIVE_FORMATS.get(serializer, serializer)
     if stored not in FORMATS:
         raise InvalidRequest(
-            "table.name",
-            value=name,
-            requirement=f"must be stored as {', '.join(FORMATS)}, and not as {stored}, whose reader may fail on a row",
-            remedy="write its rows to such a table",
-        )
+            "table.name", name,
+            f"must be stored as {', '.join(FORMATS)}, and not as {stored}, whose reader may fail on a row",
+            "write its rows to such a table",
+        )  # fmt: skip
     return stored

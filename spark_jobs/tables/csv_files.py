@@ -54,7 +54,7 @@ def read_csv(
     places = {name: _place(name, names) for name in wanted}
     exact = names == wanted and set(folders) <= set(types)
     if header is None or None in places.values() or (bound and not exact):
-        raise InvalidRequest("table.path", requirement=HEADER[0], remedy=HEADER[1])
+        raise InvalidRequest("table.path", None, HEADER[0], HEADER[1])
     rows = lines.select(decoded.alias("value"), *(quoted(name) for name in folders))
     rows = rows.where((sf.col("value") != header) & (sf.trim("value") != ""))
     few = sf.length("value") - sf.length(sf.replace("value", sf.lit(form.separator), sf.lit(""))) < MAX_VALUES

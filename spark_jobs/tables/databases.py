@@ -126,8 +126,8 @@ def read_database(spark: SparkSession, source: TableSource) -> DataFrame:
     """
     if is_remote():
         raise InvalidRequest(
-            "table.name", value=source.name, requirement="cannot be read over Spark Connect, which has no place to "
-            "hold a snapshot of the database", remedy="run the release by spark-submit",
+            "table.name", source.name, "cannot be read over Spark Connect, which has no place to "
+            "hold a snapshot of the database", "run the release by spark-submit",
         )  # fmt: skip
     table = Place.of_database(str(source.name), what="table.name").path
     connection = connection_of(table, os.environ)
@@ -186,8 +186,8 @@ def _begun(spark: SparkSession, url: str, options: Mapping[str, str], source: Ta
         jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry.register(DRIVER)
     except Py4JJavaError:
         raise InvalidRequest(
-            "table.name", value=source.name, requirement=f"needs {DRIVER} on Spark's class path",
-            remedy="add PostgreSQL's JDBC driver by spark.jars",
+            "table.name", source.name, f"needs {DRIVER} on Spark's class path",
+            "add PostgreSQL's JDBC driver by spark.jars",
         ) from None  # fmt: skip
     properties = jvm.java.util.Properties()
     for option, value in options.items():
@@ -241,7 +241,7 @@ def _snapshot(transaction: Any, whole: str, name: tuple[str, str], source: Table
 
 
 def _refused(source: TableSource, requirement: str, remedy: str) -> InvalidRequest:
-    return InvalidRequest("table.name", value=source.name, requirement=requirement, remedy=remedy)
+    return InvalidRequest("table.name", source.name, requirement, remedy)
 
 
 def _settings() -> Iterator[str]:
@@ -289,8 +289,8 @@ def _key(partitioning: Partitioning, types: Mapping[str, str]) -> str:
     alike = [column for column in types if column.lower() == partitioning.column.lower()]
     if len(alike) != 1 or types[alike[0]] not in _WHOLE:
         raise InvalidRequest(
-            "table.partitioning.column", value=partitioning.column,
-            requirement="must be a declared column of whole numbers", remedy="name another column",
+            "table.partitioning.column", partitioning.column, "must be a declared column of whole numbers",
+            "name another column",
         )  # fmt: skip
     return alike[0]
 
@@ -306,9 +306,9 @@ def _pins(source: TableSource, types: Mapping[str, str]) -> Sequence[tuple[str, 
                 pins.append((column, f"'{value}'"))
             else:
                 raise InvalidRequest(
-                    "table.snapshot.partition", value=f"{name}={value}",
-                    requirement="must be a whole number, or text of letters, digits and any of _ . : + - and spaces",
-                    remedy="name the versions of the table so",
+                    "table.snapshot.partition", f"{name}={value}",
+                    "must be a whole number, or text of letters, digits and any of _ . : + - and spaces",
+                    "name the versions of the table so",
                 )  # fmt: skip
     return pins
 

@@ -35,7 +35,7 @@ def read_json(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *,
     """
     lines = spark.read.text(path)
     if not lines.inputFiles():
-        raise InvalidRequest("table.path", requirement=EMPTY[0], remedy=EMPTY[1])
+        raise InvalidRequest("table.path", None, EMPTY[0], EMPTY[1])
     folders = lines.columns[1:]
     types = {column.name: column.type for column in columns}
     wanted = {name: of for name, of in types.items() if name not in folders}

@@ -340,4 +340,4 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _refuse(model: SparkMLModel, bound: str, remedy: str) -> NoReturn:
-    raise InvalidRequest("model.path", value=model.path, requirement=bound, remedy=remedy)
+    raise InvalidRequest("model.path", model.path, bound, remedy)

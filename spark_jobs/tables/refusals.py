@@ -53,7 +53,7 @@ def refusing(field: str, given: object, *, unreadable: tuple[str, str] = UNREADA
         bound, remedy = next((_REFUSALS[name] for name in _conditions(error) if name in _REFUSALS), unreadable)
         if any(words in str(error) for words in _NO_FILE_SYSTEM):
             bound, remedy = _NO_STORE
-        raise InvalidRequest(field, value=given, requirement=bound, remedy=remedy) from None
+        raise InvalidRequest(field, given, bound, remedy) from None
 
 
 def _conditions(error: Exception) -> list[str]:

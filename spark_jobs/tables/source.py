@@ -122,11 +122,9 @@ def _declared(frame: DataFrame, source: TableSource) -> DataFrame:
         for alike, column in zip(matches, columns, strict=True)
     ):
         raise InvalidRequest(
-            "table",
-            value=source.path or source.name,
-            requirement="must have the columns that its account binds, of the same types",
-            remedy="compare them with `dp-budget show`; a state with other columns cannot be read",
-        )
+            "table", source.path or source.name, "must have the columns that its account binds, of the same types",
+            "compare them with `dp-budget show`; a state with other columns cannot be read",
+        )  # fmt: skip
     names = zip(matches, columns, strict=True)
     columns_of_own = [UNPARSED] if UNPARSED in frame.columns else []
     return frame.select(*(sf.col(quoted(alike[0].name)).alias(column.name) for alike, column in names), *columns_of_own)
@@ -141,11 +139,10 @@ def _folder(spark: SparkSession, source: TableSource) -> str:
     system = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
     if str(source.path).startswith("/") and not system.startswith("file:"):
         raise InvalidRequest(
-            "table.path",
-            value=source.path,
-            requirement=f"must be a URI, because Spark's default file system is {system} and not file://",
-            remedy="add the scheme, as in the account's table",
-        )
+            "table.path", source.path,
+            f"must be a URI, because Spark's default file system is {system} and not file://",
+            "add the scheme, as in the account's table",
+        )  # fmt: skip
     source.pinned.require_real(what="table.path")
     _require_no_links(source)
     return source.pinned.path
@@ -162,11 +159,9 @@ def _require_no_links(source: TableSource) -> None:
             continue  # Spark reports what cannot be read
         if any(entry.is_symlink() for entry in members):
             raise InvalidRequest(
-                "table.path",
-                value=source.path,
-                requirement="must be a folder without symbolic links in it",
-                remedy="replace the links by the files",
-            )
+                "table.path", source.path, "must be a folder without symbolic links in it",
+                "replace the links by the files",
+            )  # fmt: skip
         folders += [entry.path for entry in members if entry.is_dir(follow_symlinks=False)]
 
 
@@ -270,11 +265,9 @@ def _pinned(frame: DataFrame, source: TableSource, partitioned: tuple[str, ...])
         field = field_of(need, frame.schema)
         if field.name.lower() not in {column.lower() for column in partitioned}:
             raise InvalidRequest(
-                need.field,
-                value=name,
-                requirement=f"must be a partition column; this table has {' and '.join(partitioned) or 'none'}",
-                remedy="pin the table by the columns that it is partitioned by",
-            )
+                need.field, name, f"must be a partition column; this table has {' and '.join(partitioned) or 'none'}",
+                "pin the table by the columns that it is partitioned by",
+            )  # fmt: skip
         pin = _pin(need, value, kind_of(field.dataType))
         frame = frame.where(condition_column(pin, frame.schema, field=need.field, text=f"{name}={value}"))
     return frame
@@ -299,6 +292,4 @@ def _date(need: ColumnNeed, text: str) -> datetime.date:
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        raise InvalidRequest(
-            need.field, value=f"{need.name}={text}", requirement="must be a date", remedy="write it like 2026-01-31"
-        ) from None
+        raise InvalidRequest(need.field, f"{need.name}={text}", "must be a date", "write it like 2026-01-31") from None

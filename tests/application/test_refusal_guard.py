@@ -61,7 +61,7 @@ def arguments_of(private: Path, changes: dict[str, Any] | None = None) -> list[s
 
 
 def refuse(*_: Any, **__: Any) -> None:
-    raise InvalidRequest("thresholds", value=17, requirement="must be fewer", remedy="ask for fewer")
+    raise InvalidRequest("thresholds", 17, "must be fewer", "ask for fewer")
 
 
 def draw_and_refuse(statistic: Any, options: Any, terms: Terms) -> None:

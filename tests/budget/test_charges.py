@@ -369,8 +369,8 @@ def test_history_is_in_the_order_of_the_reservations(ledger: PrivacyLedger) -> N
 
 
 ERRORS: list[Exception] = [
-    InvalidRequest("epsilon", value="x", requirement="must be a number", remedy="write one"),
-    InvalidRequest("epsilon", value="x", requirement="must be a number", remedy="write one").within("budget"),
+    InvalidRequest("epsilon", "x", "must be a number", "write one"),
+    InvalidRequest("epsilon", "x", "must be a number", "write one").within("budget"),
     BudgetExceeded(
         account="a", block="b", requested=Decimal(2), remaining=Decimal(0), cap=Decimal(1), allotment="team"
     ),

@@ -88,7 +88,7 @@ def test_exceeded_budget_is_never_retried(account: PrivacyLedger) -> None:
     [
         ChargeConflict("release", requirement="is charged for another request", remedy="use another key"),
         NotAllowed("postgresql://h/l", "permission denied for table accounts"),
-        InvalidRequest("account", requirement="must be an open account", remedy="open one"),
+        InvalidRequest("account", None, "must be an open account", "open one"),
         ReleaseRejected("the draft does not meet the release contract"),
     ],
 )

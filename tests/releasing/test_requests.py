@@ -139,7 +139,7 @@ def test_exceeded_budget_is_told_as_such(lab):
 def test_runner_that_is_not_configured_right_costs_nothing(lab, ledger):
     class Broken(ForkRunner):
         def check(self, request):
-            raise InvalidRequest("binary", requirement="must be there", remedy="install it")
+            raise InvalidRequest("binary", None, "must be there", "install it")
 
     before = ledger.head()
     with pytest.raises(InvalidRequest, match="binary"):

@@ -339,7 +339,7 @@ def test_missing_published_steps_are_published_again(lab: StreamLab) -> None:
 
 def test_a_refusal_before_a_row_is_read_gives_the_reservation_back(lab: StreamLab) -> None:
     def refuse(*_: object) -> np.ndarray[Any, Any]:
-        raise InvalidRequest("time", value="at", requirement="must be a column", remedy="correct it")
+        raise InvalidRequest("time", "at", "must be a column", "correct it")
 
     runner = lab.runner()
     runner.counts = _Refusing(refuse)  # type: ignore[assignment]

@@ -32,8 +32,8 @@ from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal, SealBroken, sha256
 
 SECRET_ROW = "a-private-value-4711"
-SWAPPED = InvalidRequest("request", requirement="must be the one that was charged", remedy="find out who wrote it")
-REFUSAL = InvalidRequest("table.path", value="/lake/t", requirement="must be a table", remedy="check the path")
+SWAPPED = InvalidRequest("request", None, "must be the one that was charged", "find out who wrote it")
+REFUSAL = InvalidRequest("table.path", "/lake/t", "must be a table", "check the path")
 Point = Callable[[str], None]
 
 

@@ -197,9 +197,9 @@ class ObjectChain:
         content = self.store.read(self.layout.segment(self.task.segment))
         if content is None or sha256(content) != self.task.previous:
             raise InvalidRequest(
-                "state", value=f"before step {self.task.first}",
-                requirement="must be the one that the ledger recorded, and the store has lost or replaced it",
-                remedy="restore that object, or begin a new stream under another key",
+                "state", f"before step {self.task.first}",
+                "must be the one that the ledger recorded, and the store has lost or replaced it",
+                "restore that object, or begin a new stream under another key",
             )  # fmt: skip
         return self._opened(StreamSegment.parse(content, key=self.task.key))
 
@@ -209,10 +209,10 @@ class ObjectChain:
         state = CountStreamState.from_bytes(content, self.task.seal.request_sha256)
         if state.salt_check not in ("", self._salt_check):
             raise InvalidRequest(
-                SALT_VARIABLE,
-                requirement="must be the salt with which the stream began: with another one, no unit would be known",
-                remedy="mount that salt again, or begin a new stream under another key",
-            )
+                SALT_VARIABLE, None,
+                "must be the salt with which the stream began: with another one, no unit would be known",
+                "mount that salt again, or begin a new stream under another key",
+            )  # fmt: skip
         return Position(next=segment.ends, previous=segment.sha256, state=state)
 
     @property

@@ -238,8 +238,7 @@ def _require_checkpoint(log: SourceLog, kept: OpenCounts) -> None:
         history = log.history(kept.batch) if log.identity == kept.source else None
     if history is None or kept.read not in ("", history):
         raise InvalidRequest(
-            "checkpoint", value=log.folder,
-            requirement="must be the one with which this stream is followed, and no copy of it: rows would be counted "
-            "twice",
-            remedy="name or restore that checkpoint, or begin a new stream under another key",
+            "checkpoint", log.folder,
+            "must be the one with which this stream is followed, and no copy of it: rows would be counted " "twice",
+            "name or restore that checkpoint, or begin a new stream under another key",
         )  # fmt: skip

@@ -53,8 +53,8 @@ def write_report(store: ObjectStore, root: str) -> bool:
     description = store.read(f"{root}/{STREAM_NAME}")
     if description is None:
         raise InvalidRequest(
-            "folder", value=root, requirement="must be the folder of a stream, with stream.json in it",
-            remedy="name the folder below output in which its steps are",
+            "folder", root, "must be the folder of a stream, with stream.json in it",
+            "name the folder below output in which its steps are",
         )  # fmt: skip
     facts = StreamFacts.of(json.loads(description))
     segments = published_segments(store, root)

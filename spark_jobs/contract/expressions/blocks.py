@@ -72,11 +72,9 @@ class BlockExpression(Frozen):
         match = _CALL.fullmatch(data)
         if match is None or match["by"] not in list(BlockBy):
             raise InvalidRequest(
-                "blocks",
-                value=data,
-                requirement="must have a form such as 'day(visited_at)' or 'value(region: north, south)'",
-                remedy="name one of " + ", ".join(BlockBy) + " and a column",
-            )
+                "blocks", data, "must have a form such as 'day(visited_at)' or 'value(region: north, south)'",
+                "name one of " + ", ".join(BlockBy) + " and a column",
+            )  # fmt: skip
         values = [value.strip() for value in match["values"].split(",")] if match["values"] else None
         return {"by": match["by"], "column": match["column"].strip(), "values": values}
 
@@ -84,18 +82,13 @@ class BlockExpression(Frozen):
     def _check(self) -> Self:
         if self.values is not None and (self.by is not BlockBy.VALUE or len(set(self.values)) != len(self.values)):
             raise InvalidRequest(
-                "values",
-                value=", ".join(self.values),
-                requirement="must be distinct, and are allowed only in an expression by value",
-                remedy="list each value once, or leave the values out",
-            )
+                "values", ", ".join(self.values), "must be distinct, and are allowed only in an expression by value",
+                "list each value once, or leave the values out",
+            )  # fmt: skip
         for value in self.values or ():
             if _ends(value) is not None:
                 raise InvalidRequest(
-                    "values",
-                    value=value,
-                    requirement="must not have the form of a range of times",
-                    remedy="give that value another name",
+                    "values", value, "must not have the form of a range of times", "give that value another name"
                 )
         return self
 
@@ -118,10 +111,7 @@ class BlockExpression(Frozen):
             return
         if len(names) > MAX_BLOCKS:
             raise InvalidRequest(
-                "blocks",
-                value=len(names),
-                requirement=f"must be at most {MAX_BLOCKS} in one release",
-                remedy="name fewer blocks",
+                "blocks", len(names), f"must be at most {MAX_BLOCKS} in one release", "name fewer blocks"
             )
         for name in names:
             if self.by is BlockBy.VALUE:
@@ -168,16 +158,13 @@ class BlockExpression(Frozen):
         shown = f"{start.isoformat()}/{end.isoformat()}"
         if self.by is BlockBy.VALUE:
             raise InvalidRequest(
-                "blocks", value=str(self), requirement="must be by time to be given as a data interval",
-                remedy="name the values that are read",
-            )  # fmt: skip
+                "blocks", str(self), "must be by time to be given as a data interval", "name the values that are read"
+            )
         if start.tzinfo is None or end.tzinfo is None or start >= end:
             raise InvalidRequest(
-                "blocks",
-                value=shown,
-                requirement="must be an interval that is not empty and has a time zone",
-                remedy="run the DAG on a timetable with data intervals, or name the blocks",
-            )
+                "blocks", shown, "must be an interval that is not empty and has a time zone",
+                "run the DAG on a timetable with data intervals, or name the blocks",
+            )  # fmt: skip
         moment, last = start.astimezone(dt.UTC), end.astimezone(dt.UTC)
         names: list[str] = []
         while moment < last and len(names) <= MAX_CONSECUTIVE:
@@ -188,12 +175,10 @@ class BlockExpression(Frozen):
             moment = _next(self.by, moment)
         if moment != last:
             raise InvalidRequest(
-                "blocks",
-                value=shown,
-                requirement=f"must begin and end with a {self.by.value} in UTC, and have at most {MAX_CONSECUTIVE} of "
-                "them",
-                remedy=f"give the DAG intervals of whole {self.by.value}s in UTC, or name the blocks",
-            )
+                "blocks", shown,
+                f"must begin and end with a {self.by.value} in UTC, and have at most {MAX_CONSECUTIVE} of " "them",
+                f"give the DAG intervals of whole {self.by.value}s in UTC, or name the blocks",
+            )  # fmt: skip
         return tuple(names)
 
     def require_covered(self, blocks: Iterable[str], start: dt.datetime, end: dt.datetime) -> None:
@@ -248,7 +233,7 @@ class BlockExpression(Frozen):
         return start
 
     def _no_block(self, name: str, requirement: str, remedy: str) -> InvalidRequest:
-        return InvalidRequest("blocks", value=name, requirement=f"{requirement}, for blocks by {self}", remedy=remedy)
+        return InvalidRequest("blocks", name, f"{requirement}, for blocks by {self}", remedy)
 
 
 def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, ...]:
@@ -272,11 +257,9 @@ def expand_ranges(blocks: Iterable[str], *, what: str = "blocks") -> tuple[str, 
             moment = _next(by, moment)
         if not row or len(names) + len(row) > MAX_CONSECUTIVE:
             raise InvalidRequest(
-                what,
-                value=written,
-                requirement=f"must be a range from a first block to a last one, at most {MAX_CONSECUTIVE} in all",
-                remedy="write a range as 2026-01-01..2026-03-31",
-            )
+                what, written, f"must be a range from a first block to a last one, at most {MAX_CONSECUTIVE} in all",
+                "write a range as 2026-01-01..2026-03-31",
+            )  # fmt: skip
         names += row
     return tuple(names)
 

@@ -18,11 +18,9 @@ def check_filter(text: str) -> None:
     """
     if any(mark in text for mark in _TEMPLATE_MARKS):
         raise InvalidRequest(
-            "where", value=text, requirement="must have no template left: nothing renders it here",
-            remedy="write the value out, or check the name of the parameter",
+            "where", text, "must have no template left: nothing renders it here",
+            "write the value out, or check the name of the parameter",
         )  # fmt: skip
     reason = why_never_true(parse(text, what="where"))
     if reason is not None:
-        raise InvalidRequest(
-            "where", value=text, requirement=f"must be true for some rows: {reason}", remedy="correct the condition"
-        )
+        raise InvalidRequest("where", text, f"must be true for some rows: {reason}", "correct the condition")

@@ -59,7 +59,7 @@ class KindRules:
         Raises:
             InvalidRequest: always.
         """
-        raise InvalidRequest(self.field, value=self.text, requirement=requirement, remedy=remedy)
+        raise InvalidRequest(self.field, self.text, requirement, remedy)
 
     def require(self, kind: Kind | None, wanted: Kind) -> None:
         """Reject a kind that does not convert to ``wanted``; integers convert to numbers, and NULL to every kind.

@@ -95,9 +95,9 @@ def parse(text: str, *, what: str = "expression") -> Expression:
     try:
         return _allowed(text)
     except _NotAllowedError as refused:
-        raise InvalidRequest(what, value=text, requirement=refused.requirement, remedy=refused.remedy) from None
+        raise InvalidRequest(what, text, refused.requirement, refused.remedy) from None
     except RecursionError:
-        raise InvalidRequest(what, value=text, requirement="is nested too deeply", remedy="simplify it") from None
+        raise InvalidRequest(what, text, "is nested too deeply", "simplify it") from None
 
 
 @lru_cache(maxsize=1024)  # one request asks for a text at several places

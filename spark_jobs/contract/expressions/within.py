@@ -44,9 +44,8 @@ def require_within_domains(text: str, domains: Domains) -> None:
         limits = tuple(_limits(name, domains))
         if limits and _impossible(filter_, limits):
             raise InvalidRequest(
-                "where", value=text,
-                requirement=f"must be true for some rows: {name} holds values {domains.domain(name)}",
-                remedy="correct the condition",
+                "where", text, f"must be true for some rows: {name} holds values {domains.domain(name)}",
+                "correct the condition",
             )  # fmt: skip
 
 

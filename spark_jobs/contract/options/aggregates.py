@@ -63,8 +63,8 @@ class Dimension(Frozen):
             2 <= len(value) <= MAX_BINS + 1 and all(one < other for one, other in pairwise(value))
         ):
             raise InvalidRequest(
-                "", value=list(value[:8]), requirement=f"must be from 2 to {MAX_BINS + 1} numbers in ascending order",
-                remedy="give the edges of the bins, such as [0, 18, 65, 120]",
+                "", list(value[:8]), f"must be from 2 to {MAX_BINS + 1} numbers in ascending order",
+                "give the edges of the bins, such as [0, 18, 65, 120]",
             )  # fmt: skip
         return value
 
@@ -73,29 +73,28 @@ class Dimension(Frozen):
         given = [name for name in ("values", "edges", "every") if getattr(self, name) is not None]
         if len(given) != 1:
             raise InvalidRequest(
-                self.column, value=given or None,
-                requirement="must have values, edges or every, exactly one of them: groups that are read from the rows "
+                self.column, given or None,
+                "must have values, edges or every, exactly one of them: groups that are read from the rows "
                 "would not be private",
-                remedy="give it, or have the values declared as the column's domain: `dp-budget domains`",
+                "give it, or have the values declared as the column's domain: `dp-budget domains`",
             )  # fmt: skip
         if (self.every is None) != (self.start is None) or (self.start is None) != (self.end is None):
             raise InvalidRequest(
-                self.column, requirement="must have start and end with every, and only then",
-                remedy="give the first moment of the first period and the end of the last one",
+                self.column, None, "must have start and end with every, and only then",
+                "give the first moment of the first period and the end of the last one",
             )  # fmt: skip
         if self.values is not None and self.other and OTHER in map(str, self.values):
             raise InvalidRequest(
-                f"{self.column}.values", value=OTHER,
-                requirement="must not be listed, because it is the group of all rows of no listed value",
-                remedy="leave it out, or set other to false",
+                f"{self.column}.values", OTHER,
+                "must not be listed, because it is the group of all rows of no listed value",
+                "leave it out, or set other to false",
             )  # fmt: skip
         if self.every is not None and self.start is not None and self.end is not None:
             number = len(periods(self.start, self.end, self.every).labels)
             if number > MAX_BINS:
                 raise InvalidRequest(
-                    f"{self.column}.every", value=self.every,
-                    requirement=f"must make at most {MAX_BINS:,} periods, not {number:,}",
-                    remedy="choose longer periods, or a shorter stretch of time",
+                    f"{self.column}.every", self.every, f"must make at most {MAX_BINS:,} periods, not {number:,}",
+                    "choose longer periods, or a shorter stretch of time",
                 )  # fmt: skip
         return self
 
@@ -138,20 +137,17 @@ class Measured(Frozen):
         lower, upper = self.bounds
         if not are_bounds(self.bounds) or self.middle + self.half <= self.middle:
             raise InvalidRequest(
-                "bounds", value=list(self.bounds),
-                requirement="must be two finite numbers in ascending order, of size 1e100 at most",
-                remedy="give public bounds of the values, such as [0, 5000]",
+                "bounds", list(self.bounds), "must be two finite numbers in ascending order, of size 1e100 at most",
+                "give public bounds of the values, such as [0, 5000]",
             )  # fmt: skip
         check_grid(lower=lower, upper=upper, cells=1, scale="linear", unit=None, step=self.step)
         if self.steps > MAX_STEPS:
             raise InvalidRequest(
-                "step", value=self.step, requirement=f"must leave at most {MAX_STEPS:,} steps between the bounds",
-                remedy="give narrower bounds, or leave it out",
+                "step", self.step, f"must leave at most {MAX_STEPS:,} steps between the bounds",
+                "give narrower bounds, or leave it out",
             )  # fmt: skip
         if len(set(self.figures)) < len(self.figures):
-            raise InvalidRequest(
-                "figures", value=list(self.figures), requirement="must be named once each", remedy="remove one"
-            )
+            raise InvalidRequest("figures", list(self.figures), "must be named once each", "remove one")
         return self
 
     @property
@@ -226,16 +222,15 @@ class AggregatesSettings(Settings):
             unknown = [name for name in names if name not in columns]
             if unknown:
                 raise InvalidRequest(
-                    "marginals", value=unknown[0], requirement="must name dimensions of the table, which are "
-                    + (", ".join(columns) or "none"),
-                    remedy=f"correct it{did_you_mean(unknown[0], columns)}",
+                    "marginals", unknown[0],
+                    "must name dimensions of the table, which are " + (", ".join(columns) or "none"),
+                    f"correct it{did_you_mean(unknown[0], columns)}",
                 )  # fmt: skip
             table = tuple(one for one in every if columns[one] in names)
             if table in listed or len(table) != len(names):
                 raise InvalidRequest(
-                    "marginals", value=list(names), requirement="must be tables of fewer dimensions, each named once",
-                    remedy="leave it out",
-                )  # fmt: skip
+                    "marginals", list(names), "must be tables of fewer dimensions, each named once", "leave it out"
+                )
             listed.append(table)
         return tuple(listed)
 
@@ -267,8 +262,8 @@ class AggregatesOptions(AggregatesSettings, Options):
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, dict) and entry.get("bounds") is None:
                 raise InvalidRequest(
-                    f"{entry.get('of')}.bounds", requirement="is required: the account does not say what it holds",
-                    remedy="give public bounds, such as [0, 5000], or have a domain declared: `dp-budget domains`",
+                    f"{entry.get('of')}.bounds", None, "is required: the account does not say what it holds",
+                    "give public bounds, such as [0, 5000], or have a domain declared: `dp-budget domains`",
                 )  # fmt: skip
         return entries
 
@@ -277,22 +272,18 @@ class AggregatesOptions(AggregatesSettings, Options):
         for name, entries, limit in (("by", self.by, MAX_DIMENSIONS), ("measures", self.measures, MAX_MEASURES)):
             columns = [getattr(entry, "of" if name == "measures" else "column") for entry in entries]
             if len(columns) > limit:
-                raise InvalidRequest(
-                    name, value=len(columns), requirement=f"must be at most {limit}", remedy="split the request"
-                )
+                raise InvalidRequest(name, len(columns), f"must be at most {limit}", "split the request")
             for column in columns:
                 if columns.count(column) > 1:
-                    raise InvalidRequest(
-                        name, value=column, requirement="must be named once", remedy="remove one of the two"
-                    )
+                    raise InvalidRequest(name, column, "must be named once", "remove one of the two")
         sizes = [len(dimension.labels) for dimension in self.by]
         cells = sum(math.prod(sizes[one] for one in table) for table in self.tables(self.by))
         figures = 1 + sum(len(measure.figures) for measure in self.measures)
         if cells > min(MAX_CELLS, MAX_NUMBERS // figures):
             raise InvalidRequest(
-                "by", value=f"{cells:,} cells",
-                requirement=f"must make at most {min(MAX_CELLS, MAX_NUMBERS // figures):,} cells of {figures} figures",
-                remedy="list fewer values, or leave out a dimension or a figure",
+                "by", f"{cells:,} cells",
+                f"must make at most {min(MAX_CELLS, MAX_NUMBERS // figures):,} cells of {figures} figures",
+                "list fewer values, or leave out a dimension or a figure",
             )  # fmt: skip
         return self
 

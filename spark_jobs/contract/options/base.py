@@ -128,8 +128,8 @@ def require_filled_in(value: Any) -> Any:
         isinstance(value, Mapping) and "released_by" not in value and ("release" in value or "uri" in value)
     ):
         raise InvalidRequest(
-            "", value=value, requirement="names a release, which only the ledger can verify",
-            remedy="run the request by the operator or by dp-budget run",
+            "", value, "names a release, which only the ledger can verify",
+            "run the request by the operator or by dp-budget run",
         )  # fmt: skip
     return value
 
@@ -148,18 +148,11 @@ def entries_of(value: Any, kinds: Mapping[str, type[Options]]) -> Any:
     for kind, entry in zip(named, entries, strict=True):
         if kind not in kinds and not isinstance(entry, Options):
             raise InvalidRequest(
-                "kind",
-                value=kind,
-                requirement="must be one of " + ", ".join(kinds),
-                remedy=f"correct the diagnostic's kind{did_you_mean(kind, kinds)}",
-            )
+                "kind", kind, "must be one of " + ", ".join(kinds),
+                f"correct the diagnostic's kind{did_you_mean(kind, kinds)}",
+            )  # fmt: skip
         if named.count(kind) > 1:
-            raise InvalidRequest(
-                "kind",
-                value=kind,
-                requirement="must be requested once",
-                remedy="request it again in another release",
-            )
+            raise InvalidRequest("kind", kind, "must be requested once", "request it again in another release")
     return tuple(entry if isinstance(entry, Options) else kinds[entry["kind"]].parse(entry) for entry in entries)
 
 
@@ -195,8 +188,8 @@ class Options(Frozen):
         weight = exact_decimal(value, what="weight")
         if not 0 < weight <= MAX_EPSILON:
             raise InvalidRequest(
-                "weight", value=plain(weight), requirement="must be above 0 and at most 10^12",
-                remedy="weights are relative: 2 gets twice the budget of 1",
+                "weight", plain(weight), "must be above 0 and at most 10^12",
+                "weights are relative: 2 gets twice the budget of 1",
             )  # fmt: skip
         return weight
 
@@ -263,15 +256,15 @@ class Options(Frozen):
         """
         if epsilon < self.min_epsilon:
             raise InvalidRequest(
-                "budget.epsilon", value=f"{epsilon:.3g} per row for {self.kind}",
-                requirement=f"must be at least {self.min_epsilon:f} for each row of a unit",
-                remedy="give more epsilon, a larger weight, fewer diagnostics, or lower unit.max_rows",
+                "budget.epsilon", f"{epsilon:.3g} per row for {self.kind}",
+                f"must be at least {self.min_epsilon:f} for each row of a unit",
+                "give more epsilon, a larger weight, fewer diagnostics, or lower unit.max_rows",
             )  # fmt: skip
         if self.approximate and delta < MIN_DELTA:
             raise InvalidRequest(
-                "budget.delta", value=f"{delta:.3g} per row for {self.kind}",
-                requirement=f"must be at least {MIN_DELTA} for each row of a unit",
-                remedy="give more delta, lower unit.max_rows, or choose a method with pure privacy",
+                "budget.delta", f"{delta:.3g} per row for {self.kind}",
+                f"must be at least {MIN_DELTA} for each row of a unit",
+                "give more delta, lower unit.max_rows, or choose a method with pure privacy",
             )  # fmt: skip
 
     def check(self, request: RequestContext) -> None:

@@ -96,12 +96,12 @@ class ByGroupSettings(Settings):
     @classmethod
     def _readable(cls, value: tuple[Options, ...]) -> tuple[Options, ...]:
         if not value:
-            raise InvalidRequest("", value=[], requirement="must name a kind", remedy="ask for roc_curve")
+            raise InvalidRequest("", [], "must name a kind", "ask for roc_curve")
         for options in value:
             if options.weight is not None or not options.can_share:
                 raise InvalidRequest(
-                    options.kind, requirement="must be read from the counts of its group, at no cost of its own",
-                    remedy="leave out weight, share and method, and give by_group a weight",
+                    options.kind, None, "must be read from the counts of its group, at no cost of its own",
+                    "leave out weight, share and method, and give by_group a weight",
                 )  # fmt: skip
         return value
 
@@ -132,13 +132,13 @@ class ByGroupOptions(ByGroupSettings, Options):
         keys = require_keys(value)
         if not MIN_GROUPS <= len(keys) <= MAX_GROUPS:
             raise InvalidRequest(
-                "", value=len(keys), requirement=f"must be from {MIN_GROUPS} to {MAX_GROUPS} keys",
-                remedy="list the groups to compare; all other rows are one more group",
+                "", len(keys), f"must be from {MIN_GROUPS} to {MAX_GROUPS} keys",
+                "list the groups to compare; all other rows are one more group",
             )  # fmt: skip
         if OTHER in map(str, keys):
             raise InvalidRequest(
-                "", value=OTHER, requirement="must not be listed, because it is the group of all rows of no listed key",
-                remedy="leave it out: these rows are released in that group anyway",
+                "", OTHER, "must not be listed, because it is the group of all rows of no listed key",
+                "leave it out: these rows are released in that group anyway",
             )  # fmt: skip
         return keys
 

@@ -43,9 +43,7 @@ class CdfPointsSettings(Settings):
     @model_validator(mode="after")
     def _of_some_point(self) -> Self:
         if not self.thresholds and not self.quantiles:
-            raise InvalidRequest(
-                "thresholds", requirement="must not be empty, unless there are quantiles", remedy="name a point"
-            )
+            raise InvalidRequest("thresholds", None, "must not be empty, unless there are quantiles", "name a point")
         return self
 
     def evaluations(self, cells: int) -> int:
@@ -64,15 +62,13 @@ class CdfPointsOptions(CdfPointsSettings, OfValues):
     @model_validator(mode="after")
     def _within_public_bounds(self) -> Self:
         if self.column is not None and self.bounds is None:
-            raise InvalidRequest(
-                "bounds", requirement="is required with a column", remedy="give public bounds of the values"
-            )
+            raise InvalidRequest("bounds", None, "is required with a column", "give public bounds of the values")
         lower, upper = (0.0, 1.0) if self.bounds is None else self.bounds
         outside = [threshold for threshold in self.thresholds if not lower <= threshold <= upper]
         if outside:
             raise InvalidRequest(
-                "thresholds", value=outside[0], requirement=f"must lie within the bounds, [{lower:g}, {upper:g}]",
-                remedy="move it, or give wider bounds",
+                "thresholds", outside[0], f"must lie within the bounds, [{lower:g}, {upper:g}]",
+                "move it, or give wider bounds",
             )  # fmt: skip
         return self
 

@@ -111,8 +111,8 @@ class PublishedCurve(Frozen):
         sizes = {len(getattr(self, name)) for name in ("thresholds", "fpr", "tpr")}
         if broken or len(sizes) != 1 or not sizes <= set(range(3, MAX_POINTS + 2)):
             raise InvalidRequest(
-                "", requirement="must be a ROC curve: " + (broken[0] if broken else "its lists have other lengths"),
-                remedy="name the release that it comes from",
+                "", None, "must be a ROC curve: " + (broken[0] if broken else "its lists have other lengths"),
+                "name the release that it comes from",
             )  # fmt: skip
         return self
 
@@ -141,8 +141,8 @@ class EarlierCurve(Frozen):
         """
         if len(result["fpr"]) > MAX_POINTS + 1:
             raise InvalidRequest(
-                "", value=f"{len(result['fpr']) - 1} thresholds", requirement=f"must have at most {MAX_POINTS}",
-                remedy="release the earlier curve with fewer thresholds",
+                "", f"{len(result['fpr']) - 1} thresholds", f"must have at most {MAX_POINTS}",
+                "release the earlier curve with fewer thresholds",
             )  # fmt: skip
         known = PublishedCurve.model_fields.items()
         fields = {name: result[name] for name, field in known if field.is_required() or name in result}
@@ -151,9 +151,7 @@ class EarlierCurve(Frozen):
 
 def _one_line(name: str) -> str:
     if not name.isprintable() or not name.strip():
-        raise InvalidRequest(
-            "", value=name, requirement="must be one line of text", remedy="name the model in a few words"
-        )
+        raise InvalidRequest("", name, "must be one line of text", "name the model in a few words")
     return name
 
 
@@ -184,9 +182,7 @@ class RocComparisonSettings(Settings):
     @model_validator(mode="after")
     def _two_names(self) -> Self:
         if self.names is not None and self.names[0] == self.names[1]:
-            raise InvalidRequest(
-                "names", value=list(self.names), requirement="must be two different names", remedy="rename one of them"
-            )
+            raise InvalidRequest("names", list(self.names), "must be two different names", "rename one of them")
         return self
 
     @property
@@ -215,8 +211,8 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
     def _with_one(self) -> Self:
         if (self.other is None) == (self.compare_with is None):
             raise InvalidRequest(
-                "other", requirement="is required, unless compare_with names an earlier release, and not both",
-                remedy="give the second model, or the earlier release",
+                "other", None, "is required, unless compare_with names an earlier release, and not both",
+                "give the second model, or the earlier release",
             )  # fmt: skip
         return self
 

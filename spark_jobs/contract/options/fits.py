@@ -43,9 +43,8 @@ class Bounded(Frozen):
     def _ascending(self) -> Self:
         if not are_bounds((self.lower, self.upper)) or self.middle + self.half <= self.middle:
             raise InvalidRequest(
-                "", value=[self.lower, self.upper],
-                requirement="must be two finite numbers in ascending order, of size 1e100 at most",
-                remedy="give public bounds of the values, such as [0, 100]",
+                "", [self.lower, self.upper], "must be two finite numbers in ascending order, of size 1e100 at most",
+                "give public bounds of the values, such as [0, 100]",
             )  # fmt: skip
         return self
 
@@ -74,12 +73,7 @@ class Levels(Frozen):
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         if len(set(self.levels)) < len(self.levels):
-            raise InvalidRequest(
-                "",
-                value=list(self.levels),
-                requirement="must name each level once",
-                remedy="leave out the repeated ones",
-            )
+            raise InvalidRequest("", list(self.levels), "must name each level once", "leave out the repeated ones")
         return self
 
     @property
@@ -194,8 +188,8 @@ class _FitOptions(FitSettings, Options):
             texts = [level_text(level) for level in levels]
             if len(texts) < 2 or len(set(texts)) < len(texts):
                 raise InvalidRequest(
-                    name, value=list(levels), requirement="must be two levels or more, each named once",
-                    remedy="list the levels, the reference first",
+                    name, list(levels), "must be two levels or more, each named once",
+                    "list the levels, the reference first",
                 )  # fmt: skip
         return value
 
@@ -203,22 +197,17 @@ class _FitOptions(FitSettings, Options):
     def _has_terms(self) -> Self:
         if not self.features and not self.categorical:
             raise InvalidRequest(
-                "features", requirement="must name at least one feature",
-                remedy="give columns with their public bounds, such as {'age': [18, 80]}",
+                "features", None, "must name at least one feature",
+                "give columns with their public bounds, such as {'age': [18, 80]}",
             )  # fmt: skip
         twice = sorted(set(self.features) & set(self.categorical))
         if twice:
-            raise InvalidRequest(
-                "categorical",
-                value=twice[0],
-                requirement="must not be among the features as well",
-                remedy="list it once",
-            )
+            raise InvalidRequest("categorical", twice[0], "must not be among the features as well", "list it once")
         terms = 2 + len(self.features) + sum(len(levels) - 1 for levels in self.categorical.values())
         if terms > MAX_TERMS:
             raise InvalidRequest(
-                "features", value=f"{terms} terms", requirement=f"must be at most {MAX_TERMS}, counting every level",
-                remedy="leave out the least useful ones, or combine rare levels by an expression",
+                "features", f"{terms} terms", f"must be at most {MAX_TERMS}, counting every level",
+                "leave out the least useful ones, or combine rare levels by an expression",
             )  # fmt: skip
         return self
 
@@ -263,12 +252,7 @@ class LinearFitOptions(_FitOptions):
         parse(self.outcome, what="outcome")
         _bounded("outcome_bounds", self.outcome_bounds)
         if self.outcome in self.features or self.outcome in self.categorical:
-            raise InvalidRequest(
-                "outcome",
-                value=self.outcome,
-                requirement="must not be among the features",
-                remedy="remove it from them",
-            )
+            raise InvalidRequest("outcome", self.outcome, "must not be among the features", "remove it from them")
         return self
 
     @property

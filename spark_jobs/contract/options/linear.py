@@ -180,20 +180,16 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
             except InvalidRequest as refused:
                 raise refused.within(axis) from None
         if self.x == self.y:
-            raise InvalidRequest(
-                "y", value=self.y, requirement="must differ from x", remedy="name the outcome's column"
-            )
+            raise InvalidRequest("y", self.y, "must differ from x", "name the outcome's column")
         if self.group_by is not None and self.groups is None:
             raise InvalidRequest(
-                "groups",
-                requirement="is required with group_by, because keys that are read from the rows would not be private",
-                remedy="list the groups, or name a registered list of them",
+                "groups", None,
+                "is required with group_by, because keys that are read from the rows would not be private",
+                "list the groups, or name a registered list of them",
             )  # fmt: skip
         if self.groups is not None and self.group_by is None:
             raise InvalidRequest(
-                "group_by",
-                requirement="is required with groups",
-                remedy="name the column that assigns rows to groups",
+                "group_by", None, "is required with groups", "name the column that assigns rows to groups"
             )
         return self
 
@@ -224,25 +220,24 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         public = self.sizes_are_public(request.neighbours)
         if self.method in THEIL_SEN and not public:
             raise InvalidRequest(
-                "diagnostics.method", value=self.method,
-                requirement="is differentially private only if the groups' sizes are public, which needs neighbours "
-                "replace_one and public_sizes true",
-                remedy="set both, or choose another method",
+                "diagnostics.method", self.method,
+                "is differentially private only if the groups' sizes are public, which needs neighbours "
+                "replace_one and public_sizes true", "set both, or choose another method",
             )  # fmt: skip
         if not public:
             return
         unit = request.unit
         if unit.column is not None and (unit.max_rows > 1 or self.group_by is not None):
             raise InvalidRequest(
-                "diagnostics.public_sizes", value=True,
-                requirement="needs the unit to be a row, because which rows of a larger unit are used is secret",
-                remedy="set public_sizes to false",
+                "diagnostics.public_sizes", True,
+                "needs the unit to be a row, because which rows of a larger unit are used is secret",
+                "set public_sizes to false",
             )  # fmt: skip
         if request.uses_model and isinstance(request.model, SparkMLModel):
             raise InvalidRequest(
-                "diagnostics.public_sizes", value=True,
-                requirement="cannot be combined with a spark_ml model, because its stages may skip rows",
-                remedy="set public_sizes to false, or request the lines in a release of their own",
+                "diagnostics.public_sizes", True,
+                "cannot be combined with a spark_ml model, because its stages may skip rows",
+                "set public_sizes to false, or request the lines in a release of their own",
             )  # fmt: skip
         if request.knows_public_columns:
             self._require_public(request)
@@ -262,15 +257,16 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         for field, name in deciding:
             if name.lower() not in public:
                 raise InvalidRequest(
-                    field, value=name,
-                    requirement="must be a public column where sizes are public; the public columns here are "
+                    field,
+                    name,
+                    "must be a public column where sizes are public; the public columns here are "
                     + (", ".join(request.table.public_columns or ()) or "none"),
-                    remedy="leave it out, set public_sizes to false, or declare the column by `dp-budget bind`",
-                )  # fmt: skip
+                    "leave it out, set public_sizes to false, or declare the column by `dp-budget bind`",
+                )
             if name.lower() in protected:
                 raise InvalidRequest(
-                    field, value=name, requirement="must not be read by x or y where sizes are public",
-                    remedy="leave it out, or set public_sizes to false",
+                    field, name, "must not be read by x or y where sizes are public",
+                    "leave it out, or set public_sizes to false",
                 )  # fmt: skip
 
 
@@ -282,29 +278,24 @@ def require_keys(keys: Any) -> Keys:
     """
     if not isinstance(keys, (list, tuple)):
         raise InvalidRequest(
-            "", value=type(keys).__name__, requirement="must be a list of keys, or name a registered list",
-            remedy="write it like ['001', '002'] or {'list': 'tracts'}",
+            "", type(keys).__name__, "must be a list of keys, or name a registered list",
+            "write it like ['001', '002'] or {'list': 'tracts'}",
         )  # fmt: skip
     if not 1 <= len(keys) <= MAX_GROUPS:
         raise InvalidRequest(
-            "", value=len(keys), requirement=f"must be from 1 to {MAX_GROUPS} keys",
-            remedy="leave out groups and group_by for one line, or split the groups over several releases",
+            "", len(keys), f"must be from 1 to {MAX_GROUPS} keys",
+            "leave out groups and group_by for one line, or split the groups over several releases",
         )  # fmt: skip
     for key in keys:
         if not _is_key(key):
             raise InvalidRequest(
-                "", value=key if isinstance(key, (str, int, float)) else type(key).__name__,
-                requirement=f"must be texts of 1 to {MAX_KEY_CHARACTERS} characters or whole numbers of 64 bits",
-                remedy="write the keys as they are in the column, text in quotes",
+                "", key if isinstance(key, (str, int, float)) else type(key).__name__,
+                f"must be texts of 1 to {MAX_KEY_CHARACTERS} characters or whole numbers of 64 bits",
+                "write the keys as they are in the column, text in quotes",
             )  # fmt: skip
     ((key, times),) = Counter(map(str, keys)).most_common(1)
     if times > 1:
-        raise InvalidRequest(
-            "",
-            value=key,
-            requirement="must be listed once",
-            remedy="name each group once (17 and '17' are one key)",
-        )
+        raise InvalidRequest("", key, "must be listed once", "name each group once (17 and '17' are one key)")
     return tuple(keys)
 
 
@@ -317,8 +308,8 @@ def _is_key(key: Any) -> bool:
 
 def _no_bounds(given: Any) -> InvalidRequest:
     return InvalidRequest(
-        "", value=given, requirement="must be two finite numbers in ascending order, of size 1e100 at most",
-        remedy="give public bounds, such as [0, 100000], to which values are clipped",
+        "", given, "must be two finite numbers in ascending order, of size 1e100 at most",
+        "give public bounds, such as [0, 100000], to which values are clipped",
     )  # fmt: skip
 
 
@@ -329,7 +320,7 @@ def power_of_two(value: int) -> int:
         InvalidRequest: it is not.
     """
     if value.bit_count() != 1:
-        raise InvalidRequest("", value=value, requirement="must be a power of two", remedy="round it, e.g. to 32")
+        raise InvalidRequest("", value, "must be a power of two", "round it, e.g. to 32")
     return value
 
 

@@ -78,8 +78,8 @@ class ResidualPlotOptions(ResidualPlotSettings, Options):
     def _of_size(cls, value: float) -> float:
         if not 1 / MAX_BOUND <= value <= MAX_BOUND:
             raise InvalidRequest(
-                "", value=value, requirement="must be a number between 1e-100 and 1e100",
-                remedy="give the smallest size that matters, such as 0.01 for amounts of money",
+                "", value, "must be a number between 1e-100 and 1e100",
+                "give the smallest size that matters, such as 0.01 for amounts of money",
             )  # fmt: skip
         return value
 

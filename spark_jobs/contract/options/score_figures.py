@@ -73,12 +73,7 @@ def in_ascending_order(value: tuple[float, ...], names: str) -> tuple[float, ...
         InvalidRequest: they are not in ascending order.
     """
     if any(high <= low for low, high in pairwise(value)):
-        raise InvalidRequest(
-            "",
-            value=list(value),
-            requirement="must be in ascending order",
-            remedy=f"sort the {names} and list each once",
-        )
+        raise InvalidRequest("", list(value), "must be in ascending order", f"sort the {names} and list each once")
     return value
 
 

@@ -40,15 +40,13 @@ class RocCurveSettings(Settings):
     def _of_the_papers(self) -> Self:
         if self.histogram is not None and self.method not in ("fixed_cells", "recursive_medians"):
             raise InvalidRequest(
-                "histogram", value=self.histogram,
-                requirement="may be given only with method: fixed_cells or recursive_medians",
-                remedy="choose one of these methods, or leave it out",
+                "histogram", self.histogram, "may be given only with method: fixed_cells or recursive_medians",
+                "choose one of these methods, or leave it out",
             )  # fmt: skip
         if self.method == "recursive_medians" and self.thresholds is not None and self.thresholds.bit_count() != 1:
             raise InvalidRequest(
-                "thresholds", value=self.thresholds, requirement="must be a power of two for recursive_medians",
-                remedy="ask for 8, 16 or 32",
-            )  # fmt: skip
+                "thresholds", self.thresholds, "must be a power of two for recursive_medians", "ask for 8, 16 or 32"
+            )
         return self
 
 

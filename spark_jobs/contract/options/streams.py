@@ -47,10 +47,9 @@ class StreamMonitor(Frozen):
         needed = self.steps_needed
         if needed > steps:
             raise InvalidRequest(
-                "window", value=self.window,
-                requirement=f"must be such that the {needed} steps that {self.kind} needs fit into the {steps} of the "
-                "stream",
-                remedy="shorten the window",
+                "window", self.window,
+                f"must be such that the {needed} steps that {self.kind} needs fit into the {steps} of the " "stream",
+                "shorten the window",
             )  # fmt: skip
 
     @property
@@ -123,8 +122,8 @@ class LocalLevelMethod(Frozen):
         """
         if self.season > steps:
             raise InvalidRequest(
-                "season", value=self.season, requirement=f"must not be longer than the stream, which has {steps} steps",
-                remedy="leave it out, or name more steps",
+                "season", self.season, f"must not be longer than the stream, which has {steps} steps",
+                "leave it out, or name more steps",
             )  # fmt: skip
 
 
@@ -195,9 +194,8 @@ class PegasusMethod(Frozen):
         for name in of_hierarchy:
             if levels == 1 and getattr(self, name) is not None:
                 raise InvalidRequest(
-                    name, value=getattr(self, name), requirement="needs states with parents",
-                    remedy="leave it out, or give states.parents",
-                )  # fmt: skip
+                    name, getattr(self, name), "needs states with parents", "leave it out, or give states.parents"
+                )
         prunes, groups = self.shares(levels)
         if prunes + groups >= 1:
             raise _no_share("group_share", groups, "below 1 together with prune_share")
@@ -207,6 +205,4 @@ StreamMethodOptions = Annotated[LocalLevelMethod | PegasusMethod, Field(discrimi
 
 
 def _no_share(name: str, value: Decimal, bound: str) -> InvalidRequest:
-    return InvalidRequest(
-        name, value=plain(value), requirement=f"must be {bound}", remedy="leave it out for the default"
-    )
+    return InvalidRequest(name, plain(value), f"must be {bound}", "leave it out for the default")

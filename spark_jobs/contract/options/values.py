@@ -90,11 +90,10 @@ class ReferenceDistribution(Frozen):
         floor = self.parameters[0] if self.distribution == "uniform" and self.parameters else 0.0
         if len(self.parameters) != wanted or not last > floor:
             raise InvalidRequest(
-                "parameters",
-                value=list(self.parameters),
-                requirement="must be those of the distribution: two ascending bounds, mean and deviation, or mean",
-                remedy="see the request reference",
-            )
+                "parameters", list(self.parameters),
+                "must be those of the distribution: two ascending bounds, mean and deviation, or mean",
+                "see the request reference",
+            )  # fmt: skip
         return self
 
 
@@ -141,9 +140,7 @@ class EarlierFunction(Frozen):
         within = not steps or (steps[0][0] >= 0 and steps[-1][0] < self.cells and steps[-1][1] == 1)
         if len(self.starts) != len(self.cdf) or not (rising and within) or bool(steps) != (self.status == "ok"):
             raise InvalidRequest(
-                "cdf",
-                requirement="must rise to 1 in steps at ascending cells",
-                remedy="name the release that it comes from",
+                "cdf", None, "must rise to 1 in steps at ascending cells", "name the release that it comes from"
             )
         return self
 
@@ -159,8 +156,8 @@ class EarlierFunction(Frozen):
         """
         if result["bounds_found"]:
             raise InvalidRequest(
-                "", requirement="must be a release with public bounds, not with bounds that were found privately",
-                remedy="release both with the same public bounds",
+                "", None, "must be a release with public bounds, not with bounds that were found privately",
+                "release both with the same public bounds",
             )  # fmt: skip
         if len(cdf) != result["tree"]["cells"]:
             raise ValueError("the data file and the manifest have different functions")
@@ -238,32 +235,25 @@ class OfValues(Options):
         for name in ("bounds", "unit"):
             if self.column is None and getattr(self, name) is not None:
                 raise InvalidRequest(
-                    name, value=getattr(self, name),
-                    requirement="may be given only with a column, because scores lie in [0, 1]",
-                    remedy="name the column, or leave it out",
+                    name, getattr(self, name), "may be given only with a column, because scores lie in [0, 1]",
+                    "name the column, or leave it out",
                 )  # fmt: skip
         if self.column is None and self.scale == "log":
-            raise InvalidRequest(
-                "scale", value="log", requirement="may be given only with a column", remedy="leave it out for scores"
-            )
+            raise InvalidRequest("scale", "log", "may be given only with a column", "leave it out for scores")
         if self.unit is not None and self.scale == "linear" and self.bounds is not None:
             raise InvalidRequest(
-                "unit",
-                value=self.unit,
-                requirement="may be given only with scale: log, or without bounds",
-                remedy="leave it out",
+                "unit", self.unit, "may be given only with scale: log, or without bounds", "leave it out"
             )
         if self.step is not None and (self.column is None or self.bounds is None):
             raise InvalidRequest(
-                "step", value=self.step, requirement="may be given only with a column and its bounds",
-                remedy="give the bounds, which are values themselves, or leave it out",
+                "step", self.step, "may be given only with a column and its bounds",
+                "give the bounds, which are values themselves, or leave it out",
             )  # fmt: skip
         if self.bounds is not None:
             if not are_bounds(self.bounds):
                 raise InvalidRequest(
-                    "bounds", value=list(self.bounds),
-                    requirement="must be two finite numbers in ascending order, of size 1e100 at most",
-                    remedy="give public bounds of the values, such as [0, 1000000]",
+                    "bounds", list(self.bounds), "must be two finite numbers in ascending order, of size 1e100 at most",
+                    "give public bounds of the values, such as [0, 1000000]",
                 )  # fmt: skip
             lower, upper = self.bounds
             check_grid(lower=lower, upper=upper, cells=self.cells, scale=self.scale, unit=self.unit, step=self.step)
@@ -318,8 +308,8 @@ class EcdfOptions(EcdfSettings, OfValues):
         """Reject an earlier release on another grid: the fractions of two grids belong to different values."""
         if self.column is not None and self.bounds is None:
             raise InvalidRequest(
-                "compare_with", value=earlier.released_by, requirement="needs public bounds for this release too",
-                remedy=f"give the bounds of that release, [{earlier.lower:g}, {earlier.upper:g}]",
+                "compare_with", earlier.released_by, "needs public bounds for this release too",
+                f"give the bounds of that release, [{earlier.lower:g}, {earlier.upper:g}]",
             )  # fmt: skip
         lower, upper = (0.0, 1.0) if self.bounds is None else self.bounds
         wanted: dict[str, object] = {"bounds": [lower, upper], "scale": self.scale}
@@ -332,9 +322,9 @@ class EcdfOptions(EcdfSettings, OfValues):
         for name, value in wanted.items():
             if given[name] != value:
                 raise InvalidRequest(
-                    "compare_with", value=f"{earlier.released_by}, with {name} {given[name]}",
-                    requirement=f"must be on the grid of this release, with {name} {value}",
-                    remedy=f"use the {name} of that release, or compare with another one",
+                    "compare_with", f"{earlier.released_by}, with {name} {given[name]}",
+                    f"must be on the grid of this release, with {name} {value}",
+                    f"use the {name} of that release, or compare with another one",
                 )  # fmt: skip
 
     @property
@@ -360,9 +350,7 @@ class QuantileSettings(Settings):
     @classmethod
     def _six_decimals(cls, value: float) -> float:
         if round(value, 6) != value:
-            raise InvalidRequest(
-                "", value=value, requirement="must have at most 6 decimals", remedy="round it, e.g. 0.25"
-            )
+            raise InvalidRequest("", value, "must have at most 6 decimals", "round it, e.g. 0.25")
         return value
 
 

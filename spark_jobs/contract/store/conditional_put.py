@@ -119,19 +119,15 @@ def require_conditional_put(uri: str, what: str) -> None:
     extra = EXTRAS.get(parts.scheme)
     if extra is None:
         raise InvalidRequest(
-            what,
-            value=uri,
-            requirement="must be a store with conditional put: file://, s3://, gs:// or abfss://",
-            remedy="release to one of these; others could publish one release twice",
-        )
+            what, uri, "must be a store with conditional put: file://, s3://, gs:// or abfss://",
+            "release to one of these; others could publish one release twice",
+        )  # fmt: skip
     named = _AZURE_HOST.fullmatch(parts.netloc) if extra == "azure" else parts.netloc
     if not named:
         raise InvalidRequest(
-            what,
-            value=uri,
-            requirement="must name a container and its account" if extra == "azure" else "must name a bucket",
-            remedy=f"write it like {_EXAMPLES.get(extra, f'{parts.scheme}://bucket/folder')}",
-        )
+            what, uri, "must name a container and its account" if extra == "azure" else "must name a bucket",
+            f"write it like {_EXAMPLES.get(extra, f'{parts.scheme}://bucket/folder')}",
+        )  # fmt: skip
 
 
 def by_environment(uri: str) -> Any:
@@ -170,18 +166,14 @@ def opened(uri: str, *, what: str) -> Any:
     try:
         filesystem = _opener[0](uri)
     except ImportError:
-        raise InvalidRequest(
-            what, value=uri, requirement=f"needs the {extra} extra", remedy=f"install dp-diagnostics[{extra}]"
-        ) from None
+        raise InvalidRequest(what, uri, f"needs the {extra} extra", f"install dp-diagnostics[{extra}]") from None
     except InvalidRequest:
         raise
     except Exception as error:  # a client's own complaint may quote credentials
         raise InvalidRequest(
-            what,
-            value=uri,
-            requirement=f"must be a store that this machine can sign in to ({type(error).__name__})",
-            remedy="check the store's connection, or the variables and identity of the machine",
-        ) from None
+            what, uri, f"must be a store that this machine can sign in to ({type(error).__name__})",
+            "check the store's connection, or the variables and identity of the machine",
+        ) from None  # fmt: skip
     if extra == "azure":
         _require_account(uri, str(filesystem.service_client.account_name), what)
     return filesystem
@@ -192,11 +184,9 @@ def _require_account(uri: str, signed_in: str, what: str) -> None:
     named = _AZURE_HOST.fullmatch(urlsplit(uri).netloc)
     if named is None or named[1] != signed_in:
         raise InvalidRequest(
-            what,
-            value=uri,
-            requirement=f"must be in the account that this machine signs in to, {signed_in}",
-            remedy="name that account, or give the credentials of the other",
-        )
+            what, uri, f"must be in the account that this machine signs in to, {signed_in}",
+            "name that account, or give the credentials of the other",
+        )  # fmt: skip
 
 
 def _first_keys(filesystem: Any, bucket: str, prefix: str) -> Iterator[str]:

@@ -98,7 +98,7 @@ def release_folder(output: str, release_key: str) -> str:
         InvalidRequest: the key is empty.
     """
     if not release_key:
-        raise InvalidRequest("key", value=release_key, requirement="must not be empty", remedy="name the release")
+        raise InvalidRequest("key", release_key, "must not be empty", "name the release")
     return f"{output.rstrip('/')}/{folder_name(release_key)}"
 
 
@@ -137,12 +137,7 @@ class ReleaseLayout:
             InvalidRequest: the key is empty, or a ledger does not use such charge ids.
         """
         if not _CHARGE_ID.fullmatch(charge_id):
-            raise InvalidRequest(
-                "charge",
-                value=charge_id,
-                requirement="must be a charge id of the ledger",
-                remedy="reserve the release first",
-            )
+            raise InvalidRequest("charge", charge_id, "must be a charge id of the ledger", "reserve the release first")
         root = release_folder(output, release_key)
         return cls(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}")
 

@@ -179,16 +179,12 @@ def require_store(uri: str, *, what: str = "output") -> None:
     try:
         parts = urlsplit(uri)
     except ValueError:  # brackets that hold no address
-        raise InvalidRequest(
-            what, value=uri, requirement="must be a path or a URI", remedy="write it like s3://bucket/folder"
-        ) from None
+        raise InvalidRequest(what, uri, "must be a path or a URI", "write it like s3://bucket/folder") from None
     if parts.scheme and (parts.query or parts.fragment):
-        raise InvalidRequest(
-            what, value=uri, requirement="must be a URI without '?' and '#'", remedy="name the folder without them"
-        )
+        raise InvalidRequest(what, uri, "must be a URI without '?' and '#'", "name the folder without them")
     if parts.scheme in ("", "file"):
         if not local_path(uri).is_absolute() or parts.netloc not in ("", "localhost"):
-            raise InvalidRequest(what, value=uri, requirement="must be absolute", remedy="give a full path or a URI")
+            raise InvalidRequest(what, uri, "must be absolute", "give a full path or a URI")
     else:
         require_conditional_put(uri, what)
 
@@ -219,11 +215,9 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
                 store.remove(probe)
     if twice:
         raise InvalidRequest(
-            what,
-            value=uri,
-            requirement="must be a store that refuses to create an object twice",
-            remedy="use a store with exclusive create or If-None-Match",
-        )
+            what, uri, "must be a store that refuses to create an object twice",
+            "use a store with exclusive create or If-None-Match",
+        )  # fmt: skip
     return store
 
 
@@ -258,11 +252,9 @@ def _unwritable(uri: str, what: str, error: OSError) -> InvalidRequest | None:
     if not (isinstance(error, _NOT_THERE) or error.errno in _NEVER):
         return None
     return InvalidRequest(
-        what,
-        value=uri,
-        requirement="must be a folder that can be written",
-        remedy=f"check that it exists and who may write there ({type(error).__name__})",
-    )
+        what, uri, "must be a folder that can be written",
+        f"check that it exists and who may write there ({type(error).__name__})",
+    )  # fmt: skip
 
 
 def _make_folder(folder: Path) -> None:

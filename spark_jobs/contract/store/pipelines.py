@@ -119,11 +119,9 @@ def read_pipeline(path: str, *, what: str = "model.path") -> SavedPipeline:
 def refused_pipeline(path: str, *, what: str = "model.path") -> InvalidRequest:
     """The error for a folder that does not contain exactly one saved pipeline."""
     return InvalidRequest(
-        what,
-        value=path,
-        requirement="must hold a readable PipelineModel of Spark's own classes and nothing else",
-        remedy="check the path, and save the fitted pipeline again with its save()",
-    )
+        what, path, "must hold a readable PipelineModel of Spark's own classes and nothing else",
+        "check the path, and save the fitted pipeline again with its save()",
+    )  # fmt: skip
 
 
 def _metadata(contents: Mapping[str, bytes], folder: str) -> Mapping[str, Any]:

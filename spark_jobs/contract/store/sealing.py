@@ -108,10 +108,9 @@ class Seal:
             return cls(secret=secret, charge_id=charge_id, request_sha256=request_sha256)
         except ValueError:
             raise InvalidRequest(
-                RUN_SECRET_VARIABLE,
-                requirement="must hold the secret of a charged run",
-                remedy="start charged runs by `dp-budget run` or the operator, which set it",
-            ) from None
+                RUN_SECRET_VARIABLE, None, "must hold the secret of a charged run",
+                "start charged runs by `dp-budget run` or the operator, which set it",
+            ) from None  # fmt: skip
 
     def close(self, name: str, content: bytes, *, draw_sha256: str = "") -> bytes:
         """``content`` sealed as the object ``name``, bound to the draw with this hash if it was made from one."""

@@ -182,9 +182,9 @@ class StreamSegment:
             opened = cipher.decrypt(nonce, encrypted, _bound_to(self.place, self.key_name, seal))
         except (InvalidTag, ValueError):
             raise InvalidRequest(
-                "state", value=self.key_name,
-                requirement="must open with the key of this name, and be the state of this stream after this step",
-                remedy="mount the key that encrypted it, or begin a new stream under another key",
+                "state", self.key_name,
+                "must open with the key of this name, and be the state of this stream after this step",
+                "mount the key that encrypted it, or begin a new stream under another key",
             ) from None  # fmt: skip
         return unpadded(opened)
 

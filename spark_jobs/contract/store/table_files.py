@@ -158,20 +158,17 @@ def require_all_rows(files: ListedFiles, *, field: str, value: object) -> None:
     """
     if files.log:
         raise InvalidRequest(
-            field, value=value,
-            requirement=f"must not be the folder of a {files.log} table, whose log says which files count and which "
+            field, value, f"must not be the folder of a {files.log} table, whose log says which files count and which "
             "rows were removed",
-            remedy="bind it with `--format delta`" if files.log == "Delta" else "write a state of it elsewhere",
+            "bind it with `--format delta`" if files.log == "Delta" else "write a state of it elsewhere",
         )  # fmt: skip
     names = files.names
     if len({partition_columns(name) for name in names}) > 1 or any(
         "=" not in folder for name in names for folder in name.split("/")[:-1]
     ):
         raise InvalidRequest(
-            field, value=value,
-            requirement="must have all its files at one depth, in folders named column=value, each level of them "
-            "of one column: others would be left out without a word",
-            remedy="move the files that lie elsewhere",
+            field, value, "must have all its files at one depth, in folders named column=value, each level of them "
+            "of one column: others would be left out without a word", "move the files that lie elsewhere",
         )  # fmt: skip
 
 

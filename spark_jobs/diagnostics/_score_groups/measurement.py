@@ -87,15 +87,7 @@ def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Term
 def _require_bins(bins: int, method: str, grid: int) -> None:
     if bins > grid:
         raise InvalidRequest(
-            "bins",
-            value=bins,
-            requirement=f"must be at most the {grid} cells of the score grid",
-            remedy="ask for fewer bins or a finer grid",
+            "bins", bins, f"must be at most the {grid} cells of the score grid", "ask for fewer bins or a finer grid"
         )
     if method == "recursive_medians" and bins.bit_count() != 1:
-        raise InvalidRequest(
-            "bins",
-            value=bins,
-            requirement="must be a power of two for recursive_medians",
-            remedy="ask for 8, 16 or 32 bins",
-        )
+        raise InvalidRequest("bins", bins, "must be a power of two for recursive_medians", "ask for 8, 16 or 32 bins")

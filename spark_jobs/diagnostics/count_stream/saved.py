@@ -238,8 +238,7 @@ def from_bytes(state: bytes) -> Saved:
             raise ValueError("not the canonical form")
     except (ValidationError, ValueError):
         raise InvalidRequest(
-            "state",
-            requirement="must be undamaged bytes from CountStream.state(), of this version",
-            remedy="restore an older copy if nothing was released since, or begin a new stream and pay for it",
-        ) from None
+            "state", None, "must be undamaged bytes from CountStream.state(), of this version",
+            "restore an older copy if nothing was released since, or begin a new stream and pay for it",
+        ) from None  # fmt: skip
     return kept

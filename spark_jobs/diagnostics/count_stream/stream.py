@@ -254,12 +254,7 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _refuse_others(options: dict[str, Any], method: StreamMethod) -> None:
     for name, value in options.items():
-        raise InvalidRequest(
-            name,
-            value=value,
-            requirement=f"is no option of method {method}",
-            remedy="leave it out, or change the method",
-        )
+        raise InvalidRequest(name, value, f"is no option of method {method}", "leave it out, or change the method")
 
 
 def _one_of(kind: Any, what: str, given: object) -> Any:
@@ -267,7 +262,7 @@ def _one_of(kind: Any, what: str, given: object) -> Any:
         return kind(given)
     except ValueError:
         bound = f"must be one of {', '.join(kind)}"
-        raise InvalidRequest(what, value=given, requirement=bound, remedy="leave it out for the default") from None
+        raise InvalidRequest(what, given, bound, "leave it out for the default") from None
 
 
 def _whole(counts: ArrayLike) -> Int64Array:

@@ -140,9 +140,7 @@ def _at_edges(released: Ecdf, cdf: Cdf) -> FloatArray:
     expected = np.append(below, 1.0)
     if below.shape != (released.cdf.size - 1,) or not (np.diff(expected, prepend=0.0) >= 0).all():
         raise InvalidRequest(
-            "reference",
-            requirement="must be a distribution function that rises from 0 to 1",
-            remedy="give a continuous one",
+            "reference", None, "must be a distribution function that rises from 0 to 1", "give a continuous one"
         )
     return expected
 
@@ -239,9 +237,7 @@ def _common_edges(one: Ecdf, other: Ecdf | Earlier) -> tuple[Int64Array, Int64Ar
     _, mine, theirs = np.intersect1d(ends, others, return_indices=True)
     if mine.size == 0:
         raise InvalidRequest(
-            "other",
-            requirement="must share edges of its grid with this release",
-            remedy="release both with the same bounds",
+            "other", None, "must share edges of its grid with this release", "release both with the same bounds"
         )
     return np.append(mine, one.cdf.size - 1), np.append(theirs, other.cdf.size - 1)
 

@@ -119,20 +119,17 @@ def measure_function(
 def _check_size(neighbours: Neighbours, *, size_public: bool) -> None:
     if size_public and neighbours is not Neighbours.REPLACE_ONE:
         raise InvalidRequest(
-            "size_public",
-            value=True,
-            requirement="needs neighbours replace_one",
-            remedy="leave it out: adding or removing a row changes the size",
-        )
+            "size_public", True, "needs neighbours replace_one",
+            "leave it out: adding or removing a row changes the size",
+        )  # fmt: skip
 
 
 def _check_earlier(earlier: EarlierFunction | None, grid: ValueGrid | None) -> None:
     """Reject an earlier release that is not on ``grid``; a grid of None has private bounds and fits no release."""
     if earlier is not None and (grid is None or Earlier.of(earlier).grid != grid):
         raise InvalidRequest(
-            "compare_with", value=earlier.released_by,
-            requirement="must be on this release's own grid, with public bounds",
-            remedy="release both with the same bounds, scale, unit and cells",
+            "compare_with", earlier.released_by, "must be on this release's own grid, with public bounds",
+            "release both with the same bounds, scale, unit and cells",
         )  # fmt: skip
 
 

@@ -95,9 +95,8 @@ def between_bounds(
     counts, grid = statistic.counts, statistic.grid
     if grid.scale != LOG or scale not in (LINEAR, LOG):
         raise InvalidRequest(
-            "find_bounds", value=scale,
-            requirement="must be linear or log, for counts that were made on a logarithmic grid",
-            remedy="count the values with scale='log' between very wide bounds",
+            "find_bounds", scale, "must be linear or log, for counts that were made on a logarithmic grid",
+            "count the values with scale='log' between very wide bounds",
         )  # fmt: skip
     cost = meter.spend_share(SIZE_SHARE, label="number of rows")
     rows = int(noise.laplace(counts.sum(keepdims=True), epsilon=cost, l1_sensitivity=rows_changed(neighbours))[0])

@@ -75,7 +75,7 @@ def measure_sums(statistic: CrossProducts, options: FitSettings, terms: Terms) -
         InvalidRequest: these are rows with a label, not sums of an outcome.
     """
     if not isinstance(statistic, CrossProducts):
-        raise InvalidRequest("statistic", requirement="must be CrossProducts", remedy="use logistic_fit for labels")
+        raise InvalidRequest("statistic", None, "must be CrossProducts", "use logistic_fit for labels")
     design, meter = statistic.design, terms.meter()
     products = noisy_products(
         statistic.products,

@@ -81,15 +81,11 @@ def measure_lines(statistic: PointCounts | Moments, options: LinearRegressionSet
 def _require_possible(method: str, points: PointCounts | Moments, *, public: bool) -> None:
     if method in THEIL_SEN and not public:
         raise InvalidRequest(
-            "method",
-            value=method,
-            requirement="is private only if sizes are public: with neighbours replace_one and public_sizes",
-            remedy="request both, or another method",
-        )
+            "method", method, "is private only if sizes are public: with neighbours replace_one and public_sizes",
+            "request both, or another method",
+        )  # fmt: skip
     if isinstance(points, Moments) and (method in THEIL_SEN or method in GRADIENTS):
-        raise InvalidRequest(
-            "method", value=method, requirement="needs the points, not their sums", remedy="count them with PointCounts"
-        )
+        raise InvalidRequest("method", method, "needs the points, not their sums", "count them with PointCounts")
 
 
 class _NoisyGroups:

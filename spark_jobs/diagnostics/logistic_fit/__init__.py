@@ -84,7 +84,7 @@ def measure_rows(statistic: LabelledRows, options: LogisticFitSettings, terms: T
         InvalidRequest: these are not rows with a label, or the noise is Gaussian and there is no delta.
     """
     if not isinstance(statistic, LabelledRows):
-        raise InvalidRequest("statistic", requirement="must be LabelledRows", remedy="use linear_fit for sums")
+        raise InvalidRequest("statistic", None, "must be LabelledRows", "use linear_fit for sums")
     design = statistic.design
     layout = layout_of(design)
     drawn = take_passes(statistic, layout, options, terms)

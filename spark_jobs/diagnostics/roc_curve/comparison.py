@@ -138,9 +138,7 @@ def compare(a: RocDraw, b: RocDraw, *, seed: int = 0, confidence: float | None =
 
 def _check(level: float) -> None:
     if not 0 < level < 1:
-        raise InvalidRequest(
-            "confidence", value=level, requirement="must be above 0 and below 1", remedy="ask for 0.9, for example"
-        )
+        raise InvalidRequest("confidence", level, "must be above 0 and below 1", "ask for 0.9, for example")
 
 
 def _trees(draw: RocDraw) -> tuple[NoisyTree, NoisyTree]:
@@ -148,9 +146,7 @@ def _trees(draw: RocDraw) -> tuple[NoisyTree, NoisyTree]:
     if isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree):
         return negatives, positives
     raise InvalidRequest(
-        "histogram",
-        requirement="must be absent from releases that are compared",
-        remedy="release both curves without it",
+        "histogram", None, "must be absent from releases that are compared", "release both curves without it"
     )
 
 

@@ -132,11 +132,9 @@ def points_for(options: RocCurveSettings, *, epsilon: float, grid: int) -> int:
     if options.thresholds is not None:
         if options.thresholds > grid:
             raise InvalidRequest(
-                "thresholds",
-                value=options.thresholds,
-                requirement=f"must be at most the {grid} cells of the score grid",
-                remedy="ask for fewer thresholds or a finer grid",
-            )
+                "thresholds", options.thresholds, f"must be at most the {grid} cells of the score grid",
+                "ask for fewer thresholds or a finer grid",
+            )  # fmt: skip
         return options.thresholds
     if options.method in ("fixed_cells", "equi_depth"):
         return min(FEW_CELLS, grid)

@@ -43,11 +43,9 @@ def cells_by_medians(
     needed = levels * rows_changed(neighbours) * RESIDUAL_DELTA
     if meter.remaining_delta < needed:
         raise InvalidRequest(
-            "delta",
-            value=plain(meter.remaining_delta),
-            requirement=f"must be at least {needed} for recursive_medians",
-            remedy="give a delta such as '1e-9', or choose another method",
-        )
+            "delta", plain(meter.remaining_delta), f"must be at least {needed} for recursive_medians",
+            "give a delta such as '1e-9', or choose another method",
+        )  # fmt: skip
     cost = min(share(meter.granted.epsilon, MEDIANS_SHARE), levels * MAX_EPSILON_PER_LEVEL)
     medians = recursive_medians(scores, levels=levels, epsilon=cost, neighbours=neighbours, noise=noise, meter=meter)
     return distinct(np.concatenate([[0], medians.thresholds, [scores.size]]))

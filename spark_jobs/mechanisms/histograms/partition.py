@@ -87,12 +87,10 @@ def private_partition(
     scale = laplace_scale(epsilon, max(1, rows_changed(neighbours) * 2 * change_in_steps(counts.size, steps)))
     if scale * counts.size > MAX_NOISE:
         raise InvalidRequest(
-            "epsilon",
-            value=epsilon,
-            requirement=f"must be at least {scale * counts.size / MAX_NOISE * float(epsilon):.0e} for {counts.size} "
-            "cells",
-            remedy="give this method more of the budget, or take fewer cells",
-        )
+            "epsilon", epsilon,
+            f"must be at least {scale * counts.size / MAX_NOISE * float(epsilon):.0e} for {counts.size} " "cells",
+            "give this method more of the budget, or take fewer cells",
+        )  # fmt: skip
     levels = candidates(counts, steps=steps)
     own = [noisy_costs(level, counts.size, epsilon, neighbours, noise, steps) for level in levels]
     return cheapest(own, penalty=round(penalty * steps), cells=counts.size)

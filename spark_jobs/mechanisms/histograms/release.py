@@ -72,18 +72,10 @@ def release_histogram(
     counts = checked_counts(counts)
     if public_total and neighbours is not Neighbours.REPLACE_ONE:
         raise InvalidRequest(
-            "public_total",
-            value=public_total,
-            requirement="is allowed only under replace_one",
-            remedy="leave it out, or use replace_one",
+            "public_total", public_total, "is allowed only under replace_one", "leave it out, or use replace_one"
         )
     if expected_rows is not None and expected_rows < 1:
-        raise InvalidRequest(
-            "expected_rows",
-            value=expected_rows,
-            requirement="must be at least 1",
-            remedy="leave it out if it is unknown",
-        )
+        raise InvalidRequest("expected_rows", expected_rows, "must be at least 1", "leave it out if it is unknown")
     meter = BudgetMeter(epsilon)
     total, name = int(counts.sum()) if public_total else None, AUTO if method == "auto" else method
     entry = _entry(name, counts.ndim)
@@ -104,9 +96,7 @@ def _entry(name: str, dimensions: int) -> Entry:
     fitting = ", ".join(sorted(key for key, value in METHODS.items() if dimensions in value.dimensions))
     if entry is None or dimensions not in entry.dimensions:
         raise InvalidRequest(
-            "method",
-            value=name,
-            requirement=f"must be auto or one of: {fitting}",
-            remedy=f"choose one that takes {dimensions} dimension{'s' if dimensions > 1 else ''}",
-        )
+            "method", name, f"must be auto or one of: {fitting}",
+            f"choose one that takes {dimensions} dimension{'s' if dimensions > 1 else ''}",
+        )  # fmt: skip
     return entry

@@ -218,9 +218,7 @@ def _median(method: Median | str) -> Median:
         return Median(method)
     except ValueError:
         known = ", ".join(Median)
-        raise InvalidRequest(
-            "method", value=method, requirement=f"must be one of {known}", remedy="choose one"
-        ) from None
+        raise InvalidRequest("method", method, f"must be one of {known}", "choose one") from None
 
 
 def _check(
@@ -228,24 +226,19 @@ def _check(
 ) -> None:
     if neighbours is not Neighbours.REPLACE_ONE:
         raise InvalidRequest(
-            "neighbours",
-            value=neighbours,
-            requirement=f"must be {Neighbours.REPLACE_ONE} for Theil-Sen: adding or removing a row changes which rows "
+            "neighbours", neighbours,
+            f"must be {Neighbours.REPLACE_ONE} for Theil-Sen: adding or removing a row changes which rows "
             "are paired",
-            remedy=f"declare the size of every group public and use {Neighbours.REPLACE_ONE}, or use noisy_stats",
-        )
+            f"declare the size of every group public and use {Neighbours.REPLACE_ONE}, or use noisy_stats",
+        )  # fmt: skip
     if not at or not all(0 <= place <= 1 for place in at):
-        raise InvalidRequest("at", value=at, requirement="must be from 0 to 1", remedy="give e.g. [0.25, 0.75]")
+        raise InvalidRequest("at", at, "must be from 0 to 1", "give e.g. [0.25, 0.75]")
     if matchings is not None and matchings < 1:
-        raise InvalidRequest("matchings", value=matchings, requirement="must be at least 1", remedy="give e.g. 10")
+        raise InvalidRequest("matchings", matchings, "must be at least 1", "give e.g. 10")
     if not -1e6 <= lower < upper <= 1e6:
         raise InvalidRequest(
-            "lower, upper",
-            value=f"{lower} to {upper}",
-            requirement="must be finite, lower below upper",
-            remedy="give public ends of the heights, e.g. -0.5 and 1.5",
-        )
+            "lower, upper", f"{lower} to {upper}", "must be finite, lower below upper",
+            "give public ends of the heights, e.g. -0.5 and 1.5",
+        )  # fmt: skip
     if not 0 <= widen < upper - lower:
-        raise InvalidRequest(
-            "widen", value=widen, requirement="must be at least 0 and below the range", remedy="give e.g. 0.01"
-        )
+        raise InvalidRequest("widen", widen, "must be at least 0 and below the range", "give e.g. 0.01")

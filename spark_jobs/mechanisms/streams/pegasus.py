@@ -229,7 +229,7 @@ def require(what: str, given: object, fits: bool, bound: str, *, remedy: str = "
         InvalidRequest: ``fits`` is false.
     """
     if not fits:
-        raise InvalidRequest(what, value=given, requirement=f"must be {bound}", remedy=remedy)
+        raise InvalidRequest(what, given, f"must be {bound}", remedy)
 
 
 def require_epsilon(total: Decimal, smallest: Decimal, which: str) -> None:

@@ -70,14 +70,9 @@ def _column(df: DataFrame, column: str | Column, what: str, types: tuple[type, .
     try:
         dtype = df.select(column).schema[0].dataType
     except AnalysisException:
-        raise InvalidRequest(
-            what, value=given, requirement="must be a column of the table", remedy="correct its name"
-        ) from None
+        raise InvalidRequest(what, given, "must be a column of the table", "correct its name") from None
     if not isinstance(dtype, types):
         raise InvalidRequest(
-            what,
-            value=f"{given} of type {dtype.simpleString()}",
-            requirement=f"must be {wanted}",
-            remedy="convert the column first",
+            what, f"{given} of type {dtype.simpleString()}", f"must be {wanted}", "convert the column first"
         )
     return sf.col(column) if isinstance(column, str) else column

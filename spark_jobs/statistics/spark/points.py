@@ -106,10 +106,9 @@ def by_group(places: Int64Array, sums: Sequence[Int64Array], grid: PointGrid) ->
 def _keys(df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid) -> DataFrame:
     if (group is None) != (grid.keys is None):
         raise InvalidRequest(
-            "keys",
-            requirement="must be given if, and only if, rows have groups",
-            remedy="give the public list of groups; it is never derived from the rows",
-        )
+            "keys", None, "must be given if, and only if, rows have groups",
+            "give the public list of groups; it is never derived from the rows",
+        )  # fmt: skip
     columns = [numeric_column(df, x, _X).alias(_X), numeric_column(df, y, _Y).alias(_Y)]
     if group is not None:
         columns.append(key_column(df, group, _GROUP).alias(_GROUP))
