@@ -19,7 +19,7 @@ from spark_jobs.diagnostics.linear_regression import noisy_lines
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.audit.test_replay import BASE, BOTH, FIRST, release, statistic_of, tables
+from tests.audit.test_replay import EXAMPLES, BOTH, FIRST, release, statistic_of, tables
 from tests.support.audit import convicts, keeps
 from tests.support.replay import Leaked, NoiseLeftOut, RecordingNoise, released_outputs, replay, replayed_loss
 
@@ -65,7 +65,7 @@ def test_a_vector_without_its_noise_is_seen_in_every_kind(options, relation):
 
 def leaks(kind, **options):
     """Whether a replay of this kind is seen to leak."""
-    chosen = DIAGNOSTICS[kind].model_validate({"kind": kind, **BASE[kind][0], **options})
+    chosen = DIAGNOSTICS[kind].model_validate({"kind": kind, **EXAMPLES[kind][0], **options})
     pair, run = tables(chosen, ADDED), release(chosen, ADDED, "1", summarised=False)
     try:
         replay(run, *pair, source=SeededNoise(3))
@@ -144,7 +144,7 @@ def test_an_exact_number_of_rows_of_a_line_is_seen(monkeypatch):
 
 
 def test_an_exact_share_of_the_rarer_class_is_seen(monkeypatch):
-    options, pair = DIAGNOSTICS["roc_curve"].model_validate({"kind": "roc_curve", **BASE["roc_curve"][0]}), []
+    options, pair = DIAGNOSTICS["roc_curve"].model_validate({"kind": "roc_curve", **EXAMPLES["roc_curve"][0]}), []
     for positives in (200, 800):
         labels = np.arange(4_000) < positives
         pair.append(ScoreCounts.from_arrays(labels, np.random.default_rng(positives).beta(2 + labels, 3)))
@@ -161,7 +161,7 @@ def test_an_exact_share_of_the_rarer_class_is_seen(monkeypatch):
 
 
 def test_an_exact_number_of_rows_that_asks_for_a_second_histogram_is_seen(monkeypatch):
-    options, pair = DIAGNOSTICS["roc_curve"].model_validate({"kind": "roc_curve", **BASE["roc_curve"][0]}), []
+    options, pair = DIAGNOSTICS["roc_curve"].model_validate({"kind": "roc_curve", **EXAMPLES["roc_curve"][0]}), []
     for rows in (900, 1_100):
         labels = np.arange(rows) % 4 == 0
         pair.append(ScoreCounts.from_arrays(labels, np.random.default_rng(rows).beta(2 + labels, 3)))
