@@ -19,7 +19,7 @@ from spark_jobs.diagnostics.linear_regression import noisy_lines
 from spark_jobs.diagnostics.roc_curve import measurement as roc
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts
-from tests.audit.test_replay import EXAMPLES, BOTH, FIRST, release, statistic_of, tables
+from tests.audit.test_replay import BOTH, EXAMPLES, FIRST, release, statistic_of, tables
 from tests.support.audit import convicts, keeps
 from tests.support.replay import Leaked, NoiseLeftOut, RecordingNoise, released_outputs, replay, replayed_loss
 
