@@ -30,6 +30,7 @@ from spark_jobs.diagnostics import (
 from spark_jobs.diagnostics.ecdf.distance import reference_cdf
 from spark_jobs.diagnostics.residual_plot.effects import EFFECTS, effect_sizes
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
+from spark_jobs.diagnostics.residual_plot.offsets import in_units, sums_of_offsets
 from spark_jobs.diagnostics.residual_plot.summary import pools_of
 from spark_jobs.statistics import PointCounts, ResidualCounts, ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
@@ -238,7 +239,8 @@ def population_effects(draw: ResidualDraw, population: ResidualCounts) -> FloatA
         np.add.reduceat(table[1:-1], starts, axis=0)
         for table in (draw.cells, draw.box.counts(population).astype(np.float64))
     )
-    sizes = effect_sizes(cells, at, pooled.sum(axis=-1), draw.box.residual)
+    offsets = np.add.reduceat(in_units(sums_of_offsets(population, draw.box), draw.box), starts)
+    sizes = effect_sizes(cells, at, pooled.sum(axis=-1), draw.box.residual, offsets)
     return np.append(sizes[:3] * [draw.unit, 1, draw.unit], np.exp(sizes[3]))
 
 

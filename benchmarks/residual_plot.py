@@ -289,16 +289,18 @@ def coverage(draw: Draw, *, rows: int, tables: int) -> tuple[float, float, float
 
 
 def exact_figures(measurement: ResidualDraw, statistic: ResidualCounts, *, seed: int) -> list[NDArray[np.float64]]:
-    """Trend, spread and quantiles of the exact counts in the cells and pools of a release."""
+    """Trend, spread and quantiles of the exact sums and counts in the cells and pools of a release."""
     from spark_jobs.diagnostics.residual_plot.columns import means, quantiles, spreads
+    from spark_jobs.diagnostics.residual_plot.offsets import in_units, sums_of_offsets
     from spark_jobs.diagnostics.residual_plot.summary import LEVELS, pools_of
 
     exact = measurement.box.counts(statistic).astype(np.float64)
     starts, of_column = pools_of(measurement)
     columns = np.add.reduceat(exact[1:-1], starts, axis=0)
     edges = measurement.box.residual
+    offsets = np.add.reduceat(in_units(sums_of_offsets(statistic, measurement.box), measurement.box), starts)
     return [
-        means(columns, edges)[of_column],
+        means(columns, edges, offsets)[of_column],
         spreads(columns, edges)[of_column],
         quantiles(exact.sum(axis=0), LEVELS, edges),
     ]

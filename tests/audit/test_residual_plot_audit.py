@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_jobs.diagnostics.residual_plot import box, measure, measurement
+from spark_jobs.diagnostics.residual_plot import box, measure, measurement, offsets
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
 from spark_jobs.statistics import ResidualCounts
@@ -125,6 +125,26 @@ def spend_all_on_counts(monkeypatch):
     monkeypatch.setattr(BudgetMeter, "spend_rest", lambda meter, *, label: meter.granted.epsilon)
 
 
+def spend_all_on_sums(monkeypatch):
+    spend = BudgetMeter.spend_share
+    monkeypatch.setattr(
+        BudgetMeter,
+        "spend_share",
+        lambda meter, part, *, label: (
+            meter.granted.epsilon if label.startswith("sums") else spend(meter, part, label=label)
+        ),
+    )
+
+
+def count_half_a_cell_as_less(monkeypatch):
+    """The constant of the sums: an eighth of what a row may add to them."""
+    monkeypatch.setattr(measurement, "HALF_CELL", offsets.HALF_CELL // 8)
+
+
+def leave_noise_out_of_sums(monkeypatch):
+    monkeypatch.setattr(measurement, "HALF_CELL", 1)
+
+
 def read_bounds_off_the_rows(monkeypatch):
     def largest(statistic, **_):
         top = float(box.size_at(statistic.fitted_cells.max()) + 1)
@@ -143,6 +163,9 @@ class TestResidualPlot(ExactAudit):
         "noise for an added row": Fault(planted={"told": ADDED, "paths": 40}, relations=[REPLACED]),
         "off by one record": Fault(planted={"pairs": TWO_MORE, "paths": 40}, relations=[ADDED]),
         "counts at the whole budget": Fault(patch=spend_all_on_counts, planted={"paths": 60}, relations=[ADDED]),
+        "sums at the whole budget": Fault(patch=spend_all_on_sums, planted={"paths": 60}, relations=[ADDED]),
+        "sums of a cell's eighth": Fault(patch=count_half_a_cell_as_less, planted={"paths": 60}),
+        "sums without their noise": Fault(patch=leave_noise_out_of_sums, planted={"paths": 10}),
         "bounds read off the rows": Fault(patch=read_bounds_off_the_rows, planted={"paths": 1}, relations=[ADDED]),
     }
 

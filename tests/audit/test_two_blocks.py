@@ -21,7 +21,7 @@ import pytest
 from pydantic import ValidationError
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options import DIAGNOSTICS, Options
+from spark_jobs.contract.options import DIAGNOSTICS, Options, ResidualCells
 from spark_jobs.contract.options.comparisons import PairedScoreCells
 from spark_jobs.contract.options.fits import CrossProductCells, LabelledRowCells
 from spark_jobs.contract.privacy import Neighbours
@@ -30,7 +30,7 @@ from spark_jobs.diagnostics.ecdf import private_bounds
 from spark_jobs.diagnostics.residual_plot import box
 from spark_jobs.mechanisms import sparse_vector
 from spark_jobs.mechanisms.zcdp import rho_within
-from spark_jobs.statistics import CrossProducts, LabelledRows, PairedScoreCounts
+from spark_jobs.statistics import CrossProducts, LabelledRows, PairedScoreCounts, ResidualCounts
 from tests.support.kinds import EXAMPLES, statistic_of
 from tests.support.noises import Asked, Recording
 from tests.support.replay import released_outputs
@@ -114,8 +114,10 @@ def with_a_row(cells: Any, seed: int) -> tuple[Any, Any]:
         labels = np.append(labels, 1)
         less = {name: column[:-1] for name, column in columns.items()}
         return counted.from_arrays(less, labels[:-1], design=cells), counted.from_arrays(columns, labels, design=cells)
-    before, one = statistic_of(cells, seed, sizes=None), statistic_of(cells, 1 - seed, sizes=(1,))
-    return before, before + one
+    before = statistic_of(cells, seed, sizes=None)
+    if isinstance(cells, ResidualCells):  # at the end of its cell, which moves the sums by all that a row may
+        return before, before + ResidualCounts.from_arrays([0.0], [0.0], unit=cells.unit)
+    return before, before + statistic_of(cells, 1 - seed, sizes=(1,))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import residual_plot
 from spark_jobs.diagnostics.residual_plot.box import Bounds, box
 from spark_jobs.diagnostics.residual_plot.measurement import default_bins
+from spark_jobs.diagnostics.residual_plot.offsets import HALF_CELL
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ResidualCounts
 from tests.support.noises import Recording
@@ -66,16 +67,17 @@ def test_one_row_moves_what_is_measured_by_what_is_paid_for(neighbours, rows, ro
 
     first = asked(rows, Recording(source=SeededNoise(seed)))
     second = asked(other, Recording(answers=first.given))
-    assert len(first.asked) == len(second.asked) == 8
-    size, *searches, cells = zip(first.asked, second.asked, strict=True)
+    assert len(first.asked) == len(second.asked) == 9
+    size, *searches, sums, cells = zip(first.asked, second.asked, strict=True)
     paid = 2 if replaced else 1
     assert np.abs(size[0].values - size[1].values).sum() <= size[0].l1_sensitivity == 1
     assert np.abs(cells[0].values - cells[1].values).sum() <= cells[0].l1_sensitivity == paid
+    assert np.abs(sums[0].values - sums[1].values).sum() <= sums[0].l1_sensitivity == paid * HALF_CELL
     for (threshold, _), (one, two) in zip(searches[::2], searches[1::2], strict=True):
         assert threshold.values.tolist() == [0]
         assert threshold.l1_sensitivity == one.l1_sensitivity == paid
         moves = two.values - one.values  # of nested counts: up from one set on, and down from another
         assert np.abs(np.diff(moves, prepend=0)).sum() <= paid
-    spent = size[0].epsilon + cells[0].epsilon + sum(one.epsilon for _, one in searches[::2])
+    spent = size[0].epsilon + sums[0].epsilon + cells[0].epsilon + sum(one.epsilon for _, one in searches[::2])
     assert float(spent) == pytest.approx(1, abs=1e-9)
     assert spent <= 1

@@ -8,6 +8,7 @@ import pytest
 from spark_jobs.contract.figure import Figure
 from spark_jobs.diagnostics import residual_plot
 from spark_jobs.diagnostics.residual_plot.effects import EFFECTS, effect_sizes
+from spark_jobs.diagnostics.residual_plot.offsets import in_units, sums_of_offsets
 from spark_jobs.diagnostics.residual_plot.summary import pools_of
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ResidualCounts
@@ -66,7 +67,8 @@ def test_intervals_cover_what_the_population_gives_on_the_same_box(shape):
         pooled, cells = (
             np.add.reduceat(table[1:-1], starts, axis=0) for table in (draw.cells, draw.box.counts(population) / 500)
         )
-        true = effect_sizes(cells, at, pooled.sum(axis=-1), draw.box.residual) * [UNIT, 1, UNIT, 1]
+        offsets = np.add.reduceat(in_units(sums_of_offsets(population, draw.box) / 500, draw.box), starts)
+        true = effect_sizes(cells, at, pooled.sum(axis=-1), draw.box.residual, offsets) * [UNIT, 1, UNIT, 1]
         true[3] = np.exp(true[3])
         for value, name in zip(true, EFFECTS, strict=True):
             low, high = plot.published()[f"{name}_interval"]

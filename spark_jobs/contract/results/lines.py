@@ -138,7 +138,8 @@ class ResidualPlot(Result):
     The box has ``m x m`` equal cells; m and the box are computed from noisy numbers. A residual is the outcome minus
     the fitted value. Each interval is for the figure of the same rows without noise: it accounts for the noise and for
     the cells, in which residuals may lie anywhere, not for the sampling of the rows. P-values account for noise and
-    sampling. Effect sizes take residuals at the middles of their cells.
+    sampling. Means and effect sizes take residuals at the middles of the cells of ``ResidualCounts``, which are finer
+    than those of the box; spreads and quantiles know the cells of the box alone.
 
     Attributes:
         fitted_edges: edges of the cells along fitted values; shape (m + 1,).

@@ -19,10 +19,16 @@ def heights(edges: FloatArray) -> FloatArray:
     return np.concatenate([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
 
 
-def means(columns: FloatArray, edges: FloatArray) -> FloatArray:
-    """The mean residual of each column; counts of shape (..., cells of a column)."""
+def means(columns: FloatArray, edges: FloatArray, offsets: FloatArray | float = 0.0) -> FloatArray:
+    """The mean residual of each column.
+
+    Args:
+        columns: counts, possibly negative, shape (..., cells of a column).
+        edges: edges of the cells within the box.
+        offsets: sum of each column of what residuals lie above ``heights``, shape (...).
+    """
     weights = columns.sum(axis=-1)
-    sums = columns @ heights(edges)
+    sums = columns @ heights(edges) + offsets
     averages: FloatArray = np.clip(sums / np.maximum(weights, 1.0), edges[0], edges[-1])
     return averages
 
@@ -38,19 +44,38 @@ def quantiles(columns: FloatArray, levels: FloatArray, edges: FloatArray) -> Flo
     Returns:
         Shape (..., q).
     """
-    below = np.cumsum(columns, axis=-1)[..., :-1]  # at each edge
-    # halfway between the highest so far and the lowest from here on, which noise lifts and lowers alike
-    lowest = np.minimum.accumulate(below[..., ::-1], axis=-1)[..., ::-1]
-    below = (np.maximum.accumulate(below, axis=-1) + lowest) / 2
-    total = np.maximum(columns.sum(axis=-1, keepdims=True), 1.0)
-    share = np.clip(below / total, 0.0, 1.0)[..., None, :]
-    wanted = levels[:, None]
-    place = np.clip((share < wanted).sum(axis=-1), 1, edges.size - 1)
-    low, high = (np.take_along_axis(share[..., 0, :], place - back, axis=-1) for back in (1, 0))
+    share = _shares(columns)
+    place = _places(share, levels)
+    low, high = (np.take_along_axis(share, place - back, axis=-1) for back in (1, 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(high > low, (levels - low) / (high - low), 0.5)
     values: FloatArray = edges[place - 1] + np.clip(part, 0.0, 1.0) * (edges[place] - edges[place - 1])
     return values
+
+
+def _shares(columns: FloatArray) -> FloatArray:
+    """The share of each column's rows below each edge of the box, rising; shape (..., edges)."""
+    below = np.cumsum(columns, axis=-1)[..., :-1]
+    # halfway between the highest so far and the lowest from here on, which noise lifts and lowers alike
+    lowest = np.minimum.accumulate(below[..., ::-1], axis=-1)[..., ::-1]
+    below = (np.maximum.accumulate(below, axis=-1) + lowest) / 2
+    total = np.maximum(columns.sum(axis=-1, keepdims=True), 1.0)
+    shares: FloatArray = np.clip(below / total, 0.0, 1.0)
+    return shares
+
+
+def _places(shares: FloatArray, levels: FloatArray) -> Int64Array:
+    """The upper edge of the cell in which each quantile lies, from 1; shape (..., q)."""
+    places: Int64Array = np.clip((shares[..., None, :] < levels[:, None]).sum(axis=-1), 1, shares.shape[-1] - 1)
+    return places
+
+
+def spread_ends(columns: FloatArray, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The least and the greatest that ``spreads`` may be, as either quantile may lie anywhere in its cell."""
+    places = _places(_shares(columns), np.array([ONE_STDDEV, 1 - ONE_STDDEV]))
+    apart = places[..., 1] - places[..., 0]
+    cell = edges[1] - edges[0]
+    return np.maximum(apart - 1, 0) * cell / 2, (apart + 1) * cell / 2
 
 
 def spreads(columns: FloatArray, edges: FloatArray) -> FloatArray:

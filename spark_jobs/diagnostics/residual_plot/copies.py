@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from spark_jobs.arrays import FloatArray
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
+from spark_jobs.diagnostics.residual_plot.offsets import HALF_CELL, in_units
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
@@ -65,3 +68,39 @@ def noisy_copies(
         for table in counts
     ]
     return np.stack(released)
+
+
+@dataclass(frozen=True, eq=False)
+class Offsets:
+    """What residuals lie above the middles of their cells: the sum of each pool, in units; 0 in earlier draws.
+
+    Attributes:
+        released: shape (pools,).
+        copies: less simulated noise, shape (copies, pools), or of one copy if there is none.
+    """
+
+    released: FloatArray
+    copies: FloatArray
+
+
+def offsets_of(measurement: ResidualDraw, starts: Int64Array, noise: SeededNoise, *, copies: int) -> Offsets:
+    """The sums of a draw, with this many copies.
+
+    Args:
+        measurement: the draw.
+        starts: the first column of each pool.
+        noise: sampler with a public seed.
+        copies: how many.
+    """
+    if measurement.offsets is None:
+        return Offsets(np.zeros(starts.size), np.zeros((1, starts.size)))
+    drawn = noise.laplace(
+        np.zeros((copies, measurement.box.bins), dtype=np.int64),
+        epsilon=measurement.offsets_epsilon,
+        l1_sensitivity=HALF_CELL * rows_changed(measurement.neighbours),
+    )
+    released, again = (
+        np.add.reduceat(in_units(sums, measurement.box), starts, axis=-1)
+        for sums in (measurement.offsets, measurement.offsets - drawn)
+    )
+    return Offsets(released, again)

@@ -26,7 +26,13 @@ _RANGE = (0.05, 0.95)
 _ROWS = 1e-9
 
 
-def effect_sizes(columns: FloatArray, at: FloatArray, rows: FloatArray, edges: FloatArray) -> FloatArray:
+def effect_sizes(
+    columns: FloatArray,
+    at: FloatArray,
+    rows: FloatArray,
+    edges: FloatArray,
+    offsets: FloatArray | float = 0.0,
+) -> FloatArray:
     """The effect sizes of pooled columns; NaN for those that need more pools than there are.
 
     Args:
@@ -34,13 +40,14 @@ def effect_sizes(columns: FloatArray, at: FloatArray, rows: FloatArray, edges: F
         at: the fitted value of each pool, ascending, shape (pools,).
         rows: the rows of each pool, by which all copies are weighted, shape (pools,).
         edges: edges of the residuals' cells within the box.
+        offsets: what the residuals of each pool lie above the middles of their cells in sum, shape (..., pools).
 
     Returns:
         Shape (..., 4), in the order of ``EFFECTS``; the ratio as a logarithm.
     """
     share = np.maximum(rows, _ROWS) / np.maximum(rows, _ROWS).sum()
     after = np.cumsum(share)
-    before, level = after - share, means(columns, edges)
+    before, level = after - share, means(columns, edges, offsets)
     along = at - share @ at
     spread_out = max(float(share @ along**2), 1e-300)
     slope = level @ (share * along) / spread_out

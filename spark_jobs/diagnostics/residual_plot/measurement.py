@@ -1,18 +1,20 @@
-"""The random part of a residual plot: a noisy size, noisy bounds, and noisy counts on the grid that they determine."""
+"""The random part of a residual plot: a noisy size, noisy bounds, noisy sums and counts on the grid they determine."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import numpy as np
 
-from spark_jobs.arrays import FloatArray
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.options import ResidualPlotSettings
 from spark_jobs.contract.privacy import Neighbours, share
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.residual_plot.box import Box, box, noisy_bounds
+from spark_jobs.diagnostics.residual_plot.offsets import HALF_CELL, share_of_offsets, sums_of_offsets
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.statistics import ResidualCounts
@@ -42,6 +44,8 @@ class ResidualDraw(Draw):
         box: the grid, in units of the statistic.
         cells: estimated counts of the grid, with a frame of cells for the rows beyond it; shape (bins + 2, bins + 2),
             fitted values first; possibly negative.
+        offsets: noisy sum of each column of the box, of what residuals lie above the middles of their cells, in steps
+            (``offsets.HALF_CELL``); shape (bins,). None in draws before there were such sums.
     """
 
     method: str
@@ -50,11 +54,17 @@ class ResidualDraw(Draw):
     rows: int
     box: Box
     cells: FloatArray
+    offsets: Int64Array | None = field(default=None, metadata={codec.ABSENT: None})
 
     @property
     def cells_epsilon(self) -> Decimal:
         """The cost of the counts, which is the last spending."""
         return self.spendings[-1].epsilon
+
+    @property
+    def offsets_epsilon(self) -> Decimal:
+        """The cost of ``offsets``, which is the last spending but one."""
+        return self.spendings[-2].epsilon
 
 
 def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, terms: Terms) -> ResidualDraw:
@@ -64,6 +74,7 @@ def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, 
 
     * the number of rows, of sensitivity 1 under either relation (a row may be replaced by one that is not counted);
     * three searches for bounds (``box.noisy_bounds``), by the proof of ``sparse_vector.first_crossing``;
+    * the sums of offsets, by the proof in ``offsets``;
     * the counts of disjoint cells, by the proof of the histogram's method. The grid is determined by released numbers;
       cells around it count the rows beyond.
 
@@ -87,11 +98,19 @@ def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, 
         neighbours=neighbours,
         noise=noise,
     )
-    rest = meter.spend_rest(label="counts in the cells")
+    left = float(meter.remaining)
     grid = box(
-        bounds,
-        options.bins or default_bins(rows, epsilon=float(rest), coverage=options.coverage, neighbours=neighbours),
+        bounds, options.bins or default_bins(rows, epsilon=left, coverage=options.coverage, neighbours=neighbours)
     )
+    offsets_cost = meter.spend_share(
+        share_of_offsets(grid.bins), label="sums of what residuals lie above the middles of their cells"
+    )
+    offsets = noise.laplace(
+        sums_of_offsets(statistic, grid),
+        epsilon=offsets_cost,
+        l1_sensitivity=HALF_CELL * rows_changed(neighbours),
+    )
+    rest = meter.spend_rest(label="counts in the cells")
     histogram = release_histogram(
         grid.counts(statistic),
         epsilon=rest,
@@ -110,6 +129,7 @@ def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, 
         rows=rows,
         box=grid,
         cells=histogram.cells,
+        offsets=offsets,
     )
 
 
@@ -122,7 +142,7 @@ def bounds_share(rows: int, *, epsilon: float, neighbours: Neighbours) -> Decima
 def default_bins(rows: int, *, epsilon: float, coverage: float, neighbours: Neighbours) -> int:
     """The default bins per axis: the largest power of two with ``rows * epsilon >= ROWS_PER_CELL`` per cell.
 
-    It depends on public facts and the released number of rows alone; ``epsilon`` is the cost of the counts.
+    It depends on public facts and the released number of rows alone; ``epsilon`` is that of sums and counts.
     """
     worth = max(rows, 1) * coverage**2 * epsilon / (ROWS_PER_CELL * rows_changed(neighbours))
     return int(min(MAX_BINS, max(MIN_BINS, 2 ** math.floor(math.log2(max(worth, 1.0)) / 2))))

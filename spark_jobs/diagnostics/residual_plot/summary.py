@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,19 +13,21 @@ from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Numbers
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.contract.results.lines import ResidualPlot
-from spark_jobs.diagnostics._simulation import Interval, rounded, solved_interval, widest_interval
+from spark_jobs.diagnostics._simulation import rounded, solved_interval, widest_interval
 from spark_jobs.diagnostics.residual_plot.columns import (
     in_whole_rows,
     means,
     on_the_simplex,
     pool_starts,
     quantiles,
+    spread_ends,
     spreads,
 )
-from spark_jobs.diagnostics.residual_plot.copies import cell_variance, copies_of, noisy_copies
+from spark_jobs.diagnostics.residual_plot.copies import Offsets, cell_variance, copies_of, noisy_copies, offsets_of
 from spark_jobs.diagnostics.residual_plot.effects import MAX_COPIES, effect_fields, effect_sizes
 from spark_jobs.diagnostics.residual_plot.lack_of_fit import NOTHING, lack_of_fit_tests
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
+from spark_jobs.diagnostics.residual_plot.offsets import hidden_in_cells
 from spark_jobs.diagnostics.residual_plot.verdict import verdict
 from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale, laplace_variance
@@ -59,7 +59,8 @@ def summarise(measurement: ResidualDraw, *, seed: int, sampling: Sampling = OF_R
     points = scatter(framed, measurement, noise)
     pools = pools_of(measurement)
     errors = noisy_copies(measurement, framed.astype(np.float64), noise, sampled=False) - framed
-    trend, spread, qq = _figures(measurement, errors, defined=defined)
+    offsets = offsets_of(measurement, pools[0], SeededNoise(seed + 2), copies=len(errors))
+    trend, spread, qq = _figures(measurement, errors, offsets, defined=defined)
     tests = lack_of_fit_tests(measurement, noise, effect=effect) if defined else NOTHING
     error_rate = round(1 - measurement.confidence, DECIMALS)
     findings = tests.findings(error_rate)
@@ -87,7 +88,7 @@ def summarise(measurement: ResidualDraw, *, seed: int, sampling: Sampling = OF_R
         qq_theoretical=QQ_SCORES,
         qq_residual=qq,
         qq_line=np.linspace(lower, upper, QQ_SCORES.size),
-        **_effects(measurement, framed, errors[:MAX_COPIES], SeededNoise(seed + 1), effect),
+        **_effects(measurement, framed, errors[:MAX_COPIES], offsets, SeededNoise(seed + 1), effect),
         line_p_value=tests.p_values["line"],
         curvature_p_value=tests.p_values["curvature"],
         variance_p_value=tests.p_values["variance"],
@@ -138,53 +139,73 @@ def scatter(framed: Int64Array, measurement: ResidualDraw, noise: SeededNoise) -
     return fitted, residual
 
 
-def _figures(measurement: ResidualDraw, errors: FloatArray, *, defined: bool) -> tuple[Numbers, Numbers, Numbers]:
+def _figures(
+    measurement: ResidualDraw, errors: FloatArray, offsets: Offsets, *, defined: bool
+) -> tuple[Numbers, Numbers, Numbers]:
     """Trend, spread and quantiles with their intervals, in units of the outcome; ``errors`` are copies of the noise."""
     cells, box, unit = measurement.cells, measurement.box, measurement.unit
-    pools, of_column = pools_of(measurement)
+    starts, of_column = pools_of(measurement)
     edges, bound = box.residual, float(box.residual[-1])
-    cell = width_of_cells(measurement)
 
-    def along(
-        figure: FloatArray,
-        copies: FloatArray,
-        interval: Interval,
-        *,
-        smallest: float,
-        worst: FloatArray,
-        moved: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
-    ) -> Numbers:
-        lower, upper = moved(*interval(figure, copies, measurement.confidence))
+    def shown(figure: FloatArray, ends: tuple[FloatArray, FloatArray], *, smallest: float) -> Numbers:
         if not defined:
-            figure, lower, upper = worst, np.full_like(worst, smallest), np.full_like(worst, bound)
-        ends = (np.clip(end, smallest, bound) for end in (lower, upper))
-        return Figure(value=figure, interval=Ends(*ends)).mapped(lambda line: _rounded_to_box(line, bound) * unit)
+            figure = np.zeros_like(figure)
+            ends = np.full_like(figure, smallest), np.full_like(figure, bound)
+        lower, upper = (np.clip(end, smallest, bound) for end in ends)
+        return Figure(value=figure, interval=Ends(lower, upper)).mapped(
+            lambda line: _rounded_to_box(line, bound) * unit
+        )
 
-    columns, again = _pooled(cells, pools), _pooled(cells - errors, pools)
-    nothing = np.zeros(box.bins)
-    trend, spread = (
-        along(
-            of(columns, edges)[of_column],
-            of(again, edges)[:, of_column],
-            interval,
-            smallest=low,
-            worst=nothing,
-            moved=partial(_within, off=off),
-        )
-        for of, interval, low, off in (
-            (means, solved_interval, -bound, cell / 2),
-            (spreads, widest_interval, 0.0, cell),
-        )
-    )
-    qq = along(
-        quantiles(cells.sum(axis=0), LEVELS, edges),
-        quantiles((cells - errors).sum(axis=1), LEVELS, edges),
-        solved_interval,
+    columns, again = _pooled(cells, starts), _pooled(cells - errors, starts)
+    trend = shown(
+        means(columns, edges, offsets.released)[of_column],
+        _ends_of_means(measurement, columns, again, offsets, of_column),
         smallest=-bound,
-        worst=np.zeros(LEVELS.size),
-        moved=partial(_to_edges, cell=cell),
     )
-    return trend, spread, _rising(qq)
+    spread = shown(
+        spreads(columns, edges)[of_column], _ends_of_spreads(measurement, columns, again, of_column), smallest=0.0
+    )
+    middle = quantiles(cells.sum(axis=0), LEVELS, edges)
+    of_noise = quantiles((cells - errors).sum(axis=1), LEVELS, edges)
+    ends = _to_edges(*solved_interval(middle, of_noise, measurement.confidence), cell=width_of_cells(measurement))
+    return trend, spread, _rising(shown(middle, ends, smallest=-bound))
+
+
+def _ends_of_means(
+    measurement: ResidualDraw, columns: FloatArray, again: FloatArray, offsets: Offsets, of_column: Int64Array
+) -> tuple[FloatArray, FloatArray]:
+    """Each end is that of the mean with all residuals at this end of where they may lie.
+
+    In draws without sums that is half a cell of the box.
+    """
+    edges, known = measurement.box.residual, measurement.offsets is not None
+    hidden = hidden_in_cells(measurement.box) if known else np.zeros(columns.shape[-1])
+    off = 0.0 if known else width_of_cells(measurement) / 2
+    ends = [
+        solved_interval(
+            means(columns, edges, offsets.released + side * columns @ hidden)[of_column],
+            means(again, edges, offsets.copies + side * again @ hidden)[:, of_column],
+            measurement.confidence,
+        )
+        for side in (-1, 1)
+    ]
+    return ends[0][0] - off, ends[1][1] + off
+
+
+def _ends_of_spreads(
+    measurement: ResidualDraw, columns: FloatArray, again: FloatArray, of_column: Int64Array
+) -> tuple[FloatArray, FloatArray]:
+    """Each end is that of the spread with both quantiles at edges of their cells; without sums it is a cell away."""
+    edges = measurement.box.residual
+    if measurement.offsets is None:
+        value, copies = spreads(columns, edges)[of_column], spreads(again, edges)[:, of_column]
+        lower, upper = widest_interval(value, copies, measurement.confidence)
+        return lower - width_of_cells(measurement), upper + width_of_cells(measurement)
+    ends = [
+        widest_interval(one[of_column], copies[:, of_column], measurement.confidence)
+        for one, copies in zip(spread_ends(columns, edges), spread_ends(again, edges), strict=True)
+    ]
+    return ends[0][0], ends[1][1]
 
 
 def width_of_cells(measurement: ResidualDraw) -> float:
@@ -196,11 +217,6 @@ def width_of_cells(measurement: ResidualDraw) -> float:
     return 0.0 if measurement.rounding == EARLIEST_ROUNDING else float(np.diff(measurement.box.residual[:2])[0])
 
 
-def _within(lower: FloatArray, upper: FloatArray, *, off: float) -> tuple[FloatArray, FloatArray]:
-    """The ends of an interval for a figure that is known up to this much."""
-    return lower - off, upper + off
-
-
 def _to_edges(lower: FloatArray, upper: FloatArray, *, cell: float) -> tuple[FloatArray, FloatArray]:
     """The outer edges of the cells in which the ends lie; at an edge, of the cell beyond it."""
     if not cell:
@@ -209,7 +225,12 @@ def _to_edges(lower: FloatArray, upper: FloatArray, *, cell: float) -> tuple[Flo
 
 
 def _effects(
-    measurement: ResidualDraw, framed: Int64Array, errors: FloatArray, noise: SeededNoise, effect: float
+    measurement: ResidualDraw,
+    framed: Int64Array,
+    errors: FloatArray,
+    offsets: Offsets,
+    noise: SeededNoise,
+    effect: float,
 ) -> dict[str, Any]:
     """The effect sizes with their intervals; the noise that samples rows is no part of the other simulations."""
     cells, box = measurement.cells, measurement.box
@@ -219,8 +240,10 @@ def _effects(
     own = np.maximum(cells[1:-1].sum(axis=1), 1e-9)
     at = np.add.reduceat(own * middles, starts) / np.add.reduceat(own, starts)
     sampled = effect * noise.poissons(framed / effect, copies=len(errors)) - framed
-    copies = effect_sizes(_pooled(cells - errors - sampled, starts), at, rows, box.residual)
-    sizes = effect_sizes(_pooled(cells, starts), at, rows, box.residual)
+    copies = effect_sizes(
+        _pooled(cells - errors - sampled, starts), at, rows, box.residual, offsets.copies[: len(errors)]
+    )
+    sizes = effect_sizes(_pooled(cells, starts), at, rows, box.residual, offsets.released)
     return effect_fields(sizes, copies, unit=measurement.unit, confidence=measurement.confidence)
 
 
