@@ -30,6 +30,7 @@ from dp_operators.command_tools import (
 )
 from dp_operators.run_command import run_release
 from dp_operators.set_up_command import init
+from dp_operators.sql_command import answer_sql
 from dp_operators.stream_commands import app as stream_commands
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
@@ -47,6 +48,7 @@ for commands in (ledger_commands, administration_commands, domain_commands):
 
 app.command("init")(init)
 app.command("run")(run_release)
+app.command("sql")(answer_sql)
 app.add_typer(key_commands, name="keys")
 app.add_typer(stream_commands, name="stream")
 

@@ -56,16 +56,18 @@ def absolute_place(output: str) -> str:
     return output if "://" in output else str(Path(output).absolute())
 
 
-def settings_of(conf: list[str] | None) -> dict[str, str]:
-    """Spark's settings that a command line gives as NAME=VALUE.
+def settings_of(
+    given: list[str] | None, *, field: str = "conf", example: str = "spark.driver.memory=4g"
+) -> dict[str, str]:
+    """Settings that a command line gives as NAME=VALUE.
 
     Raises:
         InvalidRequest: one has no value.
     """
-    for setting in conf or ():
+    for setting in given or ():
         if "=" not in setting:
-            raise InvalidRequest("conf", setting, "must be NAME=VALUE", "write it like spark.driver.memory=4g")
-    return {name: value for name, _, value in (setting.partition("=") for setting in conf or ())}
+            raise InvalidRequest(field, setting, "must be NAME=VALUE", f"write it like {example}")
+    return {name: value for name, _, value in (setting.partition("=") for setting in given or ())}
 
 
 def request_of(

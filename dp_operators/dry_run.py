@@ -1,4 +1,4 @@
-"""What ``dp-budget run --dry-run`` prints: the cost of a release, and the widths that it would buy."""
+"""What ``dp-budget run --dry-run`` says: the cost of a release, and the widths that it would buy."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ _DECIDED = frozenset({
     "by", "measures",
 })  # fmt: skip
 """The fields of a request, and the options, that an account may decide."""
+
+_NAMING = ("kind", "of", "column")
+"""The fields by which an entry of a list is named."""
 
 Rows = Annotated[
     int | None, typer.Option(help="With --dry-run: the rows that you expect; forecasts the widths of all intervals.")
@@ -102,7 +105,7 @@ def _pairs(field: str, form: str, texts: Sequence[str]) -> Iterator[tuple[str, s
         yield left, right
 
 
-def print_dry_run(
+def dry_run_lines(
     request: ReleaseRequest | Written[ReleaseRequest],
     ledger: PrivacyLedger,
     runner: Any,
@@ -110,8 +113,8 @@ def print_dry_run(
     allotment: str | None,
     key: str,
     table: ExpectedTable | None,
-) -> None:
-    """Print the cost of a request, or that its release is paid for; nothing is reserved, run or written.
+) -> Iterator[str]:
+    """What a request would cost, or that its release is paid for; nothing is reserved, run or written.
 
     Args:
         request: what would be released.
@@ -128,14 +131,13 @@ def print_dry_run(
     widths = [] if table is None else _widths(expected_widths(completed, table))
     cost = plain(price.cost.epsilon)
     if price.charge is not None:
-        typer.echo(f"would charge nothing to {price.account}: {_PAID[price.charge.state]} epsilon {cost}")
+        yield f"would charge nothing to {price.account}: {_PAID[price.charge.state]} epsilon {cost}"
     for block, budget in price.left.items():
         where = price.account if block == "all" else f"block {block} of {price.account}"
-        typer.echo(f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left")
+        yield f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left"
     parts = split_budget(completed) if price.left else ()
     parts = parts if len(parts) > 1 else ()
-    for line in (*_filled_in(request, completed), *map(_bought, parts), *_coarse_steps(completed), *widths):
-        typer.echo(line)
+    yield from (*_filled_in(request, completed), *map(_bought, parts), *_coarse_steps(completed), *widths)
 
 
 def _coarse_steps(request: ReleaseRequest) -> Iterator[str]:
@@ -163,8 +165,11 @@ def _added(written: Any, whole: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _added(written.get(name), value, f"{path}.{name}")
     elif isinstance(written, (list, tuple)) and isinstance(whole, list) and len(written) == len(whole):
         for one, other in zip(written, whole, strict=True):
-            if isinstance(other, Mapping) and other.get("kind"):
-                yield from _added({"kind": one} if isinstance(one, str) else one, other, f"{path}.{other['kind']}")
+            name = (
+                next((other[name] for name in _NAMING if other.get(name)), None) if isinstance(other, Mapping) else None
+            )
+            if name is not None:
+                yield from _added({} if isinstance(one, str) else one, other, f"{path}.{name}")
     elif path.rpartition(".")[2] in _DECIDED and written != whole and whole not in (None, False, "linear"):
         yield path, whole
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,8 +31,8 @@ from dp_operators.dry_run import (
     Rows,
     RSquared,
     Values,
+    dry_run_lines,
     expected_table,
-    print_dry_run,
 )
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.gates import Gate, gate_in_file, gate_of
@@ -114,16 +115,18 @@ def run_release(
         # a figure that the release will not have is refused before anything is charged
         checked = None if wanted is None else gate_of(wanted, completed.diagnostics)
         if dry_run:
-            print_dry_run(written, opened, runner, allotment=allotment, key=key, table=table)
+            for line in dry_run_lines(written, opened, runner, allotment=allotment, key=key, table=table):
+                typer.echo(line)
             return
         with ended_by_signals():
-            published = _release(completed, opened, runner, key=named, allotment=allotment, actor=actor)
-        _report(published, opened, dict(_unmet(published, on_undefined, checked)))
+            published = run_to_end(completed, opened, runner, key=named, allotment=allotment, actor=actor)
+        report_end(published, opened, [published.uri], dict(_unmet(published, on_undefined, checked)))
 
 
-def _release(
+def run_to_end(
     request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key: str, allotment: str | None, actor: str | None
 ) -> Published:
+    """Make the release, or find the one that was made, with its public stages on standard error."""
     from dp_operators.release_check import check_release
     from dp_operators.releasing import release
 
@@ -148,8 +151,14 @@ def _unmet(published: Published, on_undefined: OnUndefined, gate: Gate | None) -
         yield Exit.GATED, f"the gate {gate} does not hold"
 
 
-def _report(published: Published, ledger: PrivacyLedger, unmet: dict[Exit, str]) -> None:
-    """Print what was released, its URI to standard output, and last where the report is; end with what is unmet."""
+def report_end(
+    published: Published, ledger: PrivacyLedger, answer: Iterable[str], unmet: Mapping[Exit, str] = MappingProxyType({})
+) -> None:
+    """Print ``answer`` to standard output, all else to standard error, and last where the report is.
+
+    Raises:
+        Exit: of typer: something is unmet.
+    """
     cost = plain(published.cost.epsilon)
     charge = ledger.charge(published.charge_id)
     again = f"found: this release was made at {charge.settled_at} for epsilon {cost}; nothing is charged now"
@@ -158,7 +167,8 @@ def _report(published: Published, ledger: PrivacyLedger, unmet: dict[Exit, str])
         typer.echo(published.warning, err=True)
     for line in unmet.values():
         typer.echo(f"dp-budget: {line}; the release was published and paid for", err=True)
-    typer.echo(published.uri)
+    for line in answer:
+        typer.echo(line)
     left, _ = left_in(ledger.account(charge.account), charge.blocks, ledger)
     typer.echo(published.line(f"{plain(left.epsilon)} left"), err=True)
     if unmet:

@@ -29,4 +29,5 @@ from dp_operators.operators.groups import private_release_group as private_relea
 from dp_operators.operators.outlets import release_alias as release_alias, release_asset as release_asset
 from dp_operators.operators.release import ReleaseDiagnosticsOperator as ReleaseDiagnosticsOperator
 from dp_operators.operators.retrying import PrivacyRetryPolicy as PrivacyRetryPolicy
+from dp_operators.operators.sql import PrivateSqlOperator as PrivateSqlOperator
 from dp_operators.operators.verification import VerifyReleaseOperator as VerifyReleaseOperator

@@ -8,11 +8,11 @@ nothing.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, get_args
 
+from spark_jobs.contract.column_completion import Fields, with_bounds, with_groups_and_bounds, with_keys
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.domain_checks import (
     Domains,
@@ -20,12 +20,11 @@ from spark_jobs.contract.domain_checks import (
     contradiction,
     equal_values,
     is_step,
-    require_period,
     require_value,
     require_within,
     shown,
 )
-from spark_jobs.contract.domains import ListedValues, Period, moment, number
+from spark_jobs.contract.domains import ListedValues, Period, number
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.within import require_within_domains
 from spark_jobs.contract.grids import MAX_STEPS_FROM_ZERO, values_of_steps
@@ -42,7 +41,6 @@ from spark_jobs.contract.score_scale import ScoreScale
 
 OTHER = "other"
 """What a request writes as ``label.negative`` for every value but the positive one."""
-Fields = Mapping[str, Any]
 _CELLS = OfValues.model_fields["cells"]
 
 
@@ -65,7 +63,7 @@ def completed(fields: Fields, domains: Domains) -> dict[str, Any]:
     if fields.get("model") is not None:
         filled["model"], scale = _model(fields["model"], domains, "model")
     if isinstance(fields.get("states"), Mapping):
-        filled["states"] = _keys(fields["states"], "column", "keys", domains, "states")
+        filled["states"] = with_keys(fields["states"], "column", "keys", domains, "states")
     if fields.get("time") is not None:
         filled |= _times(fields, domains)
     given = fields.get("diagnostics")
@@ -136,15 +134,15 @@ def _diagnostic(given: Any, domains: Domains, scale: ScoreScale | None) -> Any:
         for option in options.thresholds_of:
             filled = _thresholds(filled, option, scale)
     for of, bounds in options.bounds_of.items():
-        filled = _bounds(filled, of, bounds, domains, field)
+        filled = with_bounds(filled, of, bounds, domains, field)
     for of, keys in options.keys_of.items():
-        filled = _keys(filled, of, keys, domains, field)
+        filled = with_keys(filled, of, keys, domains, field)
     if issubclass(options, ByGroupOptions) and isinstance(kinds := filled.get("kinds"), (list, tuple)):
         filled["kinds"] = [_diagnostic(inner, domains, scale) for inner in kinds]
     if issubclass(options, FitSettings):
         filled = _features(filled, domains)
     if issubclass(options, AggregatesOptions):
-        filled = _aggregates(filled, domains)
+        filled = with_groups_and_bounds(filled, domains)
     if filled.get("other") is not None:
         filled["other"], _ = _model(filled["other"], domains, "diagnostics.other")
     return given if filled == entry else filled
@@ -172,7 +170,7 @@ def _of_values(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
             entry.pop("unit", None)
         require_within(entry["bounds"], name, limits, f"diagnostics.compare_with, {earlier.get('released_by')}")
         return entry
-    entry = _bounds(entry, "column", "bounds", domains, "diagnostics")
+    entry = with_bounds(entry, "column", "bounds", domains, "diagnostics")
     lower, upper = (float(end) for end in entry["bounds"])
     if limits.scale == "log" and entry.get("scale") is None:
         entry["scale"] = "log"
@@ -200,27 +198,13 @@ def _of_values(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
     return entry
 
 
-def _bounds(entry: dict[str, Any], of: str, option: str, domains: Domains, field: str) -> dict[str, Any]:
-    """The entry with the bounds of the column that its option ``of`` names."""
-    name = entry.get(of)
-    column, limits = domains.column(name), domains.range(name)
-    if limits is None:
-        if column is not None and column.kind is Kind.BOOLEAN and entry.get(option) is None:
-            return {**entry, option: [0, 1]}
-        return entry
-    if entry.get(option) is None:
-        return {**entry, option: list(limits.bounds)}
-    require_within(entry[option], name, limits, f"{field}.{option}", step=domains.step(name))
-    return entry
-
-
 def _features(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
     """The entry of a fit, with the bounds of features and the levels of categorical columns that it names."""
     features, categorical = entry.get("features"), entry.get("categorical")
     if isinstance(features, (list, tuple)):
         features = dict.fromkeys(features)
     if isinstance(features, Mapping):
-        given = {name: _bounds({"n": name, "b": bounds}, "n", "b", domains, "diagnostics.features")["b"]
+        given = {name: with_bounds({"n": name, "b": bounds}, "n", "b", domains, "diagnostics.features")["b"]
                  for name, bounds in features.items()}  # fmt: skip
         for name, bounds in given.items():
             if bounds is None:
@@ -233,68 +217,10 @@ def _features(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
         categorical = dict.fromkeys(categorical)
     if isinstance(categorical, Mapping):
         filled = {
-            name: _keys({"c": name, "k": levels}, "c", "k", domains, f"diagnostics.categorical.{name}").get("k")
+            name: with_keys({"c": name, "k": levels}, "c", "k", domains, f"diagnostics.categorical.{name}").get("k")
             for name, levels in categorical.items()
         }
         entry = {**entry, "categorical": filled}
-    return entry
-
-
-def _aggregates(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
-    """The entry of a table of aggregates, with the groups of its dimensions, and bounds and steps of its measures."""
-    by, measures = entries_by("column", entry.get("by")), entries_by("of", entry.get("measures"))
-    if isinstance(by, list):
-        entry = {**entry, "by": [_dimension(one, domains) for one in by]}
-    if isinstance(measures, list):
-        entry = {**entry, "measures": [_measured(one, domains) for one in measures]}
-    return entry
-
-
-def _dimension(given: Any, domains: Domains) -> Any:
-    if not isinstance(given, Mapping) or given.get("edges") is not None:
-        return given
-    name = given.get("column")
-    if given.get("every") is None:
-        return _keys(given, "column", "values", domains, "diagnostics.by")
-    period = domains.period(name)
-    if period is None:
-        return given
-    ends = dict(zip(("start", "end"), (one.replace(tzinfo=None).isoformat(" ") for one in period), strict=True))
-    filled = {**ends, **{option: value for option, value in given.items() if value is not None}}
-    begins, until = (moment(str(filled[end])).replace(tzinfo=dt.UTC) for end in ends)
-    require_period(str(name), begins, until, domains, "diagnostics.by")
-    return filled
-
-
-def _measured(given: Any, domains: Domains) -> Any:
-    if not isinstance(given, Mapping):
-        return given
-    name, filled = given.get("of"), _bounds(dict(given), "of", "bounds", domains, "diagnostics.measures")
-    step, limits = domains.step(name), domains.range(name)
-    if step is None or limits is None or filled.get("bounds") is None:
-        return filled
-    if filled.get("step") is None:
-        largest = max(abs(float(end)) for end in filled["bounds"])
-        return {**filled, "step": float(step)} if largest <= MAX_STEPS_FROM_ZERO * float(step) else filled
-    if not is_step(filled["step"], step):
-        remedy = f"leave it out: the step is {number(step)}"
-        raise contradiction("diagnostics.measures.step", filled["step"], name, limits, remedy)
-    return filled
-
-
-def _keys(given: Fields, of: str, option: str, domains: Domains, field: str) -> dict[str, Any]:
-    """The entry with the keys of the column that its option ``of`` names, all of which it may hold."""
-    entry, name = dict(given), given.get(of)
-    values = None if name is None else domains.listed(name)
-    keys = entry.get(option)
-    where = field if option == "k" else f"{field}.{option}"
-    if keys is None:
-        if values is not None:
-            entry[option] = list(values)
-        return entry
-    if isinstance(keys, (list, tuple)):
-        for key in keys:
-            require_value(key, name, domains, where, as_text=True)
     return entry
 
 

@@ -45,7 +45,7 @@ EXAMPLES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "LedgerUnavailable": (("sqlite:////ledger.db", "locked"), {}),
     "ApplicationRuns": ((Handle(backend="yarn", id="a tag"), 1), {}),
     "ReleaseCheckFailed": ((("auc: is a number", "roc_curve: rises"),), {}),
-    "_NotAllowedError": (("must be short",), {"remedy": "shorten it"}),
+    "NotAllowedError": (("must be short",), {"remedy": "shorten it"}),
 }
 """Arguments of those that take more than a line."""
 

@@ -94,7 +94,7 @@ def parse(text: str, *, what: str = "expression") -> Expression:
     """
     try:
         return _allowed(text)
-    except _NotAllowedError as refused:
+    except NotAllowedError as refused:
         raise InvalidRequest(what, text, refused.requirement, refused.remedy) from None
     except RecursionError:
         raise InvalidRequest(what, text, "is nested too deeply", "simplify it") from None
@@ -103,38 +103,60 @@ def parse(text: str, *, what: str = "expression") -> Expression:
 @lru_cache(maxsize=1024)  # one request asks for a text at several places
 def _allowed(text: str) -> Expression:
     if len(text) > MAX_CHARACTERS:
-        raise _NotAllowedError(f"must have at most {MAX_CHARACTERS} characters", "shorten it")
-    _check_size(expression := _expression(_syntax_tree(text)))
-    return expression
+        raise NotAllowedError(f"must have at most {MAX_CHARACTERS} characters", "shorten it")
+    return parse_node(syntax_tree(text))
 
 
-class _NotAllowedError(Exception):
+class NotAllowedError(Exception):
+    """A part of a text is not in the language; the caller adds the field and the text.
+
+    Args:
+        requirement: what is not allowed.
+        remedy: what to do.
+    """
+
     def __init__(self, requirement: str, remedy: str = f"use {ALLOWED}") -> None:
         super().__init__(requirement)
         self.requirement = requirement
         self.remedy = remedy
 
 
-def _syntax_tree(text: str) -> Any:
+def syntax_tree(text: str, *, what: str = "expression") -> Any:
+    """Sqlglot's tree of the one expression or statement in a text of bounded nesting.
+
+    Raises:
+        NotAllowedError: it has comments, a semicolon or several parts, or cannot be read.
+        RecursionError: it is nested too deeply.
+    """
     import sqlglot
 
-    unreadable = _NotAllowedError("must be one SQL expression", f"check its syntax; use {ALLOWED}")
+    unreadable = NotAllowedError(f"must be one SQL {what}", f"check its syntax; use {ALLOWED}")
     try:
         text.encode()  # Spark cannot take a lone surrogate
         tokens = sqlglot.tokenize(text, dialect="spark")
         _check_nesting(tokens)
         statements = sqlglot.parse(text, dialect="spark")
-    except (RecursionError, _NotAllowedError):
+    except (RecursionError, NotAllowedError):
         raise
     except Exception:  # whatever sqlglot fails on is not in the language
         raise unreadable from None
     if any(token.comments for token in tokens):
-        raise _NotAllowedError("comments are not allowed", "remove them")
+        raise NotAllowedError("comments are not allowed", "remove them")
     if any(token.token_type.name == "SEMICOLON" for token in tokens):
-        raise _NotAllowedError("must be one expression without a semicolon", "remove it and what follows")
+        raise NotAllowedError(f"must be one {what} without a semicolon", "remove it and what follows")
     if len(statements) != 1 or statements[0] is None:
         raise unreadable
     return statements[0]
+
+
+def parse_node(node: Any) -> Expression:
+    """Sqlglot's tree of an expression as one of the allow-list.
+
+    Raises:
+        NotAllowedError: it is not one.
+    """
+    _check_size(expression := _expression(node))
+    return expression
 
 
 def _check_nesting(tokens: Iterable[Any]) -> None:
@@ -144,13 +166,13 @@ def _check_nesting(tokens: Iterable[Any]) -> None:
         brackets += {"L_PAREN": 1, "CASE": 1, "R_PAREN": -1, "END": -1}.get(name, 0)
         signs = signs + 1 if name in ("NOT", "DASH", "PLUS", "TILDE") else 0
         if max(brackets, signs) > MAX_NESTING:
-            raise _NotAllowedError(f"may nest at most {MAX_NESTING} brackets, CASEs and signs", "simplify it")
+            raise NotAllowedError(f"may nest at most {MAX_NESTING} brackets, CASEs and signs", "simplify it")
 
 
 def _check_size(expression: Expression) -> None:
     nodes, depth = size(expression)
     if depth > MAX_DEPTH or nodes > MAX_NODES:
-        raise _NotAllowedError(f"must have at most {MAX_DEPTH} levels and {MAX_NODES} parts", "simplify it")
+        raise NotAllowedError(f"must have at most {MAX_DEPTH} levels and {MAX_NODES} parts", "simplify it")
 
 
 # From sqlglot's tree to ours. A node is recognised by the exact name of its class, and any argument that its handler
@@ -160,11 +182,12 @@ def _check_size(expression: Expression) -> None:
 def _expression(node: Any) -> Expression:
     handler = _HANDLERS.get(type(node).__name__)
     if handler is None:
-        raise _NotAllowedError(f"{_spelling(node)} is not allowed")
+        raise NotAllowedError(f"{spelling(node)} is not allowed")
     return handler(node)
 
 
-def _spelling(node: Any) -> str:
+def spelling(node: Any) -> str:
+    """What a message calls a node of sqlglot's tree."""
     name = type(node).__name__
     if name == "Anonymous":
         return f"the function {str(node.name).upper()[:40]}"
@@ -176,7 +199,7 @@ def _spelling(node: Any) -> str:
 def _only(node: Any, *arguments: str) -> None:
     for name, value in node.args.items():
         if name not in arguments and value not in (None, False, []):
-            raise _NotAllowedError(f"{name.strip('_').upper()} of {_spelling(node)} is not allowed")
+            raise NotAllowedError(f"{name.strip('_').upper()} of {spelling(node)} is not allowed")
 
 
 def _paren(node: Any) -> Expression:
@@ -189,7 +212,7 @@ def _names(node: Any) -> tuple[str, ...]:
     if type(node).__name__ == "Identifier":
         return (str(node.this),)
     if type(node).__name__ not in ("Column", "Dot"):
-        raise _NotAllowedError(f"{_spelling(node)} is not allowed")
+        raise NotAllowedError(f"{spelling(node)} is not allowed")
     _only(node, *_PATH)
     return tuple(name for part in _PATH if node.args.get(part) is not None for name in _names(node.args[part]))
 
@@ -206,7 +229,7 @@ def _number(text: str) -> Literal:
             return Literal(value=whole)
     elif re.fullmatch(r"-?(\d+\.\d*|\.?\d+)([eE][+-]?\d+)?", text) and math.isfinite(float(text)):
         return Literal(value=float(text))
-    raise _NotAllowedError(f"the number {text[:40]} is out of range", "use whole numbers of 64 bits, or doubles")
+    raise NotAllowedError(f"the number {text[:40]} is out of range", "use whole numbers of 64 bits, or doubles")
 
 
 def _negative(node: Any) -> Expression:
@@ -244,7 +267,7 @@ def _not(node: Any) -> Expression:
 def _is_null(node: Any) -> Expression:
     _only(node, "this", "expression")
     if type(node.expression).__name__ != "Null":
-        raise _NotAllowedError("IS is allowed only before NULL and NOT NULL", "write a comparison")
+        raise NotAllowedError("IS is allowed only before NULL and NOT NULL", "write a comparison")
     return IsNull(part=_expression(node.this))
 
 
@@ -253,7 +276,7 @@ def _in(node: Any) -> Expression:
     values = tuple(_expression(value) for value in node.args.get("expressions") or ())
     literals = tuple(value for value in values if isinstance(value, Literal) and value.value is not None)
     if not values or len(literals) != len(values):
-        raise _NotAllowedError("IN must be followed by literals that are not NULL", "list them in brackets")
+        raise NotAllowedError("IN must be followed by literals that are not NULL", "list them in brackets")
     return In(part=_expression(node.this), values=literals)
 
 
@@ -268,7 +291,7 @@ def _like(node: Any) -> Expression:
     _only(node, "this", "expression", "negate")
     pattern = _expression(node.expression)
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise _NotAllowedError("LIKE must be followed by a pattern in quotes", "write it out")
+        raise NotAllowedError("LIKE must be followed by a pattern in quotes", "write it out")
     like = _matches(_expression(node.this), pattern.value)
     return Not(part=like) if node.args.get("negate") else like
 
@@ -280,10 +303,10 @@ def _matches(part: Expression, pattern: str) -> Expression:
     grows like a power of the value's length.
     """
     if len(pattern) > MAX_PATTERN:
-        raise _NotAllowedError(f"LIKE takes a pattern of at most {MAX_PATTERN} characters", "shorten it")
+        raise NotAllowedError(f"LIKE takes a pattern of at most {MAX_PATTERN} characters", "shorten it")
     head, *rest = pattern.split("%")
     if "\\" in pattern or len(rest) > 2 or (len(rest) == 2 and (head or rest[1])):
-        raise _NotAllowedError(
+        raise NotAllowedError(
             "LIKE takes % at the start or end of its pattern or once inside, and no backslash", "simplify it"
         )
     if not rest and "_" not in pattern:
@@ -295,7 +318,7 @@ def _matches(part: Expression, pattern: str) -> Expression:
     )
     if len(rest) == 2 and rest[0].strip("_"):
         if "_" in rest[0]:
-            raise _NotAllowedError("LIKE takes no _ between two %", "simplify it")
+            raise NotAllowedError("LIKE takes no _ between two %", "simplify it")
         return Contains(part=part, text=rest[0])
     tail = rest[0] if len(rest) == 1 else ""
     runs = [Contains(part=part, text=run[0], at=run.start() + 1) for run in re.finditer("[^_]+", head)]
@@ -323,7 +346,7 @@ def _cast(node: Any) -> Expression:
     target = _CAST_TYPES.get(node.args["to"].this.name) if not node.args["to"].expressions else None
     if target is None:
         types = ", ".join(name.upper() for name in CastType)
-        raise _NotAllowedError("a cast to this type is not allowed", f"cast to one of {types}")
+        raise NotAllowedError("a cast to this type is not allowed", f"cast to one of {types}")
     part = _expression(node.this)
     if isinstance(part, Literal) and isinstance(part.value, str) and target in (CastType.DATE, CastType.TIMESTAMP):
         return _moment(part.value, target)
@@ -338,7 +361,7 @@ def _moment(text: str, target: CastType) -> Literal:
         if moment.tzinfo is not None:
             moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
-        raise _NotAllowedError(
+        raise NotAllowedError(
             f"{text[:40]!r} is not a {target.value}",
             "write DATE '2026-01-31' or TIMESTAMP '2026-01-31 12:00:00', in UTC",
         ) from None
@@ -354,7 +377,7 @@ def _function(node: Any) -> Expression:
         arguments = [node.this.this]
     present = tuple(_expression(part) for part in arguments if part is not None)
     if name in ("GREATEST", "LEAST") and len(present) < 2:
-        raise _NotAllowedError(f"{name} takes two or more arguments", "add one, or leave the function out")
+        raise NotAllowedError(f"{name} takes two or more arguments", "add one, or leave the function out")
     return Function(name=name, arguments=present)
 
 

@@ -1,0 +1,289 @@
+"""What a SELECT list asks for: dimensions, numbers to release, and columns that are computed of what was released."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from spark_jobs.contract.calendar import Every
+from spark_jobs.contract.expressions.parser import NotAllowedError, parse_node, spelling
+from spark_jobs.contract.expressions.tree import ColumnReference
+
+TABLE = "released"
+"""The table of released figures, for the answer."""
+COUNTED: Mapping[str, Any] = {"bounds": [0.0, 1.0], "step": 1.0}
+"""Of a number that is 1 for a row that counts and 0 for another."""
+FigureName = Literal["rows", "count", "sum", "mean"]
+_ALLOWED = frozenset({
+    "Abs", "Add", "And", "Between", "Boolean", "Case", "Cast", "Coalesce", "Column", "DataType", "Div", "EQ", "GT",
+    "GTE", "Identifier", "If", "In", "Is", "LT", "LTE", "Literal", "Mul", "NEQ", "Neg", "Not", "Null", "Nullif", "Or",
+    "Paren", "Round", "Sub",
+})  # fmt: skip
+"""What may be computed of released figures."""
+_COMPUTED = "+ - * /, comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, CASE, CAST, ABS, COALESCE, NULLIF and ROUND"
+_AGGREGATES = "COUNT(*), COUNT(x), COUNT_IF(condition), SUM(x) and AVG(x)"
+_REFUSED = {
+    "Min": "the smallest value is one row's own: release a low quantile with `quantile`",
+    "Max": "the largest value is one row's own: release a high quantile with `quantile`",
+    "Window": "leave OVER out: what one row gets must not depend on other rows",
+}
+
+
+@dataclass(frozen=True)
+class SqlFigure:
+    """A figure of each cell that the answer needs.
+
+    Attributes:
+        name: ``rows`` for all rows, ``count`` for those with a value of every measure, or ``sum`` or ``mean``.
+        of: the column or expression of a sum or a mean.
+    """
+
+    name: FigureName
+    of: str | None = None
+
+
+class ReleasedColumns:
+    """The columns of a SELECT list, each an expression of dimensions and released figures.
+
+    Args:
+        items: sqlglot's nodes of the SELECT list.
+        group: that of GROUP BY; None without one.
+
+    Attributes:
+        by: the dimensions, as in a request.
+        figures: the figures of each cell that the columns need.
+        names: the names of the columns.
+
+    Raises:
+        NotAllowedError: an item cannot be answered.
+    """
+
+    def __init__(self, items: Sequence[Any], group: Any) -> None:
+        self._groups: dict[str, int] = {}
+        self._figures: list[SqlFigure] = []
+        self._fixed: dict[SqlFigure, dict[str, Any]] = {}
+        self._present: dict[SqlFigure, str] = {}
+        plain = [item.this if type(item).__name__ == "Alias" else item for item in items]
+        self._aliases = {str(item.alias): item.this for item in items if type(item).__name__ == "Alias"}
+        self.names = tuple(str(item.alias) or normal(item).lower() for item in items)
+        if len(set(self.names)) < len(self.names):
+            raise NotAllowedError("must name each column of the answer once", "give one of them another name with AS")
+        self.by = tuple(self._dimension(node) for node in _grouped(group, plain, self._aliases))
+        self._columns = tuple(self._rewritten(node) for node in plain)
+        if not self._figures:
+            raise NotAllowedError("must ask for a count, a sum or a mean", f"use {_AGGREGATES}")
+        measured = {figure.of for figure in self._figures if figure.of is not None and figure not in self._present}
+        for figure, of in self._present.items():
+            if measured == {of}:  # rows with a value of the only measure are counted anyway
+                self._figures[self._figures.index(figure)] = SqlFigure("count")
+
+    @property
+    def figures(self) -> tuple[SqlFigure, ...]:
+        """The figures of each cell, in the order of the columns ``f0``, ``f1`` and so on."""
+        return tuple(self._figures)
+
+    @property
+    def shown(self) -> tuple[int | None, ...]:
+        """Of each column the number of its figure, where it is a figure and has its interval; otherwise None."""
+        names = {_figure_column(number): number for number in range(len(self._figures))}
+        return tuple(names.get(node.name) if type(node).__name__ == "Column" else None for node in self._columns)
+
+    @property
+    def measures(self) -> tuple[Mapping[str, Any], ...]:
+        """The numbers that are summed, as in a request."""
+        figures: dict[str, list[str]] = {}
+        for figure in self._figures:
+            if figure.of is not None and figure.name in ("sum", "mean"):
+                figures.setdefault(figure.of, []).append(figure.name)
+        fixed = {figure.of: bounds for figure, bounds in self._fixed.items()}
+        return tuple(
+            {"of": of, **fixed.get(of, {}), "figures": [name for name in ("mean", "sum") if name in names]}
+            for of, names in figures.items()
+        )
+
+    def answer(self, having: Any, order: Any, limit: Any) -> str:
+        """The SELECT of released figures, in the dialect of SQLite.
+
+        Raises:
+            NotAllowedError: a clause has something else than dimensions and released figures.
+        """
+        import sqlglot.expressions as nodes
+
+        columns = [
+            nodes.alias_(node.copy(), name, quoted=True) for node, name in zip(self._columns, self.names, strict=True)
+        ]
+        for number in filter(lambda one: one is not None, self.shown):
+            columns += [_column(f"{_figure_column(number or 0)}_{end}") for end in ("lower", "upper")]
+        query = nodes.select(*columns).from_(TABLE)
+        if having is not None:
+            query = query.where(self._rewritten(having.this))
+        if order is not None:
+            query = query.order_by(*(self._ordered(one, nodes) for one in order.expressions))
+        if limit is not None:
+            query = query.limit(_whole(limit.expression))
+        return str(query.sql(dialect="sqlite"))
+
+    def _ordered(self, node: Any, nodes: Any) -> Any:
+        if type(node).__name__ != "Ordered" or node.args.get("with_fill"):
+            raise NotAllowedError(f"ORDER BY {normal(node)} cannot be answered", "name columns of the answer")
+        place = node.this
+        if type(place).__name__ == "Literal":
+            place = self._columns[_ordinal(place, len(self._columns))].copy()
+        else:
+            place = self._rewritten(place)
+        return nodes.Ordered(this=place, desc=node.args.get("desc"), nulls_first=node.args.get("nulls_first"))
+
+    def _dimension(self, node: Any) -> dict[str, Any]:
+        text = normal(node)
+        if _key(node) in self._groups:
+            raise NotAllowedError(f"GROUP BY names {text} twice", "remove one of the two")
+        self._groups[_key(node)] = len(self._groups)
+        every, column = (str(node.args["unit"].this).lower(), node.this) if _is_period(node) else (None, node)
+        if every is not None and every not in get_args(Every):
+            raise NotAllowedError(f"DATE_TRUNC to {every} is not allowed", f"use one of {', '.join(get_args(Every))}")
+        expression = parse_node(column)
+        if not isinstance(expression, ColumnReference):
+            raise NotAllowedError(
+                f"GROUP BY {text} cannot be answered",
+                "group by columns and by DATE_TRUNC('month', column); bins of a number are `edges` of a request",
+            )
+        return {"column": expression.name} if every is None else {"column": expression.name, "every": every}
+
+    def _rewritten(self, node: Any, *, aliases: bool = True) -> Any:
+        """A node with columns of released figures in the place of groups and aggregates."""
+        text = normal(node)
+        if _key(node) in self._groups:
+            return _column(f"d{self._groups[_key(node)]}")
+        name = type(node).__name__
+        if name in _REFUSED:
+            raise NotAllowedError(f"{spelling(node)} cannot be answered", _REFUSED[name])
+        if name in _FIGURES:
+            return _column(_figure_column(self._figure(node)))
+        if name == "Column":
+            if aliases and len(node.parts) == 1 and node.name in self._aliases:
+                return self._rewritten(self._aliases[node.name], aliases=False)
+            raise NotAllowedError(
+                f"{text} is neither grouped by nor inside an aggregate", f"add it to GROUP BY, or use {_AGGREGATES}"
+            )
+        if name not in _ALLOWED:
+            raise NotAllowedError(f"{spelling(node)} of released figures is not allowed", f"use {_COMPUTED}")
+        node = node.copy()
+        for key, value in list(node.args.items()):
+            if key == "to":
+                continue  # a type, with nothing of a figure
+            if isinstance(value, list):
+                node.set(key, [self._rewritten(one, aliases=aliases) if _is_node(one) else one for one in value])
+            elif _is_node(value):
+                node.set(key, self._rewritten(value, aliases=aliases))
+        return node
+
+    def _figure(self, node: Any) -> int:
+        figure, fixed = _FIGURES[type(node).__name__](node)
+        if figure not in self._figures:
+            self._figures.append(figure)
+        if fixed:
+            self._fixed[figure] = fixed
+        if type(node).__name__ == "Count" and figure.of is not None:
+            self._present[figure] = _text(node.this)
+        return self._figures.index(figure)
+
+
+def normal(node: Any) -> str:
+    """The one spelling of a node."""
+    return str(node.sql(dialect="spark", comments=False))
+
+
+def _key(node: Any) -> str:
+    """A spelling that is the same however a name is quoted, and in whichever case."""
+    return str(node.sql(dialect="spark", comments=False, identify=True)).lower()
+
+
+def _grouped(group: Any, items: Sequence[Any], aliases: Mapping[str, Any]) -> Iterable[Any]:
+    """The expressions of GROUP BY, in which a number or a name may stand for a column of the answer."""
+    if group is None:
+        return
+    for name, part in group.args.items():
+        if name != "expressions" and part not in (None, False, []):
+            raise NotAllowedError(f"GROUP BY {name.upper()} cannot be answered", "list the columns")
+    for node in group.expressions:
+        if type(node).__name__ == "Literal":
+            yield items[_ordinal(node, len(items))]
+        elif type(node).__name__ == "Column" and node.name in aliases and _key(node) != _key(aliases[node.name]):
+            yield aliases[node.name]
+        else:
+            yield node
+
+
+def _ordinal(node: Any, columns: int) -> int:
+    place = _whole(node)
+    if not 1 <= place <= columns:
+        raise NotAllowedError(f"there is no column {place} in the answer", f"use a number from 1 to {columns}")
+    return place - 1
+
+
+def _whole(node: Any) -> int:
+    if type(node).__name__ != "Literal" or node.is_string or not str(node.this).isdecimal() or len(node.this) > 9:
+        raise NotAllowedError(f"{normal(node)} must be a whole number", "write it out")
+    return int(node.this)
+
+
+def _figure_column(number: int) -> str:
+    return f"f{number}"
+
+
+def _column(name: str) -> Any:
+    import sqlglot.expressions as nodes
+
+    return nodes.column(name, quoted=True)
+
+
+def _is_node(value: Any) -> bool:
+    return hasattr(value, "args") and hasattr(value, "sql")
+
+
+def _is_period(node: Any) -> bool:
+    return type(node).__name__ in ("TimestampTrunc", "DateTrunc") and node.args.get("unit") is not None
+
+
+def _count(node: Any) -> tuple[SqlFigure, dict[str, Any]]:
+    inner = node.this
+    if type(inner).__name__ == "Distinct":
+        raise NotAllowedError("COUNT(DISTINCT ...) cannot be answered yet", "use COUNT(*)")
+    if node.args.get("expressions"):
+        raise NotAllowedError("COUNT of several columns is not allowed", "write COUNT(*)")
+    if type(inner).__name__ in ("Star", "Literal"):
+        return SqlFigure("rows"), {}
+    return _indicator(f"{_text(inner)} IS NULL", "0", "1")
+
+
+def _count_if(node: Any) -> tuple[SqlFigure, dict[str, Any]]:
+    return _indicator(_text(node.this), "1", "0")
+
+
+def _indicator(condition: str, then: str, otherwise: str) -> tuple[SqlFigure, dict[str, Any]]:
+    figure = SqlFigure("sum", f"CASE WHEN {condition} THEN {then} ELSE {otherwise} END")
+    return figure, dict(COUNTED)
+
+
+def _of_values(name: FigureName) -> Callable[[Any], tuple[SqlFigure, dict[str, Any]]]:
+    def wanted(node: Any) -> tuple[SqlFigure, dict[str, Any]]:
+        if type(node.this).__name__ == "Distinct":
+            raise NotAllowedError(f"DISTINCT in {spelling(node)} cannot be answered", "leave it out")
+        return SqlFigure(name, _text(node.this)), {}
+
+    return wanted
+
+
+def _text(node: Any) -> str:
+    """A column's name, or an expression of the allow-list, as a request writes it."""
+    expression = parse_node(node)
+    return expression.name if isinstance(expression, ColumnReference) else normal(node)
+
+
+_FIGURES: Mapping[str, Callable[[Any], tuple[SqlFigure, dict[str, Any]]]] = {
+    "Count": _count,
+    "CountIf": _count_if,
+    "Sum": _of_values("sum"),
+    "Avg": _of_values("mean"),
+}

@@ -1,0 +1,205 @@
+"""SELECT statements as requests, and their answers from released figures, beside pandas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expressions.parser import parse
+from spark_jobs.contract.options import AggregatesOptions
+from spark_jobs.contract.sql.answer import SqlAnswer, answer
+from spark_jobs.contract.sql.statement import SqlStatement
+from spark_jobs.diagnostics import aggregates
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics import AggregateSums
+
+REGIONS = ["north", "south", "east"]
+GROUPED = "SELECT region, COUNT(*) AS n, AVG(spend) FROM customers GROUP BY region"
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    random = np.random.default_rng(5)
+    region = random.choice(REGIONS, 4000, p=[0.6, 0.3, 0.1])
+    spend = np.where(random.random(4000) < 0.1, np.nan, np.round(random.gamma(2, 10 + 5 * (region == "north")), 2))
+    return pd.DataFrame({"region": region, "spend": np.clip(spend, 0, 200), "age": random.integers(18, 90, 4000)})
+
+
+@pytest.fixture
+def released(rows: pd.DataFrame) -> Callable[[str], SqlAnswer]:
+    """The answer to a statement by a release with hardly any noise."""
+
+    def ask(text: str) -> SqlAnswer:
+        statement = SqlStatement.parse(text)
+        [entry] = statement.fields(epsilon="1")["diagnostics"]
+        bounds = {"spend": ([0, 200], 0.01), "age": ([18, 90], 1)}
+        for dimension in entry["by"]:
+            dimension["values"] = REGIONS
+        columns: dict[str, Any] = {name: rows[name].to_numpy() for name in rows}
+        for measure in entry["measures"]:
+            if "bounds" not in measure:
+                measure["bounds"], measure["step"] = bounds[measure["of"]]
+            if measure["of"].startswith("CASE"):
+                columns[measure["of"]] = (~rows["spend"].isna()).to_numpy().astype(float)
+        options = AggregatesOptions.parse(entry)
+        sums = AggregateSums.from_arrays(columns, by=options.by, measures=options.measures)
+        result = aggregates.release(sums, epsilon="1e6", noise=SeededNoise(2))
+        return answer(statement, json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+
+    return ask
+
+
+def column(answered: SqlAnswer, name: str) -> list[Any]:
+    return [row[answered.columns.index(name)] for row in answered.rows]
+
+
+def test_a_statement_is_a_request() -> None:
+    text = (
+        "SELECT c.region, date_trunc('month', visited_at) AS m, COUNT(*) n, SUM(c.spend), AVG(spend), "
+        "AVG(ABS(y - fitted)) "
+        "FROM customers VERSION AS OF 'v1' AS c WHERE c.age >= 18 AND region <> 'west' GROUP BY 1, m "
+        "HAVING n > 10 ORDER BY 3 DESC LIMIT 5;"
+    )
+    assert SqlStatement.parse(text).fields(epsilon="0.2") == {
+        "account": "customers",
+        "table": {"snapshot": {"path_version": "v1"}},
+        "where": "age >= 18 AND region <> 'west'",
+        "diagnostics": [
+            {
+                "kind": "aggregates",
+                "by": [{"column": "region"}, {"column": "visited_at", "every": "month"}],
+                "measures": [
+                    {"of": "spend", "figures": ["mean", "sum"]},
+                    {"of": "ABS(y - fitted)", "figures": ["mean"]},
+                ],
+            }
+        ],
+        "budget": {"epsilon": "0.2"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "snapshot"), [("'2026-11'", {"path_version": "2026-11"}), ("3", {"table_version": 3})]
+)
+def test_the_version_is_in_the_text(version: str, snapshot: dict[str, Any]) -> None:
+    fields = SqlStatement.parse(f"SELECT COUNT(*) FROM a VERSION AS OF {version}").fields(epsilon=1)
+    assert fields["table"] == {"snapshot": snapshot}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "SELECT AVG(spend) AS mean, region AS r FROM customers GROUP BY region",
+        "select AVG(spend), Region, count(*) from customers group by `region` having count(*) > 3 order by 2 limit 1",
+        "SELECT COUNT(spend), region, ROUND(AVG(spend), 1) FROM customers GROUP BY region",
+    ],
+)
+def test_what_is_computed_of_released_figures_makes_no_other_request(other: str) -> None:
+    assert SqlStatement.parse(other).fields(epsilon=1) == SqlStatement.parse(GROUPED).fields(epsilon=1)
+
+
+def test_an_answer_is_what_pandas_has(released: Callable[[str], SqlAnswer], rows: pd.DataFrame) -> None:
+    answered = released(
+        "SELECT region, COUNT(*) AS n, COUNT(spend) AS paid, AVG(spend) AS mean, SUM(spend) / COUNT(*) AS each_row "
+        "FROM customers GROUP BY region HAVING COUNT(*) > 600 ORDER BY mean"
+    )
+    groups = rows.groupby("region")["spend"]
+    wanted = pd.DataFrame({"n": groups.size(), "paid": groups.count(), "mean": groups.mean(), "sum": groups.sum()})
+    wanted = wanted[wanted["n"] > 600].sort_values("mean")
+    assert column(answered, "region") == list(wanted.index)
+    assert column(answered, "n") == pytest.approx(list(wanted["n"]), abs=0.01)
+    assert column(answered, "paid") == pytest.approx(list(wanted["paid"]), abs=0.01)
+    assert column(answered, "mean") == pytest.approx(list(wanted["mean"]), abs=0.001)
+    assert column(answered, "each_row") == pytest.approx(list(wanted["sum"] / wanted["n"]), abs=0.001)
+    for lower, upper, exact in zip(
+        column(answered, "mean_lower"), column(answered, "mean_upper"), wanted["mean"], strict=True
+    ):
+        assert lower <= exact <= upper
+
+
+def test_groups_that_are_weak_have_no_mean(released: Callable[[str], SqlAnswer]) -> None:
+    answered = released("SELECT region, AVG(spend) AS mean FROM customers GROUP BY region ORDER BY 2 NULLS LAST")
+    assert answered.rows[-1][0] == "other"
+    assert answered.rows[-1][1] is None
+    assert answered.to_csv().splitlines()[0] == "region,mean,mean_lower,mean_upper"
+    assert list(answered.lines())[-1].startswith("other   -")
+
+
+def test_the_order_and_the_limit_are_of_released_figures(released: Callable[[str], SqlAnswer]) -> None:
+    answered = released("SELECT region r, COUNT(*) FROM customers GROUP BY r ORDER BY COUNT(*) DESC LIMIT 2")
+    assert column(answered, "r") == ["north", "south"]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("DELETE FROM a", "DELETE"),
+        ("SELECT COUNT(*) FROM a; SELECT 1", "semicolon"),
+        ("SELECT COUNT(*) FROM a JOIN b ON a.x = b.x", "JOIN"),
+        ("SELECT COUNT(*) FROM a, b", "JOIN"),
+        ("SELECT COUNT(*) FROM (SELECT 1)", "one account"),
+        ("SELECT COUNT(*)", "one account"),
+        ("WITH q AS (SELECT 1) SELECT COUNT(*) FROM q", "WITH"),
+        ("SELECT COUNT(*) FROM a UNION SELECT 1", "UNION"),
+        ("SELECT * FROM a", "STAR"),
+        ("SELECT DISTINCT x FROM a", "DISTINCT"),
+        ("SELECT MIN(x) FROM a", "MIN"),
+        ("SELECT MAX(x) FROM a", "MAX"),
+        ("SELECT SUM(x) OVER (PARTITION BY y) FROM a", "WINDOW"),
+        ("SELECT COUNT(DISTINCT x) FROM a", "COUNT(DISTINCT"),
+        ("SELECT SUM(DISTINCT x) FROM a", "DISTINCT in the function SUM"),
+        ("SELECT COUNT(x, y) FROM a", "COUNT of several columns"),
+        ("SELECT x FROM a GROUP BY x", "a count, a sum or a mean"),
+        ("SELECT x, COUNT(*) FROM a", "x is neither grouped by"),
+        ("SELECT COUNT(*) AS n, SUM(x) AS n FROM a", "each column of the answer once"),
+        ("SELECT COUNT(*) FROM a WHERE x IN (SELECT y FROM b)", "IN"),
+        ("SELECT COUNT(*) FROM a WHERE RAND() < 1", "RAND"),
+        ("SELECT SUM(reflect('a')) FROM a", "REFLECT"),
+        ("SELECT SUM(x) + (SELECT 1) FROM a", "SUBQUERY"),
+        ("SELECT COUNT(*) + UUID() FROM a", "UUID"),
+        ("SELECT COUNT(*) FROM a GROUP BY ALL", "GROUP BY ALL"),
+        ("SELECT COUNT(*) FROM a GROUP BY ROLLUP (x)", "ROLLUP"),
+        ("SELECT COUNT(*) FROM a GROUP BY x + 1", "GROUP BY x + 1"),
+        ("SELECT x, COUNT(*) FROM a GROUP BY x, x", "twice"),
+        ("SELECT date_trunc('hour', t), COUNT(*) FROM a GROUP BY 1", "DATE_TRUNC to hour"),
+        ("SELECT COUNT(*) FROM a TABLESAMPLE (10 PERCENT)", "SAMPLE"),
+        ("SELECT COUNT(*) FROM a TIMESTAMP AS OF '2026-01-01'", "version"),
+        ("SELECT COUNT(*) FROM a LIMIT 1.5", "1.5"),
+        ("SELECT COUNT(*) FROM a ORDER BY 2", "no column 2"),
+        ("SELECT COUNT(*) FROM a HAVING x > 1", "x is neither grouped by"),
+        ("SELECT COUNT(*) FROM a -- all of them", "comments"),
+        ("SELECT COUNT(*) FROM", "one SQL statement"),
+        ("SELECT " + "(" * 60 + "COUNT(*)" + ")" * 60 + " FROM a", "nest"),
+        ("SELECT COUNT(*) FROM a QUALIFY x = 1", "QUALIFY"),
+        ("SELECT COUNT(*) FROM a LATERAL VIEW explode(x) t AS y", "LATERAL"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_by_its_name(text: str, named: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        SqlStatement.parse(text)
+    assert refused.value.field == "sql"
+    assert named in refused.value.requirement, refused.value.requirement
+
+
+def test_a_version_is_named_once() -> None:
+    statement = SqlStatement.parse("SELECT COUNT(*) FROM a VERSION AS OF 'v1'")
+    with pytest.raises(InvalidRequest, match="partition"):
+        statement.fields(epsilon=1, partition={"day": "1"})
+
+
+@pytest.mark.parametrize("name", ["a\"b'c", "x;--", "f0", "released", "AVG"])
+def test_an_odd_name_is_only_a_name(released: Callable[[str], SqlAnswer], name: str) -> None:
+    answered = released(f"SELECT COUNT(*) AS `{name}`, 'it\\'s' AS text FROM customers")
+    assert answered.columns == (name, f"{name}_lower", f"{name}_upper", "text")
+    assert column(answered, "text") == ["it's"]
+
+
+def test_a_filter_is_one_of_the_allow_list() -> None:
+    where = SqlStatement.parse("SELECT COUNT(*) FROM a t WHERE NOT (t.x LIKE 'a%' OR t.y BETWEEN 1 AND 2)").where
+    assert parse(str(where)) == parse("NOT (x LIKE 'a%' OR y BETWEEN 1 AND 2)")
