@@ -27,6 +27,13 @@ Conf = Annotated[
         "several times."
     ),
 ]
+Master = Annotated[str, typer.Option(help="Spark master.")]
+PrivateDir = Annotated[
+    Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
+]
+Allotment = Annotated[
+    str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
+]
 RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request, a JSON or YAML file.")]
 Output = Annotated[str | None, typer.Option(help="The folder or URI for the release; by default the request's.")]
 Key = Annotated[

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +13,12 @@ from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user
 from dp_operators.budget.left import left_in
 from dp_operators.command_tools import (
+    Allotment,
     Conf,
     Key,
+    Master,
     Output,
+    PrivateDir,
     RequestFile,
     ended_by_signals,
     opened_ledger,
@@ -54,14 +56,10 @@ def run_release(
     request: RequestFile,
     output: Output = None,
     key: Key = None,
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    master: Master = "local[*]",
     conf: Conf = None,
-    private_dir: Annotated[
-        Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
-    ] = None,
-    allotment: Annotated[
-        str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
-    ] = None,
+    private_dir: PrivateDir = None,
+    allotment: Allotment = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only report whether the release could be made, and its cost.")
     ] = False,

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import math
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dp_operators.budget.cli import Actor, LedgerUrl
-from dp_operators.command_tools import Conf, Key, Output, absolute_place, ended_by_signals, opened_ledger, settings_of
+from dp_operators.command_tools import (
+    Allotment,
+    Conf,
+    Key,
+    Master,
+    Output,
+    PrivateDir,
+    absolute_place,
+    ended_by_signals,
+    opened_ledger,
+    settings_of,
+)
 from dp_operators.dry_run import dry_run_lines
 from dp_operators.run_command import report_end, run_to_end
 from spark_jobs.contract.documents import to_yaml
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.sql.answer import answer
+from spark_jobs.contract.sql.answer import answer, check_answer
 from spark_jobs.contract.sql.statement import SqlStatement
 from spark_jobs.contract.written import read_written
 
@@ -44,14 +54,10 @@ def answer_sql(
     ] = None,
     output: Output = None,
     key: Key = None,
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    master: Master = "local[*]",
     conf: Conf = None,
-    private_dir: Annotated[
-        Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
-    ] = None,
-    allotment: Annotated[
-        str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
-    ] = None,
+    private_dir: PrivateDir = None,
+    allotment: Allotment = None,
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
@@ -65,6 +71,7 @@ def answer_sql(
     from dp_operators.releasing.preflight import default_key
 
     parsed = SqlStatement.parse(sys.stdin.read() if statement == "-" else statement)
+    check_answer(parsed)
     pinned = settings_of(partition, field="partition", example="day=2026-11-21")
     given = parsed.fields(epsilon=epsilon, delta=delta, partition=pinned)
     if output is not None:

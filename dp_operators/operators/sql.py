@@ -9,7 +9,7 @@ from dp_operators.operators.constants import check_constants, check_given, is_co
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.operators.requests import given_fields
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.sql.answer import answer
+from spark_jobs.contract.sql.answer import answer, check_answer
 from spark_jobs.contract.sql.statement import SqlStatement
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class PrivateSqlOperator(ReleaseDiagnosticsOperator):
 
 def _with_statement(statement: SqlStatement, others: Any) -> dict[str, Any]:
     """The request: what the statement asks for, and the parameters beside it."""
+    check_answer(statement)
     given = dict(others) if isinstance(others, Mapping) else {}
     budget = given.pop("budget", {})
     fields = statement.fields(epsilon=budget.get("epsilon"), delta=budget.get("delta"))

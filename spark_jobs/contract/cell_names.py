@@ -195,7 +195,8 @@ def parts_of(name: str) -> tuple[NamePart, ...]:
     parts, place = [], 0
     while name and place <= len(name):
         match = _PART.match(name, place)
-        assert match is not None  # the second form fits anything
+        if match is None:
+            raise ValueError(name)  # never: the second form fits anything
         quoted = match[1] is not None
         parts.append(NamePart(match[1].replace('""', '"') if quoted else match[2], quoted))
         place = match.end() + 1

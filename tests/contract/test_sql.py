@@ -12,8 +12,9 @@ import pytest
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import parse
+from spark_jobs.contract.expressions.tree import ColumnReference, Compare, Literal
 from spark_jobs.contract.options import AggregatesOptions
-from spark_jobs.contract.sql.answer import SqlAnswer, answer
+from spark_jobs.contract.sql.answer import SqlAnswer, answer, check_answer
 from spark_jobs.contract.sql.statement import SqlStatement
 from spark_jobs.diagnostics import aggregates
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -198,6 +199,26 @@ def test_an_odd_name_is_only_a_name(released: Callable[[str], SqlAnswer], name: 
     answered = released(f"SELECT COUNT(*) AS `{name}`, 'it\\'s' AS text FROM customers")
     assert answered.columns == (name, f"{name}_lower", f"{name}_upper", "text")
     assert column(answered, "text") == ["it's"]
+
+
+@pytest.mark.parametrize("name", ["unit price", "order", "a-b", "größe", "x.y"])
+def test_a_column_of_any_name_is_read_as_itself(name: str) -> None:
+    statement = SqlStatement.parse(f"SELECT AVG(`{name}`) FROM customers WHERE `{name}` > 1")
+    [measure] = statement.measures
+    assert parse(measure["of"]) == ColumnReference(name=name)
+    assert parse(str(statement.where)) == Compare(op=">", left=ColumnReference(name=name), right=Literal(value=1))
+
+
+@pytest.mark.parametrize("column", ["CAST(COUNT(*) AS STRUCT<a: INT>)", "ROUND(COUNT(*), 1, 2)"])
+def test_what_sqlite_cannot_compute_is_refused_before_anything_is_charged(column: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        check_answer(SqlStatement.parse(f"SELECT {column} AS n FROM customers"))
+    assert refused.value.field == "sql"
+
+
+def test_an_end_of_an_interval_has_a_name_of_its_own() -> None:
+    with pytest.raises(InvalidRequest, match="each column of the answer once"):
+        SqlStatement.parse("SELECT COUNT(*) AS n, SUM(x) AS N_lower FROM customers")
 
 
 def test_a_filter_is_one_of_the_allow_list() -> None:

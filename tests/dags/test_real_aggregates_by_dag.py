@@ -6,6 +6,7 @@ on the lattice of a step, else to the rounding that the interval states.
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from airflow.sdk import DAG
+from airflow.sdk import DAG, task
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.budget.cli import run
 from dp_operators.cli import app
+from dp_operators.operators import PrivateSqlOperator
 from dp_operators.operators.diagnostics import AggregatesOperator
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from spark_jobs.contract.release import Release
@@ -186,6 +188,52 @@ def test_every_way_to_ask_has_the_groups_of_pandas(
     assert history_of("aggregates.EWR.2013-Q3.mean.dep_delay.upper", account, capfd) == [
         next(one for one in found["measures"] if one["name"] == "mean")["upper"][2]
     ]
+
+
+SELECT = """
+SELECT f.origin, date_trunc('quarter', at) AS quarter, COUNT(*) AS n, AVG(dep_delay) AS late,
+    AVG(ABS(dep_delay)) AS away, SUM(dep_delay) / COUNT(dep_delay) AS ratio
+FROM flights VERSION AS OF '{{ params.version }}' AS f WHERE f.distance >= 500 GROUP BY origin, 2
+HAVING COUNT(*) > 5000 ORDER BY late DESC LIMIT 5;
+"""
+
+
+@pytest.mark.usefixtures("airflow_database")
+def test_a_select_has_the_answer_of_pandas(
+    airflow_ledger: PrivacyLedger, tmp_path: Path, account: str, table: pd.DataFrame, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = SELECT.replace("{{ params.version }}", "v1")
+    options = ["--epsilon", EPSILON, "--ledger", account, "--master", "local[2]", "--csv"]
+    assert run(app, ["sql", text, *options, "--yes"]) == 0
+    by_command = pd.read_csv(io.StringIO(capfd.readouterr().out))
+    assert run(app, ["sql", text, *options]) == 0, "what is paid for is not asked about"
+    assert pd.read_csv(io.StringIO(capfd.readouterr().out)).equals(by_command)
+
+    with DAG("ask", schedule=None, params={"version": "v1"}) as dag:
+        ask = PrivateSqlOperator(task_id="ask", sql=SELECT, epsilon=EPSILON, master="local[2]")
+
+        @task
+        def keep(returned: dict[str, Any]) -> None:
+            (tmp_path / "answer.json").write_text(json.dumps(returned["answer"]))
+
+        keep(ask.output)
+    assert states(run_dag(dag)) == {"ask": "success", "keep": "success"}, capfd.readouterr().out[-8000:]
+    kept = json.loads((tmp_path / "answer.json").read_text())
+    assert len(airflow_ledger.history("flights")) == 2
+
+    far = table[table["distance"] >= 500]
+    clipped = far["dep_delay"].clip(-30, 300)
+    groups = by_quarter(far)
+    exact = clipped.groupby(groups).agg(["size", "mean"])
+    exact["away"] = far["dep_delay"].abs().clip(0, 300).groupby(groups).mean()
+    exact = exact[exact["size"] > 5000].sort_values("mean", ascending=False)[:5]
+    for found in (by_command, pd.DataFrame(kept["rows"], columns=kept["columns"])):
+        assert list(zip(found["origin"], found["quarter"].str[:7], strict=True)) == list(exact.index)
+        assert list(found["n"]) == pytest.approx(list(exact["size"]), abs=1e-4)
+        assert list(found["late"]) == pytest.approx(list(exact["mean"]), abs=1e-6)
+        assert list(found["ratio"]) == pytest.approx(list(exact["mean"]), abs=1e-6)
+        assert list(found["away"]) == pytest.approx(list(exact["away"]), abs=300 / 2**22)
+        assert ((found["late_lower"] <= found["late"]) & (found["late"] <= found["late_upper"])).all()
 
 
 def keys_registered(home: Path, ledger: str) -> list[str]:

@@ -33,7 +33,9 @@ def named(path: Path, name: str, modules: Set[str]) -> set[str]:
     """Those of ``modules`` that the module ``name`` imports."""
     package = name if path.stem == "__init__" else name.rpartition(".")[0]
     imported = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    # what a package exports stands in its stub
+    texts = [one.read_text(encoding="utf-8") for one in (path, path.with_suffix(".pyi")) if one.exists()]
+    for node in (node for text in texts for node in ast.walk(ast.parse(text))):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -90,9 +92,12 @@ def test_a_circle_is_found_however_it_is_closed(tmp_path: Path, upwards: str) ->
     assert set(around) == {"package.low", "package.middle", "package.top"}
 
 
-def test_a_package_that_exports_what_imports_it_is_a_circle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stub", [False, True])
+def test_a_package_that_exports_what_imports_it_is_a_circle(tmp_path: Path, stub: bool) -> None:
     (tmp_path / "package").mkdir()
     exporting, part = tmp_path / "package" / "__init__.py", tmp_path / "package" / "part.py"
-    exporting.write_text("from package.part import thing\nLIMIT = 3\n", encoding="utf-8")
+    exporting.write_text("", encoding="utf-8")
+    export = exporting.with_suffix(".pyi") if stub else exporting
+    export.write_text("from package.part import thing\nLIMIT = 3\n", encoding="utf-8")
     part.write_text("from package import LIMIT\n", encoding="utf-8")
     assert set(circle(imports(tmp_path, (exporting, part)))) == {"package", "package.part"}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from spark_jobs.contract.sql.released import TABLE, SqlFigure
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.sql.released import ENDS, TABLE, SqlFigure
 from spark_jobs.contract.sql.statement import SqlStatement
 
 Row = tuple[Any, ...]
@@ -68,38 +69,45 @@ def answer(statement: SqlStatement, result: Mapping[str, Any]) -> SqlAnswer:
     Args:
         statement: whose request was released.
         result: the table, as published.
+
+    Raises:
+        InvalidRequest: the answer cannot be computed (``check_answer``).
     """
-    figures, shown = statement.columns.figures, statement.columns.shown
-    names = [f"d{number}" for number in range(len(result["keys"]))]
-    for number in range(len(figures)):
-        names += [f"f{number}", f"f{number}_lower", f"f{number}_upper"]
-    columns = [_values(figure, result) for figure in figures]
-    rows = [
-        (*labels, *(value for column in columns for value in column[cell]))
-        for cell, labels in enumerate(product(*result["keys"]))
-    ]
+    columns = [_values(figure, result) for figure in statement.figures]
+    cells = enumerate(product(*result["keys"]))
+    rows = ((*labels, *(value for column in columns for value in column[cell])) for cell, labels in cells)
+    titles, answered = _selected(statement, rows, dimensions=len(result["keys"]))
+    return SqlAnswer(columns=titles, rows=answered, confidence=float(result["confidence"]))
+
+
+def check_answer(statement: SqlStatement) -> None:
+    """Refuse a statement whose answer SQLite cannot compute, before anything is charged.
+
+    Raises:
+        InvalidRequest: it cannot.
+    """
+    _selected(statement, (), dimensions=len(statement.by))
+
+
+def _selected(
+    statement: SqlStatement, rows: Iterable[Row], *, dimensions: int
+) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+    """The names and rows of a statement's answer, from a row of labels and figures for each cell."""
+    names = [f"d{number}" for number in range(dimensions)]
+    for number in range(len(statement.figures)):
+        names += [f"f{number}", *(f"f{number}_{end}" for end in ENDS)]
+    types = ", ".join(f'"{name}" {"TEXT" if name[0] == "d" else "REAL"}' for name in names)
     with closing(sqlite3.connect(":memory:")) as memory:
-        types = ", ".join(f'"{name}" {"TEXT" if name[0] == "d" else "REAL"}' for name in names)
         memory.execute(f"CREATE TABLE {TABLE} ({types})")
         # every name is our own; a text of the statement is in it only as a quoted alias or a literal
         memory.executemany(f"INSERT INTO {TABLE} VALUES ({', '.join('?' * len(names))})", rows)  # noqa: S608
-        answered = memory.execute(statement.answer).fetchall()
-    own = len(shown)
-    ends = [place for place, figure in enumerate(shown) if figure is not None]
-    order: list[int] = []
-    titles: list[str] = []
-    for place, name in enumerate(statement.columns.names):
-        order.append(place)
-        titles.append(name)
-        if place in ends:
-            first = own + 2 * ends.index(place)
-            order += [first, first + 1]
-            titles += [f"{name}_lower", f"{name}_upper"]
-    return SqlAnswer(
-        columns=tuple(titles),
-        rows=tuple(tuple(row[place] for place in order) for row in answered),
-        confidence=float(result["confidence"]),
-    )
+        try:
+            cursor = memory.execute(statement.answer)
+            return tuple(column[0] for column in cursor.description), tuple(cursor)
+        except (sqlite3.Error, OverflowError):
+            raise InvalidRequest(
+                "sql", None, "must be computed of released figures", "simplify the columns, HAVING or ORDER BY"
+            ) from None
 
 
 def _values(figure: SqlFigure, result: Mapping[str, Any]) -> Sequence[tuple[Any, Any, Any]]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from spark_jobs.contract.calendar import Every
-from spark_jobs.contract.expressions.parser import NotAllowedError, parse_node, spelling
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expressions.parser import NotAllowedError, parse, parse_node, spelling
 from spark_jobs.contract.expressions.tree import ColumnReference
 
 TABLE = "released"
 """The table of released figures, for the answer."""
 COUNTED: Mapping[str, Any] = {"bounds": [0.0, 1.0], "step": 1.0}
 """Of a number that is 1 for a row that counts and 0 for another."""
+ENDS = ("lower", "upper")
+"""The ends of an interval, in names of columns."""
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 FigureName = Literal["rows", "count", "sum", "mean"]
 _ALLOWED = frozenset({
     "Abs", "Add", "And", "Between", "Boolean", "Case", "Cast", "Coalesce", "Column", "DataType", "Div", "EQ", "GT",
@@ -67,8 +73,6 @@ class ReleasedColumns:
         plain = [item.this if type(item).__name__ == "Alias" else item for item in items]
         self._aliases = {str(item.alias): item.this for item in items if type(item).__name__ == "Alias"}
         self.names = tuple(str(item.alias) or normal(item).lower() for item in items)
-        if len(set(self.names)) < len(self.names):
-            raise NotAllowedError("must name each column of the answer once", "give one of them another name with AS")
         self.by = tuple(self._dimension(node) for node in _grouped(group, plain, self._aliases))
         self._columns = tuple(self._rewritten(node) for node in plain)
         if not self._figures:
@@ -84,10 +88,8 @@ class ReleasedColumns:
         return tuple(self._figures)
 
     @property
-    def shown(self) -> tuple[int | None, ...]:
-        """Of each column the number of its figure, where it is a figure and has its interval; otherwise None."""
-        names = {_figure_column(number): number for number in range(len(self._figures))}
-        return tuple(names.get(node.name) if type(node).__name__ == "Column" else None for node in self._columns)
+    def _figure_columns(self) -> tuple[str, ...]:
+        return tuple(map(_figure_column, range(len(self._figures))))
 
     @property
     def measures(self) -> tuple[Mapping[str, Any], ...]:
@@ -110,11 +112,15 @@ class ReleasedColumns:
         """
         import sqlglot.expressions as nodes
 
-        columns = [
-            nodes.alias_(node.copy(), name, quoted=True) for node, name in zip(self._columns, self.names, strict=True)
-        ]
-        for number in filter(lambda one: one is not None, self.shown):
-            columns += [_column(f"{_figure_column(number or 0)}_{end}") for end in ("lower", "upper")]
+        columns = []
+        for node, name in zip(self._columns, self.names, strict=True):
+            columns.append(nodes.alias_(node.copy(), name, quoted=True))
+            if type(node).__name__ == "Column" and node.name in self._figure_columns:
+                ends = ((nodes.column(f"{node.name}_{end}", quoted=True), f"{name}_{end}") for end in ENDS)
+                columns += [nodes.alias_(column, title, quoted=True) for column, title in ends]
+        titles = [str(column.alias).lower() for column in columns]
+        if len(set(titles)) < len(titles):
+            raise NotAllowedError("must name each column of the answer once", "give one of them another name with AS")
         query = nodes.select(*columns).from_(TABLE)
         if having is not None:
             query = query.where(self._rewritten(having.this))
@@ -278,7 +284,24 @@ def _of_values(name: FigureName) -> Callable[[Any], tuple[SqlFigure, dict[str, A
 def _text(node: Any) -> str:
     """A column's name, or an expression of the allow-list, as a request writes it."""
     expression = parse_node(node)
-    return expression.name if isinstance(expression, ColumnReference) else normal(node)
+    if isinstance(expression, ColumnReference) and _PLAIN_NAME.fullmatch(expression.name):
+        with suppress(InvalidRequest):
+            if parse(expression.name) == expression:
+                return expression.name
+    return text_of(node)
+
+
+def text_of(node: Any) -> str:
+    """An expression of the allow-list as a text that is read as the same expression.
+
+    Raises:
+        NotAllowedError: it is not of the allow-list.
+        InvalidRequest: its text is not.
+    """
+    expression, text = parse_node(node), normal(node)
+    if parse(text) != expression:
+        raise NotAllowedError(f"{text} cannot be written as one expression", "simplify it")
+    return text
 
 
 _FIGURES: Mapping[str, Callable[[Any], tuple[SqlFigure, dict[str, Any]]]] = {

@@ -10,12 +10,12 @@ Everything else of the statement (names, arithmetic, HAVING, ORDER BY, LIMIT) is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.expressions.parser import NotAllowedError, parse_node, spelling, syntax_tree
-from spark_jobs.contract.sql.released import ReleasedColumns, normal
+from spark_jobs.contract.expressions.parser import NotAllowedError, spelling, syntax_tree
+from spark_jobs.contract.sql.released import ReleasedColumns, SqlFigure, text_of
 
 _CLAUSES = {
     "expressions": "", "from": "", "from_": "", "where": "", "group": "", "having": "", "order": "", "limit": "",
@@ -44,7 +44,7 @@ class SqlStatement:
         where: the filter; None without one.
         by: the dimensions, as in a request.
         measures: the numbers that are summed, as in a request.
-        columns: what the answer is made of.
+        figures: the figures of each cell that the answer needs.
         answer: a SELECT of the released figures, in the dialect of SQLite.
     """
 
@@ -53,7 +53,7 @@ class SqlStatement:
     where: str | None
     by: tuple[Mapping[str, Any], ...]
     measures: tuple[Mapping[str, Any], ...]
-    columns: ReleasedColumns = field(repr=False)
+    figures: tuple[SqlFigure, ...]
     answer: str
 
     @classmethod
@@ -109,15 +109,13 @@ def _statement(text: str) -> SqlStatement:
     columns = ReleasedColumns(tree.expressions, tree.args.get("group"))
     answer = columns.answer(tree.args.get("having"), tree.args.get("order"), tree.args.get("limit"))
     where = tree.args.get("where")
-    if where is not None:
-        parse_node(where.this)
     return SqlStatement(
         account=account,
         snapshot=snapshot,
-        where=None if where is None else normal(where.this),
+        where=None if where is None else text_of(where.this),
         by=columns.by,
         measures=columns.measures,
-        columns=columns,
+        figures=columns.figures,
         answer=answer,
     )
 
