@@ -374,7 +374,7 @@ ERRORS: list[Exception] = [
     BudgetExceeded(
         account="a", block="b", requested=Decimal(2), remaining=Decimal(0), cap=Decimal(1), allotment="team"
     ),
-    ChargeConflict("release", value="r", requirement="is another's", remedy="use another"),
+    ChargeConflict("release", "r", "is another's", "use another"),
     LedgerFrozen("it was restored"),
     NotAllowed("postgresql://h/db", "permission denied"),
     LedgerUnavailable("postgresql://h/db", "it is away"),

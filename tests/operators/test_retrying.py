@@ -86,7 +86,7 @@ def test_exceeded_budget_is_never_retried(account: PrivacyLedger) -> None:
 @pytest.mark.parametrize(
     "failure",
     [
-        ChargeConflict("release", requirement="is charged for another request", remedy="use another key"),
+        ChargeConflict("release", None, "is charged for another request", "use another key"),
         NotAllowed("postgresql://h/l", "permission denied for table accounts"),
         InvalidRequest("account", None, "must be an open account", "open one"),
         ReleaseRejected("the draft does not meet the release contract"),

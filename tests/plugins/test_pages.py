@@ -29,7 +29,7 @@ from spark_jobs.contract.tables import MAX_COEFFICIENTS
 from tests.support.shown_ledger import KEY, SNEAKY, fill, request_for
 
 pytestmark = pytest.mark.slow
-_SYNTAX_TREE = parser._syntax_tree
+_SYNTAX_TREE = parser.syntax_tree
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ class TestCosts:
         self, shown: PrivacyLedger, output: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         parsed: list[str] = []
-        monkeypatch.setattr(parser, "_syntax_tree", lambda text: parsed.append(text) or _SYNTAX_TREE(text))
+        monkeypatch.setattr(parser, "syntax_tree", lambda text: parsed.append(text) or _SYNTAX_TREE(text))
         fields = json.loads(request_for(output / "releases").to_json())
         for number in (MAX_COEFFICIENTS, 3 * MAX_COEFFICIENTS):
             features = {f"score + {number}.{place}": 0.5 for place in range(number)}
