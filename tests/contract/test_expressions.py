@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
 from spark_jobs.contract.expressions.filters import check_filter
-from spark_jobs.contract.expressions.parser import FUNCTIONS, check_feature, parse
+from spark_jobs.contract.expressions.language import FUNCTIONS
+from spark_jobs.contract.expressions.parser import check_feature, parse
 
 NODES = (
     tree.ColumnReference,

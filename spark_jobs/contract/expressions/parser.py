@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expressions.language import ALLOWED, FUNCTION_NAMES, NotAllowedError
 from spark_jobs.contract.expressions.tree import (
     And,
     Arithmetic,
@@ -46,31 +47,6 @@ MAX_NESTING = 20
 sqlglot needs some 25 for each level, do not decide whether a text is accepted."""
 MAX_PATTERN = 200
 """The most characters of a LIKE pattern."""
-
-# sqlglot's name for each function, and its name in the language
-_FUNCTION_NAMES = {
-    "Abs": "ABS",
-    "Coalesce": "COALESCE",
-    "Day": "DAY",
-    "DayOfMonth": "DAY",
-    "Exp": "EXP",
-    "Greatest": "GREATEST",
-    "Least": "LEAST",
-    "Length": "LENGTH",
-    "Ln": "LN",
-    "Lower": "LOWER",
-    "Month": "MONTH",
-    "Pow": "POWER",
-    "Sqrt": "SQRT",
-    "Trim": "TRIM",
-    "Upper": "UPPER",
-    "Year": "YEAR",
-}
-FUNCTIONS = tuple(sorted(set(_FUNCTION_NAMES.values())))
-ALLOWED = (
-    "columns, numbers, 'text', DATE and TIMESTAMP literals, comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE, "
-    f"+ - * /, CASE, CAST and the functions {', '.join(FUNCTIONS)}"
-)
 
 
 def check_feature(text: str) -> None:
@@ -105,20 +81,6 @@ def _allowed(text: str) -> Expression:
     if len(text) > MAX_CHARACTERS:
         raise NotAllowedError(f"must have at most {MAX_CHARACTERS} characters", "shorten it")
     return parse_node(syntax_tree(text))
-
-
-class NotAllowedError(Exception):
-    """A part of a text is not in the language; the caller adds the field and the text.
-
-    Args:
-        requirement: what is not allowed.
-        remedy: what to do.
-    """
-
-    def __init__(self, requirement: str, remedy: str = f"use {ALLOWED}") -> None:
-        super().__init__(requirement)
-        self.requirement = requirement
-        self.remedy = remedy
 
 
 def syntax_tree(text: str, *, what: str = "expression") -> Any:
@@ -370,7 +332,7 @@ def _moment(text: str, target: CastType) -> Literal:
 
 def _function(node: Any) -> Expression:
     _only(node, "this", "expression", "expressions", "ignore_nulls")
-    name = _FUNCTION_NAMES[type(node).__name__]
+    name = FUNCTION_NAMES[type(node).__name__]
     arguments = [node.this, node.args.get("expression"), *(node.args.get("expressions") or ())]
     if name in ("YEAR", "MONTH", "DAY") and type(node.this).__name__ == "TsOrDsToDate":
         _only(node.this, "this")  # sqlglot adds this node itself; a user's call of that name has more arguments
@@ -409,5 +371,5 @@ _HANDLERS: dict[str, Callable[[Any], Expression]] = {
     "Like": _like,
     "Case": _case,
     **dict.fromkeys(("Cast", "TryCast"), _cast),
-    **dict.fromkeys(_FUNCTION_NAMES, _function),
+    **dict.fromkeys(FUNCTION_NAMES, _function),
 }

@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 
 from spark_jobs.contract.calendar import Every
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.expressions.parser import NotAllowedError, parse, parse_node, spelling
+from spark_jobs.contract.expressions.language import NotAllowedError
+from spark_jobs.contract.expressions.parser import parse, parse_node, spelling
 from spark_jobs.contract.expressions.tree import ColumnReference
 
 TABLE = "released"

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.expressions.parser import NotAllowedError, spelling, syntax_tree
+from spark_jobs.contract.expressions.language import NotAllowedError
+from spark_jobs.contract.expressions.parser import spelling, syntax_tree
 from spark_jobs.contract.sql.released import ReleasedColumns, SqlFigure, text_of
 
 _CLAUSES = {
