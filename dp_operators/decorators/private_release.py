@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowFailException, context_merge
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 
-from dp_operators.operators.constants import check_given
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
+from dp_operators.tasks.constants import check_given
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 

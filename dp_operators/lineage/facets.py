@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from dp_operators import configuration
 
 if TYPE_CHECKING:
-    from dp_operators.operators.events import ReleaseEvent
+    from dp_operators.tasks.events import ReleaseEvent
 
 COST, GUARANTEE = "PrivacyCostRunFacet", "PrivacyGuaranteeRunFacet"
 _OF_COST = ("account", "key", "cost", "left", "status", "manifest_sha256")

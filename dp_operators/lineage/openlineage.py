@@ -12,7 +12,7 @@ from openlineage.client.facet_v2 import RunFacet, dataset_version_dataset, schem
 from dp_operators.lineage.facets import COST, GUARANTEE, cost_of, dataset_name, guarantee_of, schema_of
 
 if TYPE_CHECKING:
-    from dp_operators.operators.events import ReleaseEvent
+    from dp_operators.tasks.events import ReleaseEvent
 
 
 @attr.define(kw_only=True)

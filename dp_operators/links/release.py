@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
 
-    from dp_operators.operators.events import ReleaseEvent, StreamEvent
+    from dp_operators.tasks.events import ReleaseEvent, StreamEvent
 
 FIELDS = ("folder", "uri", "account")
 """What ``report_url`` may contain in braces."""

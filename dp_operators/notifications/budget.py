@@ -13,7 +13,7 @@ from airflow.sdk import BaseNotifier
 from asgiref.sync import sync_to_async
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.keys import charged_key
+from dp_operators.tasks.keys import charged_key
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.headlines import recorded_text
 from spark_jobs.contract.privacy import exact_decimal, plain

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dp_operators.configuration import default_deferrable
 from dp_operators.operators.application_secrets import application_secrets
-from dp_operators.operators.errors import as_airflow_errors
 from dp_operators.operators.exhausted import budget_may_be_exhausted
-from dp_operators.operators.metrics import refusals_counted
 from dp_operators.operators.outlets import record_event, with_release_outlets
-from dp_operators.operators.rendering import TextTemplates
-from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.sensors.budget import require_on_exhausted
+from dp_operators.tasks.errors import as_airflow_errors
+from dp_operators.tasks.metrics import refusals_counted
+from dp_operators.tasks.rendering import TextTemplates
+from dp_operators.tasks.runners import check_runner, make_runner
 from dp_operators.triggers.application import ApplicationTrigger
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.errors import as_airflow_errors
 from dp_operators.plugins.addresses import page_address
+from dp_operators.tasks.errors import as_airflow_errors
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:

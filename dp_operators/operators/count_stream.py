@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.links.release import AccountLink, ReportLink
 from dp_operators.operators.application import ApplicationOperator
-from dp_operators.operators.constants import is_constant
-from dp_operators.operators.events import StreamEvent
-from dp_operators.operators.intervals import partition_interval, run_interval
-from dp_operators.operators.keys import STREAM, deployment_name, partition_of, release_key
-from dp_operators.operators.metrics import count_event, count_stale
 from dp_operators.operators.requests import whole_or_fields
+from dp_operators.tasks.constants import is_constant
+from dp_operators.tasks.events import StreamEvent
+from dp_operators.tasks.intervals import partition_interval, run_interval
+from dp_operators.tasks.keys import STREAM, deployment_name, partition_of, release_key
+from dp_operators.tasks.metrics import count_event, count_stale
 from spark_jobs.contract.completion import leaves_out
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request_documents import load_fields

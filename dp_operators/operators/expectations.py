@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from dp_operators.operators.rendering import TextTemplates
+from dp_operators.tasks.rendering import TextTemplates
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from dp_operators.operators.errors import as_airflow_errors
-from dp_operators.operators.rendering import TextTemplates
+from dp_operators.tasks.errors import as_airflow_errors
+from dp_operators.tasks.rendering import TextTemplates
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 
-from dp_operators.operators.constants import is_constant
+from dp_operators.tasks.constants import is_constant
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from dp_operators.operators.events import ReleaseEvent, StreamEvent
+    from dp_operators.tasks.events import ReleaseEvent, StreamEvent
 
 ALIAS = "private releases of {account}"
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from dp_operators.hooks.ledger import PrivacyLedgerHook
 from dp_operators.links.release import AccountLink, ReportLink, VerifyLink
 from dp_operators.operators.application import ApplicationOperator
-from dp_operators.operators.constants import check_constants, check_given, is_constant
-from dp_operators.operators.errors import as_airflow_errors
-from dp_operators.operators.events import ReleaseEvent
-from dp_operators.operators.intervals import blocks_of_run
-from dp_operators.operators.keys import deployment_name, release_key
-from dp_operators.operators.metrics import count_release, count_stale
 from dp_operators.operators.outlets import with_release_outlets
 from dp_operators.operators.requests import checked_fields, given_fields, read_request, whole_or_fields
 from dp_operators.operators.undefined import FAIL, end_undefined, require_ending
+from dp_operators.tasks.constants import check_constants, check_given, is_constant
+from dp_operators.tasks.errors import as_airflow_errors
+from dp_operators.tasks.events import ReleaseEvent
+from dp_operators.tasks.intervals import blocks_of_run
+from dp_operators.tasks.keys import deployment_name, release_key
+from dp_operators.tasks.metrics import count_release, count_stale
 from spark_jobs.contract.expressions.blocks import ALL
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.gates import Gate, gate_in_file, gate_of

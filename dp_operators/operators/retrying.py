@@ -11,7 +11,7 @@ try:
 except ImportError:
     raise ImportError("PrivacyRetryPolicy needs Airflow 3.3 or newer") from None
 
-from dp_operators.operators.errors import LedgerUnreachable
+from dp_operators.tasks.errors import LedgerUnreachable
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dp_operators.operators.constants import check_constants, check_given, is_constant
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.operators.requests import given_fields
+from dp_operators.tasks.constants import check_constants, check_given, is_constant
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.sql.answer import answer, check_answer
 from spark_jobs.contract.sql.statement import SqlStatement
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
     from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
-    from dp_operators.operators.events import ReleaseEvent
+    from dp_operators.tasks.events import ReleaseEvent
 
 MAX_ROWS = 1_000
 """The most rows of an answer that XCom gets."""

@@ -42,7 +42,7 @@ def run_address(key: str, user: Any) -> str:
 
 
 def _is_run(name: str) -> ColumnElement[bool]:
-    """Whether a DAG run is the one of a release key (``dp_operators.operators.keys.run_key``)."""
+    """Whether a DAG run is the one of a release key (``dp_operators.tasks.keys.run_key``)."""
     ways: list[ColumnElement[bool]] = [DagRun.run_id == name.removeprefix("run=")]
     if name.startswith("partition=") and hasattr(DagRun, "partition_key"):
         ways.append(DagRun.partition_key == name.removeprefix("partition="))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
-from dp_operators.operators.errors import as_airflow_errors
+from dp_operators.tasks.errors import as_airflow_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

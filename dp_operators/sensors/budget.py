@@ -11,11 +11,11 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow.sdk import BaseSensorOperator
 
 from dp_operators.hooks.ledger import PrivacyLedgerHook
-from dp_operators.operators.errors import LedgerUnreachable, as_airflow_errors
-from dp_operators.operators.intervals import blocks_of_run
-from dp_operators.operators.keys import charged_key
-from dp_operators.operators.metrics import count_stale
-from dp_operators.operators.rendering import TextTemplates
+from dp_operators.tasks.errors import LedgerUnreachable, as_airflow_errors
+from dp_operators.tasks.intervals import blocks_of_run
+from dp_operators.tasks.keys import charged_key
+from dp_operators.tasks.metrics import count_stale
+from dp_operators.tasks.rendering import TextTemplates
 from dp_operators.triggers.budget import NEVER, PAYS, REFUSED, UNREACHABLE, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain

@@ -78,6 +78,6 @@ class ApplicationTrigger(BaseTrigger):
         self._backend().kill(Handle(**self.handle))
 
     def _backend(self) -> Any:
-        from dp_operators.operators.runners import make_runner
+        from dp_operators.tasks.runners import make_runner
 
         return make_runner(self.runner, master=None, spark_conn_id=self.spark_conn_id, conf=None, private_dir=None)

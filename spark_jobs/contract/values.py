@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from spark_jobs.contract.documents import Respelled
 from spark_jobs.contract.errors import InvalidRequest
 
+GroupKey = str | int
+"""A key of a public list: a text or a whole number, where 17 and "17" are the same."""
 _ALIKE = 0.7
 """From which likeness on a name is suggested."""
 _REMEDIES = {

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.values import GroupKey as GroupKey
 
-GroupKey = str | int
-"""A key: a text or a whole number, where 17 and "17" are the same."""
 MAX_GROUPS = 2**20
 LONGEST_KEY = 255
 

@@ -17,8 +17,8 @@ from dp_operators.backends.emr_serverless import EmrServerless
 from dp_operators.backends.handles import BY_TYPE, look_again
 from dp_operators.backends.providers import ProviderBackend
 from dp_operators.backends.spark_operator import SparkOperator
-from dp_operators.operators.runners import make_runner
 from dp_operators.releasing import Handle, RunState
+from dp_operators.tasks.runners import make_runner
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE
 from tests.suites.backends import SECRET, SUBMISSION, BackendContract, Started

@@ -12,8 +12,8 @@ from airflow.sdk import DAG
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.notifications.budget import PrivacyBudgetNotifier
-from dp_operators.operators.events import ReleaseEvent
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
+from dp_operators.tasks.events import ReleaseEvent
 from spark_jobs.contract.store.layout import SALT_VARIABLE
 from tests.support.accounts import open_bound
 from tests.support.airflow import HOME, run_dag, states
@@ -99,7 +99,7 @@ def metrics(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     sent: list[str] = []
     for name in ("incr", "gauge"):
         monkeypatch.setattr(
-            f"dp_operators.operators.metrics.Stats.{name}", lambda *given, **named: sent.append(f"{given} {named}")
+            f"dp_operators.tasks.metrics.Stats.{name}", lambda *given, **named: sent.append(f"{given} {named}")
         )
     return sent
 

@@ -231,7 +231,7 @@ def connection(compose: dict[str, Any], service: str, conn_id: str) -> Any:
 @pytest.mark.airflow
 def test_tasks_find_the_ledger_and_the_cluster(compose: dict[str, Any]) -> None:
     from dp_operators.hooks.ledger import PrivacyLedgerHook, ledger_url
-    from dp_operators.operators.runners import spark_backend
+    from dp_operators.tasks.runners import spark_backend
 
     url = ledger_url(connection(compose, "scheduler", PrivacyLedgerHook.default_conn_name))
     assert url == "postgresql+psycopg://ledger:filled-in@ledger:5432/ledger"

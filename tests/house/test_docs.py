@@ -165,7 +165,7 @@ def parse_documented(data: dict[str, Any]) -> None:
     elif "deploy-mode" in data:
         from airflow.sdk import Connection
 
-        from dp_operators.operators.runners import spark_backend
+        from dp_operators.tasks.runners import spark_backend
 
         fields = {
             "conn_type": "spark",

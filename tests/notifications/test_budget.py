@@ -11,8 +11,8 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.notifications.budget import PrivacyBudgetNotifier, used
-from dp_operators.operators.keys import release_key
 from dp_operators.releasing.federations import federated_key
+from dp_operators.tasks.keys import release_key
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.federation import FEDERATIONS_VARIABLE, Registration
 from tests.support.airflow import make_context

@@ -15,7 +15,7 @@ from airflow.triggers.testing import SuccessTrigger
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.operators.approval import RequestMoreBudgetOperator, TaskAwaitingInput
-from dp_operators.operators.errors import LedgerUnreachable
+from dp_operators.tasks.errors import LedgerUnreachable
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import make_context
 

@@ -148,7 +148,7 @@ class TestRuns:
         self, lab: StreamLab, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         counted: list[str] = []
-        monkeypatch.setattr("dp_operators.operators.metrics._incr", lambda name, **tag: counted.append(f"{name} {tag}"))
+        monkeypatch.setattr("dp_operators.tasks.metrics._incr", lambda name, **tag: counted.append(f"{name} {tag}"))
         task, events = operator(lab), OutletEventAccessors()
         assert task.outlets == [release_asset(lab.output)]
         context = make_context(task_id="count", interval=hours(0, 24))
@@ -221,8 +221,8 @@ class Cluster(StreamRunner):
 
 def test_a_run_on_a_cluster_waits_without_a_worker(lab: StreamLab, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(counts=lab.counts)
-    for module in ("application", "runners"):
-        monkeypatch.setattr(f"dp_operators.operators.{module}.make_runner", lambda *_, **__: cluster)
+    for module in ("operators.application", "tasks.runners"):
+        monkeypatch.setattr(f"dp_operators.{module}.make_runner", lambda *_, **__: cluster)
     for day in (0, 1):
         context = make_context(task_id="count", interval=hours(24 * day, 24 * day + 24))
         task = operator(lab, deferrable=True)
@@ -245,8 +245,8 @@ def test_an_application_that_leaves_nothing_on_a_cluster_fails_the_task_and_a_re
     lab: StreamLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = Cluster(counts=lab.counts)
-    for module in ("application", "runners"):
-        monkeypatch.setattr(f"dp_operators.operators.{module}.make_runner", lambda *_, **__: cluster)
+    for module in ("operators.application", "tasks.runners"):
+        monkeypatch.setattr(f"dp_operators.{module}.make_runner", lambda *_, **__: cluster)
     context, task = make_context(task_id="count", interval=hours(0, 24)), operator(lab, deferrable=True)
     with pytest.raises(TaskDeferred) as deferred:
         task.execute(context)

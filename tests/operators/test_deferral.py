@@ -32,8 +32,8 @@ def account(airflow_ledger: PrivacyLedger, tmp_path: Path) -> PrivacyLedger:
 @pytest.fixture
 def cluster(account: PrivacyLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FolderBackend:
     backend = FolderBackend(tmp_path)
-    for module in ("application", "runners"):
-        monkeypatch.setattr(f"dp_operators.operators.{module}.make_runner", lambda *_, **__: backend)
+    for module in ("operators.application", "tasks.runners"):
+        monkeypatch.setattr(f"dp_operators.{module}.make_runner", lambda *_, **__: backend)
     monkeypatch.setattr("dp_operators.release_check.check_release", lambda release, read: None)
     return backend
 

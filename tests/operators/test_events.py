@@ -22,7 +22,7 @@ from dp_operators.budget import PrivacyLedger
 from dp_operators.lineage.facets import COST, GUARANTEE, cost_of, dataset_name, guarantee_of, schema_of
 from dp_operators.links.release import AccountLink, ReportLink, VerifyLink
 from dp_operators.operators import ReleaseDiagnosticsOperator, RocCurveOperator, release_alias, release_asset
-from dp_operators.operators.events import ReleaseEvent
+from dp_operators.tasks.events import ReleaseEvent
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.accounts import open_bound
 from tests.support.airflow import make_context, run_dag, states
@@ -65,7 +65,7 @@ class Metrics:
 @pytest.fixture
 def metrics(monkeypatch: pytest.MonkeyPatch) -> Metrics:
     recorded = Metrics()
-    monkeypatch.setattr("dp_operators.operators.metrics.Stats", recorded)
+    monkeypatch.setattr("dp_operators.tasks.metrics.Stats", recorded)
     return recorded
 
 

@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk import DAG
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.operators.intervals import blocks_of_run, run_interval
+from dp_operators.tasks.intervals import blocks_of_run, run_interval
 from spark_jobs.contract.errors import InvalidRequest
 from tests.support.airflow import RUN_DATE, make_context
 from tests.support.dag_bags import needs_partitions

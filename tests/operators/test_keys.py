@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dp_operators.operators.keys import STREAM, release_key, run_key
+from dp_operators.tasks.keys import STREAM, release_key, run_key
 from tests.support.airflow import RUN_DATE, make_context
 
 DAY = dt.timedelta(days=1)

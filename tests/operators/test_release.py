@@ -16,10 +16,10 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow.sdk import DAG
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.operators.errors import LedgerUnreachable
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
 from dp_operators.release_check import ReleaseCheckFailed
 from dp_operators.releasing import LocalRunner
+from dp_operators.tasks.errors import LedgerUnreachable
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from tests.support.accounts import open_bound

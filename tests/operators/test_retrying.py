@@ -14,8 +14,8 @@ from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk.execution_time.task_runner import _handle_current_task_failed
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, LedgerUnavailable, NotAllowed, PrivacyLedger
-from dp_operators.operators.errors import LedgerUnreachable, as_airflow_errors
 from dp_operators.releasing import ReleaseFailed, ReleaseRejected
+from dp_operators.tasks.errors import LedgerUnreachable, as_airflow_errors
 from spark_jobs.contract.errors import InvalidRequest
 
 pytest.importorskip("airflow.sdk.definitions.retry_policy", reason="this Airflow has no retry policies; 3.3 has")

@@ -13,12 +13,12 @@ import pytest
 
 from dp_operators.backends.kubernetes import KubernetesCluster
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
-from dp_operators.operators.runners import check_runner, make_runner
 from dp_operators.releasing import LocalRunner, SparkSubmitRunner
 from dp_operators.releasing.backends import RunState
 from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
 from dp_operators.releasing.spark_connect import SparkConnectRunner
 from dp_operators.releasing.submissions import Submission
+from dp_operators.tasks.runners import check_runner, make_runner
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.salt import read_salt
 from spark_jobs.contract.stream_keys import StreamKeys

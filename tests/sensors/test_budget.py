@@ -23,12 +23,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_operators.budget import BudgetExceeded, PrivacyLedger
-from dp_operators.operators.errors import LedgerUnreachable
-from dp_operators.operators.intervals import blocks_of_run
-from dp_operators.operators.keys import release_key
 from dp_operators.releasing.affordability import Affordability
 from dp_operators.releasing.federations import federated_key
 from dp_operators.sensors.budget import PrivacyBudgetSensor
+from dp_operators.tasks.errors import LedgerUnreachable
+from dp_operators.tasks.intervals import blocks_of_run
+from dp_operators.tasks.keys import release_key
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.federation import FEDERATIONS_VARIABLE, Registration
 from tests.support.airflow import make_context

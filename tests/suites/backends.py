@@ -170,7 +170,7 @@ class BackendContract:
         """And one application, where the backend says so."""
         backend = place.backend()
         monkeypatch.setattr("dp_operators.releasing.following.POLL_ELSEWHERE_SECONDS", 0.0)
-        monkeypatch.setattr("dp_operators.operators.runners.make_runner", lambda *_, **__: place.backend())
+        monkeypatch.setattr("dp_operators.tasks.runners.make_runner", lambda *_, **__: place.backend())
         monkeypatch.setattr(type(backend), "check", lambda *_: None)  # there is no table
         points = ("before_keep_handle", "before_keep_handle", "after_keep_handle")
         applications = 1 if backend.idempotent else len(points)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from spark_jobs.arrays import FloatArray, Int64Array
-    from spark_jobs.statistics.public_keys import GroupKey
+    from spark_jobs.contract.values import GroupKey
 
 _LINES = ("slope", "intercept")
 _OF_LINES = tuple(f"{name}_{end}" for name in _LINES for end in ("lower", "upper"))

@@ -22,7 +22,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
-from dp_operators.operators.keys import TIMETABLED, DagRunFacts, partition_of
+from dp_operators.tasks.keys import TIMETABLED, DagRunFacts, partition_of
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import INTERVAL, BlockBy
 

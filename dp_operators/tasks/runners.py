@@ -10,8 +10,8 @@ from urllib.parse import quote
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook
 
-from dp_operators.operators.constants import is_constant
 from dp_operators.task_settings import require_task_settings
+from dp_operators.tasks.constants import is_constant
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:

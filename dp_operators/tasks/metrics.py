@@ -19,7 +19,7 @@ from spark_jobs.contract.figures import undefined_kinds
 
 if TYPE_CHECKING:
     from dp_operators.budget import LedgerReader
-    from dp_operators.operators.events import ReleaseEvent, StreamEvent
+    from dp_operators.tasks.events import ReleaseEvent, StreamEvent
 
 RELEASES, SHARE_LEFT, STALE = "privacy.releases", "privacy.share_left", "privacy.stale_reservations"
 REFUSALS, UNDEFINED = "privacy.refusals", "privacy.undefined_figures"

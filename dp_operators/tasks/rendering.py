@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from dp_operators.operators.constants import TEMPLATE_MARKS, is_constant
-from dp_operators.operators.errors import as_airflow_errors
+from dp_operators.tasks.constants import TEMPLATE_MARKS, is_constant
+from dp_operators.tasks.errors import as_airflow_errors
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
