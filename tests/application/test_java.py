@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.application.java import java_home, java_version
 from spark_jobs.application.session import open_session
 from spark_jobs.contract import InvalidRequest
+from tests.support.repository import ROOT
 
 
 def fake_java(folder: Path, version: str) -> Path:
@@ -67,3 +69,29 @@ def test_java_that_ended_is_no_fault_of_the_request(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "environ", {**os.environ})
     with pytest.raises(PySparkRuntimeError):
         open_session("local[1]")
+
+
+ARGUMENTS = """
+from spark_jobs.application.session import open_session
+spark = open_session("local[1]")
+print(*spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments())
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+def test_an_administrators_java_options_are_those_of_a_local_run(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "seconds.md").read_text()
+    line = next(line for line in page.splitlines() if line.startswith("spark.driver.extraJavaOptions"))
+    (tmp_path / "spark-defaults.conf").write_text(line)
+    others = {name: value for name, value in os.environ.items() if name != "SPARK_SUBMIT_OPTS"}
+    started = subprocess.run(
+        [sys.executable, "-c", ARGUMENTS],
+        env={**others, "SPARK_CONF_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    options = line.split()[1:]
+    assert len(options) == 2
+    assert set(options) <= set(started.stdout.split())
