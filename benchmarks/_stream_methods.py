@@ -3,7 +3,7 @@
 Baselines: backward smoothing is the mean of the last noisy counts. The binary-tree counter (Chan, Shi, Song 2011; Dwork
 et al. 2010) releases running sums, of which two are subtracted. The fixed-window tree (Bolot et al. 2013) has a binary
 tree on each block of the window's length, and adds the end of one block to the beginning of the next. The Gaussian
-factorisation is ``mechanisms.square_root``, the square root of the matrix of running sums. All but smoothing know the
+factorisation is ``competitors.square_root``, the square root of the matrix of running sums. All but smoothing know the
 length of the stream or of the window in advance.
 
 The factorisation has no pure guarantee. At ``rho = epsilon^2 / 2`` it has the zCDP guarantee that follows from
@@ -21,17 +21,17 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
+from benchmarks.competitors.square_root import square_root_prefixes
+from benchmarks.competitors.windows import window_sums
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.square_root import square_root_prefixes
 from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, filter_steps
 from spark_jobs.mechanisms.streams.open_groups import PegasusState
 from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusSteps, release_steps
 from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
 from spark_jobs.mechanisms.streams.window_filter import filtered_sums
-from spark_jobs.mechanisms.streams.windows import window_sums
 
 ADDED = Neighbours.ADD_REMOVE
 DELTA = 1e-6

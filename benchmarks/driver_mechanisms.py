@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.competitors.square_root import square_root_prefixes
 from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import (
@@ -47,7 +48,6 @@ from spark_jobs.mechanisms.quantiles import recursive_medians
 from spark_jobs.mechanisms.selection import median_by_exponential, permute_and_flip
 from spark_jobs.mechanisms.smooth_sensitivity import auc_bound, release_auc, release_average_precision
 from spark_jobs.mechanisms.sparse_vector import above_threshold
-from spark_jobs.mechanisms.square_root import square_root_prefixes
 from spark_jobs.statistics import LabelledRows, ResidualCounts, ScoreCounts
 from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, CrossProducts, Levels
 from spark_jobs.statistics.labelled_rows import LabelledRowCells

@@ -12,15 +12,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.competitors.shared_node_smoothing import smooth_shared_nodes
+from benchmarks.competitors.shared_nodes import levels_over, shared_node_prefixes
+from benchmarks.competitors.square_root import square_root_prefixes
 from benchmarks.harness import Report, Target, arguments, progress, publish
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import monotone, noisy_tree
-from spark_jobs.mechanisms.shared_node_smoothing import smooth_shared_nodes
-from spark_jobs.mechanisms.shared_nodes import levels_over, shared_node_prefixes
 from spark_jobs.mechanisms.smoothing import smooth_2norm
-from spark_jobs.mechanisms.square_root import square_root_prefixes
 from spark_jobs.mechanisms.trees import Tree, best_tree
 
 REPLACED = Neighbours.REPLACE_ONE

@@ -2,7 +2,7 @@
 
 The 2-norm problem of the ECDF paper (its problem (3), p = 2), with a public total, by turns:
 
-* ours, exact (``spark_jobs.mechanisms.shared_node_smoothing``);
+* ours, exact (``benchmarks.competitors.shared_node_smoothing``);
 * CVXOPT, the paper's solver, on the problem as the paper prints it, and on one variable for each node alone. It is not
   a dependency of the project: ``pip install cvxopt`` first, or its columns stay empty;
 * HiGHS, the general solver that comes with SciPy, on the same programme, if it is small enough to finish.
@@ -23,12 +23,12 @@ from scipy import sparse
 
 from benchmarks._pictures import IMAGES, finish, panels
 from benchmarks._pictures import points as plot
+from benchmarks.competitors.shared_node_smoothing import smooth_shared_nodes
+from benchmarks.competitors.shared_nodes import levels_over, shared_node_prefixes
 from benchmarks.harness import Report, Target, alternate, arguments, progress, publish
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.shared_node_smoothing import smooth_shared_nodes
-from spark_jobs.mechanisms.shared_nodes import levels_over, shared_node_prefixes
 from spark_jobs.mechanisms.smoothing import smooth_1norm, smooth_2norm
 
 REDUCED, PRINTED = "CVXOPT, nodes alone", "CVXOPT, as printed"

@@ -27,11 +27,6 @@ from spark_jobs.mechanisms.noise import (
     laplace_scale as laplace_scale,
     laplace_variance as laplace_variance,
 )
-from spark_jobs.mechanisms.prefix_stream import (
-    StreamShape as StreamShape,
-    StreamState as StreamState,
-    release_step as release_step,
-)
 from spark_jobs.mechanisms.prefix_sums import NoisyTree as NoisyTree, monotone as monotone, noisy_tree as noisy_tree
 from spark_jobs.mechanisms.pruning import refined_levels as refined_levels, refined_nodes as refined_nodes
 from spark_jobs.mechanisms.pure_release import pure_noise as pure_noise, release_pure as release_pure
@@ -65,11 +60,6 @@ from spark_jobs.mechanisms.selection import (
     permute_and_flip as permute_and_flip,
     report_noisy_max as report_noisy_max,
 )
-from spark_jobs.mechanisms.shared_node_smoothing import smooth_shared_nodes as smooth_shared_nodes
-from spark_jobs.mechanisms.shared_nodes import (
-    SharedNodePrefixes as SharedNodePrefixes,
-    shared_node_prefixes as shared_node_prefixes,
-)
 from spark_jobs.mechanisms.smooth_sensitivity import (
     auc_bound as auc_bound,
     auc_fraction as auc_fraction,
@@ -87,10 +77,6 @@ from spark_jobs.mechanisms.sparse_vector import (
     first_crossing as first_crossing,
     merge_cells as merge_cells,
     to_steps as to_steps,
-)
-from spark_jobs.mechanisms.square_root import (
-    SquareRootPrefixes as SquareRootPrefixes,
-    square_root_prefixes as square_root_prefixes,
 )
 from spark_jobs.mechanisms.trees import Tree as Tree, best_tree as best_tree
 from spark_jobs.mechanisms.weighted_sums import (

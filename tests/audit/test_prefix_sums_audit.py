@@ -4,11 +4,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
+from benchmarks.competitors.shared_nodes import shared_node_prefixes, shared_node_weight
+from benchmarks.competitors.square_root import square_root_prefixes
 from spark_jobs.mechanisms.noise import SecureNoise
-from spark_jobs.mechanisms.prefix_stream import StreamShape, StreamState, release_step
-from spark_jobs.mechanisms.shared_nodes import shared_node_prefixes, shared_node_weight
-from spark_jobs.mechanisms.square_root import square_root_prefixes
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.noises import Still
 from tests.support.shared_nodes import differences, exact_loss, least_whole_weight, node_matrix
@@ -74,8 +72,7 @@ def test_nodes_calibrated_for_added_rows_are_convicted_where_one_is_replaced():
     assert exact_loss(replaced, 8, heavy, outputs=outputs) <= 1 + 1e-9
 
 
-STEPS = 12
-SHAPES = {neighbours: StreamShape(steps=STEPS, neighbours=neighbours, exponentials=4) for neighbours in Neighbours}
+CELLS = 12
 
 
 def at_once(neighbours, *, times=1):
@@ -88,28 +85,15 @@ def at_once(neighbours, *, times=1):
     return mechanism
 
 
-def step_by_step(neighbours, *, times=1):
-    """The same counts as a stream whose next count depends on what was released."""
-
-    def mechanism(table, noise):
-        for _ in range(times):
-            state, released = StreamState.start(SHAPES[neighbours]), 0.0
-            for count in table:
-                echo = int(released > 5)
-                state, released = release_step(state, int(count) + echo, shape=SHAPES[neighbours], rho=RHO, noise=noise)
-
-    return mechanism
-
-
 def worst_zcdp(mechanism, neighbours, *, rho_factor=1):
     """The largest loss over all neighbours of one table."""
-    base, rows = np.arange(STEPS) % 5 + 1, np.eye(STEPS, dtype=np.int64)
+    base, rows = np.arange(CELLS) % 5 + 1, np.eye(CELLS, dtype=np.int64)
     changes = rows if neighbours is ADDED else [new - old for old, new in itertools.permutations(rows, 2)]
     return max(zcdp_loss(mechanism, base + change, base, rho_factor=rho_factor) for change in changes)
 
 
 class TestGaussianPrefixCounts(ExactAudit):
-    mechanisms = {"prefix counts by the square root": at_once, "prefix counts of a stream": step_by_step}
+    mechanisms = {"prefix counts by the square root": at_once}
     measure, claimed, at_least = "ρ", RHO, 0.999
 
     def loss(self, mechanism, relation, *, less=1, times=1, told=None):

@@ -22,9 +22,3 @@ from spark_jobs.mechanisms.streams.pegasus import (
 )
 from spark_jobs.mechanisms.streams.smoothing import Smoother as Smoother, smooth as smooth
 from spark_jobs.mechanisms.streams.window_filter import FilteredSums as FilteredSums, filtered_sums as filtered_sums
-from spark_jobs.mechanisms.streams.windows import (
-    jumps as jumps,
-    low_signals as low_signals,
-    monitor as monitor,
-    window_sums as window_sums,
-)

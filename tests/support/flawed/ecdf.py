@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_jobs.mechanisms.shared_nodes import shared_node_prefixes
+from benchmarks.competitors.shared_nodes import shared_node_prefixes
 
 
 def ecdf_between_its_extremes(values, *, points, epsilon, neighbours, noise):

@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.competitors.shared_nodes import levels_over, shared_node_prefixes, shared_node_weight
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
-from spark_jobs.mechanisms.shared_nodes import levels_over, shared_node_prefixes, shared_node_weight
 from tests.support.flawed.ecdf import ecdf_between_its_extremes, point_by_point
 from tests.support.noises import Recording
 from tests.support.shared_nodes import (

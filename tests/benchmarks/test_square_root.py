@@ -7,10 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import toeplitz
 
-from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.square_root import (
+from benchmarks.competitors.square_root import (
     MAX_COUNT,
     column_sensitivity,
     series_inverse,
@@ -19,6 +16,9 @@ from spark_jobs.mechanisms.square_root import (
     square_root_sensitivity,
     whole_convolution,
 )
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.noise import SeededNoise
 from tests.support.noises import Still
 
 ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.competitors.shared_node_smoothing import smooth_shared_nodes
+from benchmarks.competitors.shared_nodes import shared_node_prefixes
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.shared_node_smoothing import smooth_shared_nodes
-from spark_jobs.mechanisms.shared_nodes import shared_node_prefixes
 from spark_jobs.mechanisms.smoothing import smooth_2norm
 from tests.support.shared_nodes import node_matrix, programme
 
