@@ -1,4 +1,4 @@
-"""``dp-budget sql``: a table of counts, sums and means, asked for in SQL."""
+"""``dp-budget sql``: a table of counts, sums, means and variances, asked for in SQL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ ROWS_OF_CELL = 1000
 
 def answer_sql(
     statement: Annotated[
-        str, typer.Argument(metavar="STATEMENT", help="One SELECT of counts, sums and means; - reads standard input.")
+        str,
+        typer.Argument(
+            metavar="STATEMENT", help="One SELECT of counts, sums, means and variances; - reads standard input."
+        ),
     ],
     epsilon: Annotated[str, typer.Option(help="The full cost.")],
     delta: Annotated[str | None, typer.Option(help="The full delta, of an account that has one.")] = None,

@@ -585,7 +585,7 @@ class LogisticFitOperator(DiagnosticOperator):
     ) -> None: ...
 
 class AggregatesOperator(DiagnosticOperator):
-    """Releases one ``aggregates``: counts, sums and means by up to four public dimensions, with intervals that hold for
+    """Releases one ``aggregates``: counts and figures of numbers by up to four public dimensions, with intervals for
     groups of any size.
 
     Args:
@@ -594,8 +594,9 @@ class AggregatesOperator(DiagnosticOperator):
         confidence: nominal level of intervals.
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
             the table are all their combinations; without any, there is one cell of all rows.
-        measures: the numbers whose means and sums are released: columns with a domain, or columns and expressions with
-            their bounds. Rows are counted in any case; a row without a value of one of the measures is counted apart.
+        measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
+            or columns and expressions with their bounds. Rows are counted in any case; a row without a value of one of
+            the measures is counted apart.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(

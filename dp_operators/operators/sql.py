@@ -25,7 +25,7 @@ OF_STATEMENT = ("account", "where", "diagnostics", "request", "label", "model", 
 
 
 class PrivateSqlOperator(ReleaseDiagnosticsOperator):
-    """Releases what a SELECT of counts, sums and means asks for, and returns the answer.
+    """Releases what a SELECT of counts, sums, means and variances asks for, and returns the answer.
 
     The statement is read as a request for ``aggregates``, which is charged, released and published like any other; no
     part of its text reaches an engine of rows. What is computed of released figures (arithmetic, HAVING, ORDER BY,

@@ -1,8 +1,8 @@
 """Noisy rows and sums of the cells of a table: all numbers of a cell get their noise together.
 
-A row lies in one cell, and has a place ``j`` from 0 to ``m`` on the lattice of each measure, or is incomplete: it then
-counts in a number of its own and adds to nothing else. Let ``a = 2 j / m - 1``, in [-1, 1]. How a cell's numbers get
-noise depends on how many measures there are:
+A row lies in one cell, and has a place ``j`` from 0 to ``m`` on the lattice of each term, a value or its square, or is
+incomplete: it then counts in a number of its own and adds to nothing else. Let ``a = 2 j / m - 1``, in [-1, 1]. How a
+cell's numbers get noise depends on how many terms there are:
 
 * none: its rows, with two-sided geometric noise of scale ``1 / epsilon``.
 * one, *halves*: ``T+``, the sum of j, and ``T-``, the sum of m - j, each with noise of scale ``m / epsilon``. The rows
@@ -10,9 +10,13 @@ noise depends on how many measures there are:
   add up to m: the 1-norm sensitivity is m, and the noise in rows and in sums has standard deviation ``2 / epsilon``,
   where counting and summing at half of epsilon each would have ``2.83 / epsilon``. This is the K-norm mechanism of the
   two numbers with a square for its body, as a square is a ball of the 1-norm that is turned.
-* several: ``U`` times the rows, and for each measure ``U`` times its sum of a, rounded, with the noise of ``k_norm``
+* several: ``U`` times the rows, and for each term ``U`` times its sum of a, rounded, with the noise of ``k_norm``
   whose body is the cube of half width U. One row changes each number by at most U. Rounding does not add to that: two
   numbers that differ by at most a whole number still do after rounding.
+* several of one value: the cube is cut by ``cell_forms``. There rounding does add: to each sum by less than 1, and that
+  of a square to its lattice by at most 1/16 of a step of U. So a form's value is above U times its bound by at most the
+  sum of its weights for sums, and 1/16 of the square's, which is less than ``PAD`` times its bound: the body's unit is
+  ``U + PAD``.
 
 Incomplete rows have geometric noise of scale ``1 / epsilon``.
 
@@ -34,6 +38,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
+from spark_jobs.mechanisms.cell_forms import CellForm
 from spark_jobs.mechanisms.cell_noise import CellNoise
 from spark_jobs.mechanisms.k_norm import Body
 from spark_jobs.mechanisms.noise import Cost, Noise, k_norm_scale
@@ -41,19 +46,21 @@ from spark_jobs.mechanisms.regression.sums import rounded, whole
 
 UNIT = 1 << 26
 """Lattice steps of a row in numbers whose noise is drawn together."""
+PAD = 4
+"""Further steps of a body with forms, for rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyCellSums:
-    """Noisy numbers of k cells with p measures.
+    """Noisy numbers of k cells with p terms.
 
     Attributes:
-        steps: places of each measure's lattice, but one; shape (p,).
+        steps: places of each term's lattice, but one; shape (p,).
         numbers: of each cell, its rows; or its two halves; or its rows and sums in units of ``1 / UNIT``. Shape (k, 1)
-            without measures, (k, 2) with one, (k, 1 + p) with several.
-        incomplete: incomplete rows of each cell; shape (k,), or (0,) without measures.
+            without terms, (k, 2) with one, (k, 1 + p) with several.
+        incomplete: incomplete rows of each cell; shape (k,), or (0,) without terms.
         epsilon: the cost for an added or removed row: half of that for a replaced one.
-        joint: whether the noise of several measures was drawn together.
+        joint: whether the noise of several terms was drawn together.
     """
 
     steps: tuple[int, ...]
@@ -64,7 +71,7 @@ class NoisyCellSums:
 
     @property
     def law(self) -> CellNoise:
-        """The law of the noise in the rows and sums of a cell."""
+        """The law of the noise in the rows and sums of a cell; with forms, one that is wider (``noise_of_cells``)."""
         several = self.joint and len(self.steps) > 1
         scale = k_norm_scale(self.epsilon, body_of(len(self.steps))) / UNIT if several else 1 / float(self.epsilon)
         return CellNoise(measures=len(self.steps), scale=scale, joint=self.joint)
@@ -90,6 +97,7 @@ def noisy_cell_sums(
     sums: Int64Array,
     steps: Sequence[int],
     *,
+    forms: Sequence[CellForm] = (),
     epsilon: Cost,
     neighbours: Neighbours,
     noise: Noise,
@@ -99,8 +107,9 @@ def noisy_cell_sums(
     Args:
         rows: exact numbers of complete rows; shape (k,); private.
         incomplete: exact numbers of incomplete rows; shape (k,).
-        sums: exact sums of places on each measure's lattice; shape (p, k).
+        sums: exact sums of places on each term's lattice; shape (p, k).
         steps: the last place of each lattice.
+        forms: of the changes of one row, if several terms are of one value.
         epsilon: the cost of all cells together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
@@ -115,7 +124,7 @@ def noisy_cell_sums(
     if len(steps) < 2:
         noisy = noise.laplace(_fitting(exact), epsilon=cost, l1_sensitivity=steps[0] if steps else 1)
     elif joint:
-        noisy = noise.k_norm(exact, epsilon=cost, body=body_of(len(steps)))
+        noisy = noise.k_norm(exact, epsilon=cost, body=body_of(len(steps), forms))
     else:
         noisy = noise.laplace(_fitting(exact), epsilon=cost, l1_sensitivity=UNIT * (1 + len(steps)))
     none = np.zeros(0, dtype=np.int64)
@@ -128,9 +137,33 @@ def noisy_cell_sums(
     )
 
 
-def body_of(measures: int) -> Body:
-    """What one row can change in its cell's rows and sums of several measures."""
-    return Body(unit=UNIT, widths=(1,) * (1 + measures))
+def body_of(terms: int, forms: Sequence[CellForm] = ()) -> Body:
+    """What one row can change in its cell's rows and sums of several terms."""
+    return Body(
+        unit=UNIT + (PAD if forms else 0),
+        widths=(1,) * (1 + terms),
+        forms=tuple(form.weights for form in forms),
+        bounds=tuple(form.bound for form in forms),
+    )
+
+
+def noise_of_cells(cells: NoisyCellSums, forms: Sequence[CellForm], count: int, noise: Noise) -> FloatArray:
+    """Independent copies of the noise of one cell's rows and sums, in rows; shape (count, 1 + p).
+
+    They are drawn as the noise of a cell is, so that their law is the same.
+
+    Args:
+        cells: a measurement of several terms.
+        forms: those that it was drawn with.
+        count: the number of copies.
+        noise: a seeded sampler, for simulations.
+    """
+    none = np.zeros((count, 1 + len(cells.steps)), dtype=np.int64)
+    if cells.joint:
+        drawn = noise.k_norm(none, epsilon=cells.epsilon, body=body_of(len(cells.steps), forms))
+    else:
+        drawn = noise.laplace(none, epsilon=cells.epsilon, l1_sensitivity=UNIT * none.shape[1])
+    return drawn / float(UNIT)
 
 
 def _numbers(rows: NDArray[np.object_], sums: NDArray[np.object_], steps: Sequence[int]) -> NDArray[np.object_]:

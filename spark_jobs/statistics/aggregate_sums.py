@@ -1,4 +1,4 @@
-"""Exact rows and sums by cell of public dimensions: the statistic of tables of counts, sums and means."""
+"""Exact rows and sums by cell of public dimensions: the statistic of tables of aggregates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.calendar import periods
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.aggregates import AggregateCells, AggregatesOptions, Dimension, Measured
+from spark_jobs.contract.options.aggregates import AggregateCells, AggregatesOptions, Dimension
+from spark_jobs.contract.options.measures import EXACT_SQUARES, SQUARE_STEPS, Measured, Term
 from spark_jobs.statistics.arrays import as_doubles, read_only
 from spark_jobs.statistics.point_grid import nearest_places
 from spark_jobs.statistics.public_keys import key_places, row_places
@@ -29,17 +30,18 @@ class AggregateSums:
     Each row is read by a public rule. It lies in one cell, or in none if it is in no listed group of a dimension
     without ``other``. A value is clipped to its measure's bounds and rounded to the nearest of the measure's lattice,
     which has places 0 to ``steps``. A row without a value, null or NaN, of one of the measures counts as incomplete and
-    adds to no sum. No value in the data raises an error.
+    adds to no sum. No value in the data raises an error. What is summed are the design's terms, of which a measure has
+    one or more; the place of a row on the lattice of each is a function of the place of its value (``term_places``).
 
     Sensitivity: a row that is added or removed changes one entry of ``incomplete`` by 1, or one of ``rows`` by 1 and
-    that cell's sums by at most each measure's ``steps``; see ``mechanisms.cell_sums``. Sums of disjoint sets of rows
+    that cell's sums by at most each term's ``last``; see ``mechanisms.cell_sums``. Sums of disjoint sets of rows
     can be added.
 
     Args:
         design: dimensions and measures; public.
         rows: the number of rows with a value of every measure; shape (cells,).
         incomplete: the number of rows without; shape (cells,).
-        sums: the sums of places on the lattice of each measure; shape (measures, cells).
+        sums: the sums of places on the lattice of each of the design's terms; shape (terms, cells).
 
     Raises:
         InvalidRequest: an array is not of whole numbers of at least 0, or not of the design's size.
@@ -51,8 +53,8 @@ class AggregateSums:
     sums: Int64Array
 
     def __post_init__(self) -> None:
-        cells, measures = self.design.cells, len(self.design.measures)
-        for name, shape in (("rows", (cells,)), ("incomplete", (cells,)), ("sums", (measures, cells))):
+        cells, terms = self.design.cells, len(self.design.terms)
+        for name, shape in (("rows", (cells,)), ("incomplete", (cells,)), ("sums", (terms, cells))):
             array = np.asarray(getattr(self, name))
             if array.shape != shape or array.dtype.kind not in "iu" or (array < 0).any():
                 raise InvalidRequest(
@@ -112,10 +114,10 @@ class AggregateSums:
         """
         complete = (places >= 0).all(axis=0)
         counts = [np.bincount(cell[of & (cell >= 0)], minlength=design.cells) for of in (complete, ~complete)]
-        sums = np.zeros((len(places), design.cells), dtype=np.int64)
+        sums = np.zeros((len(design.terms), design.cells), dtype=np.int64)
         used = complete & (cell >= 0)
-        for row, measure in zip(sums, places, strict=True):
-            np.add.at(row, cell[used], measure[used])
+        for row, term in zip(sums, design.terms, strict=True):
+            np.add.at(row, cell[used], term_places(places[term.measure, used], term, design.measures[term.measure]))
         return cls(design=design, rows=counts[0], incomplete=counts[1], sums=sums)
 
     @classmethod
@@ -176,6 +178,16 @@ def design_of(by: Sequence[Any], measures: Sequence[Any]) -> AggregateCells:
         for part in (by, measures)
     ]
     return AggregatesOptions.parse({"kind": "aggregates", "by": entries[0], "measures": entries[1]}).statistic
+
+
+def term_places(places: Int64Array, term: Term, measure: Measured) -> Int64Array:
+    """The places on the lattice of one of a measure's sums, from those of its values."""
+    if term.power == "value":
+        return places
+    centred = 2 * places - measure.steps
+    if measure.steps <= EXACT_SQUARES:
+        return centred**2
+    return np.rint((centred / measure.steps) ** 2 * SQUARE_STEPS).astype(np.int64)
 
 
 def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:

@@ -30,6 +30,8 @@ MEASURES = {
     "rows and three sums by cell": [SPEND, STAY, {"of": "age", "bounds": [0, 120], "step": 1}],
 }
 MEASURES["rows and one sum, with their total"] = [SPEND]
+MEASURES["rows, a sum and squares by cell"] = [{**SPEND, "figures": ["sd"]}]
+MEASURES["rows, two sums and squares by cell, without a step"] = [{**STAY, "figures": ["mean", "variance"]}, SPEND]
 MARGINALS = {"rows and one sum, with their total": [[]]}
 VALUES = (None, -9.0, 0.0, 3.0, 7.7, 99.0)
 ROWS = [(group, *values) for group in ("a", "c") for values in itertools.product(VALUES, repeat=2)]
@@ -83,6 +85,26 @@ def whole_for_each(monkeypatch):
     monkeypatch.setattr(BudgetMeter, "spend_rest", lambda self, *, label: self.remaining)
 
 
+def cut_too_far(monkeypatch):
+    """As if a value and its square could change less together than they do."""
+    inner = cell_sums.body_of
+
+    def smaller(terms, forms=()):
+        return inner(terms, [form._replace(bound=form.bound - 1) for form in forms])
+
+    monkeypatch.setattr(cell_sums, "body_of", smaller)
+
+
+def cut_across(monkeypatch):
+    """As if the square of one measure were that of another."""
+    inner = cell_sums.body_of
+
+    def crossed(terms, forms=()):
+        return inner(terms, [form._replace(weights=(form.weights[0], *form.weights[:0:-1])) for form in forms])
+
+    monkeypatch.setattr(cell_sums, "body_of", crossed)
+
+
 def not_halved(monkeypatch):
     """As if a replaced row cost what an added one does."""
     monkeypatch.setattr(cell_sums, "share", lambda number, parts: number)
@@ -98,6 +120,10 @@ class TestExactLoss(ExactAudit):
         "half the range of a value": Fault(patch=shrink, mechanisms=["rows and one sum by cell"]),
         "a row counted twice": Fault(patch=count_twice, relations=[ADDED], mechanisms=["rows and one sum by cell"]),
         "each number at the whole budget": Fault(planted={"alone": True}, mechanisms=["rows and two sums by cell"]),
+        "a body cut too far": Fault(patch=cut_too_far, mechanisms=["rows, a sum and squares by cell"]),
+        "a body cut across measures": Fault(
+            patch=cut_across, mechanisms=["rows, two sums and squares by cell, without a step"]
+        ),
         "noise left out": Fault(planted={"left_out": True}),
     }
 

@@ -124,6 +124,34 @@ def test_an_answer_is_what_pandas_has(released: Callable[[str], SqlAnswer], rows
         assert lower <= exact <= upper
 
 
+def test_variances_are_those_of_sql_and_of_pandas(released: Callable[[str], SqlAnswer], rows: pd.DataFrame) -> None:
+    answered = released(
+        "SELECT region, VAR_SAMP(spend) AS var_samp, VARIANCE(spend) AS variance, VAR_POP(spend) AS var_pop, "
+        "STDDEV(spend) AS stddev, STDDEV_SAMP(spend) AS stddev_samp, STDDEV_POP(spend) AS stddev_pop "
+        "FROM customers GROUP BY region HAVING region <> 'other' ORDER BY region"
+    )
+    groups = rows.groupby("region")["spend"]
+    exact = {
+        "var_samp": groups.var(), "variance": groups.var(), "var_pop": groups.var(ddof=0), "stddev": groups.std(),
+        "stddev_samp": groups.std(), "stddev_pop": groups.std(ddof=0),
+    }  # fmt: skip
+    for name, values in exact.items():
+        assert column(answered, name) == pytest.approx(values.to_list(), rel=1e-5)
+        ends = (column(answered, f"{name}_{end}") for end in ("lower", "upper"))
+        for lower, upper, value in zip(*ends, values, strict=True):
+            assert lower <= value <= upper
+
+
+def test_a_variance_of_a_sample_is_of_two_rows_at_least() -> None:
+    statement = SqlStatement.parse("SELECT VARIANCE(x), VAR_POP(x) FROM a")
+    measured = {"name": "variance", "of": "x", "values": [None], "lower": [0.0], "upper": [0.25]}
+    weak = {
+        "keys": [], "confidence": 0.9, "measures": [measured], "incomplete": [0.0], "count": [-1.0],
+        "count_lower": [-1.0], "count_upper": [3.0],
+    }  # fmt: skip
+    assert answer(statement, weak).rows == ((None, 0.0, 0.5, None, 0.0, 0.25),)
+
+
 def test_groups_that_are_weak_have_no_mean(released: Callable[[str], SqlAnswer]) -> None:
     answered = released("SELECT region, AVG(spend) AS mean FROM customers GROUP BY region ORDER BY 2 NULLS LAST")
     assert answered.rows[-1][0] == "other"
@@ -155,8 +183,10 @@ def test_the_order_and_the_limit_are_of_released_figures(released: Callable[[str
         ("SELECT SUM(x) OVER (PARTITION BY y) FROM a", "WINDOW"),
         ("SELECT COUNT(DISTINCT x) FROM a", "COUNT(DISTINCT"),
         ("SELECT SUM(DISTINCT x) FROM a", "DISTINCT in the function SUM"),
+        ("SELECT STDDEV(DISTINCT x) FROM a", "DISTINCT in the function STDDEV"),
+        ("SELECT AVG(x) FILTER (WHERE y > 1) FROM a", "FILTER"),
         ("SELECT COUNT(x, y) FROM a", "COUNT of several columns"),
-        ("SELECT x FROM a GROUP BY x", "a count, a sum or a mean"),
+        ("SELECT x FROM a GROUP BY x", "a count or a figure"),
         ("SELECT x, COUNT(*) FROM a", "x is neither grouped by"),
         ("SELECT COUNT(*) AS n, SUM(x) AS n FROM a", "each column of the answer once"),
         ("SELECT COUNT(*) FROM a WHERE x IN (SELECT y FROM b)", "IN"),

@@ -56,6 +56,23 @@ def test_values_are_clipped_and_rounded_to_their_lattice():
     assert [int(one.incomplete[0]) for one in found] == [0] * 8 + [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("measure", "square"),
+    [
+        ({"bounds": [-2, 3], "step": 0.5}, lambda a: np.rint(100 * a**2)),
+        ({"bounds": [-2, 3]}, lambda a: np.rint(2**30 * a**2)),
+    ],
+    ids=["exact", "rounded"],
+)
+def test_squares_are_summed_on_a_lattice_of_their_own(measure, square):
+    values = np.array([-9.0, -2.0, -1.5, 0.5, 1.0, 3.0])
+    found = AggregateSums.from_arrays({"v": values}, measures=[{"of": "v", **measure, "figures": ["variance"]}])
+    steps = found.design.measures[0].steps
+    places = np.rint((np.clip(values, -2, 3) + 2) / 5 * steps)
+    assert [term.power for term in found.design.terms] == ["value", "square"]
+    assert found.sums[:, 0].tolist() == [places.sum(), square(2 * places / steps - 1).sum()]
+
+
 @MANY
 @given(one=ROWS, other=ROWS)
 def test_parts_add_up_to_the_whole_in_any_order(one, other):
@@ -68,7 +85,7 @@ def test_a_row_more_changes_one_cell_by_at_most_each_lattice(rows, row):
     before, after = summed(rows), summed([*rows, row[0]])
     rows_more, incomplete = after.rows - before.rows, after.incomplete - before.incomplete
     assert rows_more.sum() + incomplete.sum() in (0, 1)
-    assert (np.abs(after.sums - before.sums).sum(axis=1) <= [one.steps for one in before.design.measures]).all()
+    assert (np.abs(after.sums - before.sums).sum(axis=1) <= [one.last for one in before.design.terms]).all()
     assert ((after.sums - before.sums)[:, rows_more == 0] == 0).all()
 
 

@@ -23,7 +23,6 @@ from spark_jobs.contract.options.aggregates import (
     AggregatesOptions,
     AggregatesSettings,
     Dimension,
-    Measured,
 )
 from spark_jobs.contract.options.base import (
     Options,
@@ -55,6 +54,7 @@ from spark_jobs.contract.options.linear import (
     PointCells,
     PointSums,
 )
+from spark_jobs.contract.options.measures import Measured
 from spark_jobs.contract.options.residuals import ResidualCells, ResidualPlotOptions, ResidualPlotSettings
 from spark_jobs.contract.options.score_figures import (
     AucOptions,

@@ -1,4 +1,4 @@
-"""Counts, sums and means by public dimensions: their options, and the exact sums that they are computed from."""
+"""Figures by public dimensions: their options, and the exact sums that they are computed from."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import Field, field_validator, model_validator
 
 from spark_jobs.contract.calendar import Every, periods
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.grids import are_bounds, check_grid, values_of_steps
 from spark_jobs.contract.options.base import Options, Settings, Statistic
-from spark_jobs.contract.options.linear import Amount, Keys, expression, require_keys
+from spark_jobs.contract.options.linear import Amount, Keys, require_keys
+from spark_jobs.contract.options.measures import Measured, Term, terms_of
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.aggregates import AggregateTable
 from spark_jobs.contract.values import Frozen, did_you_mean
@@ -24,11 +24,6 @@ MAX_NUMBERS = 400_000
 """The most figures of all cells together: the driver then needs less than 1 GiB."""
 OTHER = "other"
 """The label of all rows that lie in no value, bin or period of a dimension."""
-STEPS = 2**21
-"""Lattice steps from a measure's lower bound to its upper one, where the request gives no step."""
-MAX_STEPS = 2**30
-"""The most steps of a measure: sums over 2^32 rows fit 64 bits."""
-AggregateFigure = Literal["mean", "sum"]
 
 
 class Dimension(Frozen):
@@ -111,66 +106,6 @@ class Dimension(Frozen):
         return (*listed, OTHER) if self.other else listed
 
 
-class Measured(Frozen):
-    """A number whose mean or sum is released.
-
-    Attributes:
-        of: a column of numbers or booleans, or an expression of the allow-list.
-        bounds: public bounds; values beyond a bound count as the bound.
-        step: the distance of neighbouring values, where they are whole steps from the lower bound: sums are then exact
-            before noise. Without one, values are rounded to 2^21 steps between the bounds.
-        figures: what is released of it; both cost the same as one.
-    """
-
-    of: Amount
-    bounds: tuple[float, float]
-    step: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    figures: Annotated[tuple[AggregateFigure, ...], Field(min_length=1)] = ("mean", "sum")
-
-    @field_validator("of")
-    @classmethod
-    def _allowed(cls, value: str) -> str:
-        return expression(value)
-
-    @model_validator(mode="after")
-    def _on_a_lattice(self) -> Self:
-        lower, upper = self.bounds
-        if not are_bounds(self.bounds) or self.middle + self.half <= self.middle:
-            raise InvalidRequest(
-                "bounds", list(self.bounds), "must be two finite numbers in ascending order, of size 1e100 at most",
-                "give public bounds of the values, such as [0, 5000]",
-            )  # fmt: skip
-        check_grid(lower=lower, upper=upper, cells=1, scale="linear", unit=None, step=self.step)
-        if self.steps > MAX_STEPS:
-            raise InvalidRequest(
-                "step", self.step, f"must leave at most {MAX_STEPS:,} steps between the bounds",
-                "give narrower bounds, or leave it out",
-            )  # fmt: skip
-        if len(set(self.figures)) < len(self.figures):
-            raise InvalidRequest("figures", list(self.figures), "must be named once each", "remove one")
-        return self
-
-    @property
-    def steps(self) -> int:
-        """Lattice steps from the lower to the upper bound."""
-        return STEPS if self.step is None else values_of_steps(*self.bounds, self.step) - 1
-
-    @property
-    def middle(self) -> float:
-        """Halfway between the bounds."""
-        return self.bounds[0] / 2 + self.bounds[1] / 2
-
-    @property
-    def half(self) -> float:
-        """Half the distance between the bounds."""
-        return self.bounds[1] / 2 - self.bounds[0] / 2
-
-    @property
-    def off(self) -> float:
-        """The most by which rounding to the lattice moves a value."""
-        return 0.0 if self.step is not None else self.half / self.steps
-
-
 class AggregateCells(Statistic):
     """The statistic of a table of aggregates: rows and sums by cell (``statistics.AggregateSums``).
 
@@ -192,9 +127,14 @@ class AggregateCells(Statistic):
         return math.prod(len(dimension.labels) for dimension in self.by)
 
     @property
+    def terms(self) -> tuple[Term, ...]:
+        """The sums of each cell, in order."""
+        return terms_of(self.measures)
+
+    @property
     def max_keys(self) -> int:
-        """Rows with and without all measures, and a sum of each measure, for each cell."""
-        return self.cells * (2 + len(self.measures))
+        """Rows with and without all measures, and the sums of all measures, for each cell."""
+        return self.cells * (2 + len(self.terms))
 
 
 class AggregatesSettings(Settings):
@@ -236,13 +176,14 @@ class AggregatesSettings(Settings):
 
 
 class AggregatesOptions(AggregatesSettings, Options):
-    """Counts, sums and means by up to four public dimensions, with intervals that hold for groups of any size.
+    """Counts and figures of numbers by up to four public dimensions, with intervals for groups of any size.
 
     Attributes:
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
             the table are all their combinations; without any, there is one cell of all rows.
-        measures: the numbers whose means and sums are released: columns with a domain, or columns and expressions with
-            their bounds. Rows are counted in any case; a row without a value of one of the measures is counted apart.
+        measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
+            or columns and expressions with their bounds. Rows are counted in any case; a row without a value of one of
+            the measures is counted apart.
     """
 
     result: ClassVar[type[Result]] = AggregateTable

@@ -1,12 +1,12 @@
-"""A released table of counts, sums and means by public dimensions."""
+"""A released table of counts and figures of numbers by public dimensions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spark_jobs.contract.figure import Numbers, figure
+from spark_jobs.contract.figure import Ends, Numbers, figure
 from spark_jobs.contract.figures import OK, WEAK
 from spark_jobs.contract.published import PublishedFields, Result, nested
 from spark_jobs.contract.result_checks import Fields, ResultCheck, among, finite
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Aggregate(PublishedFields):
-    """The mean or the sum of a number in every cell.
+    """A figure of a number in every cell: its mean, its sum, its variance or its standard deviation (``sd``).
 
     Attributes:
-        name: ``mean`` or ``sum``.
+        name: what it is; variances are those of the rows, divided by their number.
         of: the column or expression.
         bounds: public bounds to which its values are clipped.
-        values: of every cell, in the order of ``AggregateTable.status``; a mean is NaN in a ``weak`` cell. Intervals
-            are for the same rows without noise.
+        values: of every cell, in the order of ``AggregateTable.status``; in a ``weak`` cell only sums have one, all
+            else is NaN. Intervals are for the same rows without noise. A mean has one for the population of the rows,
+            too, if a variance of the same number is released; NaN in weak cells and in those of fewer than 30 noisy
+            rows. It is published as ``population_lower`` and ``population_upper``.
     """
 
     name: str
@@ -35,24 +37,47 @@ class Aggregate(PublishedFields):
         split=True, stem="", value="values", nullable=True, optional=("interval",), forecast=False,
     )  # fmt: skip
 
+    def published(self) -> dict[str, Any]:
+        """The published fields; those for a population are absent without one."""
+        ends = self.values.population
+        of_population = {} if ends is None else {f"population_{end}": getattr(ends, end) for end in Ends._fields}
+        return super().published() | of_population
+
 
 def _of_every_cell() -> ResultCheck:
-    """Measures have a number for each cell, and means are null exactly where a cell is weak."""
+    """Measures have a number for each cell, and all but sums are null exactly where a cell is weak."""
 
     def broken(result: Fields) -> Iterator[str]:
         status = result["status"]
         for one in result["measures"]:
             if {len(one[name]) for name in ("values", "lower", "upper")} != {len(status)}:
                 yield "measures have a number for each cell"
-            null = [one["name"] == "mean" and cell == WEAK for cell in status]
+            null = [one["name"] != "sum" and cell == WEAK for cell in status]
             if [value is None for value in one["values"]] != null:
-                yield "means are null where status is weak and nowhere else"
+                yield "figures but sums are null where status is weak and nowhere else"
+            yield from _of_population(one, status)
             if None in one["lower"]:
                 yield "every measure has an interval"
         if result["incomplete"] is not None and len(result["incomplete"]) != len(status):
             yield "incomplete has a number for each cell"
 
     return ResultCheck(names=("status", "measures", "incomplete"), broken=broken)
+
+
+def _of_population(one: Fields, status: Sequence[str]) -> Iterator[str]:
+    """Intervals for a population contain those of the rows, and weak cells have none."""
+    if "population_lower" not in one:
+        return
+    four = (one["population_lower"], one["lower"], one["upper"], one["population_upper"])
+    if len(set(map(len, four))) > 1:
+        yield "measures have an interval for a population for each cell"
+        return
+    ends = list(zip(*four, strict=True))
+    known = [None not in cell for cell in ends]
+    if len(ends) != len(status) or any(some and cell == WEAK for some, cell in zip(known, status, strict=True)):
+        yield "only cells that are not weak have intervals for a population"
+    if any(list(cell) != sorted(cell) for cell, some in zip(ends, known, strict=True) if some):
+        yield "intervals for a population contain those of the rows"
 
 
 def _product_of_keys() -> ResultCheck:
@@ -71,18 +96,18 @@ class CellsOfTable(PublishedFields):
     """The cells of a table, numbered with the last dimension running fastest.
 
     Intervals are for the same rows without noise and hold for cells of any size, empty ones too, over all cells
-    together; they do not account for the sampling of the rows.
+    together; but for those of a population they do not account for the sampling of the rows.
 
     Attributes:
         by: names of the dimensions.
         keys: labels of each dimension's groups.
         status: of each cell: ``ok``, or ``weak`` if its noisy count is below ``ok_from``. A weak cell has its count,
-            sums and all intervals, but no mean.
+            sums and all intervals, but no other figure.
         ok_from: the noisy count from which a cell is ``ok``; public. With probability 95% no empty cell at all is.
         count: noisy number of rows with a value of every measure, unbiased: it may be below 0.
         incomplete: noisy number of rows without a value of one of the measures; None if there are no measures.
         rows: noisy number of all rows in the table: the sum over its cells.
-        measures: means and sums of all cells.
+        measures: the figures of all cells.
     """
 
     RULES: ClassVar[tuple[ResultCheck, ...]] = (
@@ -108,7 +133,7 @@ class CellsOfTable(PublishedFields):
         return len(self.status)
 
     def of(self, name: str, of: str) -> Aggregate:
-        """The ``mean`` or the ``sum`` of a column or expression.
+        """The figure of this name of a column or expression.
 
         Raises:
             KeyError: the table does not have it.

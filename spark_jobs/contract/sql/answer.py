@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -118,7 +119,26 @@ def _values(figure: SqlFigure, result: Mapping[str, Any]) -> Sequence[tuple[Any,
         sums = [one + other for one, other in zip(result["count"], result["incomplete"], strict=True)]
         return [(one, None, None) for one in sums]
     [measure] = [one for one in result["measures"] if (one["name"], one["of"]) == (figure.name, figure.of)]
-    return list(zip(measure["values"], measure["lower"], measure["upper"], strict=True))
+    if not figure.of_sample:
+        return list(zip(measure["values"], measure["lower"], measure["upper"], strict=True))
+    # the factor falls as rows grow: the lower end of an interval takes the upper end of the rows
+    parts = ("count", "count_upper", "count_lower")
+    factors = ([_of_sample(rows, root=figure.name == "sd") for rows in result[part]] for part in parts)
+    columns = (measure[part] for part in ("values", "lower", "upper"))
+    scaled = (
+        [None if one is None else one * factor for one, factor in zip(column, own, strict=True)]
+        for column, own in zip(columns, factors, strict=True)
+    )
+    return list(zip(*scaled, strict=True))
+
+
+def _of_sample(rows: float, *, root: bool) -> float:
+    """What makes of a variance that is divided by the rows one that is divided by the rows less one; or its root.
+
+    Rows are noisy: they are taken to be at least two, without which SQL has no such variance.
+    """
+    factor = max(rows, 2.0) / (max(rows, 2.0) - 1)
+    return math.sqrt(factor) if root else factor
 
 
 def _shown(value: Any) -> str:

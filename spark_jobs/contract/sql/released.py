@@ -13,6 +13,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.language import NotAllowedError
 from spark_jobs.contract.expressions.parser import parse, parse_node, spelling
 from spark_jobs.contract.expressions.tree import ColumnReference
+from spark_jobs.contract.options.measures import FIGURES, AggregateFigure
 
 TABLE = "released"
 """The table of released figures, for the answer."""
@@ -21,7 +22,7 @@ COUNTED: Mapping[str, Any] = {"bounds": [0.0, 1.0], "step": 1.0}
 ENDS = ("lower", "upper")
 """The ends of an interval, in names of columns."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-FigureName = Literal["rows", "count", "sum", "mean"]
+FigureName = Literal["rows", "count"] | AggregateFigure
 _ALLOWED = frozenset({
     "Abs", "Add", "And", "Between", "Boolean", "Case", "Cast", "Coalesce", "Column", "DataType", "Div", "EQ", "GT",
     "GTE", "Identifier", "If", "In", "Is", "LT", "LTE", "Literal", "Mul", "NEQ", "Neg", "Not", "Null", "Nullif", "Or",
@@ -29,7 +30,9 @@ _ALLOWED = frozenset({
 })  # fmt: skip
 """What may be computed of released figures."""
 _COMPUTED = "+ - * /, comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, CASE, CAST, ABS, COALESCE, NULLIF and ROUND"
-_AGGREGATES = "COUNT(*), COUNT(x), COUNT_IF(condition), SUM(x) and AVG(x)"
+_AGGREGATES = (
+    "COUNT(*), COUNT(x), COUNT_IF(condition), SUM(x), AVG(x), VAR_SAMP(x), VAR_POP(x), STDDEV(x) and STDDEV_POP(x)"
+)
 _REFUSED = {
     "Min": "the smallest value is one row's own: release a low quantile with `quantile`",
     "Max": "the largest value is one row's own: release a high quantile with `quantile`",
@@ -42,12 +45,15 @@ class SqlFigure:
     """A figure of each cell that the answer needs.
 
     Attributes:
-        name: ``rows`` for all rows, ``count`` for those with a value of every measure, or ``sum`` or ``mean``.
-        of: the column or expression of a sum or a mean.
+        name: ``rows`` for all rows, ``count`` for those with a value of every measure, or a figure of a measure.
+        of: the column or expression of the measure.
+        of_sample: whether a variance is divided by the rows less one, as SQL's are; released ones are divided by the
+            rows.
     """
 
     name: FigureName
     of: str | None = None
+    of_sample: bool = False
 
 
 class ReleasedColumns:
@@ -77,7 +83,7 @@ class ReleasedColumns:
         self.by = tuple(self._dimension(node) for node in _grouped(group, plain, self._aliases))
         self._columns = tuple(self._rewritten(node) for node in plain)
         if not self._figures:
-            raise NotAllowedError("must ask for a count, a sum or a mean", f"use {_AGGREGATES}")
+            raise NotAllowedError("must ask for a count or a figure of numbers", f"use {_AGGREGATES}")
         measured = {figure.of for figure in self._figures if figure.of is not None and figure not in self._present}
         for figure, of in self._present.items():
             if measured == {of}:  # rows with a value of the only measure are counted anyway
@@ -97,11 +103,11 @@ class ReleasedColumns:
         """The numbers that are summed, as in a request."""
         figures: dict[str, list[str]] = {}
         for figure in self._figures:
-            if figure.of is not None and figure.name in ("sum", "mean"):
+            if figure.of is not None and figure.name in FIGURES:
                 figures.setdefault(figure.of, []).append(figure.name)
         fixed = {figure.of: bounds for figure, bounds in self._fixed.items()}
         return tuple(
-            {"of": of, **fixed.get(of, {}), "figures": [name for name in ("mean", "sum") if name in names]}
+            {"of": of, **fixed.get(of, {}), "figures": [name for name in FIGURES if name in names]}
             for of, names in figures.items()
         )
 
@@ -273,11 +279,11 @@ def _indicator(condition: str, then: str, otherwise: str) -> tuple[SqlFigure, di
     return figure, dict(COUNTED)
 
 
-def _of_values(name: FigureName) -> Callable[[Any], tuple[SqlFigure, dict[str, Any]]]:
+def _of_values(name: FigureName, *, of_sample: bool = False) -> Callable[[Any], tuple[SqlFigure, dict[str, Any]]]:
     def wanted(node: Any) -> tuple[SqlFigure, dict[str, Any]]:
         if type(node.this).__name__ == "Distinct":
             raise NotAllowedError(f"DISTINCT in {spelling(node)} cannot be answered", "leave it out")
-        return SqlFigure(name, _text(node.this)), {}
+        return SqlFigure(name, _text(node.this), of_sample), {}
 
     return wanted
 
@@ -310,4 +316,9 @@ _FIGURES: Mapping[str, Callable[[Any], tuple[SqlFigure, dict[str, Any]]]] = {
     "CountIf": _count_if,
     "Sum": _of_values("sum"),
     "Avg": _of_values("mean"),
+    "Variance": _of_values("variance", of_sample=True),
+    "VariancePop": _of_values("variance"),
+    "Stddev": _of_values("sd", of_sample=True),
+    "StddevSamp": _of_values("sd", of_sample=True),
+    "StddevPop": _of_values("sd"),
 }

@@ -1,4 +1,4 @@
-"""Private tables of counts, sums and means by public dimensions, with intervals that hold for groups of any size.
+"""Private tables of counts, sums, means and variances by public dimensions, with intervals for groups of any size.
 
 All numbers of a cell get their noise together, and all cells cost what one does. Dimensions are listed values, bins and
 calendar periods; the cells are all their combinations, and every cell is released, empty or not.
@@ -38,6 +38,5 @@ DIAGNOSTIC = Diagnostic(
     call=Call,
     measurement=Measurement[AggregateSums, AggregatesDraw](draw=AggregatesDraw, measure=measure_cells),
     summarise=summarise,
-    of_population=False,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

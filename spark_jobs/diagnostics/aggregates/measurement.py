@@ -12,6 +12,7 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import AggregateCells, AggregatesSettings
 from spark_jobs.contract.privacy import share
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.mechanisms.cell_forms import forms_of
 from spark_jobs.mechanisms.cell_sums import NoisyCellSums, noisy_cell_sums
 from spark_jobs.mechanisms.marginals import Dimensions
 from spark_jobs.statistics import AggregateSums
@@ -74,7 +75,8 @@ def measure_cells(statistic: AggregateSums, options: AggregatesSettings, terms: 
             _summed(statistic.rows, sizes, table),
             _summed(statistic.incomplete, sizes, table),
             _summed(statistic.sums, sizes, table),
-            [measure.steps for measure in design.measures],
+            [term.last for term in design.terms],
+            forms=forms_of(design.terms),
             epsilon=epsilon,
             neighbours=terms.neighbours,
             noise=terms.noise,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 TITLE = "Table of aggregates"
 MAX_DRAWN, MAX_LISTED, MAX_FIGURES = 16, 24, 6
 """The most cells that are drawn and listed, and the most figures of them; the data file has all."""
+_NAMES = {"sd": "Standard deviation"}
 _CHARACTERS, _NAME_CHARACTERS = 16, 40
 
 
@@ -49,7 +50,13 @@ def render(result: AggregateTable, request: ReleaseRequest) -> Rendering:
         for place, one in enumerate(result.marginals[:MAX_FIGURES])
     ]
     note = f"Whiskers are {level(result.confidence)} intervals for the same rows without noise. Grey: weak cells."
-    headed = (("Sums and means", figures_of), ("By fewer dimensions", totals))
+    headed = (
+        (
+            "Sums and means" if {one.name for one in result.measures} <= {"sum", "mean"} else "Figures by cell",
+            figures_of,
+        ),
+        ("By fewer dimensions", totals),
+    )
     return Rendering(
         columns=_columns(result, result.confidence),
         plots=(_plot(result, result.count, "Rows", "aggregates", result.confidence),),
@@ -72,7 +79,8 @@ def _of(table: CellsOfTable) -> str:
 
 def name_of(one: Aggregate) -> str:
     """A figure as a reader reads it."""
-    return f"{one.name.capitalize()} of {one_line(one.of, _NAME_CHARACTERS)}"
+    name = _NAMES.get(one.name) or one.name.capitalize()
+    return f"{name} of {one_line(one.of, _NAME_CHARACTERS)}"
 
 
 def _labels(result: CellsOfTable, first: int | None = None) -> Iterator[tuple[str, ...]]:
@@ -102,6 +110,10 @@ def _columns(result: CellsOfTable, confidence: float) -> dict[str, Column]:
         columns[stem] = Column(values=one.values.value, meaning=f"{one.name} of {one.of}")
         for end, values in zip(Ends._fields, one.values.ends(), strict=True):
             columns[f"{stem}_{end}"] = Column(values=values, meaning=f"{end} {nominal}")
+        if one.values.population is not None:
+            for end, values in zip(Ends._fields, one.values.population, strict=True):
+                meaning = f"{end} end of its {100 * confidence:.4g} % confidence interval for the population"
+                columns[f"{stem}_population_{end}"] = Column(values=values, meaning=meaning)
     return columns
 
 
@@ -143,13 +155,15 @@ def _plot(result: CellsOfTable, numbers: Numbers, title: str, name: str, confide
 
 def _section(result: AggregateTable) -> Section:
     weak = sum(status != OK for status in result.status)
+    sampled = any(one.values.population is not None for one in result.measures)
     of = [one_line(name, _NAME_CHARACTERS) for name in result.by]
     return Section(
         title=f"Counts by {listed(of)}" if of and not result.measures else f"Table by {listed(of)}" if of else TITLE,
         reading=(
             "Each row of the table is a cell: a combination of groups. Every cell is released, empty or not.",
             f"Intervals hold {level(result.confidence)} of the time, over all cells together, for the same rows "
-            "without noise. They do not account for the sampling of the rows.",
+            "without noise. They do not account for the sampling of the rows"
+            + ("; those of means that do are in the data file." if sampled else "."),
         ),
         measures=(
             Measure(label="Rows", value=f"≈{SPACE}{count(result.rows)}", note="released with noise, all cells"),

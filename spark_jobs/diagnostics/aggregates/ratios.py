@@ -35,17 +35,25 @@ def ratio_intervals(
     places = np.linspace(-1.0, 1.0, PLACES)
     reach = law.quantile(level, places, np.ones(PLACES))
     parts = [
-        _kept(sums[start : start + _AT_ONCE], rows[start : start + _AT_ONCE], places, reach)
+        kept_ratios(sums[start : start + _AT_ONCE], rows[start : start + _AT_ONCE], places, reach)
         for start in range(0, sums.size, _AT_ONCE)
     ]
     lower, upper = (np.concatenate([part[end] for part in parts]) for end in range(2))
     return Ends(lower, upper)
 
 
-def _kept(sums: FloatArray, rows: FloatArray, places: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
+def kept_ratios(
+    sums: FloatArray, rows: FloatArray, places: FloatArray, reach: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """The least and the greatest ratio that is kept; if none is, the end of the range that is nearest to being kept.
 
     Between two places everything is linear in the ratio: what is kept of a segment has ends that are computed exactly.
+
+    Args:
+        sums: of each cell; shape (k,).
+        rows: of each cell; shape (k,).
+        places: ratios, ascending from -1 to 1.
+        reach: how far ``sums - ratio rows`` may be from 0, at each place; shape (places,) or (k, places).
     """
     difference = sums[:, None] - rows[:, None] * places
     above, below = difference - reach, -difference - reach  # a ratio is kept where neither exceeds 0

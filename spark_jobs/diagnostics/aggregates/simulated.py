@@ -9,7 +9,7 @@ Sums of more than ``DRAWN`` are close to normal and drawn as such; all others ar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,12 +31,14 @@ class SimulatedNoise:
 
     Attributes:
         rows, sums: the copies; shape (copies,).
-        single: the law of a table by itself, whose tails are heavier than those of any sum.
+        single: the law of a table by itself, or one of heavier tails; both have heavier tails than any sum.
+        spread: the standard deviation of the noise in the rows of a table by itself.
     """
 
     rows: FloatArray
     sums: FloatArray
     single: CellNoise
+    spread: float
 
     def quantile(self, level: float, of_rows: FloatArray, of_sum: FloatArray) -> FloatArray:
         """The quantile of ``|of_rows z + of_sum w|`` of this level."""
@@ -50,7 +52,7 @@ class SimulatedNoise:
 
     def count_above(self, chance: float) -> float:
         """A number that the noise in rows exceeds with at most this probability."""
-        return self.single.count_above(chance) * self.stddev(1.0, 0.0) / self.single.stddev(1.0, 0.0)
+        return self.single.count_above(chance) * self.stddev(1.0, 0.0) / self.spread
 
 
 def simulated(
@@ -60,16 +62,37 @@ def simulated(
     noise: SeededNoise,
 ) -> dict[Dimensions, SimulatedNoise]:
     """The noise in a cell of each of several tables with these laws, which were made consistent."""
-    totals = {table: np.zeros((COPIES, 2)) for table in laws}
-    for other, law in laws.items():
-        impulses = {one: np.zeros((1, *(sizes[dimension] for dimension in one))) for one in laws}
+    totals = weighted_noise(tuple(laws), sizes, costs, lambda table, entries: _sums(laws[table], entries, noise))
+    return {
+        table: SimulatedNoise(
+            rows=total[:, 0], sums=total[:, 1], single=laws[table], spread=laws[table].stddev(1.0, 0.0)
+        )
+        for table, total in totals.items()
+    }
+
+
+def weighted_noise(
+    tables: Sequence[Dimensions],
+    sizes: Sequence[int],
+    costs: Mapping[Dimensions, float],
+    sums: Callable[[Dimensions, int], FloatArray],
+) -> dict[Dimensions, FloatArray]:
+    """Copies of the noise in a cell of each of several tables, which were made consistent; shape (copies, numbers).
+
+    Args:
+        tables: their dimensions.
+        sizes: the number of groups of every dimension.
+        costs: the cost of each table.
+        sums: copies of the sum of so many independent noises of cells of a table.
+    """
+    totals: dict[Dimensions, FloatArray] = {}
+    for other in tables:
+        impulses = {one: np.zeros((1, *(sizes[dimension] for dimension in one))) for one in tables}
         impulses[other][(0,) * (1 + len(other))] = 1.0
         for table, estimate in consistent(impulses, sizes, costs).items():
             for weight, entries in _weights(estimate[0], table, other, sizes):
-                totals[table] += weight * _sums(law, entries, noise)
-    return {
-        table: SimulatedNoise(rows=total[:, 0], sums=total[:, 1], single=laws[table]) for table, total in totals.items()
-    }
+                totals[table] = totals.get(table, 0.0) + weight * sums(other, entries)
+    return totals
 
 
 def _weights(

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.calendar import periods
 from spark_jobs.contract.options.aggregates import AggregateCells, Dimension
+from spark_jobs.contract.options.measures import EXACT_SQUARES, SQUARE_STEPS, Measured, Term
 from spark_jobs.statistics.public_keys import key_places
 from spark_jobs.statistics.spark.cells import sums_by_key
 from spark_jobs.statistics.spark.columns import key_column, listed_place, numeric_column, time_column
@@ -85,11 +86,23 @@ def cell_sums(row: Column, design: AggregateCells) -> list[Column]:
     """The aggregates of ``by_cell``, from the rows of one cell; null for no row."""
     places = [sf.get(row, sf.lit(1 + number)) for number in range(len(design.measures))]
     complete = reduce(and_, (place != NO_VALUE for place in places), row.isNotNull())
+    terms = (term_place(places[term.measure], term, design.measures[term.measure]) for term in design.terms)
     return [
         sf.count(row),
         sf.count(sf.when(complete, sf.lit(1))),
-        *(sf.sum(sf.when(complete, place)) for place in places),
+        *(sf.sum(sf.when(complete, term)) for term in terms),
     ]
+
+
+def term_place(place: Column, term: Term, measure: Measured) -> Column:
+    """The place on the lattice of one of a measure's sums, a bigint; as ``aggregate_sums.term_places``, to the bit."""
+    if term.power == "value":
+        return place
+    centred = 2 * place - sf.lit(measure.steps).cast("bigint")
+    if measure.steps <= EXACT_SQUARES:
+        return centred * centred
+    ratio = centred.cast("double") / sf.lit(float(measure.steps))
+    return sf.rint(ratio * ratio * sf.lit(float(SQUARE_STEPS))).cast("bigint")
 
 
 def by_cell(cells: Int64Array, sums: Sequence[Int64Array], design: AggregateCells) -> dict[str, Int64Array]:

@@ -14,6 +14,7 @@ from tests.support.spark import settings as spark_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
+SPREADS = [{**one, "figures": ["sd", "mean"]} for one in MEASURES]
 SCHEMA = "region string, age double, at timestamp_ntz, spend double, stay double"
 
 
@@ -27,7 +28,9 @@ def nasty_rows():
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
-    ("by", "measures"), [(BY, MEASURES), (BY[:2], []), ([], MEASURES[1:]), ([], [])], ids=["all", "rows", "one", "none"]
+    ("by", "measures"),
+    [(BY, MEASURES), (BY[:2], []), ([], MEASURES[1:]), ([], []), (BY[1:2], SPREADS)],
+    ids=["all", "rows", "one", "none", "squares"],
 )
 def test_nasty_rows_are_summed_like_arrays(spark, by, measures, ansi):
     rows = nasty_rows()
