@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import graphlib
 from collections.abc import Mapping, Set
 from pathlib import Path
@@ -10,40 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.repository import ROOT, product_modules
-
-Graph = dict[str, set[str]]
-
-
-def imports(root: Path, files: tuple[Path, ...]) -> Graph:
-    """Each module with the modules among ``files`` that it names in an import, wherever in its text.
-
-    ``from package import name`` is an import of ``package.name`` if that is a module, else of ``package``. That an
-    import also runs the ``__init__`` of the packages above is left aside.
-    """
-    modules = {module_name(path.relative_to(root)): path for path in files}
-    return {name: named(path, name, modules.keys()) - {name} for name, path in modules.items()}
-
-
-def module_name(path: Path) -> str:
-    parts = path.with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def named(path: Path, name: str, modules: Set[str]) -> set[str]:
-    """Those of ``modules`` that the module ``name`` imports."""
-    package = name if path.stem == "__init__" else name.rpartition(".")[0]
-    imported = set()
-    # what a package exports stands in its stub
-    texts = [one.read_text(encoding="utf-8") for one in (path, path.with_suffix(".pyi")) if one.exists()]
-    for node in (node for text in texts for node in ast.walk(ast.parse(text))):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            above = package.rsplit(".", node.level - 1)[0] if node.level else ""
-            source = ".".join(part for part in (above, node.module) if part)
-            inner = (f"{source}.{alias.name}" for alias in node.names)
-            imported |= {each if each in modules else source for each in inner}
-    return imported & modules
+from tests.support.rooms import Graph, imports
 
 
 def circle(graph: Mapping[str, Set[str]]) -> list[str]:
