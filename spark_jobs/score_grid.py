@@ -29,6 +29,7 @@ from spark_jobs.contract.grids import (
     SCORE_CELLS,
     TAIL_DOUBLINGS,
 )
+from spark_jobs.contract.score_scale import ScoreScale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,20 @@ def cells_of(scores: FloatArray, grid: int) -> Int64Array:
     if grid in _FINER:
         return _FINER[grid].cells_of(scores)
     return np.minimum((np.clip(scores, 0.0, 1.0) * grid).astype(np.int64), grid - 1)
+
+
+def places_on(scale: ScoreScale, scores: FloatArray) -> FloatArray:
+    """Where scores lie on a scale: in [0, 1], or outside where they lie beyond its ends."""
+    with np.errstate(all="ignore"):  # beyond the ends, where the logarithm may have no value, and of infinite scores
+        if scale.kind == "logit":
+            return np.asarray(1.0 / (1.0 + np.exp(-scores)), dtype=np.float64)
+        lower, upper = scale.ends
+        if scale.step is not None:
+            return np.asarray(np.floor((scores - lower) / scale.step + 0.5) / scale.steps, dtype=np.float64)
+        if scale.kind == "linear":
+            return np.asarray((scores - lower) / (upper - lower), dtype=np.float64)
+        place = np.log1p((scores - lower) / scale.unit) / np.log1p((upper - lower) / scale.unit)
+        return np.where(scores < lower, -1.0, place)
 
 
 @cache

@@ -24,7 +24,7 @@ from spark_jobs.contract.domain_checks import (
     require_within,
     shown,
 )
-from spark_jobs.contract.domains import ListedValues, Period, number
+from spark_jobs.contract.domains import Domain, ListedValues, LogOdds, Period, ValueRange, number
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.within import require_within_domains
 from spark_jobs.contract.grids import MAX_STEPS_FROM_ZERO, values_of_steps
@@ -38,6 +38,7 @@ from spark_jobs.contract.options import (
 from spark_jobs.contract.options.aggregates import entries_by
 from spark_jobs.contract.options.values import OfValues
 from spark_jobs.contract.score_scale import ScoreScale
+from spark_jobs.contract.stated_scale import on_scale, with_stated_scale
 
 OTHER = "other"
 """What a request writes as ``label.negative`` for every value but the positive one."""
@@ -54,6 +55,7 @@ def completed(fields: Fields, domains: Domains) -> dict[str, Any]:
     Raises:
         InvalidRequest: a field contradicts what a column may hold, or leaves out what its domain does not decide.
     """
+    fields = with_stated_scale(fields, domains)
     filled = dict(fields)
     if isinstance(fields.get("where"), str):
         require_within_domains(fields["where"], domains)
@@ -113,14 +115,33 @@ def _model(given: Any, domains: Domains, field: str) -> tuple[Any, ScoreScale | 
     domain = domains.domain(given.get("score"))
     if domain is None:
         return given, None
-    scale = ScoreScale.of(domain)
     if given.get("scale") is not None:
-        if scale is None or ScoreScale.parse(given["scale"]) != scale:
-            raise contradiction(f"{field}.scale", given["scale"], given["score"], domain, "leave it out")
-        return given, None
+        return {**given, "scale": _narrowed(given, domain, domains.step(given["score"]), field)}, None
     if isinstance(domain, (ListedValues, Period)) and domains.range(given.get("score")) is None:
         raise contradiction(f"{field}.score", given["score"], given["score"], domain, "name a column of numbers")
+    scale = ScoreScale.of(domain, domains.step(given.get("score")))
     return (given, None) if scale is None else ({**given, "scale": scale.model_dump(mode="json")}, scale)
+
+
+def _narrowed(given: Fields, domain: Domain, column_step: Decimal | None, field: str) -> dict[str, Any]:
+    """The scale that a request states for its scores, which may narrow that of their column."""
+    stated, name = ScoreScale.parse(given["scale"]), given["score"]
+    match domain:
+        case LogOdds():
+            kinds: tuple[str, ...] = ("logit",)
+        case ValueRange(scale=scale):
+            kinds = ("log" if scale == "log" else "linear",)
+        case _:
+            kinds = ()
+    if stated.kind not in kinds:
+        raise contradiction(f"{field}.scale", stated.kind, name, domain, "leave it out")
+    if not isinstance(domain, ValueRange):
+        return stated.model_dump(mode="json")
+    step = None if stated.kind == "log" else column_step
+    require_within(stated.ends, name, domain, f"{field}.bounds", step=step)
+    if step is not None and stated.step is not None and not is_step(stated.step, step):
+        raise contradiction(f"{field}.step", stated.step, name, domain, f"leave it out: the step is {number(step)}")
+    return (stated if step is None else stated.in_steps(float(step))).model_dump(mode="json")
 
 
 def _diagnostic(given: Any, domains: Domains, scale: ScoreScale | None) -> Any:
@@ -132,7 +153,7 @@ def _diagnostic(given: Any, domains: Domains, scale: ScoreScale | None) -> Any:
         filled = _of_values(filled, domains)
     elif scale is not None:
         for option in options.thresholds_of:
-            filled = _thresholds(filled, option, scale)
+            filled = on_scale(filled, option, scale)
     for of, bounds in options.bounds_of.items():
         filled = with_bounds(filled, of, bounds, domains, field)
     for of, keys in options.keys_of.items():
@@ -222,24 +243,6 @@ def _features(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
         }
         entry = {**entry, "categorical": filled}
     return entry
-
-
-def _thresholds(entry: dict[str, Any], option: str, scale: ScoreScale) -> dict[str, Any]:
-    """The entry with its thresholds moved to [0, 1], which are given on the scale of the scores."""
-    given = entry.get(option)
-    if not isinstance(given, (list, tuple)):
-        return entry
-    try:
-        scores = [float(threshold) for threshold in given]
-    except (TypeError, ValueError):
-        return entry  # refused with the rest of the request
-    for score in scores:
-        if not scale.holds(score):
-            raise InvalidRequest(
-                f"diagnostics.{option}", f"{score:.12g}", f"must lie on the scale of the scores, {scale.describe()}",
-                "correct it",
-            )  # fmt: skip
-    return {**entry, option: [scale.place(score) for score in scores]}
 
 
 def _times(fields: Fields, domains: Domains) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from spark_jobs.contract.options import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.options.base import entries_of
 from spark_jobs.contract.privacy import ExactDecimal, exact_decimal, plain
 from spark_jobs.contract.request_documents import load_fields, without_gate
+from spark_jobs.contract.stated_scale import with_stated_scale
 from spark_jobs.contract.table_request import TableRequest, canonical, canonical_sha256
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring
 
@@ -60,6 +61,11 @@ class ReleaseRequest(TableRequest):
             InvalidRequest: the file cannot be read, or does not contain a request.
         """
         return cls.build(without_gate(load_fields(path)))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _on_stated_scale(cls, data: Any) -> Any:
+        return with_stated_scale(data) if isinstance(data, dict) else data
 
     @field_validator("population_share", mode="before")
     @classmethod

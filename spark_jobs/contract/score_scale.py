@@ -1,33 +1,51 @@
-"""The public monotone map from a scale of scores, such as 300 to 850 or log-odds, to [0, 1]."""
+"""The public monotone map from a scale of scores, such as 300 to 850 or log-odds, to [0, 1].
+
+A domain gives it, or the request itself: ``bounds``, ``step`` and ``scale`` beside the column of scores, as beside a
+column of values.
+"""
 
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from spark_jobs.contract.domains import Domain, ListedValues, LogOdds, Period, ValueRange
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.grids import DEFAULT_LOG_UNIT, are_bounds
+from spark_jobs.contract.grids import (
+    DEFAULT_LOG_UNIT,
+    LINEAR_SCORE_CELLS,
+    MAX_STEPS_FROM_ZERO,
+    NEAR,
+    are_bounds,
+    check_grid,
+    values_of_steps,
+)
 from spark_jobs.contract.values import Frozen
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+MAX_VALUES = LINEAR_SCORE_CELLS
+"""The most values of a scale with a step: each has a cell of its own."""
 
 
 class ScoreScale(Frozen):
     """A map of scores to [0, 1] that keeps their order: all figures of ranking are those of the scores as they are.
 
     Attributes:
-        kind: ``linear``: ``(s - lower) / (upper - lower)``. ``log``: ``log1p((s - lower) / unit) / log1p((upper -
-            lower) / unit)``, where the unit is ``lower``, or ``2^-20`` of the range if ``lower`` is not above 0.
-            ``logit``: ``1 / (1 + exp(-s))``.
+        kind: ``linear``: ``(s - lower) / (upper - lower)``, or with a step ``j / steps`` for the nearest value, the
+            j-th. ``log``: ``log1p((s - lower) / unit) / log1p((upper - lower) / unit)``, where the unit is ``lower``,
+            or ``2^-20`` of the range if ``lower`` is not above 0. ``logit``: ``1 / (1 + exp(-s))``.
         lower, upper: the ends of the scale; None for ``logit``.
+        step: the distance of neighbouring scores of a linear scale, if they are so many steps from ``lower``. A score
+            is moved to the nearest of these values, and each of them has a cell of its own.
     """
 
     kind: Literal["linear", "log", "logit"]
     lower: Finite | None = None
     upper: Finite | None = None
+    step: Annotated[Finite | None, Field(exclude_if=lambda value: value is None)] = None
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:
@@ -42,20 +60,48 @@ class ScoreScale(Frozen):
                 "must be linear or log with two ascending ends, or logit without: the map must keep the "
                 "order of scores", "give lower and upper, the smaller first",
             )  # fmt: skip
+        if self.step is not None:
+            self._check_step(self.step)
         return self
 
+    def _check_step(self, step: float) -> None:
+        if self.kind != "linear":
+            raise InvalidRequest("step", step, f"may not be given with scale: {self.kind}", "leave it out")
+        lower, upper = self.ends
+        check_grid(lower=lower, upper=upper, cells=MAX_VALUES, scale="linear", unit=None, step=step)
+        values = values_of_steps(lower, upper, step)
+        if values > MAX_VALUES:
+            raise InvalidRequest(
+                "step", step, f"must leave at most {MAX_VALUES:,} values, not {values:,}",
+                "leave it out, or give closer bounds",
+            )  # fmt: skip
+
     @classmethod
-    def of(cls, domain: Domain) -> Self | None:
-        """The map of a column's scores; None if they lie in [0, 1] as they are, or the domain is none of numbers."""
+    def of(cls, domain: Domain, step: Decimal | None = None) -> Self | None:
+        """The map of a column's scores; None if they lie in [0, 1] as they are, or the domain is none of numbers.
+
+        Args:
+            domain: what the column may hold.
+            step: the step between its values, if there is one; left out where it makes too many values.
+        """
         match domain:
             case LogOdds():
                 return cls(kind="logit")
             case ValueRange(bounds=(lower, upper), scale=scale):
-                if (lower, upper) == (0.0, 1.0) and scale != "log":
-                    return None
-                return cls(kind="log" if scale == "log" else "linear", lower=lower, upper=upper)
+                own = cls(kind="log" if scale == "log" else "linear", lower=lower, upper=upper)
+                own = own if step is None else own.in_steps(float(step))
+                return None if own == cls(kind="linear", lower=0.0, upper=1.0) else own
             case ListedValues() | Period():
                 return None
+
+    def in_steps(self, step: float) -> Self:
+        """A linear scale with the same ends and a step, if each of its values has a cell of its own; else itself."""
+        if self.kind != "linear":
+            return self
+        lower, upper = self.ends
+        steps = (upper - lower) / step
+        distinct = max(abs(lower), abs(upper)) <= MAX_STEPS_FROM_ZERO * step and 1 <= round(steps) < MAX_VALUES
+        return self.changed(step=step) if distinct and abs(steps - round(steps)) <= NEAR else self
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -70,11 +116,23 @@ class ScoreScale(Frozen):
         lower, upper = self.ends
         return lower if lower > 0 else (upper - lower) * DEFAULT_LOG_UNIT
 
+    @property
+    def steps(self) -> int:
+        """The number of steps of a scale that has them."""
+        if self.step is None:
+            raise ValueError("the scale has no step")
+        return values_of_steps(*self.ends, self.step) - 1
+
     def place(self, score: float) -> float:
-        """Where a public score, such as a threshold, lies in [0, 1]: by the formula that scores of rows go through."""
+        """Where a threshold of ``score >= t`` lies in [0, 1]: by the formula that scores of rows go through.
+
+        With a step, where the first value of the scale from it on lies.
+        """
         if self.kind == "logit":
             return 1.0 / (1.0 + math.exp(-score)) if score > -700 else 0.0
         lower, upper = self.ends
+        if self.step is not None:
+            return math.ceil((score - lower) / self.step - NEAR) / self.steps
         if self.kind == "linear":
             return (score - lower) / (upper - lower)
         return math.log1p((score - lower) / self.unit) / math.log1p((upper - lower) / self.unit)
@@ -87,4 +145,6 @@ class ScoreScale(Frozen):
         """The scale in words."""
         if self.kind == "logit":
             return "log-odds"
-        return f"from {self.ends[0]:.12g} to {self.ends[1]:.12g}" + (", logarithmic" if self.kind == "log" else "")
+        apart = "" if self.step is None else f" in steps of {self.step:.12g}"
+        logarithmic = ", logarithmic" if self.kind == "log" else ""
+        return f"from {self.ends[0]:.12g} to {self.ends[1]:.12g}{apart}{logarithmic}"

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import SCORE_CELLS
-from spark_jobs.score_grid import cells_of
+from spark_jobs.contract.score_scale import ScoreScale
+from spark_jobs.score_grid import cells_of, places_on
 from spark_jobs.statistics.arrays import DisjointCounts, as_doubles, read_only
 from spark_jobs.statistics.grid import require_score_cells
 
@@ -62,8 +63,17 @@ class ScoreCounts(DisjointCounts):
             )  # fmt: skip
 
     @classmethod
-    def from_arrays(cls, labels: ArrayLike, scores: ArrayLike, *, cells: int = DEFAULT_CELLS) -> ScoreCounts:
+    def from_arrays(
+        cls, labels: ArrayLike, scores: ArrayLike, *, cells: int = DEFAULT_CELLS, scale: ScoreScale | None = None
+    ) -> ScoreCounts:
         """The counts of rows given as two arrays of equal length, of numbers, booleans, or objects that may be None.
+
+        Args:
+            labels: of each row.
+            scores: of each row.
+            cells: the number of cells of [0, 1].
+            scale: of the scores, if they do not lie in [0, 1]. Thresholds of a diagnostic are then ``scale.place`` of
+                those on the scale.
 
         Example:
             >>> counts = ScoreCounts.from_arrays([0, 1, 1, None, 2], [0.1, 0.5, 7.0, 0.5, 0.5], cells=4)
@@ -79,6 +89,8 @@ class ScoreCounts(DisjointCounts):
         score = as_doubles(scores, what="scores")
         if label.size != score.size:
             raise InvalidRequest("scores", None, "must have as many values as labels", "give one of each per row")
+        if scale is not None:
+            score = places_on(scale, score)
         kept = ((label == 0) | (label == 1)) & ~np.isnan(score)
         keys = label[kept].astype(np.int64) * cells + cells_of(score[kept], cells)
         return cls._from_packed(np.bincount(keys, minlength=2 * cells))

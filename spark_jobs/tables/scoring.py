@@ -136,10 +136,15 @@ def _score(frame: DataFrame, model: Model, scoring: Scoring) -> Column:
 
 
 def _scaled(score: Column, scale: ScoreScale) -> Column:
-    """Where a score lies on its scale, by the formula of ``ScoreScale.place``; beyond an end, outside [0, 1]."""
+    """Where a score lies on its scale, by the formula of ``score_grid.places_on``; beyond an end, outside [0, 1]."""
     if scale.kind == "logit":
         return 1.0 / (1.0 + sf.exp(-score))
     lower, upper = scale.ends
+    if scale.step is not None:
+        # what is beyond the ends, and NaN, stays there: a whole number of it may overflow
+        inside = (score >= lower - scale.step) & (score <= upper + scale.step)
+        nearest = sf.floor((score - lower) / scale.step + 0.5) / float(scale.steps)
+        return sf.when(inside, nearest).otherwise((score - lower) / (upper - lower))
     if scale.kind == "linear":
         return (score - lower) / (upper - lower)
     # below the scale, where the logarithm may have no value, as far below 0 as no rule of scores can miss

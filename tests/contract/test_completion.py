@@ -14,6 +14,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.written import Written, read_written, written_fields
+from tests.support.requests import a_request
 
 COLUMNS = """
     churned string in ('yes', 'no'), grade string in ('a', 'b', 'c'), region string in @regions, flag boolean,
@@ -204,8 +205,129 @@ def test_scores_of_any_scale_have_a_map_and_thresholds_on_it() -> None:
         )
     with pytest.raises(InvalidRequest, match="contradicts what churned may hold"):
         one("model", {**columns, "score": "churned"})
-    with pytest.raises(InvalidRequest, match=r"model\.scale"):
+    with pytest.raises(InvalidRequest, match=r"model\.bounds: got '\[300\.0, 900\.0\]'; contradicts what points"):
         one("model", {**columns, "score": "points", "scale": {**scale, "upper": 900.0}})
+
+
+SCORES = {"kind": "columns", "basis": "public"}
+GROUPS = {"kind": "by_group", "group_by": "g", "groups": ["a", "b"]}
+
+
+def on_scale(domains: Domains | None, thresholds: list[float], **model: Any) -> tuple[Any, Any]:
+    """The scale and the thresholds that become of a model's column of scores."""
+    fields = {
+        "model": {**SCORES, **model},
+        "diagnostics": [
+            {"kind": "confusion_matrix", "thresholds": thresholds},
+            {
+                "kind": "by_group",
+                "group_by": "grade",
+                "kinds": [{"kind": "confusion_matrix", "thresholds": thresholds}],
+            },
+        ],
+    }
+    filled = completed(fields, domains or Domains(columns=(), lists={}))
+    assert completed(filled, domains or Domains(columns=(), lists={})) == filled
+    matrix, groups = filled["diagnostics"]
+    assert groups["kinds"][0]["thresholds"] == matrix["thresholds"]
+    return filled["model"].get("scale"), matrix["thresholds"]
+
+
+@pytest.mark.parametrize("score", ["unknown", "anything"])
+def test_a_request_states_the_scale_of_scores_as_that_of_values(score: str) -> None:
+    percent = {"kind": "linear", "lower": 0.0, "upper": 100.0}
+    assert on_scale(None, [30, 50], score=score, bounds=[0, 100]) == (percent, [0.3, 0.5])
+    assert on_scale(None, ["30", 50], score=score, bounds=["0", 100]) == (percent, [0.3, 0.5])
+    lattice = {"kind": "linear", "lower": 0.0, "upper": 1.0, "step": 0.01}
+    # a threshold between two values counts from the upper one, and one within a millionth of a value is it
+    assert on_scale(DOMAINS, [0.29, 0.291, 0.3 + 1e-9], score=score, step=0.01) == (lattice, [0.29, 0.3, 0.3])
+    assert on_scale(None, [0], score=score, scale="logit") == ({"kind": "logit", "lower": None, "upper": None}, [0.5])
+    logs, _ = on_scale(None, [1e-5], score=score, bounds=[1e-8, 1], scale="log")
+    assert logs == {"kind": "log", "lower": 1e-8, "upper": 1.0}
+
+
+def test_a_request_may_narrow_the_scale_of_a_column_of_scores() -> None:
+    whole = {"kind": "linear", "lower": 300.0, "upper": 850.0}
+    assert on_scale(DOMAINS, [575], score="points", bounds=[300, 850]) == (whole, [0.5])
+    assert on_scale(DOMAINS, [500], score="points", bounds=[400, 600]) == (
+        {"kind": "linear", "lower": 400.0, "upper": 600.0}, [0.5],
+    )  # fmt: skip
+    assert on_scale(DOMAINS, [0.005], score="propensity", bounds=[0, 0.01])[1] == [0.5]
+    # whole numbers have step 1
+    years = {"kind": "linear", "lower": 0.0, "upper": 120.0, "step": 1.0}
+    assert on_scale(DOMAINS, [59.5], score="age") == (years, [0.5])
+    assert on_scale(DOMAINS, [29.0001], score="age", bounds=[0, 60]) == ({**years, "upper": 60.0}, [0.5])
+    # what is left out of the three is the column's
+    assert on_scale(DOMAINS, [30], score="age", step=1) == (years, [0.25])
+    assert on_scale(DOMAINS, [], score="income", bounds=[100, 1e6])[0] == {"kind": "log", "lower": 100.0, "upper": 1e6}
+    assert on_scale(DOMAINS, [2], score="wide", bounds=[0, 4])[0]["step"] == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (
+            {"score": "points", "bounds": [0, 850]},
+            r"model.bounds: got '\[0.0, 850.0\]'; contradicts what points may hold",
+        ),
+        ({"score": "points", "bounds": [300, 850], "scale": "log"}, "model.scale: got 'log'; contradicts what points"),
+        ({"score": "points", "scale": "logit"}, "model.scale: got 'logit'; contradicts what points"),
+        ({"score": "margin", "bounds": [-5, 5]}, "model.bounds: .* may not be given with scale: logit"),
+        ({"score": "age", "bounds": [0, 120], "step": 2}, "model.step: got .*; contradicts what age may hold"),
+        ({"score": "age", "bounds": [0, 60.5]}, "model.bounds: got '.0.0, 60.5.'; contradicts what age may hold"),
+        ({"score": "smokes", "bounds": [1, 2]}, "model.scale: got 'linear'; contradicts what smokes may hold"),
+        ({"score": "x", "bounds": [850, 300]}, "model.bounds: .* must be two numbers in ascending order"),
+        ({"score": "x", "bounds": 850}, "model.bounds: .* must be two numbers"),
+        ({"score": "x", "bounds": [True, 2]}, "model.bounds: .* must be two numbers"),
+        ({"score": "x", "step": "a"}, "model.step: got 'a'; must be a number"),
+        ({"score": "x", "step": 0.3}, "model.step: got 0.3; must divide the range of the values"),
+        ({"score": "x", "step": -1}, "model.step: got -1.0; must be above 0"),
+        ({"score": "x", "step": 1e-6}, "model.step: got 1e-06; must leave at most 65,536 values, not 1,000,001"),
+        ({"score": "x", "scale": "cube"}, "model.scale: got 'cube'; must be one of linear, log, logit"),
+        ({"score": "x", "scale": "logit", "step": 1}, "model.step: .* may not be given with scale: logit"),
+        ({"score": "x", "scale": "log", "step": 0.5}, "model.step: .* may not be given with scale: log"),
+        ({"score": "x", "bounds": [0, 1], "scale": {"kind": "logit"}}, "model.scale: .* beside bounds or a step"),
+    ],
+)
+def test_a_scale_that_makes_no_map_or_contradicts_its_column_is_refused(model: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        on_scale(DOMAINS, [], **model)
+
+
+def test_a_threshold_beyond_a_stated_scale_is_refused() -> None:
+    with pytest.raises(
+        InvalidRequest, match="thresholds: got '101'; must lie on the scale of the scores, from 0 to 100"
+    ):
+        on_scale(None, [101], score="x", bounds=[0, 100])
+
+
+def test_a_request_without_an_account_keeps_the_map_and_the_moved_thresholds() -> None:
+    stated = {**SCORES, "score": "points", "bounds": [300, 850]}
+    scale = {"kind": "linear", "lower": 300, "upper": 850}
+    kept = a_request(
+        model={**SCORES, "score": "points", "scale": scale},
+        diagnostics=[
+            {"kind": "confusion_matrix", "thresholds": [0.5]},
+            {**GROUPS, "kinds": [{"kind": "confusion_matrix", "thresholds": [0.5]}]},
+            {"kind": "cdf_points", "column": "age", "bounds": [0, 120], "thresholds": [65]},
+            {"kind": "roc_comparison", "other": {**SCORES, "score": "old", "scale": {"kind": "logit"}}},
+        ],
+    )  # fmt: skip
+    matrix, groups, ages, _ = kept.diagnostics
+    diagnostics = [
+        {"kind": "confusion_matrix", "thresholds": [575]},
+        {**GROUPS, "kinds": [{"kind": "confusion_matrix", "thresholds": [575]}]},
+        {"kind": "cdf_points", "column": "age", "bounds": [0, 120], "thresholds": [65]},
+        {"kind": "roc_comparison", "other": {**SCORES, "score": "old", "scale": "logit"}},
+    ]  # fmt: skip
+    assert a_request(model=stated, diagnostics=diagnostics) == kept
+    # so are thresholds of options that are made already
+    unit = {**SCORES, "score": "points", "bounds": [0, 2]}
+    moved = a_request(model=unit, diagnostics=[matrix, groups, ages])
+    assert moved.diagnostics[0].thresholds == moved.diagnostics[1].kinds[0].thresholds == (0.25,)
+    assert moved.diagnostics[2] == ages
+    assert ReleaseRequest.parse(kept.to_dict()) == kept
+    assert a_request(model=stated).sha256 == a_request(model={**SCORES, "score": "points", "scale": scale}).sha256
 
 
 def test_a_stream_takes_its_time_and_its_states() -> None:

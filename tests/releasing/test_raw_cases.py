@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from spark_jobs.contract.options import DIAGNOSTICS, ValueCells
+from spark_jobs.contract.stated_scale import with_stated_scale
+from spark_jobs.contract.tables import ColumnsModel
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import ScoreCounts, ValueCounts
@@ -34,14 +36,17 @@ def table(tmp_path: Path, rows: pd.DataFrame) -> str:
 
 @QUESTION
 def test_python_holds_the_figures_of_rows(question: Question, rows: pd.DataFrame) -> None:
-    options = DIAGNOSTICS[question.entry["kind"]].parse(dict(question.entry))
+    model = {"kind": "columns", "basis": "public", "score": question.score, **question.stated}
+    stated = with_stated_scale({"model": model, "diagnostics": [dict(question.entry)]})
+    options = DIAGNOSTICS[question.entry["kind"]].parse(stated["diagnostics"][0])
+    scale = ColumnsModel.parse(stated["model"]).scale
     [of_request] = options.statistics
     values = rows[question.column].to_numpy(float)
     statistic: Any
     if isinstance(of_request, ValueCells):
         statistic = ValueCounts.from_arrays(values, **of_request.grid)
     else:
-        statistic = ScoreCounts.from_arrays(rows["visit"] == "yes", values)
+        statistic = ScoreCounts.from_arrays(rows["visit"] == "yes", values, scale=scale)
     kind = diagnostic(options.kind)
     draw = kind.measurement.measure(statistic, options, Terms(epsilon=EPSILON, noise=SeededNoise(3)))
     # no account says on which scale the scores are

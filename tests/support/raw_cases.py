@@ -7,7 +7,7 @@ and the released interval must hold the figure of the rows, with so large a budg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ COLUMNS = {
     "points": "double between 300 and 850 score",
     "logit": "double logit",
     "signed": "double between -1 and 1 score",
+    "whole_points": "double",
 }
 OTHER_SCALES = ("percent", "points", "logit", "signed")
 """Columns with the ranking of ``tiny``, on scales that go beyond [0, 1]."""
@@ -55,6 +56,7 @@ def raw_table() -> pd.DataFrame:
             "points": 300 + 550 * score,
             "logit": odds,
             "signed": 2 * score - 1,
+            "whole_points": np.round(300 + 550 * score),
         }
     )
 
@@ -76,6 +78,7 @@ class Question:
         column: the column that the figures are about.
         figure: an exact figure of raw values and labels for each of the intervals, in their order.
         intervals: all intervals of its result in a manifest.
+        stated: what the request states of the scores that no domain says.
     """
 
     entry: Mapping[str, Any]
@@ -83,6 +86,7 @@ class Question:
     column: str
     figure: Callable[[Any, Any], list[float]]
     intervals: Callable[[Mapping[str, Any]], list[list[float]]]
+    stated: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self, result: Mapping[str, Any], rows: pd.DataFrame, *, status: str = "ok") -> None:
         """The result has this status, and its intervals hold the figures of the rows."""
@@ -120,6 +124,19 @@ def _values(kind: str, column: str, levels: tuple[float, ...], score: str = "tin
 
 AREA = {"kind": "auc", "confidence": 0.999}
 """Noise moves an area by more than rounding does, even at this budget."""
+THRESHOLDS = (500, 510.5)
+"""On a value of the column, and between two."""
+POINTS = {"bounds": [300, 850], "step": 1}
+
+
+def _recalls(values: Any, labels: Any) -> list[float]:
+    return [float((values[labels] >= threshold).mean()) for threshold in THRESHOLDS]
+
+
+def _of_recall(result: Mapping[str, Any]) -> list[list[float]]:
+    return [list(ends) for ends in zip(result["recall_lower"], result["recall_upper"], strict=True)]
+
+
 QUESTIONS: Mapping[str, tuple[Question, ...]] = {
     "ages and doses": (
         _values("quantile", "age", (0.5,), bounds=(0, 120)),
@@ -144,6 +161,12 @@ QUESTIONS: Mapping[str, tuple[Question, ...]] = {
         scale: (Question(entry=AREA, score=scale, column=scale, figure=_area, intervals=_one),)
         for scale in ("tiny", *OTHER_SCALES)
     },
+    "whole points": (
+        Question(
+            entry={"kind": "confusion_matrix", "thresholds": THRESHOLDS, "confidence": 0.999}, score="whole_points",
+            column="whole_points", figure=_recalls, intervals=_of_recall, stated=POINTS,
+        ),
+    ),
 }  # fmt: skip
 """Each list is one request: its diagnostics share the model's score."""
 
@@ -152,7 +175,7 @@ def request_of(questions: tuple[Question, ...]) -> dict[str, Any]:
     """The fields of a request that asks them."""
     [score] = {question.score for question in questions}
     return {
-        "model": {"kind": "columns", "score": score, "basis": "public"},
+        "model": {"kind": "columns", "score": score, "basis": "public", **questions[0].stated},
         "diagnostics": [dict(question.entry) for question in questions],
         "label": LABEL,
     }

@@ -9,8 +9,10 @@ from sklearn.metrics import roc_auc_score
 
 from spark_jobs.contract.domains import parse_domain
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.score_scale import ScoreScale
+from spark_jobs.score_grid import cells_of, places_on
 from spark_jobs.tables.scoring import label_and_score
 from tests.support.requests import a_logistic_request, a_request
 from tests.support.spark import settings as spark_settings
@@ -264,6 +266,45 @@ def test_scores_beyond_a_scale_follow_the_public_rule(spark: SparkSession) -> No
         assert [score for _, score in clamped] == [0, 0, 1, 1, None]
         dropped = scored(frame, a_request(label="y", model=model, scoring={"outside": "drop"}))
         assert [score for _, score in dropped] == [None, 0, 1, None, None]
+
+
+LATTICES = {
+    "two decimals": (0.0, 1.0, 0.01),
+    "three decimals": (0.0, 1.0, 0.001),
+    "percent": (0.0, 100.0, 1.0),
+    "points": (300.0, 850.0, 1.0),
+    "tiny": (0.0, 1e-4, 1e-8),
+    "odd": (0.3, 0.6, 0.1),
+    "signed": (-1.0, 1.0, 2.0**-14),
+}
+
+
+@pytest.mark.parametrize("lattice", LATTICES)
+def test_each_value_of_a_scale_with_a_step_has_its_own_cell_and_thresholds_are_exact(
+    spark: SparkSession, lattice: str
+) -> None:
+    lower, upper, step = LATTICES[lattice]
+    scale = ScoreScale(kind="linear", lower=lower, upper=upper, step=step)
+    generator = np.random.default_rng(5)
+    numbers = np.unique(np.append(generator.integers(0, scale.steps + 1, 300), [0, scale.steps]))
+    values = lower + numbers * step
+    model = {"kind": "columns", "basis": "public", "score": "score", "scale": scale}
+    moved = values + step * generator.uniform(-0.4, 0.4, values.size)
+    frame = spark.createDataFrame([(1, float(s)) for s in (*values, *moved, math.nan, math.inf)], "y int, score double")
+    mapped = [place for _, place in scored(frame, a_request(label="y", model=model))]
+    *places, of_nan, of_infinity = mapped
+    assert of_nan is None
+    assert of_infinity == 1
+    # the nearest value, whatever decimals lose; and Spark finds what numpy does
+    assert places[: values.size] == places[values.size :] == places_on(scale, values).tolist()
+    assert len(set(cells_of(np.array(places[: values.size]), SCORE_CELLS))) == values.size
+    for number in generator.choice(numbers, 40):
+        exact = lower + number * step
+        beside = [np.nextafter(exact, -math.inf), exact, np.nextafter(exact, math.inf)]
+        for threshold, first in [*((one, number) for one in beside), (exact + 0.4 * step, number + 1)]:
+            if lower <= threshold <= upper:
+                counted = np.array(places[: values.size]) >= scale.place(float(threshold))
+                assert counted.tolist() == (numbers >= first).tolist()
 
 
 def test_every_other_value_may_be_the_negative_class(spark: SparkSession) -> None:
