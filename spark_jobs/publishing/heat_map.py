@@ -23,14 +23,28 @@ _MAX_CELLS = 64
 def draw_heat_map(axes: Axes, counts: Int64Array, x_edges: FloatArray, y_edges: FloatArray, *, label: str) -> None:
     """Draw ``counts`` (first axis along x), shaded by their square roots; empty cells are not drawn."""
     heights = np.sqrt(counts / max(int(counts.max()), 1))
-    shades = np.ceil(heights * _SHADES).astype(np.int64)
+    shade_cells(axes, heights, x_edges, y_edges, hue="curve", darkest=_DARKEST, label=label)
+
+
+def shade_cells(
+    axes: Axes,
+    depths: FloatArray,
+    x_edges: FloatArray,
+    y_edges: FloatArray,
+    *,
+    hue: str,
+    darkest: float,
+    label: str = "",
+) -> None:
+    """Shade each cell by its depth from 0, not drawn, to 1 (first axis along x); NaN is not drawn either."""
+    shades = np.ceil(np.nan_to_num(depths) * _SHADES).astype(np.int64)
     for shade in range(1, _SHADES + 1):
         cells = np.argwhere(shades == shade)
         if cells.size:
             # one shape for all cells of a shade, because thousands of shapes would make the page slow
             path = Path.make_compound_path(*(_cell(i, j, x_edges, y_edges) for i, j in cells))
-            opacity = _DARKEST * shade / _SHADES
-            patch = PathPatch(path, facecolor=light("curve"), alpha=opacity, linewidth=0, zorder=1)
+            opacity = darkest * shade / _SHADES
+            patch = PathPatch(path, facecolor=light(hue), alpha=opacity, linewidth=0, zorder=1)
             patch.set_label(label if shade == _SHADES else "")
             axes.add_patch(patch)
 

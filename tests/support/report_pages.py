@@ -12,13 +12,14 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing import figures
-from spark_jobs.statistics import CrossProducts, GroupedScoreCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import AggregateSums, CrossProducts, GroupedScoreCounts, ScoreCounts, ValueCounts
 from tests.support import linear_results
 from tests.support import publications as made
 
 REGIONS = ("north", made.HOSTILE.replace("\x00", "")[:60])
 TRACTS = [f"tract {number:05}" for number in range(40)]
 LINE = {"kind": "linear_regression", "x": "parents", "y": "children", "x_bounds": (0, 100_000), "y_bounds": (0, 60_000)}
+REGION, DECADE = {"column": "region", "values": REGIONS}, {"column": "age", "edges": [18, 30, 40, 50, 60, 70]}
 ENTRIES: dict[str, dict[str, Any]] = {
     "residual_plot": {"outcome": "wage"},
     "confusion_matrix": {"thresholds": (0.3, 0.5, 0.7)},
@@ -33,6 +34,9 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "calibration": {"bins": 8},
     "binned_residuals": {"bins": 8},
     "ecdf": {"column": "amount", "bounds": (0, 120), "cells": 1024},
+    "aggregates": {"by": [REGION], "measures": [{"of": "pay", "bounds": (0, 90)}], "marginals": [[]]},
+    "two_way_table": {"kind": "aggregates", "by": [REGION, DECADE], "measures": [{"of": "pay", "bounds": (-90, 90)}]},
+    "table_by_hour": {"kind": "aggregates", "by": [{"column": "age", "edges": list(range(18, 50))}]},
     "linear_fit": {
         "features": {"age": (18, 80), "CASE WHEN pay < 0 THEN 0 ELSE LN(1 + pay) END": (0, 12)},
         "categorical": {"region": ("north", "south", "west")},
@@ -56,7 +60,7 @@ def report_page(name: str, *, rows: int = 4000) -> bytes:
     fields: dict[str, Any] = {"diagnostics": [entry], "title": f"The page of {name}"}
     if kind == "residual_plot":
         fields |= {"label": None, "model": {"kind": "linear", "basis": "public", "coefficients": {"age": 1.0}}}
-    elif kind in ("linear_regression", "linear_fit", "ecdf"):
+    elif kind in ("linear_regression", "linear_fit", "ecdf", "aggregates"):
         fields |= {"label": None, "model": None}
     request = made.request(**fields)
     result = MADE_UP[name][rows == 0] if name in MADE_UP else _released(kind, request, rows)
@@ -73,6 +77,13 @@ def _released(kind: str, request: ReleaseRequest, rows: int) -> Any:
     match kind:
         case "by_group":
             statistic: Any = GroupedScoreCounts.from_arrays(labels, scores, group, keys=REGIONS)
+        case "aggregates":
+            columns = {"region": group, "age": random.integers(18, 80, rows), "pay": random.normal(5, 30, rows)}
+            statistic = AggregateSums.from_arrays(
+                columns,
+                by=options.by,
+                measures=options.measures,
+            )
         case "ecdf":
             statistic = ValueCounts.from_arrays(random.normal(40, 12, rows), lower=0, upper=120, cells=1024)
         case "linear_fit":

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import islice, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_jobs.contract.figure import Ends, Figure, Numbers
+from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable, CellsOfTable
-from spark_jobs.publishing import figures
+from spark_jobs.diagnostics.aggregates.plots import TITLE, labels_of, picture
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, listed, one_line
 from spark_jobs.publishing.rendering import (
     Column,
     Measure,
     Multiples,
-    Plot,
     Rendering,
     Section,
     ValueTable,
@@ -27,29 +23,27 @@ from spark_jobs.publishing.rendering import (
     finite,
 )
 from spark_jobs.publishing.value_axis import number
-from spark_jobs.publishing.whisker_rows import draw_rows, rows_axes, rows_box
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
-
-TITLE = "Table of aggregates"
-MAX_DRAWN, MAX_LISTED, MAX_FIGURES = 16, 24, 6
-"""The most cells that are drawn and listed, and the most figures of them; the data file has all."""
+MAX_LISTED, MAX_FIGURES = 24, 6
+"""The most cells that are listed, and the most figures of them that are drawn; the data file has all."""
 _NAMES = {"sd": "Standard deviation"}
-_CHARACTERS, _NAME_CHARACTERS = 16, 40
+_NAME_CHARACTERS = 40
 
 
 def render(result: AggregateTable, request: ReleaseRequest) -> Rendering:
     """Data file, plots and section of a released table, with one row per cell, empty or not."""
     figures_of = [
-        (name_of(one), _plot(result, one.values, name_of(one), f"aggregates_figure_{place}", result.confidence))
+        (name_of(one), picture(result, one.values, name_of(one), f"aggregates_figure_{place}", result.confidence))
         for place, one in enumerate(result.measures[:MAX_FIGURES])
     ]
     totals = [
-        (f"Rows {_of(one)}", _plot(one, one.count, "Rows", f"aggregates_marginal_{place}", result.confidence))
+        (f"Rows {_of(one)}", picture(one, one.count, "Rows", f"aggregates_marginal_{place}", result.confidence))
         for place, one in enumerate(result.marginals[:MAX_FIGURES])
     ]
-    note = f"Whiskers are {level(result.confidence)} intervals for the same rows without noise. Grey: weak cells."
+    note = (
+        f"Weak cells are grey. Whiskers are {level(result.confidence)} intervals for the same rows without noise; "
+        "those of shaded tables are in the data file."
+    )
     headed = (
         (
             "Sums and means" if {one.name for one in result.measures} <= {"sum", "mean"} else "Figures by cell",
@@ -59,7 +53,7 @@ def render(result: AggregateTable, request: ReleaseRequest) -> Rendering:
     )
     return Rendering(
         columns=_columns(result, result.confidence),
-        plots=(_plot(result, result.count, "Rows", "aggregates", result.confidence),),
+        plots=(picture(result, result.count, "Rows", "aggregates", result.confidence),),
         section=_section(result),
         multiples=tuple(
             Multiples(heading=heading, note=note, plots=tuple((text, "", plot) for text, plot in plots), wide=True)
@@ -81,10 +75,6 @@ def name_of(one: Aggregate) -> str:
     """A figure as a reader reads it."""
     name = _NAMES.get(one.name) or one.name.capitalize()
     return f"{name} of {one_line(one.of, _NAME_CHARACTERS)}"
-
-
-def _labels(result: CellsOfTable, first: int | None = None) -> Iterator[tuple[str, ...]]:
-    return islice(product(*result.keys), first)
 
 
 def _columns(result: CellsOfTable, confidence: float) -> dict[str, Column]:
@@ -123,36 +113,6 @@ def _free(name: str, taken: dict[str, Column]) -> str:
     return next(one for one in (stem, *(f"{stem}_{place}" for place in range(2, len(taken) + 3))) if one not in taken)
 
 
-def _plot(result: CellsOfTable, numbers: Numbers, title: str, name: str, confidence: float) -> Plot:
-    shown = min(result.cells, MAX_DRAWN)
-    ends = numbers.ends()
-    rows = [
-        (float(low), float(value), float(high), "curve" if status == OK else "chance")
-        for low, value, high, status in zip(ends.lower, numbers.value, ends.upper, result.status, strict=True)
-    ][:shown]
-    drawn = [end for low, _, high, _ in rows for end in (low, high) if end == end] or [0.0, 1.0]
-    room = 0.05 * (max(drawn) - min(drawn)) or 1.0
-    labels = [one_line(", ".join(one) or "all rows", _CHARACTERS) for one in _labels(result, shown)]
-
-    def draw(alone: bool) -> Drawing:
-        figure, axes = rows_axes(shown, alone=alone, label=title)
-        draw_rows(axes, rows, labels, (min(drawn) - room, max(drawn) + room))
-        axes.xaxis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
-        if alone:
-            line = f"with {level(confidence)} intervals for the same rows without noise"
-            figures.heading(figure, left=0.03, title=TITLE, lines=(line, "released with noise"))
-        return figure
-
-    cells = f"{shown} of {result.cells:,} cells" if shown < result.cells else f"{shown} cells"
-    return Plot(
-        name=name,
-        title=TITLE if name == "aggregates" else "Figures by cell",
-        description=f"One figure of {cells} with intervals, one row each.",
-        draw=draw,
-        axes=rows_box(shown),
-    )
-
-
 def _section(result: AggregateTable) -> Section:
     weak = sum(status != OK for status in result.status)
     sampled = any(one.values.population is not None for one in result.measures)
@@ -185,7 +145,6 @@ def _section(result: AggregateTable) -> Section:
             ),
         ),
         table=_table(result),
-        legend=(("curve", "released, with interval"), ("chance", "weak cell")),
         notes=_notes(result),
         notice=None
         if weak < result.cells or not result.measures
@@ -204,7 +163,7 @@ def _table(result: AggregateTable) -> ValueTable:
             *(text for one in shown for text in _cell(one.values.at(cell))),
             result.status[cell],
         )
-        for cell, labels in enumerate(_labels(result, MAX_LISTED))
+        for cell, labels in enumerate(labels_of(result, MAX_LISTED))
     ]
     interval = f"{level(result.confidence)} interval"
     cells = "All cells." if result.cells <= MAX_LISTED else f"The first {MAX_LISTED} of {result.cells:,} cells."
