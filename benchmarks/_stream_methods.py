@@ -28,10 +28,10 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, filter_steps
-from spark_jobs.mechanisms.streams.open_groups import PegasusState
-from spark_jobs.mechanisms.streams.pegasus import PegasusShape, PegasusSteps, release_steps
-from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
 from spark_jobs.mechanisms.streams.window_filter import filtered_sums
+from spark_jobs.papers.streams.open_groups import PegasusState
+from spark_jobs.papers.streams.pegasus import PegasusShape, PegasusSteps, release_steps
+from spark_jobs.papers.streams.smoothing import Smoother, smooth
 
 ADDED = Neighbours.ADD_REMOVE
 DELTA = 1e-6

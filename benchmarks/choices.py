@@ -33,7 +33,7 @@ from benchmarks.histograms import prefix_error, range_error
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import ecdf, linear_regression, quantile
-from spark_jobs.mechanisms.histograms import METHODS, release_histogram
+from spark_jobs.mechanisms.histograms import methods, release_histogram
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.quantiles import quantile_scores, quantile_target
 from spark_jobs.mechanisms.selection import exponential_mechanism
@@ -53,7 +53,7 @@ RELATIONS: Mapping[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "added or removed": ({}, (AUTO, "noisy_intercept", "noisy_moments", "noisy_stats")),
 }
-HISTOGRAMS = tuple(name for name in METHODS if name not in ("mwem", "laplace"))
+HISTOGRAMS = tuple(name for name in methods() if name not in ("mwem", "laplace"))
 LEVELS = (0.1, 0.5, 0.9)
 HINDSIGHT = "best rule in hindsight"
 PARTS = ("lines", "cells", "quantiles")

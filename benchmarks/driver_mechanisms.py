@@ -43,11 +43,11 @@ from spark_jobs.mechanisms.continuous_noise import cauchy_noise, laplace_noise, 
 from spark_jobs.mechanisms.histograms import release_histogram
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, SecureNoise, SeededNoise
-from spark_jobs.mechanisms.pruning import refined_nodes
 from spark_jobs.mechanisms.quantiles import recursive_medians
 from spark_jobs.mechanisms.selection import median_by_exponential, permute_and_flip
 from spark_jobs.mechanisms.smooth_sensitivity import auc_bound, release_auc, release_average_precision
 from spark_jobs.mechanisms.sparse_vector import above_threshold
+from spark_jobs.papers.streams.pruning import refined_nodes
 from spark_jobs.statistics import LabelledRows, ResidualCounts, ScoreCounts
 from spark_jobs.statistics.cross_products import Bounded, CrossProductCells, CrossProducts, Levels
 from spark_jobs.statistics.labelled_rows import LabelledRowCells

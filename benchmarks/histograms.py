@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks._histogram_shapes import Counts, at_scale, shapes
 from benchmarks.harness import Report, arguments, progress, publish
 from spark_jobs.arrays import FloatArray
-from spark_jobs.mechanisms.histograms import METHODS, release_histogram
+from spark_jobs.mechanisms.histograms import methods, release_histogram
 from spark_jobs.mechanisms.noise import SeededNoise
 
 SCALES = (1_000, 30_000, 1_000_000)
@@ -72,7 +72,7 @@ Errors = dict[str, dict[str, FloatArray]]
 
 def measure(setting: Setting, counts: Counts, *, repetitions: int, seconds: dict[str, float]) -> Errors:
     """Workload -> method -> errors of repeated releases."""
-    names = [name for name, entry in METHODS.items() if counts.ndim in entry.dimensions]
+    names = [name for name, entry in methods().items() if counts.ndim in entry.dimensions]
     workloads = {name: error for name, (error, dimensions) in WORKLOADS.items() if dimensions == counts.ndim}
     errors: Errors = {workload: {} for workload in workloads}
     for name in [*names, "auto", "auto, scale known"]:

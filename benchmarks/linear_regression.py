@@ -29,7 +29,7 @@ from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import linear_regression as lines
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.regression.theil_sen import theil_sen
+from spark_jobs.papers.regression.theil_sen import theil_sen
 from spark_jobs.statistics import PointCounts
 
 Release = Callable[[int], FloatArray]

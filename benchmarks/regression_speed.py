@@ -19,12 +19,12 @@ from benchmarks.harness import Report, Target, Timing, alternate, arguments, pro
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import Cost, SecureNoise, SeededNoise
-from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent
 from spark_jobs.mechanisms.regression.moments import noisy_moments, noisy_moments_zcdp
 from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept
-from spark_jobs.mechanisms.regression.noisy_stats import noisy_stats, noisy_stats_zcdp
 from spark_jobs.mechanisms.regression.sums import GroupSums
-from spark_jobs.mechanisms.regression.theil_sen import AT, Median, theil_sen
+from spark_jobs.papers.regression.gradient_descent import gradient_descent
+from spark_jobs.papers.regression.noisy_stats import noisy_stats, noisy_stats_zcdp
+from spark_jobs.papers.regression.theil_sen import AT, Median, theil_sen
 
 STEPS = 2048
 """Of the box: the middles of 1,024 cells."""

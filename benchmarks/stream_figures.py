@@ -52,7 +52,7 @@ from benchmarks._stream_tables import Stream, real_streams
 from benchmarks.competitors.windows import jumps
 from benchmarks.harness import Report, arguments, mean_interval, progress, publish, scratch_folder
 from spark_jobs.arrays import BoolArray, FloatArray
-from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.papers.streams.smoothing import Smoother
 from spark_jobs.publishing import figures
 from spark_jobs.publishing.theme import light
 

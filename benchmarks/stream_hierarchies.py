@@ -33,7 +33,9 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.streams.hierarchy import (
+from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
+from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, filter_hierarchy, filter_streams
+from spark_jobs.papers.streams.hierarchy import (
     HierarchyShape,
     HierarchyState,
     aggregate,
@@ -41,8 +43,6 @@ from spark_jobs.mechanisms.streams.hierarchy import (
     laplace_hierarchy,
     take_hierarchy,
 )
-from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
-from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, filter_hierarchy, filter_streams
 from spark_jobs.publishing.figures import fixed_settings
 
 ADDED = Neighbours.ADD_REMOVE

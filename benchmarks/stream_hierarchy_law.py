@@ -19,7 +19,7 @@ from benchmarks.stream_hierarchies import ADDED, filtered, local_level
 from spark_jobs.arrays import Int64Array
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape, HierarchyState, aggregate, release_hierarchy
+from spark_jobs.papers.streams.hierarchy import HierarchyShape, HierarchyState, aggregate, release_hierarchy
 
 STEPS, STREAMS, EPSILONS = 480, 180, ("1", "0.1", "0.01")
 BOUNDS = (0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1)

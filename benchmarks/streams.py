@@ -20,9 +20,9 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.mechanisms.noise import Cost, SeededNoise
-from spark_jobs.mechanisms.streams.open_groups import PegasusState
-from spark_jobs.mechanisms.streams.pegasus import PegasusShape, draw_noise, take_steps
-from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.papers.streams.open_groups import PegasusState
+from spark_jobs.papers.streams.pegasus import PegasusShape, draw_noise, take_steps
+from spark_jobs.papers.streams.smoothing import Smoother
 
 STEPS = 200_000
 AIM = 1_000_000

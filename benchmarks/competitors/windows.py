@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
-from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
+from spark_jobs.papers.streams.smoothing import Smoother, smooth
 
 
 def window_sums(noisy: Int64Array, starts: Int64Array, *, width: int) -> FloatArray:

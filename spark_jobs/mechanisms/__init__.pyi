@@ -28,17 +28,12 @@ from spark_jobs.mechanisms.noise import (
     laplace_variance as laplace_variance,
 )
 from spark_jobs.mechanisms.prefix_sums import NoisyTree as NoisyTree, monotone as monotone, noisy_tree as noisy_tree
-from spark_jobs.mechanisms.pruning import refined_levels as refined_levels, refined_nodes as refined_nodes
 from spark_jobs.mechanisms.pure_release import pure_noise as pure_noise, release_pure as release_pure
 from spark_jobs.mechanisms.quantiles import (
     RecursiveMedians as RecursiveMedians,
     private_quantile as private_quantile,
     recursive_medians as recursive_medians,
     tree_quantiles as tree_quantiles,
-)
-from spark_jobs.mechanisms.regression.gradient_descent import (
-    gradient_descent as gradient_descent,
-    gradient_descent_zcdp as gradient_descent_zcdp,
 )
 from spark_jobs.mechanisms.regression.lines import NoisyLines as NoisyLines
 from spark_jobs.mechanisms.regression.moments import (
@@ -47,12 +42,7 @@ from spark_jobs.mechanisms.regression.moments import (
     noisy_moments_zcdp as noisy_moments_zcdp,
 )
 from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept as noisy_intercept
-from spark_jobs.mechanisms.regression.noisy_stats import (
-    noisy_stats as noisy_stats,
-    noisy_stats_zcdp as noisy_stats_zcdp,
-)
 from spark_jobs.mechanisms.regression.sums import GroupSums as GroupSums
-from spark_jobs.mechanisms.regression.theil_sen import theil_sen as theil_sen
 from spark_jobs.mechanisms.selection import (
     exponential_mechanism as exponential_mechanism,
     interval_exponential as interval_exponential,

@@ -22,7 +22,7 @@ from spark_jobs.diagnostics.count_stream.page import MAX_ROWS, window_of
 from spark_jobs.diagnostics.count_stream.plots import _short
 from spark_jobs.diagnostics.count_stream.summary import band_of_sum
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
-from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape
+from spark_jobs.papers.streams.hierarchy import HierarchyShape
 from tests.support.publications import HOSTILE
 from tests.support.stream_files import publish_stream
 from tests.support.streams import a_stream, of_hierarchy, of_states

@@ -5,8 +5,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.mechanisms.histograms import adaptive_grid, mwem, release_histogram, shrunken_tree
+from spark_jobs.mechanisms.histograms import release_histogram, shrunken_tree
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.papers.histograms import adaptive_grid, mwem
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.audit import Tampered, audit_outputs, convicts, samples
 from tests.support.flawed.histograms import (

@@ -10,9 +10,9 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms import release_histogram
-from spark_jobs.mechanisms.histograms.dawa import spread_totals
-from spark_jobs.mechanisms.histograms.partition import private_partition
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.papers.histograms.dawa import spread_totals
+from spark_jobs.papers.histograms.partition import private_partition
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.audit import Tampered, convicts, exactly, keeps
 from tests.support.flawed.dawa_partition import FAULTS, published_partition

@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from spark_jobs.mechanisms.pruning import node_noise, refined_nodes
+from spark_jobs.papers.streams.pruning import node_noise, refined_nodes
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.pruning_loss import THRESHOLD, answer_log, worst_path_loss
 

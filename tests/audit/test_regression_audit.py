@@ -8,16 +8,16 @@ import pytest
 
 from spark_jobs.mechanisms.noise import gaussian_stddev, k_norm_scale, laplace_scale
 from spark_jobs.mechanisms.pure_release import pure_noise
-from spark_jobs.mechanisms.regression import theil_sen as module
-from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent, gradient_descent_zcdp
-from spark_jobs.mechanisms.regression.matchings import rounds_of
 from spark_jobs.mechanisms.regression.moments import noisy_moments, noisy_moments_zcdp
 from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept
-from spark_jobs.mechanisms.regression.noisy_stats import noisy_stats, noisy_stats_zcdp
-from spark_jobs.mechanisms.regression.theil_sen import STEPS, Median, pair_estimates, theil_sen
 from spark_jobs.mechanisms.selection import median_by_exponential, median_intervals
 from spark_jobs.mechanisms.smooth_sensitivity import pairwise_median_bound
 from spark_jobs.mechanisms.zcdp import epsilon_of
+from spark_jobs.papers.regression import theil_sen as module
+from spark_jobs.papers.regression.gradient_descent import gradient_descent, gradient_descent_zcdp
+from spark_jobs.papers.regression.matchings import rounds_of
+from spark_jobs.papers.regression.noisy_stats import noisy_stats, noisy_stats_zcdp
+from spark_jobs.papers.regression.theil_sen import STEPS, Median, pair_estimates, theil_sen
 from tests.suites.audit import ADDED, REPLACED, Fault, SampledAudit
 from tests.support.noises import radii
 from tests.support.points import sums_of

@@ -9,7 +9,7 @@ import pytest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.streams.hierarchy import (
+from spark_jobs.papers.streams.hierarchy import (
     HierarchyShape,
     HierarchyState,
     laplace_hierarchy,

@@ -11,7 +11,6 @@ from spark_jobs.application.streams.advance import mechanism as mechanism_of
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_scale
 from spark_jobs.mechanisms.sparse_vector import optimal_split
-from spark_jobs.mechanisms.streams.grouping import PARTS
 from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from spark_jobs.mechanisms.streams.local_level import (
     LocalLevelShape,
@@ -19,8 +18,9 @@ from spark_jobs.mechanisms.streams.local_level import (
     filter_steps,
     release_filtered_steps,
 )
-from spark_jobs.mechanisms.streams.open_groups import PegasusState
-from spark_jobs.mechanisms.streams.pegasus import PegasusShape, draw_noise, release_steps
+from spark_jobs.papers.streams.grouping import PARTS
+from spark_jobs.papers.streams.open_groups import PegasusState
+from spark_jobs.papers.streams.pegasus import PegasusShape, draw_noise, release_steps
 from tests.suites.audit import ADDED, REPLACED, ExactAudit, Fault, SampledAudit
 from tests.support.noises import Recording, worst_loss
 from tests.support.replay import replayed_loss

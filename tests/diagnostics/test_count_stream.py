@@ -18,9 +18,9 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.diagnostics.count_stream import CountStream
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from spark_jobs.mechanisms.streams.open_groups import PegasusState
-from spark_jobs.mechanisms.streams.pegasus import PegasusShape, release_steps
-from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.papers.streams.open_groups import PegasusState
+from spark_jobs.papers.streams.pegasus import PegasusShape, release_steps
+from spark_jobs.papers.streams.smoothing import Smoother
 from tests.support.noises import Recording, worst_loss
 
 ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import residual_plot
-from spark_jobs.mechanisms.histograms import METHODS
+from spark_jobs.mechanisms.histograms import methods
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ResidualCounts
 from tests.suites.diagnostic import DiagnosticSuite
@@ -43,7 +43,7 @@ def test_a_table_with_hardly_a_row_says_nothing(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("method", sorted(methods()))
 @pytest.mark.usefixtures("few_copies")
 @pytest.mark.verify
 def test_every_histogram_method_makes_a_plot(method):

@@ -13,7 +13,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import roc_curve as roc
 from spark_jobs.diagnostics.roc_curve.histograms import KNOWN_NOISE, HistogramCells
 from spark_jobs.diagnostics.roc_curve.medians import distinct
-from spark_jobs.mechanisms.histograms import METHODS, release_histogram
+from spark_jobs.mechanisms.histograms import methods, release_histogram
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.quantiles import recursive_medians
 from spark_jobs.statistics import ScoreCounts
@@ -25,7 +25,7 @@ DATA_SETS = ten_data_sets()
 DELTA = "1e-9"
 NEVER_EXACT = {"uniform", "mwem"}  # one number, and a distribution that learns a few
 EVERY_METHOD = pytest.mark.parametrize("method", ["fixed_cells", "recursive_medians"])
-EVERY_HISTOGRAM = pytest.mark.parametrize("histogram", [None, *METHODS])
+EVERY_HISTOGRAM = pytest.mark.parametrize("histogram", [None, *methods()])
 
 
 def counts_of(name, cells=GRID):
@@ -38,7 +38,7 @@ def released(statistic, *, epsilon=1, **options):
 
 def test_a_request_can_name_every_histogram_method():
     (literal, _) = get_args(RocCurveOptions.model_fields["histogram"].annotation)
-    assert set(get_args(literal)) == set(METHODS)
+    assert set(get_args(literal)) == set(methods())
 
 
 @pytest.mark.sampled("histogram")
@@ -62,7 +62,7 @@ def test_every_release_has_the_form_of_every_other(method, histogram, neighbours
 @EVERY_METHOD
 @pytest.mark.parametrize(
     ("name", "histogram"),
-    [*((name, each) for name in DATA_SETS for each in (None, *METHODS) if each != "mwem"), ("ordinary", "mwem")],
+    [*((name, each) for name in DATA_SETS for each in (None, *methods()) if each != "mwem"), ("ordinary", "mwem")],
 )
 def test_without_noise_the_curve_is_that_of_scikit_learn_on_the_same_cells(name, method, histogram):
     labels, scores = DATA_SETS[name]
@@ -99,7 +99,7 @@ def test_json_and_a_second_attempt_make_the_same_curve(method, histogram):
     assert measurement.epsilon == Decimal(2)
 
 
-@pytest.mark.parametrize("histogram", METHODS)
+@pytest.mark.parametrize("histogram", methods())
 def test_there_is_a_band_only_where_the_noise_has_a_public_law(histogram):
     curve = released(counts_of("ordinary"), method="fixed_cells", histogram=histogram)
     known = histogram in KNOWN_NOISE

@@ -6,7 +6,7 @@ import pytest
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
-from spark_jobs.mechanisms.histograms import METHODS, release_histogram
+from spark_jobs.mechanisms.histograms import methods, release_histogram
 from spark_jobs.mechanisms.histograms.release import AUTO
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from tests.support.neighbouring import neighbouring
@@ -16,7 +16,7 @@ LINE = np.array([3, 0, 0, 40, 1, 0, 2, 7, 90, 4, 0, 0])
 GRID = LINE.reshape(3, 4)
 CASES = [
     pytest.param(name, counts, id=f"{name}-{counts.ndim}d")
-    for name, entry in METHODS.items()
+    for name, entry in methods().items()
     for counts in (LINE, GRID)
     if counts.ndim in entry.dimensions
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.papers.streams.smoothing import Smoother
 from tests.support.stream_law import deviation
 
 

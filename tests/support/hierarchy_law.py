@@ -11,10 +11,10 @@ import numpy as np
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import laplace_scale
-from spark_jobs.mechanisms.pruning import node_noise
-from spark_jobs.mechanisms.streams.grouping import PARTS
-from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape, aggregate
-from spark_jobs.mechanisms.streams.pegasus import draw_tests
+from spark_jobs.papers.streams.grouping import PARTS
+from spark_jobs.papers.streams.hierarchy import HierarchyShape, aggregate
+from spark_jobs.papers.streams.pegasus import draw_tests
+from spark_jobs.papers.streams.pruning import node_noise
 from tests.support.noises import Recording
 from tests.support.pruning_loss import answer_log
 from tests.support.stream_law import GroupScales, group_law

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_jobs.mechanisms.pruning import levels_above
+from spark_jobs.papers.streams.pruning import levels_above
 from tests.support.sparse_vector_loss import tail
 
 THRESHOLD = 50

@@ -24,6 +24,7 @@ FLOORS = (
     "spark_jobs.contract",
     "spark_jobs.score_grid spark_jobs.tables spark_jobs.checks spark_jobs.publishing",
     "spark_jobs.statistics spark_jobs.mechanisms",
+    "spark_jobs.papers",
     "spark_jobs.diagnostics",
     "spark_jobs.federation",
     "spark_jobs.application",

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from spark_jobs.mechanisms.streams.grouping import PARTS
+from spark_jobs.papers.streams.grouping import PARTS
 from tests.support.sparse_vector_loss import geometric_mass, tail
 
 

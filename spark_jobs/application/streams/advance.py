@@ -25,12 +25,13 @@ from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape, HierarchyState, release_hierarchy
 from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape, filter_hierarchy, filter_streams
-from spark_jobs.mechanisms.streams.open_groups import PegasusState
-from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape, release_steps
-from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.mechanisms.streams.parameters import MAX_COUNT
+from spark_jobs.papers.streams.hierarchy import HierarchyShape, HierarchyState, release_hierarchy
+from spark_jobs.papers.streams.open_groups import PegasusState
+from spark_jobs.papers.streams.pegasus import PegasusShape, release_steps
+from spark_jobs.papers.streams.smoothing import Smoother
 from spark_jobs.statistics.unit_use import UnitUse
 
 Shape = LocalLevelShape | PegasusShape | HierarchyShape

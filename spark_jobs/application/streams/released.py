@@ -17,8 +17,8 @@ from spark_jobs.contract.stream_states import TOTAL
 from spark_jobs.diagnostics.count_stream.summary import DEFAULT_CONFIDENCE, StreamHistory, with_total
 from spark_jobs.mechanisms.noise import laplace_scale
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.streams.hierarchy import HierarchyShape
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape
+from spark_jobs.papers.streams.hierarchy import HierarchyShape
 
 
 def published_segments(store: ObjectStore, root: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
-from spark_jobs.mechanisms.streams.open_groups import PegasusState
+from spark_jobs.papers.streams.open_groups import PegasusState
 from spark_jobs.statistics.unit_use import UnitUse
 
 _FORM = b"dp-diagnostics stream state 5\n"

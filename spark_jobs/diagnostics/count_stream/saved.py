@@ -20,10 +20,11 @@ from spark_jobs.contract.privacy import Neighbours, exact_decimal, plain
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE
 from spark_jobs.mechanisms.streams.level_filter import SEASON_MEMORIES, LocalLevelState
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape
-from spark_jobs.mechanisms.streams.open_groups import PegasusState
-from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape
+from spark_jobs.mechanisms.streams.parameters import MAX_COUNT
 from spark_jobs.mechanisms.streams.predictions import MEMORIES
-from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.papers.streams.open_groups import PegasusState
+from spark_jobs.papers.streams.pegasus import PegasusShape
+from spark_jobs.papers.streams.smoothing import Smoother
 
 Shape = LocalLevelShape | PegasusShape
 State = LocalLevelState | PegasusState

@@ -19,12 +19,14 @@ from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.diagnostics.count_stream.saved import Shape, State, from_bytes, saved, to_bytes
 from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
-from spark_jobs.mechanisms.streams import local_level, pegasus
+from spark_jobs.mechanisms.streams import local_level
 from spark_jobs.mechanisms.streams.level_filter import LocalLevelState
 from spark_jobs.mechanisms.streams.local_level import LocalLevelShape
-from spark_jobs.mechanisms.streams.open_groups import PegasusState
-from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, PegasusShape
-from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.mechanisms.streams.parameters import MAX_COUNT
+from spark_jobs.papers.streams import pegasus
+from spark_jobs.papers.streams.open_groups import PegasusState
+from spark_jobs.papers.streams.pegasus import PegasusShape
+from spark_jobs.papers.streams.smoothing import Smoother
 
 SECURE = SecureNoise()
 

@@ -19,15 +19,15 @@ from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.diagnostics.linear_regression.measurement import GroupDraw, LinesDraw, MethodDraw, NoisyHeights
 from spark_jobs.diagnostics.linear_regression.method_choice import choose
 from spark_jobs.mechanisms.meter import BudgetMeter
-from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent, gradient_descent_zcdp
 from spark_jobs.mechanisms.regression.lines import NoisyLines
 from spark_jobs.mechanisms.regression.moments import noisy_moments, noisy_moments_zcdp
 from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept
-from spark_jobs.mechanisms.regression.noisy_stats import noisy_stats, noisy_stats_zcdp
-from spark_jobs.mechanisms.regression.row_selection import MAX_ROWS, kept_counts
 from spark_jobs.mechanisms.regression.sums import GroupSums
-from spark_jobs.mechanisms.regression.theil_sen import Median, theil_sen
 from spark_jobs.mechanisms.zcdp import rho_within
+from spark_jobs.papers.regression.gradient_descent import gradient_descent, gradient_descent_zcdp
+from spark_jobs.papers.regression.noisy_stats import noisy_stats, noisy_stats_zcdp
+from spark_jobs.papers.regression.row_selection import MAX_ROWS, kept_counts
+from spark_jobs.papers.regression.theil_sen import Median, theil_sen
 from spark_jobs.statistics import Moments, PointCounts
 
 PLACES = (0.25, 0.75)

@@ -28,7 +28,7 @@ class HistogramCells:
     """The counts of one class, released by a histogram method.
 
     Attributes:
-        method: a name of ``mechanisms.histograms.METHODS``.
+        method: a name of ``mechanisms.histograms.methods()``.
         epsilon: cost for one row added or removed.
         cells: estimates of the counts, lowest scores first; possibly negative. Shape (k,).
     """
@@ -76,7 +76,7 @@ def histogram_cells(
 
     Args:
         counts: exact counts of the class in public cells; private.
-        method: a name of ``mechanisms.histograms.METHODS``.
+        method: a name of ``mechanisms.histograms.methods()``.
         epsilon: cost of both classes together.
         neighbours: the relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).

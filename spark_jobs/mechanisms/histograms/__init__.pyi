@@ -4,4 +4,4 @@ from spark_jobs.mechanisms.histograms.interface import (
     Method as Method,
     PublicFacts as PublicFacts,
 )
-from spark_jobs.mechanisms.histograms.release import METHODS as METHODS, release_histogram as release_histogram
+from spark_jobs.mechanisms.histograms.release import methods as methods, release_histogram as release_histogram

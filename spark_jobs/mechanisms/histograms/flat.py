@@ -1,6 +1,8 @@
-"""The baseline methods: noise in every cell, or one noisy total that is spread evenly."""
+"""The baseline methods: noise in every cell, or one noisy total that is spread evenly; and the total for others."""
 
 from __future__ import annotations
+
+from decimal import Decimal
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from spark_jobs.mechanisms.prefix_sums import rows_changed
 
 LATTICE = 1 << 10
 """Steps per count of the lattice of the Laplace method."""
+TOTAL_SHARE = Decimal("0.01")
 
 
 def geometric(
@@ -55,3 +58,12 @@ def uniform(
     epsilon = meter.spend_rest(label="noisy total")
     total = noise.laplace(counts.sum(keepdims=True), epsilon=epsilon, l1_sensitivity=rows_changed(neighbours))
     return np.full(counts.shape, float(total.reshape(-1)[0]) / counts.size)
+
+
+def noisy_total(counts: Int64Array, *, meter: BudgetMeter, noise: Noise) -> int:
+    """The sum of the counts with noise, at a share ``TOTAL_SHARE`` of the budget; possibly negative.
+
+    Its sensitivity is 1 under either relation: a replaced row may enter or leave these cells.
+    """
+    cost = meter.spend_share(TOTAL_SHARE, label="noisy total")
+    return int(noise.laplace(counts.sum(keepdims=True), epsilon=cost, l1_sensitivity=1).reshape(-1)[0])

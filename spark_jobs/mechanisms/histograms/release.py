@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -10,34 +13,29 @@ from numpy.typing import NDArray
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms import flat
-from spark_jobs.mechanisms.histograms.adaptive_grid import adaptive_grid
-from spark_jobs.mechanisms.histograms.ahp import ahp
-from spark_jobs.mechanisms.histograms.dawa import dawa
-from spark_jobs.mechanisms.histograms.greedy import greedy_h
-from spark_jobs.mechanisms.histograms.hierarchical import hb
 from spark_jobs.mechanisms.histograms.interface import Entry, Histogram, PublicFacts, checked_counts
-from spark_jobs.mechanisms.histograms.mwem import mwem
 from spark_jobs.mechanisms.histograms.shrunken_tree import shrunken_tree
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Noise
 
-METHODS = MappingProxyType(
+_OWN = MappingProxyType(
     {
-        "adaptive_grid": Entry(release=adaptive_grid, summary="blocks, each cut as finely as its noisy count allows"),
-        "ahp": Entry(release=ahp, summary="clusters of cells of nearly equal noisy counts, with one total each"),
-        "dawa": Entry(release=dawa, summary="private buckets of nearly equal counts, a hierarchy over them"),
         "geometric": Entry(release=flat.geometric, summary="integer noise in every cell"),
-        "greedy_h": Entry(release=greedy_h, summary="a hierarchy whose levels share the budget unequally"),
-        "hb": Entry(release=hb, summary="a hierarchy of the best branching, its levels at equal shares"),
         "laplace": Entry(release=flat.laplace, summary="Laplace noise in every cell"),
-        "mwem": Entry(release=mwem, summary="a distribution, corrected in its worst prefix counts"),
         "shrunken_tree": Entry(release=shrunken_tree, summary="a tree whose differences between halves are shrunk"),
         "uniform": Entry(release=flat.uniform, summary="a noisy total, spread evenly"),
     }
 )
-"""All methods, by name."""
+_PAPERS = "spark_jobs.papers.histograms.methods"
+"""Has ``METHODS`` that are loaded for a request that names one of them."""
 AUTO = "shrunken_tree"
 """The method that ``"auto"`` is."""
+
+
+@cache
+def methods() -> Mapping[str, Entry]:
+    """All methods, by name."""
+    return MappingProxyType(dict(sorted({**_OWN, **import_module(_PAPERS).METHODS}.items())))
 
 
 def release_histogram(
@@ -59,7 +57,7 @@ def release_histogram(
         epsilon: the budget; floats are read as Python prints them.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        method: a name of ``METHODS``, or ``"auto"``, which is ``AUTO`` for every shape, size and budget.
+        method: a name of ``methods()``, or ``"auto"``, which is ``AUTO`` for every shape, size and budget.
         public_total: whether the sum of the counts is public; only under ``REPLACE_ONE``, and only if every row of the
             table is counted.
         expected_rows: a public guess of that sum, which affects only accuracy.
@@ -92,9 +90,9 @@ def release_histogram(
 
 
 def _entry(name: str, dimensions: int) -> Entry:
-    entry = METHODS.get(name)
-    fitting = ", ".join(sorted(key for key, value in METHODS.items() if dimensions in value.dimensions))
+    entry = _OWN.get(name) or methods().get(name)
     if entry is None or dimensions not in entry.dimensions:
+        fitting = ", ".join(key for key, value in methods().items() if dimensions in value.dimensions)
         raise InvalidRequest(
             "method", name, f"must be auto or one of: {fitting}",
             f"choose one that takes {dimensions} dimension{'s' if dimensions > 1 else ''}",

@@ -14,7 +14,7 @@
    distributed over the level. One half may also have all of it. No estimate is negative.
 
 Formal guarantee: epsilon-DP under either relation.
-Proof. Step 1 as in ``adaptive_grid``. Given its result, the levels of a line, and those of blocks and above, are
+Proof. Step 1: ``flat.noisy_total``. Given its result, the levels of a line, and those of blocks and above, are
 fixed; a row is in one node of each, so that each costs its part of e, r being the sensitivity. Given the noisy blocks,
 the levels of each block are fixed, and their noise has scale r over parts that add up to the rest of e. A row that is
 added or removed is in one block: r = 1, and its levels cost the rest. A row that is replaced leaves one block and
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.histograms.adaptive_grid import noisy_total
+from spark_jobs.mechanisms.histograms.flat import noisy_total
 from spark_jobs.mechanisms.histograms.halving_tree import HalvingTree
 from spark_jobs.mechanisms.histograms.hierarchy import MIN_VARIANCE, share_down, split_by
 from spark_jobs.mechanisms.histograms.interface import PublicFacts

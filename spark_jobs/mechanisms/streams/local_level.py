@@ -40,7 +40,7 @@ from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_vari
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.streams.consistency import consistent_counts
 from spark_jobs.mechanisms.streams.level_filter import FilteredCounts, LocalLevelState, filtered_counts
-from spark_jobs.mechanisms.streams.pegasus import MAX_COUNT, require_epsilon, require_number
+from spark_jobs.mechanisms.streams.parameters import MAX_COUNT, require_epsilon, require_number
 
 NEARLY_NORMAL = 20.0
 """Noise with a larger standard deviation has so many likely values that a normal band holds as often as it says."""

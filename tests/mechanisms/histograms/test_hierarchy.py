@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.histograms.greedy import greedy_plan, mean_variance
-from spark_jobs.mechanisms.histograms.hierarchical import best_squares
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy, measured_cells, split_by, split_evenly
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
 from spark_jobs.mechanisms.trees import Tree, best_tree
+from spark_jobs.papers.histograms.greedy import greedy_plan, mean_variance
+from spark_jobs.papers.histograms.hierarchical import best_squares
 from tests.support.noises import worst_loss
 
 SHAPES = st.one_of(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from spark_jobs.mechanisms.regression.gradient_descent import LATTICE, gradient_descent, gradient_descent_zcdp
 from spark_jobs.mechanisms.regression.moments import (
     _SPREAD,
     _TOGETHER,
@@ -19,7 +18,8 @@ from spark_jobs.mechanisms.regression.moments import (
     noisy_moments,
     noisy_moments_zcdp,
 )
-from spark_jobs.mechanisms.regression.noisy_stats import noisy_stats
+from spark_jobs.papers.regression.gradient_descent import LATTICE, gradient_descent, gradient_descent_zcdp
+from spark_jobs.papers.regression.noisy_stats import noisy_stats
 from tests.support.noises import ApartNoise, Still, distance, worst_loss
 from tests.support.points import neighbours_of, sums_of, tables
 from tests.support.zcdp_loss import zcdp_loss

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_jobs.mechanisms.histograms.partition import candidates, change_in_steps, cheapest
+from spark_jobs.papers.histograms.partition import candidates, change_in_steps, cheapest
 
 FAULTS = ("bare", "half", "clipped")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_jobs.mechanisms.histograms.adaptive_grid import cut_blocks, cut_into_blocks, sums
-from spark_jobs.mechanisms.histograms.ahp import cluster_cells
-from spark_jobs.mechanisms.histograms.mwem import WeightedCells
 from spark_jobs.mechanisms.histograms.shrunken_tree import finest_in_blocks
+from spark_jobs.papers.histograms.adaptive_grid import cut_blocks, cut_into_blocks, sums
+from spark_jobs.papers.histograms.ahp import cluster_cells
+from spark_jobs.papers.histograms.mwem import WeightedCells
 
 
 def ahp_with_clusters_of_exact_counts(counts, *, epsilon, noise):

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.histograms import mwem as module
 from spark_jobs.mechanisms.histograms import release_histogram
-from spark_jobs.mechanisms.histograms.mwem import MAX_ROUNDS, WeightedCells, members, queries, rounds
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.papers.histograms import mwem as module
+from spark_jobs.papers.histograms.mwem import MAX_ROUNDS, WeightedCells, members, queries, rounds
 from tests.support.neighbouring import neighbouring
 from tests.support.transcripts import Transcripts
 

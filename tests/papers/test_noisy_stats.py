@@ -12,8 +12,8 @@ from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.mechanisms.regression.lines import LATTICE, Draws, NoisyLines, centred_lines
 from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept
-from spark_jobs.mechanisms.regression.noisy_stats import RHO_SHARES, SHARES, noisy_stats, noisy_stats_zcdp
 from spark_jobs.mechanisms.regression.sums import GroupSums
+from spark_jobs.papers.regression.noisy_stats import RHO_SHARES, SHARES, noisy_stats, noisy_stats_zcdp
 from tests.support.noises import Recording, Still, worst_loss
 from tests.support.points import neighbours_of, sums_of, tables
 from tests.support.zcdp_loss import zcdp_loss

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.competitors.windows import jumps, low_signals, monitor, window_sums
-from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth
+from spark_jobs.papers.streams.smoothing import Smoother, smooth
 
 STREAMS = st.lists(st.tuples(st.integers(-20, 20), st.booleans()), min_size=1, max_size=30)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.mechanisms.histograms.interface import on_a_line
-from spark_jobs.mechanisms.histograms.orders import line_order
+from spark_jobs.papers.histograms.orders import line_order
 
 SHAPES = st.tuples(st.integers(1, 20), st.integers(1, 20))
 

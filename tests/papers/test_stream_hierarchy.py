@@ -12,7 +12,7 @@ from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_scale, laplace_variance
-from spark_jobs.mechanisms.streams.hierarchy import (
+from spark_jobs.papers.streams.hierarchy import (
     HierarchyNoise,
     HierarchyShape,
     HierarchyState,
@@ -22,9 +22,9 @@ from spark_jobs.mechanisms.streams.hierarchy import (
     release_hierarchy,
     take_hierarchy,
 )
-from spark_jobs.mechanisms.streams.open_groups import PegasusNoise, PegasusState
-from spark_jobs.mechanisms.streams.pegasus import PegasusShape, take_steps
-from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.papers.streams.open_groups import PegasusNoise, PegasusState
+from spark_jobs.papers.streams.pegasus import PegasusShape, take_steps
+from spark_jobs.papers.streams.smoothing import Smoother
 from tests.support.noises import Recording, worst_loss
 
 ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE

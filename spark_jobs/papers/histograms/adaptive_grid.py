@@ -36,13 +36,13 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms.histograms.flat import noisy_total
 from spark_jobs.mechanisms.histograms.hierarchy import MIN_VARIANCE, Hierarchy, share_down
 from spark_jobs.mechanisms.histograms.interface import PublicFacts
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 
-TOTAL_SHARE = Decimal("0.01")
 BLOCK_SHARE = Decimal("0.5")
 FIRST = 10
 _BLOCK_CONSTANT = 10.0
@@ -94,15 +94,6 @@ def adaptive_grid(
     )
     spread: FloatArray = (estimates / np.bincount(cut.part.reshape(-1)))[cut.part]
     return spread
-
-
-def noisy_total(counts: Int64Array, *, meter: BudgetMeter, noise: Noise) -> int:
-    """The sum of the counts with noise, at a share ``TOTAL_SHARE`` of the budget; possibly negative.
-
-    Its sensitivity is 1 under either relation: a replaced row may enter or leave these cells.
-    """
-    cost = meter.spend_share(TOTAL_SHARE, label="noisy total")
-    return int(noise.laplace(counts.sum(keepdims=True), epsilon=cost, l1_sensitivity=1).reshape(-1)[0])
 
 
 def pieces(worth: float, dimensions: int) -> int:

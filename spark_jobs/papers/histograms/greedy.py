@@ -35,9 +35,9 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy, measured_cells, split_by
 from spark_jobs.mechanisms.histograms.interface import PublicFacts, on_a_line
-from spark_jobs.mechanisms.histograms.orders import line_order
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
+from spark_jobs.papers.histograms.orders import line_order
 
 _STEPS = 40
 _MIN_CELL_SHARE = 1e-3

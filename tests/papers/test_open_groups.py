@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.mechanisms.streams.grouping import PARTS
-from spark_jobs.mechanisms.streams.open_groups import (
+from spark_jobs.papers.streams.grouping import PARTS
+from spark_jobs.papers.streams.open_groups import (
     WIDE,
     NextSteps,
     PegasusNoise,
@@ -17,7 +17,7 @@ from spark_jobs.mechanisms.streams.open_groups import (
     along_steps,
     take_next,
 )
-from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.papers.streams.smoothing import Smoother
 from tests.support.group_steps import grouped_by_definition
 
 

@@ -10,10 +10,10 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.continuous_noise import Density
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
-from spark_jobs.mechanisms.regression.matchings import matched, random_order, rounds_of
-from spark_jobs.mechanisms.regression.theil_sen import STEPS, Median, pair_estimates, theil_sen
 from spark_jobs.mechanisms.selection import median_intervals
 from spark_jobs.mechanisms.smooth_sensitivity import pairwise_median_bound
+from spark_jobs.papers.regression.matchings import matched, random_order, rounds_of
+from spark_jobs.papers.regression.theil_sen import STEPS, Median, pair_estimates, theil_sen
 from tests.support.flawed.pairs import (
     circle_without_an_empty_place,
     middle_of_estimates,

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise, laplace_scale
-from spark_jobs.mechanisms.streams.grouping import PARTS, GroupState, group_steps
-from spark_jobs.mechanisms.streams.open_groups import PegasusState
-from spark_jobs.mechanisms.streams.pegasus import (
+from spark_jobs.papers.streams.grouping import PARTS, GroupState, group_steps
+from spark_jobs.papers.streams.open_groups import PegasusState
+from spark_jobs.papers.streams.pegasus import (
     PegasusShape,
     draw_noise,
     release_steps,

@@ -24,24 +24,21 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
-from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.streams import MAX_GROUP, MAX_THRESHOLD, MIN_EPSILON
+from spark_jobs.contract.options.streams import MAX_GROUP, MAX_THRESHOLD
 from spark_jobs.contract.privacy import Neighbours, exact_decimal
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.mechanisms.sparse_vector import optimal_split
-from spark_jobs.mechanisms.streams.grouping import PARTS
-from spark_jobs.mechanisms.streams.open_groups import NextSteps, PegasusNoise, PegasusState, take_next
-from spark_jobs.mechanisms.streams.smoothing import Smoother
-
-MAX_COUNT = 1 << 40
+from spark_jobs.mechanisms.streams.parameters import MAX_COUNT, require, require_epsilon, require_number
+from spark_jobs.papers.streams.grouping import PARTS
+from spark_jobs.papers.streams.open_groups import NextSteps, PegasusNoise, PegasusState, take_next
+from spark_jobs.papers.streams.smoothing import Smoother
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,37 +206,6 @@ def take_steps(
         starts=grouped.starts.reshape(exact.shape),
         estimates=np.maximum(grouped.estimates, 0.0).reshape(exact.shape),
     )
-
-
-def require_number(what: str, given: object, lower: float, upper: float, *, whole: bool = False) -> None:
-    """Check that a public parameter of a stream is a number within its bounds.
-
-    Raises:
-        InvalidRequest: it is not.
-    """
-    number = isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
-    fits = number and lower <= float(given) <= upper  # type: ignore[arg-type]
-    require(what, given, fits, f"{'a whole number' if whole else 'a number'} from {lower} to {upper}")
-
-
-def require(what: str, given: object, fits: bool, bound: str, *, remedy: str = "leave it out for the default") -> None:
-    """Raise for a public parameter of a stream unless ``fits``.
-
-    Raises:
-        InvalidRequest: ``fits`` is false.
-    """
-    if not fits:
-        raise InvalidRequest(what, given, f"must be {bound}", remedy)
-
-
-def require_epsilon(total: Decimal, smallest: Decimal, which: str) -> None:
-    """Check that epsilon is not so small that the noisy thresholds exceed any possible count.
-
-    Raises:
-        InvalidRequest: it is too small.
-    """
-    bound = f"large enough that {which} get {MIN_EPSILON} of it"
-    require("epsilon", total, smallest >= MIN_EPSILON, bound, remedy="give the cost of the stream, e.g. '1'")
 
 
 def _counts(counts: ArrayLike, streams: int) -> Int64Array:

@@ -13,13 +13,13 @@ import numpy as np
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.histograms.greedy import greedy_cells
 from spark_jobs.mechanisms.histograms.interface import PublicFacts, on_a_line
-from spark_jobs.mechanisms.histograms.orders import line_order
-from spark_jobs.mechanisms.histograms.partition import private_partition
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import rows_changed
+from spark_jobs.papers.histograms.greedy import greedy_cells
+from spark_jobs.papers.histograms.orders import line_order
+from spark_jobs.papers.histograms.partition import private_partition
 
 PARTITION_SHARE = Decimal("0.25")
 

@@ -32,9 +32,9 @@ from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
 from spark_jobs.mechanisms.continuous_noise import Density, SmoothNoise, student_t_noise
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.pure_release import MAX_EPSILON, pure_noise, release_pure
-from spark_jobs.mechanisms.regression.matchings import matched, random_order, rounds_of
 from spark_jobs.mechanisms.selection import median_by_exponential
 from spark_jobs.mechanisms.smooth_sensitivity import pairwise_median_bound
+from spark_jobs.papers.regression.matchings import matched, random_order, rounds_of
 
 STEPS = 1 << 20
 """The number of points of the public grid of released heights."""

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.histograms import release_histogram
-from spark_jobs.mechanisms.histograms.ahp import best_cuts, cluster_cells
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.papers.histograms.ahp import best_cuts, cluster_cells
 
 LINE = np.array([3, 0, 0, 40, 41, 0, 2, 7, 90, 4, 0, 0])
 VALUES = st.lists(st.integers(-40, 400), min_size=1, max_size=12, unique=True).map(sorted).map(np.array)

@@ -15,8 +15,8 @@ from typing import Self
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
-from spark_jobs.mechanisms.streams.grouping import GroupState, group_steps, rounded_deviation
-from spark_jobs.mechanisms.streams.smoothing import Smoother, smooth, smooth_groups
+from spark_jobs.papers.streams.grouping import GroupState, group_steps, rounded_deviation
+from spark_jobs.papers.streams.smoothing import Smoother, smooth, smooth_groups
 
 WIDE = 200
 """From about so many streams on, arrays of all streams are faster than one stream after the other."""

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.histograms.partition import (
+from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.papers.histograms.partition import (
     STEPS,
     candidates,
     change_in_steps,
     cheapest,
     private_partition,
 )
-from spark_jobs.mechanisms.noise import SeededNoise
 
 LINES = st.lists(st.integers(-3, 50), min_size=1, max_size=13).map(np.array)
 

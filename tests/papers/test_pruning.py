@@ -11,7 +11,7 @@ import pytest
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.meter import BudgetMeter, BudgetOverspent
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.pruning import levels_above, node_noise, refined_levels, refined_nodes
+from spark_jobs.papers.streams.pruning import levels_above, node_noise, refined_levels, refined_nodes
 from tests.support.flawed.pruning import fresh_threshold_tests
 from tests.support.noises import Still
 from tests.support.pruning_loss import THRESHOLD, worst_path_loss

@@ -8,9 +8,9 @@ import pytest
 
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.mechanisms.regression import row_selection
-from spark_jobs.mechanisms.regression.gradient_descent import gradient_descent
-from spark_jobs.mechanisms.regression.row_selection import kept_counts
+from spark_jobs.papers.regression import row_selection
+from spark_jobs.papers.regression.gradient_descent import gradient_descent
+from spark_jobs.papers.regression.row_selection import kept_counts
 from tests.support.noises import worst_loss
 
 SALTS = [np.uint64(salt) for salt in (0, 1, 7, 2**63, 2**64 - 1)]

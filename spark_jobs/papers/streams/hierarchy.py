@@ -43,17 +43,12 @@ from spark_jobs.mechanisms.histograms.hierarchy import Hierarchy
 from spark_jobs.mechanisms.meter import BudgetMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
-from spark_jobs.mechanisms.pruning import refined_levels
 from spark_jobs.mechanisms.streams.consistency import consistent_counts
-from spark_jobs.mechanisms.streams.open_groups import NextSteps, PegasusNoise, PegasusState, take_next
-from spark_jobs.mechanisms.streams.pegasus import (
-    MAX_COUNT,
-    draw_tests,
-    require,
-    require_epsilon,
-    require_number,
-)
-from spark_jobs.mechanisms.streams.smoothing import Smoother
+from spark_jobs.mechanisms.streams.parameters import MAX_COUNT, require, require_epsilon, require_number
+from spark_jobs.papers.streams.open_groups import NextSteps, PegasusNoise, PegasusState, take_next
+from spark_jobs.papers.streams.pegasus import draw_tests
+from spark_jobs.papers.streams.pruning import refined_levels
+from spark_jobs.papers.streams.smoothing import Smoother
 
 MAX_STATES = 1 << 16
 MAX_ROWS = 1 << 20

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms.histograms import adaptive_grid as module
 from spark_jobs.mechanisms.histograms import release_histogram
-from spark_jobs.mechanisms.histograms.adaptive_grid import cut_blocks, cut_into_blocks, pieces, sums
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.papers.histograms import adaptive_grid as module
+from spark_jobs.papers.histograms.adaptive_grid import cut_blocks, cut_into_blocks, pieces, sums
 from tests.support.neighbouring import neighbouring
 from tests.support.noises import Recording, worst_loss
 

@@ -1,0 +1,1 @@
+"""Histogram methods that a request names; ``mechanisms.histograms`` has those that every release runs on."""

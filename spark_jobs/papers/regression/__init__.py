@@ -1,0 +1,1 @@
+"""Methods for lines through points in a public box that a request names (``mechanisms.regression``)."""

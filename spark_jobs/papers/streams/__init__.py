@@ -1,0 +1,1 @@
+"""PeGaSus, for one stream and for a hierarchy of streams."""
