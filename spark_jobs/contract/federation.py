@@ -25,6 +25,7 @@ FEDERATIONS_VARIABLE = "DP_DIAGNOSTICS_FEDERATIONS"
 
 LINEAR: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
     {
+        "aggregates": (None,),
         "auc": ("counts",),
         "average_precision": ("counts", "weighted_counts"),
         "binned_residuals": ("auto", "fixed_bins"),

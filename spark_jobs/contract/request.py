@@ -122,6 +122,7 @@ class ReleaseRequest(TableRequest):
             )  # fmt: skip
         for options in self.diagnostics:
             require_linear(options.kind, dict(options))
+            options.check_for_silos()
 
     def _check_needed(self) -> None:
         for options in self.diagnostics:

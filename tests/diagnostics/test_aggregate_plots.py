@@ -1,4 +1,4 @@
-"""The pictures of a table: every cell that there is room for, at a scale on which differences between strong ones show."""
+"""The pictures of a table: each cell that there is room for, at a scale that shows how strong cells differ."""
 
 from __future__ import annotations
 

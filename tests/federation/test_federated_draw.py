@@ -32,6 +32,11 @@ from tests.support.federated import SERVERS, SILOS, prepare
 from tests.support.rehearsal import exact, rows_of
 
 OPTIONS: dict[str, dict[str, Any]] = {
+    "aggregates": {
+        "by": [{"column": "x", "edges": [0, 0.5, 1]}],
+        "measures": [{"of": "amount", "bounds": [0, 90], "figures": ["mean", "sum"]}],
+        "marginals": [[]],
+    },
     "ecdf": {"column": "amount", "bounds": [0, 100], "cells": 256},
     "cdf_points": {"column": "amount", "bounds": [0, 100], "cells": 256, "thresholds": [10, 20]},
     "residual_plot": {"outcome": "wage", "unit": 1},
@@ -184,7 +189,7 @@ def test_noise_is_as_large_as_the_measurement_reckons(tmp_path, agreement) -> No
 @pytest.mark.parametrize(
     ("diagnostics", "changes", "message"),
     [
-        (["roc_comparison"], {}, "kind: got 'roc_comparison'; must be one of auc"),
+        (["roc_comparison"], {}, "kind: got 'roc_comparison'; must be one of aggregates, auc"),
         (["auc"], {}, "method: got 'auto'; must be counts for silos"),
         ([{"kind": "calibration", "method": "recursive_medians"}], {}, "must be auto or fixed_bins"),
         (["roc_curve"], {"neighbours": "replace_one"}, "neighbours: .*must be add_remove for silos"),
@@ -243,3 +248,13 @@ def test_a_silo_finds_out_that_its_release_has_ended_before_it_reads_a_row(tmp_p
         server.serve()
     with pytest.raises(FederationFailed, match="server one refused round 0: silo north has sent nothing"):
         silo.require_unrefused()
+
+
+def test_numbers_whose_noise_is_drawn_together_are_refused_for_silos() -> None:
+    for measures in (
+        [{"of": "amount", "bounds": [0, 90]}, {"of": "x", "bounds": [0, 1]}],
+        [{"of": "amount", "bounds": [0, 90], "figures": ["variance"]}],
+    ):
+        with pytest.raises(InvalidRequest, match="must be the mean and the sum of one number at most for silos"):
+            request([{"kind": "aggregates", "measures": measures}])
+        request([{"kind": "aggregates", "measures": measures}], federation=None)

@@ -13,7 +13,15 @@ from spark_jobs.federation.measuring import LINEAR, measure_together
 from spark_jobs.federation.ustat import Curator, Masked, Servers
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.statistics import CrossProducts, LabelledRows, PointCounts, ResidualCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import (
+    AggregateSums,
+    CrossProducts,
+    LabelledRows,
+    PointCounts,
+    ResidualCounts,
+    ScoreCounts,
+    ValueCounts,
+)
 from tests.support.noises import ApartNoise
 
 SILOS = 4
@@ -29,6 +37,12 @@ def statistic_of(kind, rows, rng):
     labels = (rng.random(rows) < scores).astype(int)
     if kind in ("ecdf", "cdf_points"):
         return lambda part: ValueCounts.from_arrays(values[part], lower=0, upper=100, cells=1024)
+    if kind == "aggregates":
+        by = [{"column": "age", "edges": [0, 0.3, 1]}]
+        measures = [{"of": "pay", "bounds": [0, 50]}]
+        return lambda part: AggregateSums.from_arrays(
+            {"age": scores[part], "pay": values[part]}, by=by, measures=measures
+        )
     if kind == "residual_plot":
         return lambda part: ResidualCounts.from_arrays(scores[part], values[part] - 20)
     if kind == "linear_regression":
@@ -105,7 +119,7 @@ def test_random_choices_and_gaussian_noise_end_in_one_line(monkeypatch):
         ("roc_curve", {"method": "fixed_cells", "histogram": "mwem"}, "histogram: got 'mwem'; must be left out"),
         ("roc_curve", {"neighbours": Neighbours.REPLACE_ONE}, "neighbours: .*must be add_remove for silos"),
         ("roc_curve", {"epsilon": 0}, "epsilon: "),
-        ("roc_comparison", {}, "kind: got 'roc_comparison'; must be one of auc, "),
+        ("roc_comparison", {}, "kind: got 'roc_comparison'; must be one of aggregates, auc, "),
     ],
 )
 def test_what_cannot_be_measured_together_is_refused(kind, options, message):

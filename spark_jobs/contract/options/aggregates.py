@@ -228,6 +228,19 @@ class AggregatesOptions(AggregatesSettings, Options):
             )  # fmt: skip
         return self
 
+    def check_for_silos(self) -> None:
+        """Reject numbers whose noise is drawn together: silos can add shares of the noise of counts and halves alone.
+
+        Raises:
+            InvalidRequest: there is more than one measure, or a variance.
+        """
+        if len(terms_of(self.measures)) > 1:
+            raise InvalidRequest(
+                "measures", [f"{name} of {one.of}" for one in self.measures for name in one.figures][:8],
+                "must be the mean and the sum of one number at most for silos, whose noise is drawn apart",
+                "request one measure at a time, or pool the tables",
+            )  # fmt: skip
+
     @property
     def statistic(self) -> AggregateCells:
         """Rows and sums by cell."""

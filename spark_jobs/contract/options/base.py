@@ -277,6 +277,13 @@ class Options(Frozen):
             InvalidRequest: a field of the request rules the diagnostic out.
         """
 
+    def check_for_silos(self) -> None:
+        """Reject options whose exact numbers cannot be sums over silos.
+
+        Raises:
+            InvalidRequest: an option asks for noise that several silos cannot add shares of.
+        """
+
 
 class SharingOptions(Options):
     """An entry of a request for a diagnostic that counts of a classifier's scores are enough for.
