@@ -18,6 +18,7 @@ from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import exact_decimal
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.stated_scale import STATED, mapped_model, states_scale
 from spark_jobs.contract.values import Frozen, did_you_mean
 
 TEMPLATE_MARKS = ("{{", "{%", "{#")
@@ -127,6 +128,10 @@ def _check_diagnostic(entry: Any) -> None:
 def _check_constant(name: str, value: Any) -> None:
     if name == "table" and isinstance(value, Mapping) and value.get("path") is None and value.get("name") is None:
         value = {**value, "path": _ACCOUNTS_TABLE}  # filled in when the task runs
+    if name == "model" and states_scale(value):
+        # a step alone divides what the account says of the column
+        whole = value.get("step") is None or value.get("bounds") is not None
+        value = mapped_model(value, name)[0] if whole else {key: value[key] for key in value if key not in STATED}
     _field_model(name).parse({name: value})
     if name == "where" and value is not None:
         check_filter(value)

@@ -38,7 +38,7 @@ from spark_jobs.contract.options import (
 from spark_jobs.contract.options.aggregates import entries_by
 from spark_jobs.contract.options.values import OfValues
 from spark_jobs.contract.score_scale import ScoreScale
-from spark_jobs.contract.stated_scale import on_scale, with_stated_scale
+from spark_jobs.contract.stated_scale import on_scale, states_scale, with_stated_scale
 
 OTHER = "other"
 """What a request writes as ``label.negative`` for every value but the positive one."""
@@ -275,6 +275,7 @@ def leaves_out(fields: Fields) -> bool:
         or (isinstance(table, Mapping) and table.get("path") is None and table.get("name") is None)
         or (isinstance(states, Mapping) and states.get("keys") is None)
         or (fields.get("time") is not None and (fields.get("start") is None or not {"end", "steps"} & set(fields)))
+        or states_scale(fields.get("model"))
         or any(map(entry_leaves_out, entries))
     )
 
@@ -297,6 +298,8 @@ def entry_leaves_out(entry: Any) -> bool:
         return any(_lacks(one, "values", "edges", "start") for one in _listed(by)) or any(
             _lacks(one, "bounds") for one in _listed(measures)
         )
+    if states_scale(entry.get("other")):
+        return True
     # on a scale of scores that only the account knows
     given = [score for option in options.thresholds_of for score in _listed(entry.get(option))]
     if any(isinstance(score, (int, float, Decimal)) and not 0 <= score <= 1 for score in given):

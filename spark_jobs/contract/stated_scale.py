@@ -45,20 +45,27 @@ def with_stated_scale(fields: Fields, domains: Domains | None = None) -> dict[st
     return filled
 
 
-def mapped_model(given: Any, field: str, domains: Domains | None) -> tuple[Any, ScoreScale | None]:
+def mapped_model(given: Any, field: str, domains: Domains | None = None) -> tuple[Any, ScoreScale | None]:
     """A model with the map of its scores, and that map where the request states it by bounds, step or scale.
 
     Raises:
         InvalidRequest: they make no map.
     """
-    if not isinstance(given, Mapping) or given.get("kind") != "columns":
+    if not states_scale(given):
         return given, None
     stated = {name: given[name] for name in STATED if given.get(name) is not None}
-    if not stated or (set(stated) == {"scale"} and not isinstance(stated["scale"], str)):
-        return given, None
     scale = _scale(stated, given.get("score"), domains, field)
     rest = {name: value for name, value in given.items() if name not in STATED}
     return {**rest, "scale": scale.model_dump(mode="json")}, scale
+
+
+def states_scale(given: Any) -> bool:
+    """Whether a model states bounds, step or scale of its scores, rather than the map that they make."""
+    return (
+        isinstance(given, Mapping)
+        and given.get("kind") == "columns"
+        and (any(given.get(name) is not None for name in ("bounds", "step")) or isinstance(given.get("scale"), str))
+    )
 
 
 def _scale(stated: Fields, name: Any, domains: Domains | None, field: str) -> ScoreScale:

@@ -294,6 +294,16 @@ def test_a_scale_that_makes_no_map_or_contradicts_its_column_is_refused(model: d
         on_scale(DOMAINS, [], **model)
 
 
+def test_a_part_of_a_scale_waits_for_the_account_that_knows_the_rest() -> None:
+    for model in ({"score": "income", "bounds": [100, 1e6]}, {"score": "points", "step": 5}):
+        fields = {"model": {**SCORES, **model}, "diagnostics": ["roc_curve"], "account": "a", "label": "flag",
+                  "budget": {"epsilon": 1}, "table": {"path": "/t", "snapshot": {"path_version": "1"}}}  # fmt: skip
+        written = read_written(ReleaseRequest, fields)
+        assert isinstance(written, Written)
+        scale = completed(written.fields, DOMAINS)["model"]["scale"]
+        assert (scale["kind"], scale["upper"]) == (("log", 1e6) if "bounds" in model else ("linear", 850.0))
+
+
 def test_a_threshold_beyond_a_stated_scale_is_refused() -> None:
     with pytest.raises(
         InvalidRequest, match="thresholds: got '101'; must lie on the scale of the scores, from 0 to 100"

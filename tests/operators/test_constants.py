@@ -55,6 +55,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "diagnostics: got '103,809,123 counts'; must need at most 67,108,864 counts; ask for fewer cells",
     ),
     "model without its basis": ({"model": {"kind": "columns", "score": "score"}}, "model.basis: is required"),
+    "scale of scores that makes no map": (
+        {"model": {**GIVEN["model"], "bounds": [850, 300]}},
+        "model.bounds: got [850, 300]; must be two numbers in ascending order",
+    ),
     "unknown runner": ({"runner": "abacus"}, "runner: got 'abacus'; must be one of local, spark_submit"),
     "master of another runner": (
         {"runner": "spark_submit", "master": "local"},
@@ -99,6 +103,11 @@ def test_a_template_elsewhere_hides_no_mistake(mistake: str) -> None:
         {"table": {"snapshot": {"path_version": "v1"}}, "output": None},
         {"epsilon": 1},
         {"blocks": "interval"},
+        {
+            "model": {**GIVEN["model"], "bounds": [300, 850], "step": 1},
+            "diagnostics": [{"kind": "confusion_matrix", "thresholds": [620]}],
+        },
+        {"model": {**GIVEN["model"], "step": 5}},
     ],
 )
 def test_what_is_known_later_is_left_alone(fields: dict[str, Any]) -> None:
