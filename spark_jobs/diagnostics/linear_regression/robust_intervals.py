@@ -15,6 +15,10 @@ The second moment of d is estimated from the groups. If noise dominates, it is k
 the mean of a normal law about the estimate that is cut off at 0, up to the prior of a single group. With an upper
 confidence limit, intervals would hold too often and be up to half as wide again. Groups with much noise are taken to
 differ as others do, but for what few rows or a small spread of x leave to chance (``shrinkage``).
+
+All slopes are divided by a spread of x that groups share nearly, and its error is theirs together. Where x fills a
+corner of its box, noise hides much of it: lines may be twice as steep as with the estimate. So each end of an interval
+is that of a mixture over what this spread may be.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from spark_jobs.diagnostics.linear_regression.shrinkage import Shrunk, above_0, 
 
 _SHARES = 1.0 - np.geomspace(1.0, 1e-4, 60)
 """Shares of bias in the mean squared error for which widths are tabulated."""
-_STEPS = 40
+_STEPS, _STEPS_OF_MIXTURES = 40, 24
 _LITTLE = 1e-12
 """Information of a group of which nothing is known; a box has width 2."""
 
@@ -90,9 +94,44 @@ def robust_half_widths(shrunk: Shrunk, places: FloatArray, confidence: float) ->
         confidence: nominal level.
     """
     one, nothing = np.ones_like(shrunk.place), np.zeros_like(shrunk.place)
-    heights = [_half_widths(shrunk, one, place - shrunk.place, critical_values(confidence)) for place in places]
+    away = [place - shrunk.place for place in places]
+    heights = [
+        _with_scales(shrunk, _half_widths(shrunk, one, x, critical_values(confidence)), x, confidence) for x in away
+    ]
     slope = _half_widths(shrunk, nothing, one, critical_values(confidence, one_peak=True))
-    return HalfWidths(heights=np.stack(heights, axis=1), slope=slope)
+    slope, slope_above = _with_scales(shrunk, slope, one, confidence)
+    return HalfWidths(
+        heights=np.stack([half for half, _ in heights], axis=1),
+        slope=slope,
+        heights_above=np.stack([above for _, above in heights], axis=1),
+        slope_above=slope_above,
+    )
+
+
+def _with_scales(
+    shrunk: Shrunk, half: FloatArray, of_slope: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Half-widths that allow for the spread of a being an estimate, and how far lines lie above the middles.
+
+    Where the spread is a multiple of what it was taken to be, slopes are steeper by its inverse. Each end is the
+    quantile of a mixture, over multiples that are equally likely, of normal laws of which ``half`` is the half-width.
+    """
+    moved = (of_slope * shrunk.slope)[:, None] * (1 / shrunk.scales - 1)
+    tail = (1 - confidence) / 2
+    stddev = np.maximum(half, 1e-150) / -float(ndtri(tail))
+    lower, upper = (side * _quantiles(side * moved, stddev, tail) for side in (1.0, -1.0))
+    return (upper - lower) / 2, -(upper + lower) / 2
+
+
+def _quantiles(means: FloatArray, stddev: FloatArray, level: float) -> FloatArray:
+    """Quantiles of equal mixtures of normal laws, by bisection between those of the first and the last of them."""
+    low, high = (end(axis=1) + stddev * float(ndtri(level)) for end in (means.min, means.max))
+    for _ in range(_STEPS_OF_MIXTURES):
+        middle = (low + high) / 2
+        below = ndtr((middle[:, None] - means) / stddev[:, None]).mean(axis=1) < level
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    quantiles: FloatArray = (low + high) / 2
+    return quantiles
 
 
 def _half_widths(shrunk: Shrunk, of_height: FloatArray, of_slope: FloatArray, values: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.privacy import Neighbours
@@ -47,6 +47,8 @@ MIN_SPREAD_OF_ROWS = 0.1
 FURTHEST = -30.0
 """Lower limit, in standard deviations, of a noisy spread; avoids underflow."""
 ROUNDS = 25
+SCALES = 8
+"""How many values stand for what the common variance of a may be."""
 ROWS, X, Y, XX, XY = range(5)
 """Places of the sums in covariances of their noise, in the order of ``SUMS``."""
 DIGITS = 9
@@ -66,6 +68,8 @@ class Shrunk:
         information: of the noisy sums on both, weighted by the noise; shape (groups, 2, 2).
         spread: covariances of least squares lines about the common one, at each group's place; shape (groups, 2, 2).
         widest: the largest variances of heights and slopes of groups, as a matrix.
+        scales: what the spread of a in each group may be, as a multiple of what it is taken to be; equally likely,
+            shape (groups, SCALES).
     """
 
     place: FloatArray
@@ -75,6 +79,7 @@ class Shrunk:
     information: FloatArray
     spread: FloatArray
     widest: FloatArray
+    scales: FloatArray
 
     def at(self, places: FloatArray) -> FloatArray:
         """Heights at these places of the centred box; shape (groups, places)."""
@@ -90,6 +95,8 @@ class _Design:
         place: mean of a.
         squares: sum of ``(a - place)^2``; the sum of ``a - place`` is 0.
         of_rows, of_sum, of_squares: variances of the number of rows and of these two sums.
+        scales: equally likely multiples of ``squares``, shape (groups, SCALES): the common variance of a is estimated,
+            with one error for all groups.
     """
 
     rows: FloatArray
@@ -98,6 +105,7 @@ class _Design:
     of_rows: FloatArray
     of_sum: FloatArray
     of_squares: FloatArray
+    scales: FloatArray
 
 
 def shrunk_lines(moments: NoisyMoments) -> Shrunk:
@@ -138,6 +146,7 @@ def shrunk_lines(moments: NoisyMoments) -> Shrunk:
         information=information,
         spread=spread,
         widest=WIDEST @ steeper,
+        scales=design.scales,
     )
 
 
@@ -156,7 +165,7 @@ def _design(moments: NoisyMoments, noise: FloatArray) -> _Design:
     # about the expected mean of a, whose own error is made of the same noise: hence the last term
     observed = (moments.xx - 2 * mean * moments.x + mean**2 * rows) / rows + of_mean
     of_squares = noise[XX, XX] + 4 * mean**2 * noise[X, X] + 2 * mean**2 * of_both[1] + mean**4 * of_rows
-    spread, of_spread = _variances(observed, of_squares / rows**2)
+    spread, of_spread, scales = _variances(observed, of_squares / rows**2)
     return _Design(
         rows=rows,
         place=mean,
@@ -164,6 +173,7 @@ def _design(moments: NoisyMoments, noise: FloatArray) -> _Design:
         of_rows=of_rows,
         of_sum=rows**2 * of_mean,
         of_squares=rows**2 * of_spread,
+        scales=scales,
     )
 
 
@@ -182,8 +192,11 @@ def _rows(moments: NoisyMoments, of_one: float) -> tuple[FloatArray, FloatArray,
     return np.maximum(mean + kept * (moments.rows - mean), 1.0), np.full(groups, kept * of_one), kept
 
 
-def _variances(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _variances(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Means and variances of what the groups' variances of a may be: around a common one, and above 0.
+
+    The third result is what they may be as multiples of these means, equally likely, as the common one may be other
+    than its estimate: for each group by as much of its error as the mean has of it. Shape (groups, SCALES).
 
     Args:
         observed: noisy variances, perhaps below 0.
@@ -196,23 +209,30 @@ def _variances(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray, Flo
         return above_0(combined * (observed / noise + common / between), np.sqrt(combined))
 
     if observed.size == 1:
-        return expected(VARIANCE, VARIANCE**2)
-    common = _common(observed, noise)
+        return *expected(VARIANCE, VARIANCE**2), np.ones((1, SCALES))
+    common, _ = _common(observed, noise)
     between = LIKE * common**2
     for _ in range(ROUNDS):
         means, errors = expected(common, between)
         squares = (errors + (means - common) ** 2).sum()
         between = float(_rounded((_GROUPS * LIKE * common**2 + squares) / (_GROUPS + observed.size)))
-        common = _common(observed, noise + between)
-    return means, errors
+        common, multiples = _common(observed, noise + between)
+    return means, errors, 1 + (noise / (noise + between))[:, None] * (multiples - 1)
 
 
-def _common(observed: FloatArray, variances: FloatArray) -> float:
-    """The common variance of a, above 0, from noisy ones that vary about it by ``variances``."""
+def _common(observed: FloatArray, variances: FloatArray) -> tuple[float, FloatArray]:
+    """The common variance of a, above 0, from noisy ones that vary about it by ``variances``.
+
+    The second result is what it may be as multiples of that: the middles of ``SCALES`` equally likely parts of a normal
+    law that is cut off at 0.
+    """
     weights = 1 / variances
-    mean = (weights * observed).sum() / weights.sum()
-    expected, _ = above_0(np.array([mean]), np.array([weights.sum() ** -0.5]))
-    return float(_rounded(expected)[0])
+    stddev = float(weights.sum() ** -0.5)
+    mean = float((weights * observed).sum() / weights.sum())
+    expected = float(_rounded(above_0(np.array([mean]), np.array([stddev]))[0])[0])
+    away = max(mean / stddev, FURTHEST)
+    beyond = (np.arange(SCALES) + 0.5)[::-1] / SCALES * ndtr(away)
+    return expected, _rounded(stddev * (away - ndtri(beyond)) / expected)
 
 
 def above_0(means: FloatArray, stddevs: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -146,7 +146,7 @@ def _of_sums(moments: NoisyMoments, places: FloatArray, simulated: Simulated, of
     slope, heights = shrunk.slope, (1 + shrunk.at(2 * places - 1)) / 2
     if moments.rows.size >= MIN_GROUPS:
         half_width = robust_half_widths(shrunk, 2 * places - 1, simulated.confidence)
-        slope_centre, centre = slope, heights
+        slope_centre, centre = slope - half_width.slope_above, heights - half_width.heights_above / 2
     else:
         half_width = half_widths_of_sums(moments, 2 * places - 1, simulated)
         slope_centre = lines.slope - half_width.slope_above
