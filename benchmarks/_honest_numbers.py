@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks._choice_law import DrawnPoints, drawn_line, drawn_points
+from benchmarks._exact import line
 from benchmarks._residual_models import UNIT, drawn_model
 from benchmarks._shown import LEVEL, Intervals, Shown, in_cells, noise_of, shown_at, shown_of, worst_of
 from benchmarks.logistic_law import drawn_linear, drawn_table
 from benchmarks.residual_plot import exact_figures
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.options import ReferenceDistribution
+from spark_jobs.contract.options.linear import CELLS_OF_SUMS
 from spark_jobs.diagnostics import (
     cdf_points,
     ecdf,
@@ -32,7 +34,7 @@ from spark_jobs.diagnostics.residual_plot.effects import EFFECTS, effect_sizes
 from spark_jobs.diagnostics.residual_plot.measurement import ResidualDraw
 from spark_jobs.diagnostics.residual_plot.offsets import in_units, sums_of_offsets
 from spark_jobs.diagnostics.residual_plot.summary import pools_of
-from spark_jobs.statistics import PointCounts, ResidualCounts, ValueCounts
+from spark_jobs.statistics import Moments, ResidualCounts, ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
 
 MANY_GROUPS = 20
@@ -176,25 +178,26 @@ def of_small_groups(random: np.random.Generator, groups: float) -> Intervals:
 
 
 def _line(name: str, table: DrawnPoints, random: np.random.Generator) -> Intervals:
-    """A height of a line, its slope and its intercept, rows added or removed."""
+    """A height of a line, its slope and its intercept, rows added or removed; exact of the rows themselves."""
     keys = None if table.groups == 1 else [str(group) for group in range(table.groups)]
     labels = None if keys is None else table.group.astype(str)
-    points = PointCounts.from_arrays(table.x, table.y, groups=labels, keys=keys, lower=0, upper=1)
-    noise = noise_of(random)
+    sums = Moments.from_arrays(
+        table.x, table.y, groups=labels, keys=keys, lower=(0, 0), upper=(1, 1), cells=CELLS_OF_SUMS
+    )
     fit = linear_regression.release(
-        points, epsilon=table.epsilon, method="noisy_moments", confidence=LEVEL, noise=noise
+        sums, epsilon=table.epsilon, method="noisy_moments", confidence=LEVEL, noise=noise_of(random)
     )
     group, end = int(random.integers(table.groups)), int(random.integers(2))
-    exact = linear_regression.release(points, epsilon=1e11, method="noisy_moments", noise=noise)
+    own = table.group == group
+    steep, level = line(table.x[own], table.y[own])
     shown: Intervals = {}
-    for figure, field, at in (
-        ("a height", "predictions", (group, end)),
-        ("a slope", "slope", group),
-        ("an intercept", "intercept", group),
+    for figure, field, at, true in (
+        ("a height", "predictions", (group, end), float(np.clip(level + steep * float(fit.x[end]), 0, 1))),
+        ("a slope", "slope", group, steep),
+        ("an intercept", "intercept", group, level),
     ):
         value, low, high = (float(values[at]) for values in (getattr(fit, field).value, *getattr(fit, field).ends()))
         whole = float(figure == "a height" and low <= 0 and high >= 1)
-        true = float(getattr(exact, field).value[at])
         one = Shown(value=value, low=low, high=high, exact=true, whole=whole)
         shown[f"linear_regression: {figure}{name}"] = one if np.isfinite([value, low, high, true]).all() else None
     return shown

@@ -2,8 +2,9 @@
 benchmarks.regression_speed``.
 
 Theil-Sen over all pairs of 2,000 rows and by 10 matchings of 1,000,000, each with the three private medians; and the
-noisy sums of thousands of groups at once. Secure noise throughout. Cases run by turns; medians and ranges. Then the
-error of heights by NoisyStats, with its budget split in two ways, and by one release of moments.
+noisy sums of thousands of groups at once, and the lines and intervals made of them. Secure noise throughout. Cases run
+by turns; medians and ranges. Then the error of heights by NoisyStats, with its budget split in two ways, and by one
+release of moments.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from benchmarks.driver_mechanisms import in_milliseconds
 from benchmarks.harness import Report, Target, Timing, alternate, arguments, progress, publish
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.diagnostics.linear_regression.robust_intervals import robust_half_widths
+from spark_jobs.diagnostics.linear_regression.shrinkage import shrunk_lines
 from spark_jobs.mechanisms.noise import Cost, SecureNoise, SeededNoise
 from spark_jobs.mechanisms.regression.moments import noisy_moments, noisy_moments_zcdp
 from spark_jobs.mechanisms.regression.noisy_intercept import noisy_intercept
@@ -82,6 +85,20 @@ def groups(generator: np.random.Generator, *, quick: bool) -> dict[str, Callable
     }
 
 
+def summaries(generator: np.random.Generator, *, quick: bool) -> dict[str, Callable[[], object]]:
+    """The lines of 100,000 groups that borrow from one another, and their intervals at two places and the intercept."""
+    count = 200 if quick else 100_000
+    x, y = points(count * ROWS_A_GROUP, generator)
+    where, ones = np.repeat(np.arange(count), ROWS_A_GROUP), np.ones(x.size, dtype=np.int64)
+    sums = GroupSums.from_cells(where, x, y, ones, groups=count, steps=STEPS)
+    moments = noisy_moments(sums, epsilon="1", neighbours=Neighbours.ADD_REMOVE, noise=NOISE)
+    shrunk, places = shrunk_lines(moments), np.array([-0.5, 0.5, -1.0])
+    return {
+        f"shrunk lines, {count:,} groups": lambda: shrunk_lines(moments),
+        f"their intervals, {count:,} groups": lambda: robust_half_widths(shrunk, places, 0.9),
+    }
+
+
 def errors(generator: np.random.Generator, *, quick: bool) -> list[tuple[str, str]]:
     """Median errors of the heights over x = 1/4 and 3/4 at epsilon 3, against least squares on the same rows."""
     count, texts = 100 if quick else 2000, []
@@ -134,7 +151,8 @@ def main() -> int:
     given = arguments(__doc__.splitlines()[0]).parse_args()
     generator = np.random.default_rng(0)
     progress("lines by turns")
-    timings = alternate(pairs(generator, quick=given.quick) | groups(generator, quick=given.quick), warmups=1)
+    cases = [make(generator, quick=given.quick) for make in (pairs, groups, summaries)]
+    timings = alternate({name: case for one in cases for name, case in one.items()}, warmups=1)
     progress("errors")
     report = Report(
         name="regression_speed",

@@ -12,7 +12,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics.linear_regression import robust_intervals
 from spark_jobs.diagnostics.linear_regression.intervals import Simulated, half_widths_of_sums
 from spark_jobs.diagnostics.linear_regression.robust_intervals import critical_values, robust_half_widths
-from spark_jobs.diagnostics.linear_regression.shrinkage import HEIGHTS, SLOPES, shrunk_lines
+from spark_jobs.diagnostics.linear_regression.shrinkage import HEIGHTS, SCALES, SLOPES, _common, shrunk_lines
 from spark_jobs.mechanisms.regression.moments import NoisyMoments
 
 PLACES = np.array([-0.5, 0.5])
@@ -193,11 +193,11 @@ def test_critical_values_of_laws_with_one_peak_are_those_of_the_worst_of_them(co
 def intervals(moments, exact, confidence=0.9):
     """Which intervals of heights hold, those of many groups and those of each by itself, with their half-widths."""
     shrunk, lines = shrunk_lines(moments), heights(moments)
-    robust = robust_half_widths(shrunk, PLACES, confidence).heights
+    robust = robust_half_widths(shrunk, PLACES, confidence)
     alone = half_widths_of_sums(moments, PLACES, Simulated.drawn(seed=1, confidence=confidence))
     exact = heights(exact)
     return (
-        (np.abs(shrunk.at(PLACES) - exact) <= robust, robust),
+        (np.abs(shrunk.at(PLACES) - robust.heights_above - exact) <= robust.heights, robust.heights),
         (np.abs(lines - alone.heights_above - exact) <= alone.heights, alone.heights),
     )
 
@@ -269,6 +269,37 @@ def test_intervals_hold_where_no_group_tells_its_slope_and_slopes_differ():
         (inside, _), _ = intervals(noised(exact, 0.8, seed), exact)
         held.append(inside.mean())
     assert np.mean(held) > 0.9
+
+
+@pytest.mark.parametrize("away", [-2.0, 0.5, 30.0])
+def test_what_the_common_spread_of_x_may_be_is_a_normal_law_that_is_cut_off_at_0(away):
+    expected, multiples = _common(np.full(4, 0.2 * away), np.full(4, 0.16))
+    law = stats.truncnorm(-away, np.inf, loc=0.2 * away, scale=0.2)
+    assert expected == pytest.approx(law.mean())
+    np.testing.assert_allclose(multiples * expected, law.ppf((np.arange(SCALES) + 0.5) / SCALES), rtol=1e-6)
+
+
+def test_ends_are_those_of_the_mixture_over_what_the_spread_of_x_may_be():
+    means, stddevs = np.random.default_rng(1).normal(size=(5, SCALES)), np.geomspace(0.01, 10, 5)
+    for level in (0.05, 0.9):
+        ends = robust_intervals._quantiles(means, stddevs, level)
+        below = stats.norm.cdf(ends[:, None], means, stddevs[:, None]).mean(axis=1)
+        np.testing.assert_allclose(below, level, atol=1e-4)
+
+
+def test_intervals_hold_where_x_fills_a_corner_and_fail_with_a_spread_of_x_that_is_taken_as_known():
+    """All slopes are steep and nearly the same, so that the error of the spread of x is an error of all of them."""
+    random, held, of_known = np.random.default_rng(9), [], []
+    for seed in range(20):
+        height, slope = random.normal(size=(2, 131)) * 0.05
+        exact = exact_moments(3.0 + height, 4.0 + slope, rows=200.0, mean=-0.8, spread=0.01)
+        shrunk = shrunk_lines(noised(exact, 0.3, seed))
+        known = replace(shrunk, scales=np.ones_like(shrunk.scales))
+        for lines, shares in ((shrunk, held), (known, of_known)):
+            half = robust_half_widths(lines, PLACES, 0.9)
+            shares.append((np.abs(lines.slope - half.slope_above - slope - 4.0) <= half.slope).mean())
+    assert np.mean(held) > 0.85
+    assert np.mean(of_known) < 0.8
 
 
 @pytest.mark.slow
