@@ -597,6 +597,9 @@ class AggregatesOperator(DiagnosticOperator):
         measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
             or columns and expressions with their bounds. Rows are counted in any case; a row without a value of one of
             the measures is counted apart.
+        max_groups: the most cells in which one unit is used, chosen by a secret order; None for no limit but its rows.
+        max_rows_per_group: with ``max_groups``, the most of its rows in one of them. Both together allow for fewer rows
+            than ``unit.max_rows`` or as many, and the noise is that of so many.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(
@@ -606,5 +609,7 @@ class AggregatesOperator(DiagnosticOperator):
         confidence: float | Later = 0.9,
         by: str | Sequence[str | Mapping[str, Any]] | Later = (),
         measures: str | Sequence[str | Mapping[str, Any]] | Later = (),
+        max_groups: int | Later | None = None,
+        max_rows_per_group: int | Later | None = None,
         **release: Unpack[ReleaseArguments],
     ) -> None: ...

@@ -19,11 +19,19 @@ class AggregateSummation:
 
     def inputs(self, statistic: AggregateCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         """A column for each dimension, and one for each measure."""
+        from pyspark.sql import functions as sf
+
         from spark_jobs.contract.columns import amount_need
         from spark_jobs.tables.expressions import amount_column
 
         of_dimensions = [_of_dimension(dimension, scored.schema) for dimension in statistic.by]
-        measures = [amount_column(amount_need(one.of, "measures"), scored.schema) for one in statistic.measures]
+        measures = [
+            # one row of each unit becomes 1 once it is known which rows are used (``with_units``)
+            sf.lit(float(request.rows_of_unit == 1))
+            if one.counts_units
+            else amount_column(amount_need(one.of, "measures"), scored.schema)
+            for one in statistic.measures
+        ]
         return (*of_dimensions, *measures)
 
     def key(self, statistic: AggregateCells, *inputs: Column) -> Column:

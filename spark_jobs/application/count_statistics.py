@@ -20,6 +20,7 @@ from spark_jobs.application.value_statistics import SEARCHED, Values
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.left_out import CAUSE, CAUSES, LEFT_OUT
 from spark_jobs.contract.options import (
+    AggregateCells,
     GroupedScoreCells,
     PairedScoreCells,
     PointCells,
@@ -44,6 +45,8 @@ from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from spark_jobs.tables.contribution import GroupsOfRows
 
 _UNIT, _ROW, _KEY = "unit", "row", "key"
 _MAX_INT = 2**31 - 1
@@ -193,8 +196,6 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
 
     from spark_jobs.application.causes import PASSES, cause_of_row, filtered
     from spark_jobs.contract.column_checks import check_columns
-    from spark_jobs.contract.salt import read_salt
-    from spark_jobs.tables.contribution import bound_contributions
     from spark_jobs.tables.expressions import filter_column, quoted
     from spark_jobs.tables.nested import with_fields
     from spark_jobs.tables.scoring import prepare_model
@@ -236,16 +237,40 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     unowned = sf.col(_UNIT).isNull() if _UNIT in owned else sf.lit(False)
     cause = sf.when(unowned, CAUSES.index("no_unit")).when(nothing, sf.col(CAUSE))
     rows = rows.withColumn(CAUSE, cause)
-    if not owned:
-        return rows
-    salt = read_salt(os.environ)
+    return _bounded(rows, request, row_id=_ROW if _ROW in owned else None) if owned else rows
+
+
+def _bounded(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None) -> DataFrame:
+    """The rows that the unit may have, with the first rows of units marked where units are counted."""
+    from spark_jobs.contract.salt import read_salt
+    from spark_jobs.statistics.spark.aggregates import with_units
+    from spark_jobs.tables.contribution import UNIT, bound_contributions
+
+    keys, salt = key_names(request), read_salt(os.environ)
     bounded = request.unit.model_copy(update={"column": _UNIT})
-    row_id = _ROW if _ROW in owned else None
     # a row that does not count must not take the place of one that does
-    return bound_contributions(
+    of_several = zip(keys, request.statistics, strict=True) if request.rows_of_unit > 1 else ()
+    counting = {key: one for key, one in of_several if isinstance(one, AggregateCells) and one.of_units is not None}
+    kept = bound_contributions(
         rows, unit=bounded, keys=[*keys, CAUSE], salt=salt, spare=_spare(request), row_id=row_id, cause=CAUSE,
-        with_unit=bool(request.unit_figures),
+        with_unit=bool(request.unit_figures or counting), groups=_groups(request),
     )  # fmt: skip
+    for key, statistic in counting.items():
+        kept = with_units(kept, key, UNIT, statistic)
+    return kept
+
+
+def _groups(request: ReleaseRequest) -> GroupsOfRows | None:
+    """The limit of a unit's groups, which are the cells of the only statistic of a request that has one."""
+    from pyspark.sql import functions as sf
+
+    from spark_jobs.statistics.spark.aggregates import cell_of
+    from spark_jobs.tables.contribution import GroupsOfRows
+
+    if request.group_bound is None:
+        return None
+    (key,) = key_names(request)
+    return GroupsOfRows(cell_of(sf.col(key)), request.group_bound)
 
 
 def _without_private_spares(request: ReleaseRequest) -> list[Column]:

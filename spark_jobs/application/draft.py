@@ -139,7 +139,7 @@ def left_out_of(request: ReleaseRequest, draw: ReleaseDraw) -> LeftOut | None:
     by_unit = request.unit.column is not None
     noisy = {cause: count for cause, count in draw.left_out["counts"].items() if by_unit or cause != "no_unit"}
     scale = noise_scale(float(draw.left_out["epsilon"]), request.neighbours)
-    return LeftOut.of_counts(noisy, scale=scale, max_rows=request.unit.max_rows, by_unit=by_unit)
+    return LeftOut.of_counts(noisy, scale=scale, max_rows=request.rows_of_unit, by_unit=by_unit)
 
 
 def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, Any], ClassSizes | None]:

@@ -92,18 +92,18 @@ def _by_statistic(request: ReleaseRequest) -> dict[Statistic, list[int]]:
 def sampling_of(kind: str, request: ReleaseRequest, drawn: UnitDraw | None) -> Sampling:
     """The sampling of a kind's figures: that of units, with what was released of them."""
     if drawn is None:
-        return Sampling(max_rows=request.unit.max_rows)
+        return Sampling(max_rows=request.rows_of_unit)
     stddev = stddev_of(len(drawn.figures), drawn.epsilon * drawn.max_rows)
     effects = {
         name: design_effect(
-            noisy / UNIT_STEPS, stddev=stddev, largest=largest, rows_square=square, max_rows=request.unit.max_rows
+            noisy / UNIT_STEPS, stddev=stddev, largest=largest, rows_square=square, max_rows=request.rows_of_unit
         )
         for (of, name), noisy, largest, square in zip(
             drawn.figures, drawn.squares, drawn.largest, drawn.rows_squares, strict=True
         )
         if of == kind or name == AREA
     }
-    return Sampling(max_rows=request.unit.max_rows, effects=effects)
+    return Sampling(max_rows=request.rows_of_unit, effects=effects)
 
 
 def of_enough_units(result: Any, sampling: Sampling) -> Any:
@@ -134,7 +134,7 @@ ALIKE = 0.7
 
 def about_populations(request: ReleaseRequest, drawn: UnitDraw | None) -> tuple[str, ...]:
     """What the rows are a sample of, and how much figures vary between units, one sentence each."""
-    unit, rows = request.unit.column, request.unit.max_rows
+    unit, rows = request.unit.column, request.rows_of_unit
     if unit is None or rows == 1:
         return ()
     sentences = [

@@ -17,6 +17,10 @@ Where rows are replaced, the counts of rows that did not count have a share of t
 In a federation the noise is larger than that of one table by a public factor ``f``. The mechanisms are told ``e / f``,
 so that what is said of errors is true, and the silo asks for noise at ``e``, which is what is charged.
 
+Where fewer rows of a unit are used than the account allows (``ReleaseRequest.rows_of_unit``), ``j`` of ``k``,
+mechanisms run at ``epsilon / j``. What they spend is stated for one of ``k`` rows, as all costs of the account are, and
+so is ``j / k`` times as much: the factor ``f``, rounded up.
+
 How much headline figures vary between units with several rows is a part of its own, which takes its share of epsilon
 first. Its mechanism runs at the cost to a unit, however many rows that has (``mechanisms.unit_squares``); where costs
 are stated for one row, it is divided by the most rows of a unit.
@@ -61,7 +65,8 @@ class BudgetPart:
         of_units: whether it pays for how much figures of these diagnostics vary between units.
         granted: what the part may cost, for a whole privacy unit.
         max_rows: the most rows that one unit may have.
-        noise_factor: how many times the noise is that of one table at the same cost (``Agreement.noise_factor``).
+        noise_factor: how many times the noise is that of one table at the same cost: more in a federation
+            (``Agreement.noise_factor``), less where fewer rows of a unit are used than the account allows.
     """
 
     diagnostics: tuple[Options, ...]
@@ -89,14 +94,16 @@ class BudgetPart:
         if self.noise_factor == 1:
             return part
         # a little less, so that the rounding in ``of_row`` cannot push the sum above what is granted
-        return part - 1000 * Decimal(1).scaleb(max(part.adjusted() + 1, 0) - KEPT_DIGITS)
+        margin = Decimal(1000) if self.noise_factor > 1 else Decimal(1000) / self.noise_factor
+        return part - margin * Decimal(1).scaleb(max(part.adjusted() + 1, 0) - KEPT_DIGITS)
 
     def of_row(self, epsilon: Decimal) -> Decimal:
         """The cost for one row of noise that is that of one table at ``epsilon``, rounded up to digits of a cost."""
         if self.noise_factor == 1:
             return epsilon
         with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):
-            return (epsilon * self.noise_factor).quantize(Decimal(1).scaleb(-KEPT_DIGITS - 2))
+            whole = max(self.granted.epsilon.adjusted() - 4, 0)  # of large budgets, fewer digits after the point
+            return (epsilon * self.noise_factor).quantize(Decimal(1).scaleb(whole - KEPT_DIGITS - 2))
 
     @property
     def delta_per_row(self) -> Decimal:
@@ -195,8 +202,14 @@ def _part_of(request: ReleaseRequest, diagnostics: tuple[Options, ...], epsilon:
         diagnostics=diagnostics,
         granted=Budget(epsilon=epsilon, delta=delta),
         max_rows=request.unit.max_rows,
-        noise_factor=Decimal(1) if agreement is None else agreement.noise_factor,
+        noise_factor=_of_fewer_rows(request) if agreement is None else agreement.noise_factor,
     )
+
+
+def _of_fewer_rows(request: ReleaseRequest) -> Decimal:
+    """The part of the account's rows of a unit that are used, rounded up."""
+    with localcontext(prec=KEPT_DIGITS, rounding=ROUND_CEILING):
+        return Decimal(request.rows_of_unit) / request.unit.max_rows
 
 
 def _weight(diagnostics: Sequence[Options]) -> Decimal:

@@ -163,7 +163,7 @@ def _amounts(statistic: object) -> Iterator[ColumnNeed]:
                 yield amount_need(statistic.outcome.name, "outcome")
         case AggregateCells():
             yield from (dimension_need(one) for one in statistic.by if one.edges is not None)
-            yield from (amount_need(one.of, "measures") for one in statistic.measures)
+            yield from (amount_need(one.of, "measures") for one in statistic.measures if not one.counts_units)
         case PointCells(x=x, y=y) | PointSums(x=x, y=y):
             yield amount_need(x, "x")
             yield amount_need(y, "y")

@@ -19,6 +19,7 @@ from spark_jobs.contract.domains import ValueRange, moment, number
 from spark_jobs.contract.expressions.limits import limits_of
 from spark_jobs.contract.grids import MAX_STEPS_FROM_ZERO
 from spark_jobs.contract.options.aggregates import MAX_BINS, entries_by
+from spark_jobs.contract.options.measures import counts_units
 
 Fields = Mapping[str, Any]
 
@@ -93,7 +94,7 @@ def _few_values(name: Any, domains: Domains) -> list[Any] | None:
 
 
 def _measured(given: Any, domains: Domains) -> Any:
-    if not isinstance(given, Mapping):
+    if not isinstance(given, Mapping) or counts_units(given):
         return given
     name, filled = given.get("of"), with_bounds(dict(given), "of", "bounds", domains, "diagnostics.measures")
     if filled.get("bounds") is None and isinstance(name, str) and domains.column(name) is None:

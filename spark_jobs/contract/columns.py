@@ -164,7 +164,8 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
                 need = dimension_need(dimension)
                 yield from (need,) if dimension.edges is None else _amount(need, columns)
             for measure in statistic.measures:
-                yield from _amount(amount_need(measure.of, "measures"), columns)
+                if not measure.counts_units:
+                    yield from _amount(amount_need(measure.of, "measures"), columns)
         case PointCells(x=x, y=y, group_by=group_by) | PointSums(x=x, y=y, group_by=group_by):
             yield from _amount(amount_need(x, "x"), columns)
             yield from _amount(amount_need(y, "y"), columns)

@@ -127,7 +127,7 @@ def _numbers_of(statistic: Statistic) -> Iterator[tuple[str, bool]]:
         case ResidualCells():
             yield statistic.outcome, False
         case AggregateCells():
-            yield from ((measure.of, True) for measure in statistic.measures)
+            yield from ((measure.of, True) for measure in statistic.measures if not measure.counts_units)
         case PointCells() | PointSums():
             yield from ((statistic.x, True), (statistic.y, True))
         case CrossProductCells():

@@ -6,7 +6,7 @@ import math
 import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, localcontext
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BeforeValidator, PlainSerializer, model_validator
 
@@ -187,6 +187,23 @@ class Budget(Frozen):
                 "epsilon", plain(self.epsilon), "must be above 0", "give the epsilon this release may cost, e.g. '1'"
             )
         return self
+
+
+class GroupBound(NamedTuple):
+    """The rows of one unit that are used of a table of groups: of at most ``groups`` groups, and of each so many.
+
+    Attributes:
+        groups: the most groups that a unit is in.
+        rows: the most rows that it has in one of them.
+    """
+
+    groups: int
+    rows: int
+
+    @property
+    def rows_of_unit(self) -> int:
+        """The most rows of one unit."""
+        return self.groups * self.rows
 
 
 class PrivacyUnit(Frozen):

@@ -14,7 +14,7 @@ from spark_jobs.contract.expressions.parser import check_feature
 from spark_jobs.contract.federation import OF_ONE_SILO, Federation, require_add_remove, require_linear
 from spark_jobs.contract.options import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.options.base import entries_of
-from spark_jobs.contract.privacy import ExactDecimal, exact_decimal, plain
+from spark_jobs.contract.privacy import ExactDecimal, GroupBound, exact_decimal, plain
 from spark_jobs.contract.request_documents import load_fields, without_gate
 from spark_jobs.contract.stated_scale import with_stated_scale
 from spark_jobs.contract.table_request import TableRequest, canonical, canonical_sha256
@@ -94,6 +94,11 @@ class ReleaseRequest(TableRequest):
                     "give a delta such as '1e-6', or choose a method with pure privacy",
                 )  # fmt: skip
             options.check(self)
+        if self.group_bound is not None and len(self.diagnostics) > 1:
+            raise InvalidRequest(
+                "max_groups", self.group_bound.groups, "must be of the only diagnostic of a request",
+                "ask for the others in a release of their own, or leave it out",
+            )  # fmt: skip
         self._check_needed()
         if self.row_id is not None and self.unit.column is None:
             raise InvalidRequest(
@@ -184,6 +189,16 @@ class ReleaseRequest(TableRequest):
         if self.model is None:
             raise ValueError("the request has no model")
         return self.model
+
+    @property
+    def group_bound(self) -> GroupBound | None:
+        """The groups in which one unit is used, and its rows in one of them; None if only its rows are limited."""
+        return next((options.group_bound for options in self.diagnostics if options.group_bound is not None), None)
+
+    @property
+    def rows_of_unit(self) -> int:
+        """The most rows of one unit that are used: the account's, or fewer of few groups."""
+        return self.unit.max_rows if self.group_bound is None else self.group_bound.rows_of_unit
 
     @property
     def _could_vary_by_unit(self) -> bool:

@@ -126,7 +126,9 @@ def _counted(statistic: Statistic, rows: _Rows) -> Any:
 def _aggregates(statistic: AggregateCells, rows: _Rows) -> AggregateSums:
     """Rows that are spread evenly over the cells, each with all values."""
     places = [
-        nearest_places(rows.numbers(one.of, rows.noise(), bounds=one.bounds), *one.bounds, one.steps)
+        np.ones(rows.labels.size)
+        if one.counts_units
+        else nearest_places(rows.numbers(one.of, rows.noise(), bounds=one.bounds), *one.bounds, one.steps)
         for one in statistic.measures
     ]
     size = rows.labels.size

@@ -24,6 +24,13 @@ Privacy. ``ADD_REMOVE``: a row is in one cell and is complete or not: it changes
 of incomplete rows. ``epsilon``-DP for all cells together. ``REPLACE_ONE`` runs at half of epsilon: one row less and one
 more, each at that cost, wherever they are. What is incomplete therefore costs nothing.
 
+Units. A measure may count distinct units: its value is 1 for one row of each unit in a cell, and 0 for the unit's other
+rows. Which row has the 1 depends on rows of the same unit alone, so that a unit of k rows changes the table by k such
+vectors, whatever their values, and each of them loses what one row does: ``k epsilon`` for the unit. This is not a
+chain of k changes of one row, as the 1 may pass from one row to another; but the losses of a body, and of halves, are
+norms of the whole change, and at most the sum of the k norms. Alone, the halves are the units and the rows that are not
+the first, and the noise in units is that of one number.
+
 Where noise cannot be drawn together (``Noise.joint``), several measures have Laplace noise of the cube's 1-norm.
 """
 

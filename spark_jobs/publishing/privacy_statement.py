@@ -110,7 +110,8 @@ def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
     computational = "" if federation is None else "; computational, by the secrecy of keys"
     if unit.column is None:
         return f"{formal_cost(facts.cost)}; neighbouring tables: one row {change}{computational}"
-    rows = "one" if unit.max_rows == 1 else str(unit.max_rows)
+    used = facts.request.rows_of_unit
+    rows = "one" if used == 1 else str(used)
     return (
         f"{formal_cost(facts.cost)}; neighbouring tables: all rows of one value of {unit.column} {change}, "
         f"at most {rows} of them used{computational}"
@@ -192,7 +193,8 @@ def _protected(cost: Budget, request: ReleaseRequest) -> str:
             f"One row, and a row is not a person: someone with several rows in the table is protected for each row "
             f"separately, and less for all rows together{together}.{lines}{called}"
         )
-    rows = "one row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
+    used = request.rows_of_unit
+    rows = "one row is" if used == 1 else f"{used} rows are"
     groups = ", whatever groups they are in" if unit.max_rows > 1 and _grouped(request) else ""
     return (
         f"All rows with the same value of {unit.column}: at most {rows} used for each value, and the promise covers "

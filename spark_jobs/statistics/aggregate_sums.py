@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.calendar import periods
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.aggregates import AggregateCells, AggregatesOptions, Dimension
@@ -30,12 +30,14 @@ class AggregateSums:
     Each row is read by a public rule. It lies in one cell, or in none if it is in no listed group of a dimension
     without ``other``. A value is clipped to its measure's bounds and rounded to the nearest of the measure's lattice,
     which has places 0 to ``steps``. A row without a value, null or NaN, of one of the measures counts as incomplete and
-    adds to no sum. No value in the data raises an error. What is summed are the design's terms, of which a measure has
-    one or more; the place of a row on the lattice of each is a function of the place of its value (``term_places``).
+    adds to no sum. Where distinct units are counted, one complete row of each unit in a cell has the value 1 and all
+    others 0; a row without a unit is in no cell. No value in the data raises an error. What is summed are the design's
+    terms, of which a measure has one or more; the place of a row on the lattice of each is a function of the place of
+    its value (``term_places``).
 
     Sensitivity: a row that is added or removed changes one entry of ``incomplete`` by 1, or one of ``rows`` by 1 and
     that cell's sums by at most each term's ``last``; see ``mechanisms.cell_sums``. Sums of disjoint sets of rows
-    can be added.
+    can be added; where units are counted, of sets that have no unit in common.
 
     Args:
         design: dimensions and measures; public.
@@ -76,7 +78,9 @@ class AggregateSums:
         Args:
             columns: an array for each dimension and measure, by its name.
             by: the dimensions, as in a request.
-            measures: the measures, as in a request; here they are columns, not expressions.
+            measures: the measures, as in a request; here they are columns, not expressions. ``{"of": "person",
+                "figures": ["units"]}`` counts distinct persons of the rows that are given: with k rows of a person
+                among them, what costs epsilon for a row costs k epsilon for the person.
 
         Example:
             >>> sums = AggregateSums.from_arrays(
@@ -93,7 +97,12 @@ class AggregateSums:
         """
         design = design_of(by, measures)
         places = [_group(_given(columns, one.column), one) for one in design.by]
-        values = [_place(as_doubles(_given(columns, one.of), what=one.of), one) for one in design.measures]
+        values = [
+            np.zeros(np.asarray(_given(columns, one.of)).size, dtype=np.int64)
+            if one.counts_units
+            else _place(as_doubles(_given(columns, one.of), what=one.of), one)
+            for one in design.measures
+        ]
         lengths = {array.size for array in (*places, *values)}
         if len(lengths) > 1:
             raise InvalidRequest("columns", None, "must have one length", "give one value per row")
@@ -101,7 +110,12 @@ class AggregateSums:
         cell = np.zeros(rows, dtype=np.int64)
         for dimension, place in zip(design.by, places, strict=True):
             cell = np.where((cell < 0) | (place < 0), -1, cell * len(dimension.labels) + place)
-        return cls.from_places(cell, np.array(values, dtype=np.int64).reshape(len(values), rows), design=design)
+        numbers = np.array(values, dtype=np.int64).reshape(len(values), rows)
+        if design.of_units is not None:
+            units = np.asarray(columns[design.measures[design.of_units].of], dtype=object)
+            cell = np.where([one is None or one != one for one in units], -1, cell)
+            numbers[design.of_units] = _first_of_units(units, cell, np.asarray((numbers >= 0).all(axis=0)))
+        return cls.from_places(cell, numbers, design=design)
 
     @classmethod
     def from_places(cls, cell: Int64Array, places: Int64Array, *, design: AggregateCells) -> AggregateSums:
@@ -188,6 +202,17 @@ def term_places(places: Int64Array, term: Term, measure: Measured) -> Int64Array
     if measure.steps <= EXACT_SQUARES:
         return centred**2
     return np.rint((centred / measure.steps) ** 2 * SQUARE_STEPS).astype(np.int64)
+
+
+def _first_of_units(units: NDArray[np.object_], cell: Int64Array, complete: BoolArray) -> Int64Array:
+    """1 for one complete row of each unit in each cell, 0 for others."""
+    first = np.zeros(cell.size, dtype=np.int64)
+    counted: set[tuple[Any, int]] = set()
+    for place in np.flatnonzero(complete & (cell >= 0)).tolist():
+        of = (units[place], int(cell[place]))
+        first[place] = of not in counted
+        counted.add(of)
+    return first
 
 
 def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:

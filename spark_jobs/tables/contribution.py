@@ -8,12 +8,16 @@ keeps at most ``max_rows`` of the one unit. The kept tables thus differ by at mo
 epsilon-private for one row is ``max_rows * epsilon``-private for a unit (group privacy; Dwork and Roth 2014, theorem
 2.2). The salt is drawn independently of the table, so that this holds for every value of it; it is secret only so that
 people cannot find out which of their rows count.
+
+With a limit of groups, a unit's rows are those of at most ``k`` of its groups, of each at most ``r``: the proof is the
+same with ``k r`` in the place of ``max_rows``, as groups, too, are chosen by the unit's own rows and the salt.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
@@ -21,7 +25,7 @@ from pyspark.sql.types import DecimalType, DoubleType
 
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import ColumnNeed
-from spark_jobs.contract.privacy import PrivacyUnit
+from spark_jobs.contract.privacy import GroupBound, PrivacyUnit
 from spark_jobs.tables.expressions import field_of, quoted, read
 
 UNIT = "unit"
@@ -29,8 +33,22 @@ UNIT = "unit"
 _CHUNK_BITS = 16
 _UNIT, _ROW, _COUNT, _CHUNK, _COPY = "__dp_unit", "__dp_row", "__dp_count", "__dp_chunk", "__dp_copy"
 _SALT, _RANK = "__dp_salt", "__dp_rank"
+_GROUP, _GROUP_RANK, _GROUP_PLACE = "__dp_group", "__dp_group_rank", "__dp_group_place"
+_ROW_PLACE, _TURN, _PLACE = "__dp_row_place", "__dp_turn", "__dp_place"
 WEIGHT = "__dp_weight"
 """How many rows a row stands for: more than one only for those without a unit."""
+
+
+class GroupsOfRows(NamedTuple):
+    """A limit of the groups in which a unit is used.
+
+    Attributes:
+        group: a row's group, a column of the key columns; null for a row that counts in none.
+        bound: the most groups of a unit, and the most rows in one of them.
+    """
+
+    group: Column
+    bound: GroupBound
 
 
 def bound_contributions(
@@ -43,6 +61,7 @@ def bound_contributions(
     row_id: str | None = None,
     cause: str | None = None,
     with_unit: bool = False,
+    groups: GroupsOfRows | None = None,
 ) -> DataFrame:
     """The ``keys`` columns of at most ``unit.max_rows`` rows of each unit, or of all rows if every row is a unit.
 
@@ -70,6 +89,8 @@ def bound_contributions(
             of their unit. Rows with a null unit, which must have no other key, are then kept; the result has the column
             ``WEIGHT``, the number of rows that a row stands for.
         with_unit: whether to keep the unit's column too, for a unit of several rows.
+        groups: a limit of the groups of a unit and of its rows in each, which takes the place of ``max_rows`` for rows
+            that count; the others have the places that are left. There are no spare rows then.
 
     Raises:
         InvalidRequest: the table lacks the unit's or the row's column, or its type cannot be compared.
@@ -86,21 +107,18 @@ def bound_contributions(
     # the salt is a row of a table, because a constant would be visible in the plan
     secret = sf.broadcast(_salt_table(frame.sparkSession, salt))
     last, weighted = _class(spare, cause), cause is not None
+    others = [*([sf.col(WEIGHT)] if weighted else []), *([sf.col(_UNIT).alias(UNIT)] if with_unit else [])]
     if row_id is not None:
-        ranked = owned.crossJoin(secret).withColumn(_RANK, _priority(_ROW, *names)).drop(_SALT, _ROW)
+        ranked = owned.crossJoin(secret).withColumn(_RANK, _priority(_ROW, *names)).drop(_ROW)
         ranked = ranked.withColumn(WEIGHT, sf.lit(1).cast("bigint"))
-        if unit.max_rows == 1:
-            # 62 bits of a hash decide, and two of them are equal so rarely that ties are not broken
-            place = sf.shiftrightunsigned(_RANK, 2) + (last - 1).cast("bigint") * sf.lit(1 << 62)
-            ranked = ranked.withColumn(_RANK, place)
-            return _first_by_rank(ranked, keys, weighted)
-        return _first(ranked, unit, names, last, [*_weight_of(weighted), *_unit_of(with_unit)])
+        if unit.max_rows == 1 and groups is None:
+            return _first_by_rank(ranked.withColumn(_RANK, _rank_in_class(last)), keys, weighted)
+        return _first(ranked, unit, names, last, others, groups)
     counted = owned.repartition(_UNIT).groupBy(_UNIT, *names).agg(sf.count(sf.lit(1)).alias(_COUNT))
-    if unit.max_rows == 1:
+    if unit.max_rows == 1 and groups is None:
         return _first_of_counted(counted.crossJoin(secret), keys, last, weighted)
     numbered = _numbered(counted, names).crossJoin(secret)
-    ranked = numbered.withColumn(_RANK, _priority(*names, _COPY))
-    return _first(ranked, unit, names, last, [*_weight_of(weighted), *_unit_of(with_unit)])
+    return _first(numbered.withColumn(_RANK, _priority(*names, _COPY)), unit, names, last, others, groups)
 
 
 def _class(spare: Column | None, cause: str | None) -> Column:
@@ -109,22 +127,45 @@ def _class(spare: Column | None, cause: str | None) -> Column:
     return last if cause is None else sf.when(sf.col(quoted(cause)).isNotNull(), 2).otherwise(last)
 
 
-def _weight_of(weighted: bool) -> list[Column]:
-    return [sf.col(WEIGHT)] if weighted else []
-
-
-def _unit_of(kept: bool) -> list[Column]:
-    return [sf.col(_UNIT).alias(UNIT)] if kept else []
+def _rank_in_class(last: Column) -> Column:
+    # 62 bits of a hash decide, and two of them are equal so rarely that ties are not broken
+    return sf.shiftrightunsigned(_RANK, 2) + (last - 1).cast("bigint") * sf.lit(1 << 62)
 
 
 def _first(
-    ranked: DataFrame, unit: PrivacyUnit, names: Sequence[str], last: Column, others: Sequence[Column]
+    ranked: DataFrame,
+    unit: PrivacyUnit,
+    names: Sequence[str],
+    last: Column,
+    others: Sequence[Column],
+    groups: GroupsOfRows | None,
 ) -> DataFrame:
     """At most ``max_rows`` rows of each unit, by rank, and all without a unit; with ``others`` beside the keys."""
+    if groups is not None:
+        return _of_few_groups(ranked, groups, names, last, others)
     # rows of the same rank and keys are alike, so that it does not matter which of them is kept
     order = Window.partitionBy(_UNIT).orderBy(last, _RANK, *names)
     place = sf.row_number().over(order)
     kept = ranked.withColumn(_RANK, place).where((sf.col(_RANK) <= unit.max_rows) | sf.col(_UNIT).isNull())
+    return kept.select(*names, *others)
+
+
+def _of_few_groups(
+    ranked: DataFrame, groups: GroupsOfRows, names: Sequence[str], last: Column, others: Sequence[Column]
+) -> DataFrame:
+    """Of each unit the first rows of its first groups, by rank, and then as many rows that do not count as fit in."""
+    counts = last == 0
+    placed = ranked.withColumn(_GROUP, sf.when(counts, groups.group))
+    group_rank = sf.when(sf.col(_GROUP).isNotNull(), sf.xxhash64(_SALT, _UNIT, _GROUP))
+    placed = placed.withColumn(_GROUP_RANK, group_rank)
+    group_place = sf.dense_rank().over(Window.partitionBy(_UNIT).orderBy(sf.isnull(_GROUP), _GROUP_RANK, _GROUP))
+    row_place = sf.row_number().over(Window.partitionBy(_UNIT, _GROUP).orderBy(_RANK, *names))
+    placed = placed.withColumn(_GROUP_PLACE, group_place).withColumn(_ROW_PLACE, row_place)
+    fits = (sf.col(_GROUP_PLACE) <= groups.bound.groups) & (sf.col(_ROW_PLACE) <= groups.bound.rows)
+    turn = sf.when(sf.col(_GROUP).isNotNull(), sf.when(fits, 0).otherwise(2)).otherwise(sf.when(counts, 2).otherwise(1))
+    order = Window.partitionBy(_UNIT).orderBy(_TURN, _RANK, *names)
+    placed = placed.withColumn(_TURN, turn).withColumn(_PLACE, sf.row_number().over(order))
+    kept = placed.where(((sf.col(_PLACE) <= groups.bound.rows_of_unit) & (sf.col(_TURN) < 2)) | sf.col(_UNIT).isNull())
     return kept.select(*names, *others)
 
 

@@ -219,11 +219,18 @@ def _units(request: ReleaseRequest) -> list[str]:
     unit = request.unit
     if unit.column is None:
         return []
-    rows = "1 row is" if unit.max_rows == 1 else f"{unit.max_rows} rows are"
+    rows = "1 row is" if request.rows_of_unit == 1 else f"{request.rows_of_unit} rows are"
     order = (
         "a secret order" if request.row_id is None else f"a secret order, in which {request.row_id} distinguishes them"
     )
     return [
-        f"Of the rows that share a value of {unit.column}, at most {rows} used, chosen by {order}; "
-        f"a row without {unit.column} is left out."
+        f"Of the rows that share a value of {unit.column}, at most {rows} used{_in_few_groups(request)}, chosen by "
+        f"{order}; a row without {unit.column} is left out."
     ]
+
+
+def _in_few_groups(request: ReleaseRequest) -> str:
+    bound = request.group_bound
+    if bound is None:
+        return ""
+    return f", of at most {bound.groups} cells of the table and at most {bound.rows} in one of them"

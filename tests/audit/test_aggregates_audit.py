@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from spark_jobs.contract.privacy import Neighbours
@@ -108,6 +109,69 @@ def cut_across(monkeypatch):
 def not_halved(monkeypatch):
     """As if a replaced row cost what an added one does."""
     monkeypatch.setattr(cell_sums, "share", lambda number, parts: number)
+
+
+def persons_of(rows, measures):
+    """The table of others' rows and of these rows of one person."""
+    every = [*((f"o{place}", *row) for place, row in enumerate(OTHERS)), *(("p", *row) for row in rows)]
+    person, group, spend, stay = map(list, zip(*every, strict=True))
+    columns = {"person": person, "group": group, "spend": spend, "stay": stay}
+    return AggregateSums.from_arrays(columns, by=BY, measures=measures)
+
+
+def count_firsts_twice(monkeypatch):
+    """As if the halves of units were the units and all rows, where a unit's first row changes both."""
+    monkeypatch.setattr(cell_sums, "_numbers", lambda rows, sums, steps: np.stack([sums[0], rows], axis=-1))
+
+
+def count_each_row(monkeypatch):
+    """As if a unit of two rows were one of one."""
+    monkeypatch.setattr(TestLossOfUnits, "rows_of_unit", 1)
+
+
+PERSONS = {"of": "person", "figures": ["units"]}
+ROWS_OF_PERSON = [(group, spend, 1.0) for group in ("a", "b") for spend in (None, 0.0, 10.0)]
+
+
+class TestLossOfUnits(ExactAudit):
+    """All tables of one person of up to two rows in two cells: the claim is for the person, however the rows lie."""
+
+    mechanisms = {
+        "distinct units": [PERSONS],
+        "distinct units and one sum": [PERSONS, SPEND],
+        "distinct units and a variance": [PERSONS, {**SPEND, "figures": ["variance"]}],
+    }
+    claimed, at_least = EPSILON, 0.999
+    rows_of_unit = 2
+    faults = {
+        "half the noise": Fault(planted={"less": 2}),
+        "epsilon of a row": Fault(patch=count_each_row),
+        "epsilon not halved": Fault(patch=not_halved, relations=[Neighbours.REPLACE_ONE]),
+        "a first row in both halves": Fault(patch=count_firsts_twice, mechanisms=["distinct units"]),
+        "each number at the whole budget": Fault(planted={"alone": True}, mechanisms=["distinct units and one sum"]),
+        "noise left out": Fault(planted={"left_out": True}),
+    }
+
+    def loss(self, mechanism, relation, *, less=1, alone=False, left_out=False):
+        def run(statistic, noise):
+            source = Tampered(source=noise, epsilon_factor=less)
+            drawn = aggregates.measure(statistic, noise=Alone(source) if alone else source, **terms)
+            if left_out:  # what is published would show the exact units
+                source.laplace(statistic.sums[0], epsilon=10**6, l1_sensitivity=1)
+            return drawn
+
+        terms = {"epsilon": Fraction(EPSILON, self.rows_of_unit), "neighbours": relation}
+        persons = [
+            rows for number in range(3) for rows in itertools.combinations_with_replacement(ROWS_OF_PERSON, number)
+        ]
+        tables = {rows: persons_of(rows, self.mechanisms[mechanism]) for rows in persons}
+        first = [()] if relation is ADDED else persons[::5]
+        return max(
+            float(Fraction(worst_loss(run, tables[one], tables[other])))
+            for one in first
+            for other in persons
+            if one != other
+        )
 
 
 class TestExactLoss(ExactAudit):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from spark_jobs.contract.bound_columns import BoundColumn
+from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.calendar import periods
 from spark_jobs.contract.column_checks import check_columns
 from spark_jobs.contract.column_text import columns_in
-from spark_jobs.contract.completion import completed, leaves_out
+from spark_jobs.contract.completion import completed, entry_leaves_out, leaves_out
 from spark_jobs.contract.domain_checks import Domains
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import AggregatesOptions
+from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.request import ReleaseRequest
 
 REGION = {"column": "region", "values": ["north", "south"]}
@@ -72,6 +76,18 @@ def parsed(**options: Any) -> AggregatesOptions:
         ({"measures": [{"of": "raise_error(x)", "bounds": [0, 1]}]}, "raise_error"),
         ({"measures": [{**SPEND, "figures": ["max"]}]}, "figures"),
         ({"measures": [SPEND, SPEND]}, "measures: got 'spend'; must be named once"),
+        (
+            {"measures": [{"of": "person", "figures": ["units", "sum"], "bounds": [0, 1], "step": 1}]},
+            "figures: got ['units', 'sum']; must be units alone",
+        ),
+        (
+            {"measures": [{"of": "person", "figures": ["units"], "bounds": [0, 2]}]},
+            "must be units alone, without bounds",
+        ),
+        ({"max_groups": 2}, "max_rows_per_group: must be given where the other"),
+        ({"max_rows_per_group": 2}, "max_groups: must be given where the other"),
+        ({"max_groups": 0, "max_rows_per_group": 1}, "max_groups: got 0; must be a whole number from 1 to 1000000"),
+        ({"max_groups": 1, "max_rows_per_group": 1.5}, "max_rows_per_group"),
     ],
 )
 def test_what_is_no_table_is_refused_in_one_line(options: dict[str, Any], line: str) -> None:
@@ -184,3 +200,72 @@ def test_periods_follow_the_calendar(every: Any, labels: tuple[str, ...]) -> Non
     assert edges[0] == 1709121600_000000
     assert edges[-1] == 1709337600_000000
     assert len(edges) == len(labels) + 1
+
+
+PERSONS = {"of": "person", "figures": ["units"]}
+
+
+def of_persons(max_rows: int = 6, **options: Any) -> ReleaseRequest:
+    return ReleaseRequest.parse(
+        {
+            "table": {"path": "/lake/rows", "snapshot": {"path_version": "v1"}},
+            "unit": {"column": "person", "max_rows": max_rows},
+            "diagnostics": [{"kind": "aggregates", "by": [REGION], "measures": [PERSONS], **options}],
+            "budget": {"epsilon": "1"},
+        }
+    )
+
+
+def test_units_need_no_bounds_and_no_column_of_numbers() -> None:
+    asked = of_persons()
+    check_columns(asked, {"person": "string", "region": "string"})
+    assert ReleaseRequest.parse(asked.to_dict()) == asked
+    assert not {"max_groups", "max_rows_per_group"} & asked.to_dict()["diagnostics"][0].keys()
+    assert not entry_leaves_out({"kind": "aggregates", "by": [REGION], "measures": [PERSONS]})
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"measures": [{**PERSONS, "of": "city"}]}, "measures: got 'city'; must be the unit's column for figures of"),
+        (
+            {"max_groups": 4, "max_rows_per_group": 2},
+            "max_groups: got '4 groups of 2'; must allow for at most unit.max_",
+        ),
+    ],
+)
+def test_what_the_unit_does_not_allow_is_refused_in_one_line(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        of_persons(**options)
+    assert line in str(refused.value)
+
+
+def test_a_limit_of_groups_is_of_a_request_with_nothing_else() -> None:
+    fields = of_persons(max_groups=1, max_rows_per_group=1).to_dict()
+    with pytest.raises(InvalidRequest, match="must be of the only diagnostic of a request"):
+        ReleaseRequest.parse({**fields, "diagnostics": [*fields["diagnostics"], {"kind": "ecdf", "column": "age"}]})
+
+
+@pytest.mark.parametrize("max_rows", [1, 3, 6, 7, 1000, 1_000_000])
+@pytest.mark.parametrize("epsilon", ["0.001", "1", "100000000"])
+@pytest.mark.parametrize(("groups", "rows"), [(1, 1), (3, 1), (1, 2), (3, 2)])
+def test_fewer_rows_of_a_unit_get_the_whole_epsilon_and_no_more(
+    max_rows: int, epsilon: str, groups: int, rows: int
+) -> None:
+    """The loss of so many rows is within what is stated for ``max_rows`` of them, which is within the budget."""
+    if groups * rows > max_rows:
+        return
+    asked = of_persons(max_rows, max_groups=groups, max_rows_per_group=rows).changed(budget=Budget(epsilon))
+    (part,) = split_budget(asked)
+    of_unit = groups * rows * Fraction(part.epsilon_per_row)
+    stated = Fraction(part.cost(part.of_row(part.epsilon_per_row), Decimal(0)).epsilon)
+    assert of_unit <= stated <= Fraction(Decimal(epsilon))
+    assert of_unit >= Fraction(Decimal(epsilon)) * Fraction(999_999, 1_000_000)
+
+
+@pytest.mark.parametrize(
+    "options", [{"measures": [PERSONS]}, {"measures": [], "max_groups": 1, "max_rows_per_group": 1}]
+)
+def test_silos_count_no_units_and_limit_no_groups(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest, match="must count no units and limit no groups of one for silos"):
+        parsed(by=[REGION], **options).check_for_silos()

@@ -94,12 +94,57 @@ def test_rows_of_a_person_are_bounded_as_in_other_kinds(command: Command, tmp_pa
     assert release.results["aggregates"]["rows"] == pytest.approx(3000, abs=1)
 
 
+PERSONS = {"of": "person", "figures": ["units"]}
+
+
+@pytest.mark.parametrize(
+    ("measures", "limits"),
+    [
+        ([PERSONS], {}),
+        ([PERSONS, {"of": "spend", "figures": ["mean"]}], {}),
+        ([PERSONS], {"max_groups": 2, "max_rows_per_group": 1}),
+        ([PERSONS], {"max_groups": 1, "max_rows_per_group": 2}),
+    ],
+    ids=["rows", "with a mean", "one row of each group", "one group"],
+)
+def test_distinct_persons_are_those_of_pandas(
+    command: Command, tmp_path: Path, measures: list[Any], limits: dict[str, int]
+) -> None:
+    """Of persons with two rows: all of them where two groups may count, and each in one where one may."""
+    folder, table = tmp_path / "lake", rows()
+    (folder / "v1").mkdir(parents=True)
+    table.to_parquet(folder / "v1" / "part-0.parquet")
+    command.open(str(folder), columns=COLUMNS, unit={"column": "person", "max_rows": 3})
+    entry = {"kind": "aggregates", "by": ["region"], "measures": measures, **limits}
+    release = command.release(TABLE, diagnostics=[entry], budget={"epsilon": "90"})
+    found = release.results["aggregates"]
+    [persons] = [one for one in found["measures"] if one["name"] == "units"]
+    counted = table.dropna(subset=["spend"]) if len(measures) > 1 else table
+    region = counted["region"].where(counted["region"].isin(["north", "south", "east"]), "other")
+    exact = counted.groupby(region)["person"].nunique()[["north", "south", "east", "other"]]
+    if limits.get("max_groups") == 1:
+        assert sum(persons["values"]) == pytest.approx(3000, abs=1)
+        assert all(value <= most + 1 for value, most in zip(persons["values"], exact, strict=True))
+        pairs = counted.groupby(["person", region]).size()
+        both = pairs.groupby("person").max()
+        assert found["rows"] == pytest.approx(int(both.sum()), abs=1)
+        assert "of at most 1 cells of the table and at most 2 in one of them" in " ".join(release.rules)
+    else:
+        assert persons["values"] == pytest.approx(exact.tolist(), abs=1)
+    assert not limits or release.cost.epsilon <= 90
+
+
 @pytest.mark.parametrize(
     ("entry", "line"),
     [
         ({"by": ["person"]}, "must have values, edges or every"),
         ({"by": ["region"], "measures": ["region"]}, "bounds: is required"),
         ({"by": [{"column": "age", "edges": [0, 50, 50]}]}, "numbers in ascending order"),
+        ({"measures": [PERSONS]}, "must be the unit's column for figures of units, which is not named"),
+        (
+            {"max_groups": 2, "max_rows_per_group": 1},
+            "must allow for at most unit.max_rows, 1, rows of a unit together",
+        ),
     ],
 )
 def test_what_the_account_does_not_say_is_refused_in_a_line(account: Command, entry: dict[str, Any], line: str) -> None:

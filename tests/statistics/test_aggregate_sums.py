@@ -7,6 +7,7 @@ import datetime as dt
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 
@@ -112,3 +113,21 @@ def test_it_is_a_value_that_shows_nothing():
 def test_columns_that_do_not_fit_are_refused(columns, line):
     with pytest.raises(InvalidRequest, match=line):
         AggregateSums.from_arrays(columns, by=BY, measures=MEASURES)
+
+
+@MANY
+@given(rows=ROWS)
+def test_distinct_units_are_those_of_complete_rows(rows):
+    columns = columns_of(rows)
+    by, units = BY[1:2], {"of": "region", "figures": ["units"]}
+    found = AggregateSums.from_arrays(columns, by=by, measures=[MEASURES[0], units])
+    frame = pd.DataFrame(columns).dropna(subset=["region"])
+    one = {name: AggregateSums.from_arrays(columns_of([row]), by=by).rows for name, row in enumerate(rows)}
+    cells = pd.Series({name: int(np.flatnonzero(counts)[0]) for name, counts in one.items()}, dtype=int)
+    complete = frame[frame["spend"].notna()]
+    exact = complete.groupby(cells[complete.index])["region"].nunique().reindex(range(4), fill_value=0)
+    assert found.sums[1].tolist() == exact.tolist()
+    assert found.rows.tolist() == cells[complete.index].value_counts().reindex(range(4), fill_value=0).tolist()
+    alone = AggregateSums.from_arrays(columns, by=by, measures=[units])
+    assert alone.rows.sum() == len(frame)
+    assert not alone.incomplete.any()

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import PrivacyUnit
+from spark_jobs.contract.privacy import GroupBound, PrivacyUnit
 from spark_jobs.contract.salt import read_salt
-from spark_jobs.tables.contribution import bound_contributions
+from spark_jobs.tables.contribution import GroupsOfRows, bound_contributions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -258,3 +258,74 @@ def test_a_missing_or_short_salt_is_refused_without_telling_it(environ: dict[str
     assert told in str(refused.value)
     assert "too short" not in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def of_few_groups(
+    frame: DataFrame, groups: int, rows: int, *, row_id: str | None = None, salt: bytes = SALT
+) -> Counter[Any]:
+    """The rows that are kept, with their unit; ``cause`` is null for rows that count, ``k`` is their group."""
+    from pyspark.sql import functions as sf
+
+    limit = GroupsOfRows(sf.col("k"), GroupBound(groups, rows))
+    unit = PrivacyUnit(column="u", max_rows=groups * rows)
+    kept = bound_contributions(
+        frame,
+        unit=unit,
+        keys=["k", "x", "cause"],
+        salt=salt,
+        row_id=row_id,
+        cause="cause",
+        with_unit=True,
+        groups=limit,
+    )
+    return Counter((row["unit"], row["k"], row["x"], row["cause"]) for row in kept.collect() for _ in range(row[3]))
+
+
+def rows_of_groups(units: int = 12) -> list[Any]:
+    """Units of 1 to 12 rows in up to 5 groups, some alike, and of rows that do not count."""
+    counted = [(f"u{n}", m * (n + 2) % 5, float(m // 2), None) for n in range(units) for m in range(n + 1)]
+    others = [(f"u{n}", None, None, n % 2) for n in range(units) for _ in range(n % 4)]
+    return [*counted, *others, (None, None, None, 0)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("row_id", [None, "i"])
+@pytest.mark.parametrize(("groups", "rows"), [(1, 1), (2, 1), (1, 3), (2, 3), (9, 99)])
+def test_a_unit_has_few_groups_and_few_rows_in_one(
+    spark: SparkSession, groups: int, rows: int, row_id: str | None
+) -> None:
+    """As many as there are, up to the limits, whatever the order; rows that do not count have what is left."""
+    table = rows_of_groups()
+    frame = spark.createDataFrame(
+        [(*row, n % 7) for n, row in enumerate(table)], "u string, k int, x double, cause int, i int"
+    )
+    found = of_few_groups(frame, groups, rows, row_id=row_id)
+    assert of_few_groups(frame.repartition(5), groups, rows, row_id=row_id) == found
+    for unit in {row[0] for row in table} - {None}:
+        own = Counter(row[1] for row in table if row[0] == unit and row[3] is None)
+        kept = Counter(dict.fromkeys(own, 0))
+        for (_, key, _, cause), number in ((row, count) for row, count in found.items() if row[0] == unit):
+            if cause is None:
+                kept[key] += number
+        sizes = {key: count for key, count in kept.items() if count}
+        assert len(sizes) == min(groups, len(own))
+        assert all(count == min(rows, own[key]) for key, count in sizes.items())
+        spare = sum(count for row, count in found.items() if row[0] == unit and row[3] is not None)
+        causes = sum(row[0] == unit and row[3] is not None for row in table)
+        assert spare == min(groups * rows - sum(sizes.values()), causes)
+    assert found[None, None, None, 0] == 1
+    assert not found - Counter(table)
+
+
+@pytest.mark.spark
+def test_groups_of_other_units_stay_when_one_leaves_and_another_salt_keeps_others(spark: SparkSession) -> None:
+    names, table = "u string, k int, x double, cause int", rows_of_groups()
+    whole = of_few_groups(spark.createDataFrame(table, names), 2, 2)
+    for unit in ("u11", "u7"):
+        rest = of_few_groups(
+            spark.createDataFrame([row for row in table if row[0] != unit], names).repartition(3), 2, 2
+        )
+        assert not rest - whole
+        assert sum((whole - rest).values()) == 4
+        assert {row[0] for row in whole - rest} == {unit}
+    assert of_few_groups(spark.createDataFrame(table, names), 2, 2, salt=SALT + b"!") != whole

@@ -6,13 +6,14 @@ import math
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from spark_jobs.contract.calendar import Every, periods
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.base import Options, Settings, Statistic
+from spark_jobs.contract.options.base import Options, RequestContext, Settings, Statistic
 from spark_jobs.contract.options.linear import Amount, Keys, require_keys
-from spark_jobs.contract.options.measures import Measured, Term, terms_of
+from spark_jobs.contract.options.measures import LATTICE_OF_UNITS, Measured, Term, counts_units, terms_of
+from spark_jobs.contract.privacy import GroupBound
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.aggregates import AggregateTable
 from spark_jobs.contract.values import Frozen, did_you_mean
@@ -20,6 +21,8 @@ from spark_jobs.contract.values import Frozen, did_you_mean
 MAX_MARGINALS = 15
 """As many as four dimensions have."""
 MAX_DIMENSIONS, MAX_CELLS, MAX_BINS, MAX_MEASURES = 4, 100_000, 1_000, 20
+MAX_ROWS = 1_000_000
+"""The most rows of a unit, or of its groups."""
 MAX_NUMBERS = 400_000
 """The most figures of all cells together: the driver then needs less than 1 GiB."""
 OTHER = "other"
@@ -132,6 +135,11 @@ class AggregateCells(Statistic):
         return terms_of(self.measures)
 
     @property
+    def of_units(self) -> int | None:
+        """The number of the measure that counts distinct units; None without one."""
+        return next((number for number, measure in enumerate(self.measures) if measure.counts_units), None)
+
+    @property
     def max_keys(self) -> int:
         """Rows with and without all measures, and the sums of all measures, for each cell."""
         return self.cells * (2 + len(self.terms))
@@ -184,12 +192,24 @@ class AggregatesOptions(AggregatesSettings, Options):
         measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
             or columns and expressions with their bounds. Rows are counted in any case; a row without a value of one of
             the measures is counted apart.
+        max_groups: the most cells in which one unit is used, chosen by a secret order; None for no limit but its rows.
+        max_rows_per_group: with ``max_groups``, the most of its rows in one of them. Both together allow for fewer rows
+            than ``unit.max_rows`` or as many, and the noise is that of so many.
     """
 
     result: ClassVar[type[Result]] = AggregateTable
     kind: Literal["aggregates"] = "aggregates"
     by: tuple[Dimension, ...] = ()
     measures: tuple[Measured, ...] = ()
+    max_groups: int | None = None
+    max_rows_per_group: int | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # a request without these fields has the hash that it had before the fields existed
+        given: dict[str, Any] = handler(self)
+        later = ("max_groups", "max_rows_per_group")
+        return {name: value for name, value in given.items() if name not in later or value is not None}
 
     @field_validator("by", mode="before")
     @classmethod
@@ -200,6 +220,8 @@ class AggregatesOptions(AggregatesSettings, Options):
     @classmethod
     def _measures(cls, value: Any) -> Any:
         entries = entries_by("of", value)
+        if isinstance(entries, list):
+            entries = [{**LATTICE_OF_UNITS, **entry} if counts_units(entry) else entry for entry in entries]
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, dict) and entry.get("bounds") is None:
                 raise InvalidRequest(
@@ -232,13 +254,61 @@ class AggregatesOptions(AggregatesSettings, Options):
         """Reject numbers whose noise is drawn together: silos can add shares of the noise of counts and halves alone.
 
         Raises:
-            InvalidRequest: there is more than one measure, or a variance.
+            InvalidRequest: there is more than one measure, or a variance, or the rows of a unit are known in one place.
         """
+        if self.group_bound is not None or any(measure.counts_units for measure in self.measures):
+            raise InvalidRequest(
+                "measures" if self.group_bound is None else "max_groups", None,
+                "must count no units and limit no groups of one for silos, where a unit may have rows in several",
+                "count rows, or pool the tables",
+            )  # fmt: skip
         if len(terms_of(self.measures)) > 1:
             raise InvalidRequest(
                 "measures", [f"{name} of {one.of}" for one in self.measures for name in one.figures][:8],
                 "must be the mean and the sum of one number at most for silos, whose noise is drawn apart",
                 "request one measure at a time, or pool the tables",
+            )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _of_few_groups(self) -> Self:
+        for name, number in (("max_groups", self.max_groups), ("max_rows_per_group", self.max_rows_per_group)):
+            if number is not None and not 1 <= number <= MAX_ROWS:
+                raise InvalidRequest(
+                    name,
+                    number,
+                    f"must be a whole number from 1 to {MAX_ROWS}",
+                    "give a number of the unit's, such as 3",
+                )
+        if (self.max_groups is None) != (self.max_rows_per_group is None):
+            lacking = "max_groups" if self.max_groups is None else "max_rows_per_group"
+            raise InvalidRequest(
+                lacking, None, "must be given where the other of max_groups and max_rows_per_group is",
+                "give both: the most groups of one unit, and the most rows in one of them",
+            )  # fmt: skip
+        return self
+
+    @property
+    def group_bound(self) -> GroupBound | None:
+        """The cells in which one unit is used, and its rows in one of them."""
+        if self.max_groups is None or self.max_rows_per_group is None:
+            return None
+        return GroupBound(self.max_groups, self.max_rows_per_group)
+
+    def check(self, request: RequestContext) -> None:
+        """Reject figures of units, and bounds, that the request's unit does not have."""
+        bound, unit = self.group_bound, request.unit
+        for measure in self.measures:
+            if measure.counts_units and measure.of != unit.column:
+                raise InvalidRequest(
+                    "measures", measure.of,
+                    f"must be the unit's column for figures of units, which is {unit.column or 'not named'}",
+                    "count the account's units: distinct values of other columns are not released",
+                )  # fmt: skip
+        if bound is not None and bound.rows_of_unit > unit.max_rows:
+            raise InvalidRequest(
+                "max_groups", f"{bound.groups} groups of {bound.rows}",
+                f"must allow for at most unit.max_rows, {unit.max_rows}, rows of a unit together",
+                "give fewer groups, or fewer rows in one of them",
             )  # fmt: skip
 
     @property

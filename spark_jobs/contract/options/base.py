@@ -11,7 +11,15 @@ from pydantic import Field, field_validator
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockExpression
 from spark_jobs.contract.grids import SCORE_CELLS
-from spark_jobs.contract.privacy import MAX_EPSILON, ExactDecimal, Neighbours, PrivacyUnit, exact_decimal, plain
+from spark_jobs.contract.privacy import (
+    MAX_EPSILON,
+    ExactDecimal,
+    GroupBound,
+    Neighbours,
+    PrivacyUnit,
+    exact_decimal,
+    plain,
+)
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.tables import Model, TableSource
 from spark_jobs.contract.values import Frozen, did_you_mean
@@ -224,6 +232,11 @@ class Options(Frozen):
         rows.
         """
         return ()
+
+    @property
+    def group_bound(self) -> GroupBound | None:
+        """How many groups of its table one unit is used in, and with how many rows; None for as many as it has."""
+        return None
 
     def sizes_are_public(self, neighbours: Neighbours) -> bool:
         """Whether it takes the number of rows that it uses to be public."""

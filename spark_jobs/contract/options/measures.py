@@ -7,7 +7,7 @@ are made of sums over rows of a few numbers of each value (``Power``), each on a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -22,8 +22,12 @@ MAX_STEPS = 2**30
 """The most steps of a measure: sums over 2^32 rows fit 64 bits."""
 EXACT_SQUARES, SQUARE_STEPS = 2**15, 2**30
 """Squares of lattices of at most so many steps are exact; those of others are rounded to so many steps of their own."""
-AggregateFigure = Literal["mean", "sum", "variance", "sd"]
-FIGURES: tuple[AggregateFigure, ...] = ("mean", "sum", "variance", "sd")
+AggregateFigure = Literal["mean", "sum", "variance", "sd", "units"]
+UNITS: AggregateFigure = "units"
+"""The number of distinct values of the unit's column: a sum of 1 for one row of each unit in a cell, 0 for others."""
+LATTICE_OF_UNITS: Mapping[str, Any] = {"bounds": (0.0, 1.0), "step": 1.0}
+"""The lattice of these."""
+FIGURES: tuple[AggregateFigure, ...] = ("mean", "sum", "variance", "sd", "units")
 Power = Literal["value", "square"]
 POWERS: tuple[Power, ...] = ("value", "square")
 """What is summed of a value: a itself and ``2 a^2 - 1``, all in [-1, 1]."""
@@ -32,6 +36,7 @@ NEEDS: Mapping[AggregateFigure, tuple[Power, ...]] = {
     "sum": ("value",),
     "variance": ("value", "square"),
     "sd": ("value", "square"),
+    "units": ("value",),
 }
 """The sums that each figure is made of."""
 
@@ -60,6 +65,7 @@ class Measured(Frozen):
             before noise. Without one, values are rounded to 2^21 steps between the bounds.
         figures: what is released of it: ``mean``, ``sum``, ``variance``, ``sd``. A mean and a sum cost the same as one;
             a variance, or its root, takes one sum more, of squares, which makes the noise of all numbers larger.
+            ``units`` alone, of the unit's column, is the number of distinct ones, and needs no bounds.
     """
 
     of: Amount
@@ -88,7 +94,19 @@ class Measured(Frozen):
             )  # fmt: skip
         if len(set(self.figures)) < len(self.figures):
             raise InvalidRequest("figures", list(self.figures), "must be named once each", "remove one")
+        if self.counts_units and (
+            len(self.figures) > 1 or (self.bounds, self.step) != tuple(LATTICE_OF_UNITS.values())
+        ):
+            raise InvalidRequest(
+                "figures", list(self.figures), "must be units alone, without bounds, where distinct units are counted",
+                "ask for other figures of the column in a measure of their own",
+            )  # fmt: skip
         return self
+
+    @property
+    def counts_units(self) -> bool:
+        """Whether it is the number of distinct units."""
+        return UNITS in self.figures
 
     @property
     def steps(self) -> int:
@@ -126,6 +144,11 @@ class Measured(Frozen):
         if power == "square":
             return self.steps**2 if self.steps <= EXACT_SQUARES else SQUARE_STEPS
         return self.steps
+
+
+def counts_units(entry: Any) -> bool:
+    """Whether an entry of ``measures``, as it is written, is the number of distinct units."""
+    return isinstance(entry, Mapping) and entry.get("figures") in ([UNITS], (UNITS,))
 
 
 def terms_of(measures: tuple[Measured, ...]) -> tuple[Term, ...]:

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Aggregate(PublishedFields):
-    """A figure of a number in every cell: its mean, its sum, its variance or its standard deviation (``sd``).
+    """A figure of a number in every cell: its mean, sum, variance, standard deviation (``sd``), or distinct ``units``.
 
     Attributes:
         name: what it is; variances are those of the rows, divided by their number.
-        of: the column or expression.
+        of: the column or expression; of units, their column.
         bounds: public bounds to which its values are clipped.
-        values: of every cell, in the order of ``AggregateTable.status``; in a ``weak`` cell only sums have one, all
-            else is NaN. Intervals are for the same rows without noise. A mean has one for the population of the rows,
-            too, if a variance of the same number is released; NaN in weak cells and in those of fewer than 30 noisy
-            rows. It is published as ``population_lower`` and ``population_upper``.
+        values: of every cell, in the order of ``AggregateTable.status``; in a ``weak`` cell only sums and units have
+            one, all else is NaN. Intervals are for the same rows without noise. A mean has one for the population of
+            the rows, too, if a variance of the same number is released; NaN in weak cells and in those of fewer than 30
+            noisy rows. It is published as ``population_lower`` and ``population_upper``.
     """
 
     name: str

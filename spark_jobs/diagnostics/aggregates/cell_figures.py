@@ -51,6 +51,7 @@ class MeasuredCells:
             "sum": self._sum,
             "variance": self._variance,
             "sd": self._sd,
+            "units": self._units,
         }
         return figures[name]()
 
@@ -64,6 +65,13 @@ class MeasuredCells:
         return Figure(
             value=published(values), interval=Ends(published(values - reach - moved), published(values + reach + moved))
         )
+
+    def _units(self) -> Numbers:
+        """Sums of 0 and 1, which are known to be 0 at least."""
+        counts = self._sum()
+        lower, upper = counts.ends()
+        interval = Ends(np.minimum(np.maximum(lower, 0.0), counts.value), np.maximum(upper, 0.0))
+        return Figure(value=counts.value, interval=interval)
 
     def _mean(self) -> Numbers:
         lower, upper = self._ratio_intervals("value")

@@ -8,6 +8,7 @@ import numpy as np
 
 from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import OK
+from spark_jobs.contract.options.measures import UNITS
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable, CellsOfTable
 from spark_jobs.diagnostics.aggregates.plots import TITLE, labels_of, picture
@@ -73,6 +74,8 @@ def _of(table: CellsOfTable) -> str:
 
 def name_of(one: Aggregate) -> str:
     """A figure as a reader reads it."""
+    if one.name == UNITS:
+        return f"Distinct {one_line(one.of, _NAME_CHARACTERS)}"
     name = _NAMES.get(one.name) or one.name.capitalize()
     return f"{name} of {one_line(one.of, _NAME_CHARACTERS)}"
 
@@ -196,13 +199,16 @@ def _notes(result: AggregateTable) -> tuple[str, ...]:
         "released at the full epsilon. Counts and sums are unbiased, so that those of few rows may be below 0.",
     ]
     if result.measures:
-        ranges = {one.of: one.bounds for one in result.measures}
+        ranges = {one.of: one.bounds for one in result.measures if one.name != UNITS}
         clipped = (
             f"{one_line(of, _NAME_CHARACTERS)} to the range {number(low, 4)} to {number(high, 4)}"
             for of, (low, high) in ranges.items()
         )
-        notes.append(
-            f"Values are clipped to public bounds: {listed(list(clipped))}. A row without a value of one of them "
-            "counts as incomplete, in no mean and no sum."
-        )
+        if ranges:
+            notes.append(
+                f"Values are clipped to public bounds: {listed(list(clipped))}. A row without a value of one of them "
+                "counts as incomplete, in no mean and no sum."
+            )
+        if len(ranges) < len({one.of for one in result.measures}):
+            notes.append("Distinct units are those of the rows that count: of one unit only so many rows are used.")
     return tuple(notes)

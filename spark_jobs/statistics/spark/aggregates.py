@@ -7,7 +7,7 @@ from functools import reduce
 from operator import and_
 
 import numpy as np
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from spark_jobs.arrays import Int64Array
@@ -20,7 +20,8 @@ from spark_jobs.statistics.spark.columns import key_column, listed_place, numeri
 from spark_jobs.statistics.spark.points import nearest_place
 from spark_jobs.statistics.spark.states import microseconds
 
-_ROW, _CELL = "row", "cell"
+_ROW, _CELL, _FIRST = "row", "cell", "first"
+_UNIT = "unit"
 NO_VALUE = -1
 """The place of a row without a value."""
 
@@ -82,9 +83,38 @@ def cell_of(row: Column) -> Column:
     return sf.get(row, sf.lit(0))
 
 
+def with_units(rows: DataFrame, key: str, unit: str, design: AggregateCells) -> DataFrame:
+    """The rows with 1 for one complete row of each unit in each cell, and 0 for others, where units are counted.
+
+    Nothing but which row of a unit is the one depends on other rows, all of them of the same unit: see
+    ``mechanisms.cell_sums``. If ``rows`` are partitioned by unit, nothing is shuffled.
+
+    Args:
+        rows: with the rows' arrays (``row_of``) and units.
+        key: the column of arrays.
+        unit: the column of units.
+        design: dimensions and measures.
+    """
+    place = design.of_units
+    if place is None:
+        return rows
+    cells = rows.withColumn(_CELL, cell_of(sf.col(key)))
+    complete = reduce(and_, (value != NO_VALUE for value in _places(sf.col(key), design)))
+    order = Window.partitionBy(unit, _CELL).orderBy(sf.when(complete, 0).otherwise(1))
+    first = sf.when(complete & (sf.row_number().over(order) == 1), 1).otherwise(0).cast("bigint")
+    marked = cells.withColumn(_FIRST, first)
+    values = [sf.col(_CELL), *_places(sf.col(key), design)]
+    values[1 + place] = sf.col(_FIRST)
+    return marked.withColumn(key, sf.when(sf.col(_CELL).isNotNull(), sf.array(*values))).drop(_CELL, _FIRST)
+
+
+def _places(row: Column, design: AggregateCells) -> list[Column]:
+    return [sf.get(row, sf.lit(1 + number)) for number in range(len(design.measures))]
+
+
 def cell_sums(row: Column, design: AggregateCells) -> list[Column]:
     """The aggregates of ``by_cell``, from the rows of one cell; null for no row."""
-    places = [sf.get(row, sf.lit(1 + number)) for number in range(len(design.measures))]
+    places = _places(row, design)
     complete = reduce(and_, (place != NO_VALUE for place in places), row.isNotNull())
     terms = (term_place(places[term.measure], term, design.measures[term.measure]) for term in design.terms)
     return [
@@ -121,10 +151,19 @@ def by_cell(cells: Int64Array, sums: Sequence[Int64Array], design: AggregateCell
 def sums_of_table(df: DataFrame, design: AggregateCells) -> dict[str, Int64Array]:
     """The arrays of ``AggregateSums``, by name, over the rows of ``df``; in one pass."""
     values = [_column(df, dimension) for dimension in design.by]
-    values += [numeric_column(df, _quoted(measure.of), measure.of) for measure in design.measures]
+    values += [
+        sf.lit(0.0) if measure.counts_units else numeric_column(df, _quoted(measure.of), measure.of)
+        for measure in design.measures
+    ]
     named = [f"value_{number}" for number in range(len(values))]
-    rows = df.select(*(value.alias(name) for value, name in zip(values, named, strict=True)))
-    rows = rows.select(row_of([sf.col(name) for name in named], design).alias(_ROW))
+    units = [_quoted(one.of).alias(_UNIT) for one in design.measures if one.counts_units]
+    rows = df.select(*(value.alias(name) for value, name in zip(values, named, strict=True)), *units)
+    rows = rows.select(row_of([sf.col(name) for name in named], design).alias(_ROW), *([_UNIT] if units else []))
+    if units:
+        known = sf.col(_UNIT).isNotNull()
+        if rows.schema[_UNIT].dataType.simpleString() in ("float", "double"):
+            known &= ~sf.isnan(_UNIT)
+        rows = with_units(rows.where(known), _ROW, _UNIT, design)
     rows = rows.select(cell_of(sf.col(_ROW)).alias(_CELL), _ROW)
     aggregates = cell_sums(sf.col(_ROW), design)
     return by_cell(*sums_by_key(rows, _CELL, distinct=design.cells, aggregates=aggregates), design)

@@ -15,6 +15,7 @@ from tests.support.spark import settings as spark_settings
 pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
 SPREADS = [{**one, "figures": ["sd", "mean"]} for one in MEASURES]
+UNITS = {"of": "region", "figures": ["units"]}
 SCHEMA = "region string, age double, at timestamp_ntz, spend double, stay double"
 
 
@@ -29,8 +30,16 @@ def nasty_rows():
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     ("by", "measures"),
-    [(BY, MEASURES), (BY[:2], []), ([], MEASURES[1:]), ([], []), (BY[1:2], SPREADS)],
-    ids=["all", "rows", "one", "none", "squares"],
+    [
+        (BY, MEASURES),
+        (BY[:2], []),
+        ([], MEASURES[1:]),
+        ([], []),
+        (BY[1:2], SPREADS),
+        (BY[1:], [MEASURES[0], UNITS]),
+        (BY[:1], [{**UNITS, "of": "age"}]),
+    ],
+    ids=["all", "rows", "one", "none", "squares", "units", "numbers of units"],
 )
 def test_nasty_rows_are_summed_like_arrays(spark, by, measures, ansi):
     rows = nasty_rows()
