@@ -75,15 +75,16 @@ def for_spark(python: Path) -> dict[str, str]:
     return {**os.environ, "JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": str(python)}
 
 
-def figures_of(library: str, tables: Sequence[Mapping[str, Any]], folder: Path) -> list[Figures] | None:
-    """What a library releases of each table; None if it cannot be run."""
+def figures_of(
+    library: str, tables: Sequence[Mapping[str, Any]], folder: Path, *, script: str = "_peer_figures.py"
+) -> list[Figures] | None:
+    """What a library releases of each table, by a script in this folder; None if it cannot be run."""
     python = environment(library, folder)
     if python is None:
         return None
     progress(f"{library}: {len(tables)} tables")
-    script = Path(__file__).with_name("_peer_figures.py")
     done = subprocess.run(
-        [str(python), str(script), library],
+        [str(python), str(Path(__file__).with_name(script)), library],
         input=json.dumps(tables),
         capture_output=True,
         text=True,

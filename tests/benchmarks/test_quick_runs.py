@@ -14,8 +14,8 @@ import pytest
 from benchmarks.__main__ import names
 from tests.support.repository import ROOT
 
-LONG = {"forecasts", "growth", "honesty", "large_tables", "one_pass", "peer_speed", "peers", "rare_classes",
-        "roc_accuracy", "score_counts"}  # fmt: skip
+LONG = {"forecasts", "growth", "honesty", "large_tables", "one_pass", "peer_speed", "peer_tables", "peers",
+        "rare_classes", "roc_accuracy", "score_counts"}  # fmt: skip
 
 pytestmark = [pytest.mark.slow, pytest.mark.verify]
 
