@@ -17,6 +17,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.score_figures import ScoreFigure
 from spark_jobs.diagnostics._score_ends import notice
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import chart
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -33,7 +34,6 @@ from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _FRAME = figures.Frame(width=5.6, height=3.3, heading=0.95, small=4.7, box=(0.06, 0.06, 0.88, 0.9))
 _WHOLE, _ZOOMED = 0.78, 0.24
@@ -101,21 +101,13 @@ def _columns(result: ScoreFigure, wording: Wording) -> dict[str, Column]:
 
 
 def _plot(result: ScoreFigure, wording: Wording) -> Plot:
-    def draw(alone: bool) -> Figure:
-        figure, axes = _FRAME.axes(alone=alone, x_label="", y_label="")
-        _draw(axes, result, wording)
-        if alone:
-            figures.heading(
-                figure, left=0.03, title=wording.title, lines=(_line(result, wording), "released with noise")
-            )
-        return figure
-
-    return Plot(
+    return chart(
+        lambda axes: _draw(axes, result, wording),
         name=wording.kind,
         title=wording.title,
         description=f"{_line(result, wording)}.",
-        draw=draw,
-        axes=_FRAME.box,
+        lines=(_line(result, wording), "released with noise"),
+        frame=_FRAME,
     )
 
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray
-from spark_jobs.contract.figure import Numbers
+from spark_jobs.contract.figure import Ends, Numbers
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.results.pooled import PooledBins
 from spark_jobs.diagnostics._score_figures.page import share_measure
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import along, chart, draw_band
 from spark_jobs.publishing.formats import ABSENT, SPACE, count, decimals, level, percent
 from spark_jobs.publishing.rendering import Column, Measure, Plot, Probe, Rendering, Section, ValueTable, figure_columns
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ZONE_OPACITY = 0.3
 Range = tuple[float, float]
@@ -205,24 +205,15 @@ class PoolPage:
 
     def _plot(self, result: PooledBins, description: str) -> Plot:
         at = self.points(result)
-
-        def draw(alone: bool) -> Figure:
-            figure, axes = self.frame.axes(
-                alone=alone, x_label="Predicted share of positives (mean score of the pool)", y_label=self.y_label
-            )
-            self._draw(axes, result, at)
-            if alone:
-                if axes.get_legend_handles_labels()[0]:
-                    self.legend(axes)
-                figures.heading(figure, left=0.03, title=self.title, lines=self.lines(result))
-            return figure
-
-        return Plot(
+        return chart(
+            lambda axes: self._draw(axes, result, at),
             name=self.kind,
             title=self.title,
             description=description,
-            draw=draw,
-            axes=self.frame.box,
+            lines=self.lines(result),
+            frame=self.frame,
+            labels=("Predicted share of positives (mean score of the pool)", self.y_label),
+            legend=self.legend,
             probes=self._probes(result, at) if is_defined(result) else (),
         )
 
@@ -244,7 +235,7 @@ class PoolPage:
             self.scale * np.concatenate([[end[0] + reach[0]], end, [end[-1] + reach[1]]])
             for end in (at.zone_low, at.zone_high)
         )
-        axes.fill_between(x, low, high, color=light("chance"), alpha=ZONE_OPACITY, linewidth=0, label=label)
+        draw_band(axes, x, Ends(low, high), colour="chance", opacity=ZONE_OPACITY, label=label)
 
     def _draw_points(self, axes: Axes, at: PoolPoints) -> None:
         """Draw points with whiskers: discs inside the zone, diamonds in another colour outside it."""
@@ -270,17 +261,13 @@ class PoolPage:
             )
 
     def _probes(self, result: PooledBins, at: PoolPoints) -> tuple[Probe, ...]:
-        (left, right), (bottom, top) = self.limits(result, at)
-
-        def up(value: float) -> float:
-            return float(np.clip((self.scale * value - bottom) / (top - bottom), 0.0, 1.0))
-
+        across, upwards = self.limits(result, at)
         return tuple(
             Probe(
-                x=float(np.clip((at.x[i] - left) / (right - left), 0.0, 1.0)),
-                y=up(at.y[i]),
-                low=up(at.low[i]),
-                high=up(at.high[i]),
+                x=along(at.x[i], across),
+                y=along(self.scale * at.y[i], upwards),
+                low=along(self.scale * at.low[i], upwards),
+                high=along(self.scale * at.high[i], upwards),
                 lines=(
                     f"scores {score_range(at.first[i], at.last[i], whole=True)}: {percent(at.x[i])} predicted",
                     f"{self.text(at.y[i])} {self.word} ({self._range(at.low[i], at.high[i])})",

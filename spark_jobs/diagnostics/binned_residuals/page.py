@@ -12,9 +12,9 @@ from spark_jobs.contract.results.pooled import BinnedResiduals
 from spark_jobs.diagnostics._score_figures.page import population_measures
 from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import draw_zero
 from spark_jobs.publishing.formats import ABSENT, count, decimals, level, p_text
 from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, known
-from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def _limits(result: BinnedResiduals, at: PoolPoints) -> tuple[Range, Range]:
 
 def _dress(axes: Axes, defined: bool) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.3g}" if abs(value) > 1e-9 else "0")
-    axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
+    draw_zero(axes)
     if not defined:
         figures.draw_undefined(axes, "too few rows for the noise")
 

@@ -9,6 +9,7 @@ import numpy as np
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, population_measures, size_measures
 from spark_jobs.diagnostics.binormal_roc import BinormalRoc
+from spark_jobs.publishing.chart import draw_bands, draw_curve
 from spark_jobs.publishing.formats import ABSENT, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -21,12 +22,11 @@ from spark_jobs.publishing.rendering import (
     ValueTable,
     figure_columns,
 )
-from spark_jobs.publishing.roc_axes import FRAME, fraction_at, roc_figure
+from spark_jobs.publishing.roc_axes import fraction_at, roc_plot
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 READ_AT = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 _PROBES = 41
@@ -58,13 +58,14 @@ def _line(curve: BinormalRoc) -> str:
 
 
 def _plot(curve: BinormalRoc) -> Plot:
-    def draw(alone: bool) -> Figure:
-        lines = (_line(curve), "shape by assumption: normal scores of equal variance")
-        return roc_figure(lambda axes: _draw(axes, curve), alone=alone, title=_TITLE, lines=lines)
-
-    description = f"Binormal ROC curve from lower left to upper right, made from one released AUC. {_line(curve)}."
-    probes = _probes(curve) if curve.status != "undefined" else ()
-    return Plot(name="binormal_roc", title=_TITLE, description=description, draw=draw, axes=FRAME.box, probes=probes)
+    return roc_plot(
+        lambda axes: _draw(axes, curve),
+        name="binormal_roc",
+        title=_TITLE,
+        description=f"Binormal ROC curve from lower left to upper right, made from one released AUC. {_line(curve)}.",
+        lines=(_line(curve), "shape by assumption: normal scores of equal variance"),
+        probes=_probes(curve) if curve.status != "undefined" else (),
+    )
 
 
 def _probes(curve: BinormalRoc) -> tuple[Probe, ...]:
@@ -85,19 +86,11 @@ def _probes(curve: BinormalRoc) -> tuple[Probe, ...]:
 
 
 def _draw(axes: Axes, curve: BinormalRoc) -> None:
-    if curve.status != "undefined":
-        axes.fill_between(
-            curve.fpr,
-            curve.tpr.lower,
-            curve.tpr.upper,
-            color=light("curve"),
-            alpha=0.22,
-            linewidth=0,
-            label=f"{level(curve.confidence)} band of the whole curve",
-        )
-        axes.plot(curve.fpr, curve.tpr.value, color=light("curve"), linewidth=1.8, label="binormal curve")
-    else:
+    if curve.status == "undefined":
         axes.text(0.33, 0.8, "undefined", color=light("muted"), size=20, ha="center", va="center")
+        return
+    draw_bands(axes, curve.fpr, {"of the whole curve": curve.tpr.ends()}, curve.confidence)
+    draw_curve(axes, curve.fpr, curve.tpr.value, label="binormal curve")
 
 
 def _section(curve: BinormalRoc, request: ReleaseRequest) -> Section:

@@ -8,10 +8,9 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.pooled import Calibration
 from spark_jobs.diagnostics._score_figures.page import population_measures
 from spark_jobs.diagnostics._score_groups.page import PoolPage, PoolPoints, Range, is_defined
-from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import SQUARE, draw_reference, draw_undefined_aside, legend_in
 from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, p_text, percent
 from spark_jobs.publishing.rendering import Headline, Measure, Rendering, Section, known
-from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,16 +36,9 @@ def _limits(result: Calibration, at: PoolPoints) -> tuple[Range, Range]:
 
 def _dress(axes: Axes, defined: bool) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
-    axes.plot([0, 1], [0, 1], color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="perfect calibration")
+    draw_reference(axes, [0, 1], [0, 1], label="perfect calibration")
     if not defined:  # clear of the line
-        axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
-        axes.text(0.33, 0.74, "too few rows for the noise", color=light("muted"), size=10, ha="center", va="center")
-
-
-def _legend(axes: Axes) -> None:
-    axes.legend(
-        loc="upper left", fontsize=figures.LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85
-    )
+        draw_undefined_aside(axes, "too few rows for the noise")
 
 
 def _lines(result: Calibration) -> tuple[str, str]:
@@ -101,7 +93,7 @@ _PAGE = PoolPage(
     field="observed",
     meaning="share of positives of the pool",
     zone="observed share",
-    frame=figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83)),
+    frame=SQUARE,
     y_label="Observed share of positives",
     slope=1.0,
     scale=1.0,
@@ -109,7 +101,7 @@ _PAGE = PoolPage(
     word="observed",
     limits=_limits,
     dress=_dress,
-    legend=_legend,
+    legend=legend_in("upper left"),
     lines=_lines,
     caption="The diagram in numbers. Bins with a star are pooled with a neighbour and share its values: they "
     "have too few rows for the noise, or fewer than five expected rows in one of the classes.",

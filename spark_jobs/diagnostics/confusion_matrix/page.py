@@ -12,6 +12,7 @@ from spark_jobs.contract.results.score_figures import COUNTS, RATES, ConfusionMa
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, share_measure, size_measures
 from spark_jobs.diagnostics.confusion_matrix.plots import NAMES, SHORT, draw_matrix, draw_rates, draw_tiles
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import chart
 from spark_jobs.publishing.formats import ABSENT, count, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -104,16 +105,16 @@ def _columns(result: ConfusionMatrix) -> dict[str, Column]:
 
 
 def _plot(result: ConfusionMatrix) -> Plot:
-    frame, draw_values = (_ONE, draw_matrix) if result.thresholds.size == 1 else (_MANY, draw_rates)
-
-    def draw(alone: bool) -> Figure:
-        figure, axes = frame.axes(alone=alone, x_label="" if frame is _ONE else "Threshold of the score", y_label="")
-        draw_values(axes, result)
-        if alone:
-            figures.heading(figure, left=0.03, title=_TITLE, lines=_lines(result))
-        return figure
-
-    return Plot(name="confusion_matrix", title=_TITLE, description=_description(result), draw=draw, axes=frame.box)
+    one = result.thresholds.size == 1
+    return chart(
+        lambda axes: (draw_matrix if one else draw_rates)(axes, result),
+        name="confusion_matrix",
+        title=_TITLE,
+        description=_description(result),
+        lines=_lines(result),
+        frame=_ONE if one else _MANY,
+        labels=("" if one else "Threshold of the score", ""),
+    )
 
 
 def _lines(result: ConfusionMatrix) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figure import Numbers
 from spark_jobs.contract.results.score_figures import RATES, ConfusionMatrix
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import draw_band
 from spark_jobs.publishing.formats import SPACE, count, percent
 from spark_jobs.publishing.rendering import finite
 from spark_jobs.publishing.theme import light
@@ -131,7 +132,7 @@ def draw_rates(axes: Axes, result: ConfusionMatrix) -> None:
         token, dashes = _STYLES[name]
         rate: Numbers = getattr(result, name)
         values = rate.value
-        axes.fill_between(at, *rate.ends(), color=light(token), alpha=0.16, linewidth=0)
+        draw_band(axes, at, rate.ends(), colour=token, opacity=0.16)
         axes.plot(at, values, color=light(token), linewidth=1.7, linestyle=dashes, marker="o", markersize=3.5)
         known = values[np.isfinite(values)]
         ends[name] = float(known[-1]) if known.size else 0.5

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.contract.figure import Ends
 from spark_jobs.contract.options import ReferenceDistribution
 from spark_jobs.contract.results.values import EcdfComparison, Quantile
 from spark_jobs.diagnostics.ecdf.distance import reference_cdf
 from spark_jobs.diagnostics.ecdf.result import Ecdf
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import chart, draw_bands, legend_in
 from spark_jobs.publishing.formats import count, level, one_line, p_text, percent
 from spark_jobs.publishing.rendering import Plot, Probe, known
 from spark_jobs.publishing.theme import light
@@ -20,10 +22,7 @@ from spark_jobs.publishing.value_axis import ValueAxis, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
-BAND_OPACITY = (0.13, 0.22)
 _MARGIN = 0.012
 _STEPS, _PROBES, _MAX_MARKS, _NAME_CHARACTERS = 240, 51, 11, 40
 
@@ -69,28 +68,14 @@ def ecdf_plot(result: Ecdf, reference: ReferenceDistribution | None) -> Plot:
     axis = _axis(result)
     named = "Score" if result.named is None else one_line(result.named, _NAME_CHARACTERS)
 
-    def draw(alone: bool) -> Figure:
-        figure, axes = FRAME.axes(
-            alone=alone,
-            x_label=named + (", logarithmic" if result.logarithmic else ""),
-            y_label="Rows with at most this value",
-        )
-        _draw(axes, result, axis, reference)
-        if alone and is_defined(result):
-            axes.legend(
-                loc="upper left" if result.cdf[int((axis.first + axis.last) / 2)] < 0.5 else "lower right",
-                fontsize=figures.LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85,
-            )  # fmt: skip
-        if alone:
-            figures.heading(figure, left=0.03, title=title(result), lines=(_median_line(result), _second_line(result)))
-        return figure
-
-    return Plot(
+    return chart(
+        lambda axes: _draw(axes, result, axis, reference),
         name="ecdf",
         title=title(result),
         description=_description(result),
-        draw=draw,
-        axes=FRAME.box,
+        lines=(_median_line(result), _second_line(result)),
+        labels=(named + (", logarithmic" if result.logarithmic else ""), "Rows with at most this value"),
+        legend=legend_in("upper left" if result.cdf[int((axis.first + axis.last) / 2)] < 0.5 else "lower right"),
         probes=_probes(result, axis) if is_defined(result) else (),
     )
 
@@ -112,16 +97,12 @@ def _draw(axes: Axes, result: Ecdf, axis: ValueAxis, reference: ReferenceDistrib
         figures.draw_undefined(axes, "too few rows for this noise")
         return
     shown = _shown(result, axis)
+    cells = np.append(shown, shown[-1])
     bands = {
-        "of the whole function": result.function.ends("everywhere"),
-        "of each fraction": result.function.ends(),
+        "of the whole function": Ends(*(end[cells] for end in result.function.ends("everywhere"))),
+        "of each fraction": Ends(*(end[cells] for end in result.function.ends())),
     }
-    for (what, (lower, upper)), alpha in zip(bands.items(), BAND_OPACITY, strict=True):
-        low, high = (np.append(band[shown], band[shown[-1]]) for band in (lower, upper))
-        axes.fill_between(
-            np.append(shown, axis.last), low, high, step="post", color=light("curve"), alpha=alpha, linewidth=0,
-            label=f"{level(result.confidence)} band {what}",
-        )  # fmt: skip
+    draw_bands(axes, np.append(shown, axis.last), bands, result.confidence, step="post")
     if reference is not None:
         _draw_reference(axes, axis, reference)
     compared = defined_comparison(result)

@@ -12,6 +12,7 @@ from spark_jobs.arrays import BoolArray
 from spark_jobs.contract.figures import OK
 from spark_jobs.contract.results.lines import LinearFit
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import along, chart
 from spark_jobs.publishing.formats import level, one_line
 from spark_jobs.publishing.rendering import Plot, Probe, finite
 from spark_jobs.publishing.theme import light
@@ -41,10 +42,8 @@ def places_of(result: LinearFit) -> list[int]:
 def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
     """The lines in the public box; at most ``MAX_LINES``, evenly spaced in the list."""
     one = result.keys is None
-    frame = _ONE_LINE if one else _FRAME
 
-    def draw(alone: bool) -> Figure:
-        figure, axes = frame.axes(alone=alone, x_label=one_line(x_name, 40), y_label=one_line(y_name, 40))
+    def paint(axes: Axes) -> None:
         figures.set_ticks(axes, *_limits(result))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
@@ -58,16 +57,16 @@ def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
                 axes.add_collection(LineCollection(ends, linewidth=1.8 if one else 1.0, **style), autolim=False)
         if one:
             _dots(axes, result, 0, size=6.0)
-        if alone:
-            figures.heading(figure, left=0.03, title="Linear regression", lines=_lines(result))
-        return figure
 
-    return Plot(
+    return chart(
+        paint,
         name="linear_regression",
         title="Released line" if one else "Released lines",
+        heading="Linear regression",
         description=_description(result),
-        draw=draw,
-        axes=frame.box,
+        lines=_lines(result),
+        frame=_ONE_LINE if one else _FRAME,
+        labels=(one_line(x_name, 40), one_line(y_name, 40)),
         probes=_probes(result) if one else (),
     )
 
@@ -199,11 +198,7 @@ def _prediction_line(result: LinearFit) -> str:
 
 
 def _probes(result: LinearFit) -> tuple[Probe, ...]:
-    (left, right), (low, high) = _limits(result)
-
-    def up(value: float) -> float:
-        return float(np.clip((value - low) / (high - low), 0.0, 1.0))
-
+    across, upwards = _limits(result)
     probes = []
     for k in np.argsort(result.x):
         middle = float(result.predictions.value[0, k])
@@ -213,10 +208,10 @@ def _probes(result: LinearFit) -> tuple[Probe, ...]:
         interval = (f"({number(first, 4)} to {number(last, 4)})",) if known else ()
         probes.append(
             Probe(
-                x=float((result.x[k] - left) / (right - left)),
-                y=up(middle),
-                low=up(first),
-                high=up(last),
+                x=along(result.x[k], across),
+                y=along(middle, upwards),
+                low=along(first, upwards),
+                high=along(last, upwards),
                 lines=(f"at {number(float(result.x[k]), 4)}", f"predicted {number(middle, 4)}", *interval),
             )
         )

@@ -13,6 +13,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.curves import RankingFigures
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, both_intervals, size_measures
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import chart, draw_bands, draw_curve, draw_reference, legend_in, share_ticks
 from spark_jobs.publishing.formats import ABSENT, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -24,14 +25,10 @@ from spark_jobs.publishing.rendering import (
     ValueTable,
     known,
 )
-from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
-_TICKS = np.linspace(0.0, 1.0, 6)
 _MARGIN = 0.01
 
 
@@ -81,7 +78,7 @@ def _precision(result: RankingFigures) -> Plot:
         }
         _draw(axes, result, result.recall, result.precision.value, bands)
         share = result.positives / max(result.positives + result.negatives, 1.0)
-        _chance(axes, [0, 1], [share, share])
+        draw_reference(axes, [0, 1], [share, share], label="chance")
 
     title = "Precision-recall curve"
     text = ", ".join(
@@ -100,7 +97,7 @@ def _gains(result: RankingFigures) -> Plot:
     def draw(axes: Axes) -> None:
         bands = {"of each point": Ends(whole(result.gain.lower), whole(result.gain.upper))}
         _draw(axes, result, depths, whole(result.gain.value), bands)
-        _chance(axes, [0, 1], [0, 1])
+        draw_reference(axes, [0, 1], [0, 1], label="chance")
 
     text = ", ".join(
         f"{percent(float(gain))} of the positives in the first {percent(float(depth))} of rows"
@@ -118,47 +115,31 @@ def _plot(
     description: str,
     curve: Callable[[Axes], None],
 ) -> Plot:
-    def draw(alone: bool) -> Figure:
-        figure, axes = _FRAME.axes(alone=alone, x_label=labels[0], y_label=labels[1])
-        ticks = [f"{100 * tick:.0f} %" for tick in _TICKS]
-        axes.set_xticks(_TICKS, ticks)
-        axes.set_yticks(_TICKS, ticks)
-        axes.set_xlim(-_MARGIN, 1 + _MARGIN)
-        axes.set_ylim(-_MARGIN, 1 + _MARGIN)
-        if _defined(result):
+    defined = _defined(result)
+
+    def paint(axes: Axes) -> None:
+        share_ticks(axes, margin=_MARGIN)
+        if defined:
             curve(axes)
         else:
             figures.draw_undefined(axes, "a class has too few rows")
-        if alone:
-            if _defined(result):
-                axes.legend(fontsize=figures.LEGEND_SIZE, labelcolor=light("ink"), edgecolor="none", framealpha=0.85)
-            lines = (_line("KS", result.ks, result), "released with noise")
-            figures.heading(figure, left=0.03, title=title, lines=lines)
-        return figure
 
-    empty = f"{title}: undefined, because a class has too few rows for the noise."
-    return Plot(
-        name=name, title=title, description=description if _defined(result) else empty, draw=draw, axes=_FRAME.box
+    return chart(
+        paint,
+        name=name,
+        title=title,
+        description=description if defined else f"{title}: undefined, because a class has too few rows for the noise.",
+        lines=(_line("KS", result.ks, result), "released with noise"),
+        labels=labels,
+        legend=legend_in(),
     )
 
 
 def _draw(
-    axes: Axes,
-    result: RankingFigures,
-    at: FloatArray,
-    values: FloatArray,
-    bands: Mapping[str, Ends[FloatArray]],
+    axes: Axes, result: RankingFigures, at: FloatArray, values: FloatArray, bands: Mapping[str, Ends[FloatArray]]
 ) -> None:
-    for (what, (lower, upper)), alpha in zip(bands.items(), (0.13, 0.22)[-len(bands) :], strict=True):
-        axes.fill_between(
-            at, lower, upper, color=light("curve"), alpha=alpha, linewidth=0,
-            label=f"{level(result.confidence)} band {what}",
-        )  # fmt: skip
-    axes.plot(at, values, color=light("curve"), linewidth=1.8, solid_joinstyle="round", label="released curve")
-
-
-def _chance(axes: Axes, x: list[float], y: list[float]) -> None:
-    axes.plot(x, y, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="chance")
+    draw_bands(axes, at, bands, result.confidence)
+    draw_curve(axes, at, values, label="released curve", solid_joinstyle="round")
 
 
 def _line(name: str, figure: Number, result: RankingFigures) -> str:

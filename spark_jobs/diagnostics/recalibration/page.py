@@ -8,11 +8,12 @@ import numpy as np
 from scipy.special import expit, logit
 
 from spark_jobs.arrays import FloatArray
-from spark_jobs.contract.figure import Number
+from spark_jobs.contract.figure import Ends, Number
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.score_figures import Recalibration
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, both_intervals, size_measures
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import chart, draw_bands, draw_curve, legend_in
 from spark_jobs.publishing.formats import decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -27,9 +28,7 @@ from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-_FRAME = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
 _TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
 _OUTERMOST = 1e-4
 _WIDEST_SCALE = 2.0
@@ -63,8 +62,7 @@ def _columns(result: Recalibration) -> dict[str, Column]:
 
 
 def _plot(result: Recalibration) -> Plot:
-    def draw(alone: bool) -> Figure:
-        figure, axes = _FRAME.axes(alone=alone, x_label="Score of the model", y_label="Recalibrated probability")
+    def paint(axes: Axes) -> None:
         _scales(axes)
         axes.axline(
             (0, 0), slope=1, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="score as it is"
@@ -73,19 +71,16 @@ def _plot(result: Recalibration) -> Plot:
             _curve(axes, result)
         else:
             figures.draw_undefined(axes, "a class has too few rows")
-        if alone:
-            axes.legend(
-                loc="upper left",
-                fontsize=figures.LEGEND_SIZE,
-                labelcolor=light("ink"),
-                edgecolor="none",
-                framealpha=0.85,
-            )
-            figures.heading(figure, left=0.03, title="Recalibration", lines=(_line(result), "released with noise"))
-        return figure
 
-    return Plot(
-        name="recalibration", title="Recalibration map", description=_description(result), draw=draw, axes=_FRAME.box
+    return chart(
+        paint,
+        name="recalibration",
+        title="Recalibration map",
+        heading="Recalibration",
+        description=_description(result),
+        lines=(_line(result), "released with noise"),
+        labels=("Score of the model", "Recalibrated probability"),
+        legend=legend_in("upper left"),
     )
 
 
@@ -100,16 +95,12 @@ def _scales(axes: Axes) -> None:
 
 def _curve(axes: Axes, result: Recalibration) -> None:
     at = logit(result.score)
-    bands = (
-        ("for the population", *result.recalibrated.ends("population"), 0.13),
-        ("for these rows", *result.recalibrated.ends(), 0.22),
-    )
-    for what, low, high, alpha in bands:
-        axes.fill_between(
-            at, _log_odds(low), _log_odds(high), color=light("curve"), alpha=alpha, linewidth=0,
-            label=f"{level(result.confidence)} band {what}",
-        )  # fmt: skip
-    axes.plot(at, _log_odds(result.recalibrated.value), color=light("curve"), linewidth=1.8, label="released map")
+    bands = {
+        "for the population": Ends(*map(_log_odds, result.recalibrated.ends("population"))),
+        "for these rows": Ends(*map(_log_odds, result.recalibrated.ends())),
+    }
+    draw_bands(axes, at, bands, result.confidence)
+    draw_curve(axes, at, _log_odds(result.recalibrated.value), label="released map")
 
 
 def _log_odds(values: FloatArray) -> FloatArray:

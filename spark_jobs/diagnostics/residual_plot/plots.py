@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,9 +10,10 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.figure import Number, Numbers
+from spark_jobs.contract.figure import Ends, Number, Numbers
 from spark_jobs.contract.results.lines import ResidualPlot
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import along, chart, draw_band, draw_curve, draw_reference, draw_zero, legend_in
 from spark_jobs.publishing.formats import count, level
 from spark_jobs.publishing.heat_map import draw_heat_map, in_few_cells, shown_part
 from spark_jobs.publishing.rendering import Plot, Probe, finite
@@ -20,7 +22,6 @@ from spark_jobs.publishing.value_axis import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TITLE = "Residual plot"
 _BAND_OPACITY = 0.35
@@ -40,26 +41,15 @@ def is_defined(result: ResidualPlot) -> bool:
 
 def residual_plot(result: ResidualPlot) -> Plot:
     """The heat map of the rows, with their mean residual and spread along the fitted values."""
-
-    def draw(alone: bool) -> Figure:
-        figure, axes = _FRAME.axes(
-            alone=alone,
-            x_label="Fitted value",
-            y_label="Residual (outcome minus fitted value)",
-        )
-        _draw(axes, result)
-        if alone:
-            if is_defined(result):
-                figures.legend_above(axes, columns=2)
-            figures.heading(figure, left=0.03, title=TITLE, lines=_lines(result))
-        return figure
-
-    return Plot(
+    return chart(
+        lambda axes: _draw(axes, result),
         name="residual_plot",
         title=TITLE,
         description=_description(result),
-        draw=draw,
-        axes=_FRAME.box,
+        lines=_lines(result),
+        frame=_FRAME,
+        labels=("Fitted value", "Residual (outcome minus fitted value)"),
+        legend=partial(figures.legend_above, columns=2),
         probes=_probes(result) if is_defined(result) else (),
     )
 
@@ -135,7 +125,7 @@ def _draw(axes: Axes, result: ResidualPlot) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: number(value, 4, plain_below=6))
     if not is_defined(result):
-        axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)))
+        draw_zero(axes)
         figures.draw_undefined(axes, "too few rows for this noise")
         return
     draw_heat_map(axes, *_cells(result), label="released rows (darker: more)")
@@ -146,12 +136,10 @@ def _draw(axes: Axes, result: ResidualPlot) -> None:
             label="box; the cells around it count all rows beyond", zorder=2,
         )
     )  # fmt: skip
-    axes.axhline(0.0, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), zorder=2)
+    draw_zero(axes, zorder=2)
     x, place = pools(result)
-    axes.fill_between(
-        x, result.trend.lower[place], result.trend.upper[place], color=light("spent"), alpha=_BAND_OPACITY, linewidth=0,
-        zorder=3,
-    )  # fmt: skip
+    band = Ends(result.trend.lower[place], result.trend.upper[place])
+    draw_band(axes, x, band, colour="spent", opacity=_BAND_OPACITY, zorder=3)
     axes.plot(
         x, result.trend.value[place], color=light("spent"), linewidth=2.0, label="mean residual, with band", zorder=4
     )
@@ -190,18 +178,14 @@ def hidden_columns(result: ResidualPlot) -> list[tuple[float, float]]:
 
 
 def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
-    (left, right), (bottom, top) = _limits(result)
+    across, upwards = _limits(result)
     x, place = pools(result)
-
-    def up(value: float) -> float:
-        return float(np.clip((value - bottom) / (top - bottom), 0.0, 1.0))
-
     return tuple(
         Probe(
-            x=float((at - left) / (right - left)),
-            y=up(result.trend.value[i]),
-            low=up(result.trend.lower[i]),
-            high=up(result.trend.upper[i]),
+            x=along(at, across),
+            y=along(result.trend.value[i], upwards),
+            low=along(result.trend.lower[i], upwards),
+            high=along(result.trend.upper[i], upwards),
             lines=(
                 f"fitted {number(at, 4)}: about {count(result.column_rows[i])} rows",
                 f"mean residual {number(result.trend.value[i], 3)} ({interval_at(result, 'trend', i)})",
@@ -209,7 +193,7 @@ def _probes(result: ResidualPlot) -> tuple[Probe, ...]:
             ),
         )
         for at, i in zip(x[1:-1], place[1:-1], strict=True)
-        if left <= at <= right
+        if across[0] <= at <= across[1]
     )
 
 
@@ -221,42 +205,26 @@ def interval_at(result: ResidualPlot, name: str, i: int) -> str:
 
 def quantile_plot(result: ResidualPlot) -> Plot:
     """Released quantiles with their intervals, and the line on which normally distributed residuals would lie."""
-    defined = result.status == "ok"
 
-    def draw(alone: bool) -> Figure:
-        figure, axes = _QUANTILES_FRAME.axes(
-            alone=alone,
-            x_label="Quantile of a standard normal distribution",
-            y_label="Quantile of the residuals",
-        )
+    def paint(axes: Axes) -> None:
         figures.set_ticks(axes, *_quantile_limits(result))
         axes.yaxis.set_major_formatter(lambda value, _: number(value, 4, plain_below=5))
-        if defined:
+        if is_defined(result):
             _draw_quantiles(axes, result)
         else:
             figures.draw_undefined(axes, "too few rows for this noise")
-        if alone:
-            if defined:
-                axes.legend(
-                    loc="upper left",
-                    fontsize=figures.LEGEND_SIZE,
-                    labelcolor=light("ink"),
-                    edgecolor="none",
-                    framealpha=0.85,
-                )
-            figures.heading(
-                figure, left=0.03, title=_QUANTILES_TITLE, lines=("released with noise; straight if normal",)
-            )
-        return figure
 
-    return Plot(
+    return chart(
+        paint,
         name="residual_quantiles",
         title=_QUANTILES_TITLE,
         description=_described_quantiles(result),
-        draw=draw,
-        axes=_QUANTILES_FRAME.box,
-        probes=_quantile_probes(result) if defined else (),
-        legend=(
+        lines=("released with noise; straight if normal",),
+        frame=_QUANTILES_FRAME,
+        labels=("Quantile of a standard normal distribution", "Quantile of the residuals"),
+        legend=legend_in("upper left"),
+        probes=_quantile_probes(result) if is_defined(result) else (),
+        keys=(
             ("curve", "released quantiles"),
             ("band", f"{level(result.confidence)} band"),
             ("chance", "a normal distribution"),
@@ -281,28 +249,19 @@ def _quantile_limits(result: ResidualPlot) -> tuple[tuple[float, float], tuple[f
 
 def _draw_quantiles(axes: Axes, result: ResidualPlot) -> None:
     x = result.qq_theoretical
-    axes.fill_between(
-        x, result.qq_residual.lower, result.qq_residual.upper, color=light("curve"), alpha=0.22, linewidth=0,
-        label=f"{level(result.confidence)} band",
-    )  # fmt: skip
-    axes.plot(
-        x, result.qq_line, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label="a normal distribution"
-    )
-    axes.plot(x, result.qq_residual.value, color=light("curve"), linewidth=1.8, label="released quantiles")
+    draw_band(axes, x, result.qq_residual.ends(), label=f"{level(result.confidence)} band")
+    draw_reference(axes, x, result.qq_line, label="a normal distribution")
+    draw_curve(axes, x, result.qq_residual.value, label="released quantiles")
 
 
 def _quantile_probes(result: ResidualPlot) -> tuple[Probe, ...]:
-    (left, right), (low, high) = _quantile_limits(result)
-
-    def up(value: float) -> float:
-        return float(np.clip((value - low) / (high - low), 0.0, 1.0))
-
+    across, upwards = _quantile_limits(result)
     return tuple(
         Probe(
-            x=float((result.qq_theoretical[i] - left) / (right - left)),
-            y=up(result.qq_residual.value[i]),
-            low=up(result.qq_residual.lower[i]),
-            high=up(result.qq_residual.upper[i]),
+            x=along(result.qq_theoretical[i], across),
+            y=along(result.qq_residual.value[i], upwards),
+            low=along(result.qq_residual.lower[i], upwards),
+            high=along(result.qq_residual.upper[i], upwards),
             lines=(
                 f"residual {number(result.qq_residual.value[i], 3)}",
                 f"({number(result.qq_residual.lower[i], 3)} to {number(result.qq_residual.upper[i], 3)})",

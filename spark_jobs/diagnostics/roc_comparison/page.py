@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_jobs.contract.figure import Number, Part
+from spark_jobs.contract.figure import Ends, Number, Part
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.curves import SAME, RocComparison, RocCurve
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, size_measures
 from spark_jobs.diagnostics.roc_curve.page import READ_AT, drawn_points, point_at
 from spark_jobs.publishing import figures
+from spark_jobs.publishing.chart import draw_band
 from spark_jobs.publishing.formats import ABSENT, SPACE, decimals, level, one_line, p_text, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -26,12 +27,11 @@ from spark_jobs.publishing.rendering import (
     finite,
     known,
 )
-from spark_jobs.publishing.roc_axes import FRAME, fraction_at, roc_figure
+from spark_jobs.publishing.roc_axes import fraction_at, roc_plot
 from spark_jobs.publishing.theme import light
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SURE = 0.05
 """Below this p-value the report says that the AUCs differ."""
@@ -81,16 +81,12 @@ def _defined(result: RocComparison) -> bool:
 
 
 def _plot(result: RocComparison) -> Plot:
-    def draw(alone: bool) -> Figure:
-        lines = (_difference_line(result), _verdict(result))
-        return roc_figure(lambda axes: _draw(axes, result), alone=alone, title=_TITLE, lines=lines)
-
-    return Plot(
+    return roc_plot(
+        lambda axes: _draw(axes, result),
         name="roc_comparison",
         title=_TITLE,
         description=_description(result),
-        draw=draw,
-        axes=FRAME.box,
+        lines=(_difference_line(result), _verdict(result)),
         probes=_probes(result) if _defined(result) else (),
     )
 
@@ -119,14 +115,8 @@ def _draw(axes: Axes, result: RocComparison) -> None:
         return
     for curve, name, colour, style in zip(_curves(result), _names(result), _COLOURS, _STYLES, strict=True):
         shown = drawn_points(curve)
-        axes.fill_between(
-            curve.fpr[shown],
-            curve.tpr.lower[shown],
-            curve.tpr.upper[shown],
-            color=light(colour),
-            alpha=0.16,
-            linewidth=0,
-        )
+        band = Ends(curve.tpr.lower[shown], curve.tpr.upper[shown])
+        draw_band(axes, curve.fpr[shown], band, colour=colour, opacity=0.16)
         axes.plot(
             curve.fpr[shown],
             curve.tpr.value[shown],

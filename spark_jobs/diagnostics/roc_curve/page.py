@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_jobs.contract.figure import Ends
 from spark_jobs.contract.figures import UNDEFINED
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.curves import RocCurve
 from spark_jobs.diagnostics._score_ends import notice
 from spark_jobs.diagnostics._score_figures.page import UNDEFINED_CLASS, population_measures, size_measures
+from spark_jobs.publishing.chart import draw_bands, draw_curve, draw_undefined_aside
 from spark_jobs.publishing.formats import ABSENT, count, decimals, level, percent
 from spark_jobs.publishing.rendering import (
     Column,
@@ -24,18 +26,13 @@ from spark_jobs.publishing.rendering import (
     figure_columns,
     finite,
 )
-from spark_jobs.publishing.roc_axes import FRAME, fraction_at, roc_figure
-from spark_jobs.publishing.theme import light
+from spark_jobs.publishing.roc_axes import fraction_at, roc_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 READ_AT = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """False positive rates of the rows of the report's table; public, so that every table has the same rows."""
-BAND_OPACITY = (0.13, 0.22)
-"""Opacities of the band of the whole curve, and of the band of single points on top of it."""
-
 _PROBES = tuple(np.linspace(0.0, 1.0, 51).tolist())
 _STEPS = 1500
 
@@ -71,48 +68,27 @@ def defined_curve(curve: RocCurve) -> bool:
 
 
 def _plot(curve: RocCurve) -> Plot:
-    def draw(alone: bool) -> Figure:
-        lines = (_auc_line(curve), _band_line(curve))
-        return roc_figure(lambda axes: _draw_curve(axes, curve), alone=alone, title="ROC curve", lines=lines)
-
-    return Plot(
+    return roc_plot(
+        lambda axes: _draw_curve(axes, curve),
         name="roc_curve",
         title="ROC curve",
         description=_description(curve),
-        draw=draw,
-        axes=FRAME.box,
+        lines=(_auc_line(curve), _band_line(curve)),
         probes=_probes(curve) if defined_curve(curve) else (),
     )
 
 
 def _draw_curve(axes: Axes, curve: RocCurve) -> None:
-    if defined_curve(curve):
-        shown = drawn_points(curve)
-        bands = {
-            "of the whole curve": curve.tpr.ends("everywhere"),
-            "of each point": curve.tpr.ends(),
-        }
-        for (what, (lower, upper)), alpha in zip(bands.items(), BAND_OPACITY, strict=True):
-            axes.fill_between(
-                curve.fpr[shown],
-                lower[shown],
-                upper[shown],
-                color=light("curve"),
-                alpha=alpha,
-                linewidth=0,
-                label=f"{level(curve.confidence)} band {what}",
-            )
-        axes.plot(
-            curve.fpr[shown],
-            curve.tpr.value[shown],
-            color=light("curve"),
-            linewidth=1.8,
-            solid_joinstyle="round",
-            label="released curve",
-        )
-    else:
-        axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
-        axes.text(0.33, 0.74, "a class has too few rows", color=light("muted"), size=10, ha="center", va="center")
+    if not defined_curve(curve):
+        draw_undefined_aside(axes, "a class has too few rows")
+        return
+    shown = drawn_points(curve)
+    bands = {
+        "of the whole curve": Ends(*(end[shown] for end in curve.tpr.ends("everywhere"))),
+        "of each point": Ends(*(end[shown] for end in curve.tpr.ends())),
+    }
+    draw_bands(axes, curve.fpr[shown], bands, curve.confidence)
+    draw_curve(axes, curve.fpr[shown], curve.tpr.value[shown], label="released curve", solid_joinstyle="round")
 
 
 def drawn_points(curve: RocCurve) -> NDArray[np.intp]:
