@@ -595,8 +595,8 @@ class AggregatesOperator(DiagnosticOperator):
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
             the table are all their combinations; without any, there is one cell of all rows.
         measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
-            or columns and expressions with their bounds. Rows are counted in any case; a row without a value of one of
-            the measures is counted apart.
+            columns and expressions with their bounds, or an outcome with its prediction, whose errors are measured.
+            Rows are counted in any case; a row without a value of one of the measures is counted apart.
         max_groups: the most cells in which one unit is used, chosen by a secret order; None for no limit but its rows.
         max_rows_per_group: with ``max_groups``, the most of its rows in one of them. Both together allow for fewer rows
             than ``unit.max_rows`` or as many, and the noise is that of so many.

@@ -65,7 +65,7 @@ class CellName:
     def within(self) -> str:
         """The figure, as names write it."""
         name, *of = self.figure
-        return ".".join((name, *(written(one, quoted=one in (_COUNT, _INCOMPLETE)) for one in of)))
+        return ".".join((written(name), *(written(one, quoted=one in (_COUNT, _INCOMPLETE)) for one in of)))
 
     @property
     def label(self) -> str:

@@ -20,6 +20,7 @@ from spark_jobs.contract.expressions.limits import limits_of
 from spark_jobs.contract.grids import MAX_STEPS_FROM_ZERO
 from spark_jobs.contract.options.aggregates import MAX_BINS, entries_by
 from spark_jobs.contract.options.measures import counts_units
+from spark_jobs.contract.options.metrics import in_full, lacks_bounds
 
 Fields = Mapping[str, Any]
 
@@ -60,8 +61,16 @@ def with_groups_and_bounds(entry: dict[str, Any], domains: Domains) -> dict[str,
     if isinstance(by, list):
         entry = {**entry, "by": [_dimension(one, domains) for one in by]}
     if isinstance(measures, list):
-        entry = {**entry, "measures": [_measured(one, domains) for one in measures]}
+        full = in_full([_with_outcome_bounds(one, domains) for one in measures])
+        entry = {**entry, "measures": [_measured(one, domains) for one in full]}
     return entry
+
+
+def _with_outcome_bounds(given: Any, domains: Domains) -> Any:
+    """A short form of a measure of errors, with the bounds of its outcome where it needs them."""
+    return (
+        with_bounds(dict(given), "outcome", "bounds", domains, "diagnostics.measures") if lacks_bounds(given) else given
+    )
 
 
 def _dimension(given: Any, domains: Domains) -> Any:

@@ -37,6 +37,7 @@ from spark_jobs.contract.options import (
 )
 from spark_jobs.contract.options.aggregates import entries_by
 from spark_jobs.contract.options.measures import counts_units
+from spark_jobs.contract.options.metrics import is_short, lacks_bounds
 from spark_jobs.contract.options.values import OfValues
 from spark_jobs.contract.score_scale import ScoreScale
 from spark_jobs.contract.stated_scale import on_scale, states_scale, with_stated_scale
@@ -297,7 +298,8 @@ def entry_leaves_out(entry: Any) -> bool:
     if issubclass(options, AggregatesOptions):
         by, measures = entries_by("column", entry.get("by")), entries_by("of", entry.get("measures"))
         return any(_lacks(one, "values", "edges", "start") for one in _listed(by)) or any(
-            _lacks(one, "bounds") and not counts_units(one) for one in _listed(measures)
+            lacks_bounds(one) if is_short(one) else _lacks(one, "bounds") and not counts_units(one)
+            for one in _listed(measures)
         )
     if states_scale(entry.get("other")):
         return True

@@ -7,8 +7,15 @@ that every such vector and its negative keep, with equality somewhere; the body 
 * ``|q + 4 a - n| <= 4``: ``2 (a + 1)^2 - 4`` is from -4 to 4; and so is ``|q - 4 a - n|``, of -a.
 * ``|4 q + 8 a - 3 n| <= 9``: ``8 (a + 1/2)^2 - 9`` is from -9 to 9; and of -a.
 
+A size, ``m = 2 |a| - 1``, has forms with each of these:
+
+* ``|m + 2 a - n| <= 2``: ``2 (|a| + a) - 2`` is from -2 to 2; and of -a.
+* ``|4 m - q - n| <= 4``: ``8 |a| - 2 a^2 - 4`` is from -4 to 2.
+* ``|q - m| <= 1``: ``2 a^2 - 2 |a|`` is from -1/2 to 0. A bound of 1/2 would make the noise in a larger.
+
 Noise of (n, a, q) then has standard deviations 2.53, 2.18 and 2.45 divided by epsilon, in place of the cube's 2.58; the
-smallest body of all would have 2.51, 2.16 and 2.46. Several measures keep their forms side by side.
+smallest body of all would have 2.51, 2.16 and 2.46. That of (n, a, m) has 2.45, 2.00 and 2.45, and that of (n, a, m, q)
+2.98, 2.37, 2.73 and 2.88, in place of 3.16. Several measures keep their forms side by side.
 """
 
 from __future__ import annotations
@@ -29,6 +36,10 @@ class CellForm(NamedTuple):
 _OF_POWERS: tuple[tuple[dict[str, int], int], ...] = (
     ({"rows": -1, "value": 4, "square": 1}, 4),
     ({"rows": -1, "value": -4, "square": 1}, 4),
+    ({"rows": -1, "value": 2, "size": 1}, 2),
+    ({"rows": -1, "value": -2, "size": 1}, 2),
+    ({"rows": -1, "size": 4, "square": -1}, 4),
+    ({"size": -1, "square": 1}, 1),
     ({"rows": -3, "value": 8, "square": 4}, 9),
     ({"rows": -3, "value": -8, "square": 4}, 9),
 )

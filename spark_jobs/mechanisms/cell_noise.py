@@ -69,6 +69,10 @@ class CellNoise:
                 break
         return high
 
+    def quantile_of_difference(self, level: float, ratios: FloatArray) -> FloatArray:
+        """The quantile of ``|w - ratio z|`` of this level; w is as often of one sign as of the other, whatever z is."""
+        return self.quantile(level, ratios, np.ones(ratios.size))
+
     def stddev(self, of_rows: float, of_sum: float) -> float:
         """The standard deviation of ``of_rows z + of_sum w``."""
         if self.measures == 0:

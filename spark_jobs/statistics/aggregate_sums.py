@@ -78,7 +78,8 @@ class AggregateSums:
         Args:
             columns: an array for each dimension and measure, by its name.
             by: the dimensions, as in a request.
-            measures: the measures, as in a request; here they are columns, not expressions. ``{"of": "person",
+            measures: the measures, as in a request; here they are columns, not expressions, but for errors and
+                prediction intervals, of which outcome, prediction and ends are columns. ``{"of": "person",
                 "figures": ["units"]}`` counts distinct persons of the rows that are given: with k rows of a person
                 among them, what costs epsilon for a row costs k epsilon for the person.
 
@@ -100,7 +101,7 @@ class AggregateSums:
         values = [
             np.zeros(np.asarray(_given(columns, one.of)).size, dtype=np.int64)
             if one.counts_units
-            else _place(as_doubles(_given(columns, one.of), what=one.of), one)
+            else _place(_values(columns, one), one)
             for one in design.measures
         ]
         lengths = {array.size for array in (*places, *values)}
@@ -144,7 +145,8 @@ class AggregateSums:
     ) -> AggregateSums:
         """The sums of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
 
-        One row is collected for each cell that is not empty. Here, too, dimensions and measures are columns.
+        One row is collected for each cell that is not empty. Here, too, dimensions and measures are columns, and so is
+        what errors and prediction intervals are of.
 
         Raises:
             InvalidRequest: a dimension or a measure is not valid, or a column is missing or of an unsuitable type.
@@ -199,6 +201,8 @@ def term_places(places: Int64Array, term: Term, measure: Measured) -> Int64Array
     if term.power == "value":
         return places
     centred = 2 * places - measure.steps
+    if term.power == "size":
+        return np.abs(centred)
     if measure.steps <= EXACT_SQUARES:
         return centred**2
     return np.rint((centred / measure.steps) ** 2 * SQUARE_STEPS).astype(np.int64)
@@ -219,6 +223,22 @@ def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
     if name not in columns:
         raise InvalidRequest("columns", name, "must be among the columns", "add the column")
     return columns[name]
+
+
+def _values(columns: Mapping[str, ArrayLike], measure: Measured) -> FloatArray:
+    """The values of a measure: a column, errors, or whether outcomes lie within their intervals; NaN for none."""
+    parts = (measure.outcome, measure.prediction, measure.lower, measure.upper)
+    if measure.of in columns or measure.outcome is None:
+        return as_doubles(_given(columns, measure.of), what=measure.of)
+    outcome, prediction, lower, upper = (
+        np.array(np.nan) if name is None else as_doubles(_given(columns, name), what=name) for name in parts
+    )
+    with np.errstate(invalid="ignore", over="ignore"):
+        if measure.prediction is not None:
+            errors: FloatArray = outcome - prediction
+            return errors
+        inside, outside = (lower <= outcome) & (outcome <= upper), (outcome < lower) | (outcome > upper)
+    return np.where(inside, 1.0, np.where(outside, 0.0, np.nan))
 
 
 def _group(values: ArrayLike, dimension: Dimension) -> Int64Array:

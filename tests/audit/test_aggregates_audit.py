@@ -33,6 +33,7 @@ MEASURES = {
 MEASURES["rows and one sum, with their total"] = [SPEND]
 MEASURES["rows, a sum and squares by cell"] = [{**SPEND, "figures": ["sd"]}]
 MEASURES["rows, two sums and squares by cell, without a step"] = [{**STAY, "figures": ["mean", "variance"]}, SPEND]
+MEASURES["rows and errors by cell"] = [{"of": "stay", "bounds": [-9, 9], "figures": ["mae", "rmse", "pinball_0.9"]}]
 MARGINALS = {"rows and one sum, with their total": [[]]}
 VALUES = (None, -9.0, 0.0, 3.0, 7.7, 99.0)
 ROWS = [(group, *values) for group in ("a", "c") for values in itertools.product(VALUES, repeat=2)]
@@ -91,7 +92,7 @@ def cut_too_far(monkeypatch):
     inner = cell_sums.body_of
 
     def smaller(terms, forms=()):
-        return inner(terms, [form._replace(bound=form.bound - 1) for form in forms])
+        return inner(terms, [form._replace(bound=max(form.bound - 1, 1)) for form in forms])
 
     monkeypatch.setattr(cell_sums, "body_of", smaller)
 
@@ -184,7 +185,9 @@ class TestExactLoss(ExactAudit):
         "half the range of a value": Fault(patch=shrink, mechanisms=["rows and one sum by cell"]),
         "a row counted twice": Fault(patch=count_twice, relations=[ADDED], mechanisms=["rows and one sum by cell"]),
         "each number at the whole budget": Fault(planted={"alone": True}, mechanisms=["rows and two sums by cell"]),
-        "a body cut too far": Fault(patch=cut_too_far, mechanisms=["rows, a sum and squares by cell"]),
+        "a body cut too far": Fault(
+            patch=cut_too_far, mechanisms=["rows, a sum and squares by cell", "rows and errors by cell"]
+        ),
         "a body cut across measures": Fault(
             patch=cut_across, mechanisms=["rows, two sums and squares by cell, without a step"]
         ),

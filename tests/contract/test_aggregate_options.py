@@ -22,6 +22,7 @@ from spark_jobs.contract.request import ReleaseRequest
 
 REGION = {"column": "region", "values": ["north", "south"]}
 SPEND = {"of": "spend", "bounds": [0, 100]}
+ERRORS = {"outcome": "y", "prediction": "f", "largest_error": 20}
 
 
 def parsed(**options: Any) -> AggregatesOptions:
@@ -74,7 +75,31 @@ def parsed(**options: Any) -> AggregatesOptions:
         ),
         ({"measures": [{**SPEND, "step": 0.3}]}, "step: got 0.3; must divide the range"),
         ({"measures": [{"of": "raise_error(x)", "bounds": [0, 1]}]}, "raise_error"),
-        ({"measures": [{**SPEND, "figures": ["max"]}]}, "figures"),
+        ({"measures": [{**SPEND, "figures": ["max"]}]}, "figures: got 'max'; must be one of mean, sum"),
+        ({"measures": [{**SPEND, "figures": ["pinball"]}]}, "figures: got 'pinball'; must be one of mean, sum"),
+        ({"measures": [{**SPEND, "figures": ["mae_0.5"]}]}, "figures: got 'mae_0.5'; must be one of mean, sum"),
+        ({"measures": [{**SPEND, "figures": ["pinball_1.5"]}]}, "got 'pinball_1.5'; must be one of"),
+        (
+            {"measures": [{**SPEND, "figures": ["mae"]}]},
+            "figures: got 'mae'; must be of errors, whose bounds are as far",
+        ),
+        (
+            {"measures": [{"of": "e", "bounds": [-1, 1], "figures": ["r2"]}]},
+            "figures: got 'r2'; must be of an outcome's errors",
+        ),
+        (
+            {"measures": [{"of": "e", "bounds": [-1, 1], "figures": ["r2"], "outcome": "y", "prediction": "f"}]},
+            "measures: got 'y'; must be a measure with sd among its figures",
+        ),
+        ({"measures": [{**SPEND, "figures": ["interval_coverage"]}]}, "must be of what is true or false, with bounds"),
+        ({"measures": [ERRORS | {"prediction": None}]}, "prediction: must be a column of numbers or an expression"),
+        ({"measures": [ERRORS | {"largest_error": None}]}, "largest_error: must be a number above 0, or the bounds"),
+        ({"measures": [ERRORS | {"largest_error": 0}]}, "largest_error: got 0; must be a number above 0"),
+        ({"measures": [ERRORS | {"figures": ["r2"]}]}, "y.bounds: is required for r2"),
+        ({"measures": [ERRORS | {"cells": 3}]}, "cells: is not of a measure by outcome and prediction; leave it out"),
+        ({"measures": [{"outcome": "y", "lower": "a"}]}, "upper: must be a column of numbers or an expression"),
+        ({"measures": [{"outcome": "y", "lower": "a", "upper": "b", "bounds": [0, 1]}]}, "bounds: is not of a measure"),
+        ({"measures": [ERRORS, ERRORS]}, "measures: got 'y - f'; must be named once"),
         ({"measures": [SPEND, SPEND]}, "measures: got 'spend'; must be named once"),
         (
             {"measures": [{"of": "person", "figures": ["units", "sum"], "bounds": [0, 1], "step": 1}]},
@@ -95,6 +120,52 @@ def test_what_is_no_table_is_refused_in_one_line(options: dict[str, Any], line: 
         parsed(**options)
     assert line in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_short_form_is_a_measure_of_an_expression() -> None:
+    short = ERRORS | {"bounds": [0, 50], "step": 1, "figures": ["mae", "r2"]}
+    options = parsed(measures=[short, {"outcome": "y", "lower": "f - 5", "upper": "`up per`"}])
+    errors, coverage, outcome = options.measures
+    assert (errors.of, errors.bounds, errors.figures) == ("y - f", (-20, 20), ("mae", "r2"))
+    assert (coverage.of, coverage.bounds, coverage.step) == ("y BETWEEN (f - 5) AND (`up per`)", (0, 1), 1)
+    assert (outcome.of, outcome.bounds, outcome.step, outcome.figures) == ("y", (0, 50), 1, ("sd",))
+    assert parsed(measures=[ERRORS]).measures[0].figures == ("mae", "rmse", "bias")
+    dumped = options.model_dump(mode="json")
+    assert AggregatesOptions.parse(dumped) == options
+    assert set(dumped["measures"][2]) == {"of", "bounds", "step", "figures"}
+
+
+def test_an_outcome_that_is_measured_anyway_gets_its_spread() -> None:
+    outcome = {"of": "y", "bounds": [0, 50]}
+    short = ERRORS | {"bounds": [0, 50], "figures": ["r2"]}
+    other = short | {"prediction": "g"}
+    measures = parsed(measures=[outcome, short, other]).measures
+    assert [(one.of, one.figures) for one in measures] == [
+        ("y", ("mean", "sum", "sd")), ("y - f", ("r2",)), ("y - g", ("r2",)),
+    ]  # fmt: skip
+    assert parsed(measures=[{**outcome, "figures": ["variance"]}, short]).measures[0].figures == ("variance",)
+
+
+def test_an_account_says_the_largest_error() -> None:
+    errors = {"outcome": "price", "prediction": "guess"}
+    assert entry(measures=[errors]) == {
+        "measures": [
+            {
+                "of": "price - guess", "bounds": [-50, 50], "figures": ["mae", "rmse", "bias"], "outcome": "price",
+                "prediction": "guess",
+            }
+        ]
+    }  # fmt: skip
+    _, outcome = entry(measures=[errors | {"largest_error": 5, "figures": ["r2"]}])["measures"]
+    assert outcome == {"of": "price", "bounds": [0, 50], "step": 0.01, "figures": ["sd"]}
+    for short, needs in (
+        (errors, True),
+        (errors | {"largest_error": 5}, False),
+        (errors | {"largest_error": 5, "figures": ["r2"]}, True),
+        ({"outcome": "price", "lower": "a", "upper": "b"}, False),
+    ):
+        fields = {"table": {"path": "/lake"}, "diagnostics": [{"kind": "aggregates", "measures": [short]}]}
+        assert leaves_out(fields) == needs
 
 
 def request(**options: Any) -> ReleaseRequest:

@@ -89,6 +89,19 @@ def test_measures_have_names_and_ends() -> None:
             assert figure_named(RESULTS, f"{name}.{written_as}{end}") == measures[figure][field][1]
 
 
+def test_a_level_in_the_name_of_a_figure_stands_in_quotes() -> None:
+    errors = [{"of": "a.b", "bounds": [-1, 1], "figures": ["pinball_0.9", "mae"]}]
+    result = {"aggregates": table(by=[], marginals=[], measures=errors)}
+    name = 'aggregates."pinball_0.9"."a.b"'
+    assert figure_named(result, f"{name}.upper") == result["aggregates"]["measures"][0]["upper"][0]
+    assert name in figure_columns(result)
+    options = AggregatesOptions.parse({"kind": "aggregates", "measures": errors})
+    gate = gate_of(f"{name}.lower < 0.5", [options])
+    assert gate is not None
+    assert gate.name == f"{name}.lower"
+    assert recorded_label('"pinball_0.9"."a.b"') == "pinball_0.9 of a.b"
+
+
 def test_a_star_is_the_table_by_the_other_dimensions() -> None:
     by_region, total = RESULTS["aggregates"]["marginals"]
     assert figure_named(RESULTS, "aggregates.north.*.count") == by_region["count"][0]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from sklearn.metrics import r2_score
 
 from tests.support.commands import Command
 
@@ -85,6 +86,33 @@ def test_counts_sums_and_means_by_region_and_quarter(account: Command) -> None:
     assert pq.read_table(file).num_rows == 20
 
 
+def test_errors_of_a_model_by_region(account: Command) -> None:
+    errors = {"outcome": "spend", "prediction": "fitted", "largest_error": 60, "figures": ["mae", "rmse", "r2"]}
+    within = {"outcome": "spend", "lower": "fitted - 20", "upper": "fitted + 20"}
+    release = account.release(
+        TABLE,
+        diagnostics=[{"kind": "aggregates", "by": ["region"], "measures": [errors, within]}],
+        budget={"epsilon": "90"},
+    )
+    result, table = release.results["aggregates"], rows().dropna(subset=["spend"])
+    table["spend"], table["region"] = (
+        table["spend"].clip(0, 500),
+        table["region"].fillna("other").replace("west", "other"),
+    )
+    figures = {one["name"]: one["values"] for one in result["measures"]}
+    assert list(figures) == ["mae", "rmse", "r2", "interval_coverage", "sd"]
+    for place, region in enumerate(["north", "south", "east", "other"]):
+        of = table[table["region"] == region]
+        error = (of["spend"] - of["fitted"]).clip(-60, 60)
+        exact = {
+            "mae": error.abs().mean(), "rmse": np.sqrt((error**2).mean()),
+            "r2": r2_score(of["spend"], of["spend"] - error), "interval_coverage": (error.abs() <= 20).mean(),
+            "sd": of["spend"].std(ddof=0),
+        }  # fmt: skip
+        for name, value in exact.items():
+            assert figures[name][place] == pytest.approx(value, rel=0.01)
+
+
 def test_rows_of_a_person_are_bounded_as_in_other_kinds(command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     (folder / "v1").mkdir(parents=True)
@@ -145,6 +173,8 @@ def test_distinct_persons_are_those_of_pandas(
             {"max_groups": 2, "max_rows_per_group": 1},
             "must allow for at most unit.max_rows, 1, rows of a unit together",
         ),
+        ({"measures": [{"outcome": "person", "prediction": "fitted"}]}, "largest_error"),
+        ({"measures": [{"outcome": "spend", "prediction": "fitted", "figures": ["mea"]}]}, "did you mean 'mae'?"),
     ],
 )
 def test_what_the_account_does_not_say_is_refused_in_a_line(account: Command, entry: dict[str, Any], line: str) -> None:

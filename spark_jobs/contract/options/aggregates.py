@@ -13,6 +13,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import Options, RequestContext, Settings, Statistic
 from spark_jobs.contract.options.linear import Amount, Keys, require_keys
 from spark_jobs.contract.options.measures import LATTICE_OF_UNITS, Measured, Term, counts_units, terms_of
+from spark_jobs.contract.options.metrics import in_full
 from spark_jobs.contract.privacy import GroupBound
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.aggregates import AggregateTable
@@ -190,8 +191,8 @@ class AggregatesOptions(AggregatesSettings, Options):
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
             the table are all their combinations; without any, there is one cell of all rows.
         measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
-            or columns and expressions with their bounds. Rows are counted in any case; a row without a value of one of
-            the measures is counted apart.
+            columns and expressions with their bounds, or an outcome with its prediction, whose errors are measured.
+            Rows are counted in any case; a row without a value of one of the measures is counted apart.
         max_groups: the most cells in which one unit is used, chosen by a secret order; None for no limit but its rows.
         max_rows_per_group: with ``max_groups``, the most of its rows in one of them. Both together allow for fewer rows
             than ``unit.max_rows`` or as many, and the noise is that of so many.
@@ -219,7 +220,7 @@ class AggregatesOptions(AggregatesSettings, Options):
     @field_validator("measures", mode="before")
     @classmethod
     def _measures(cls, value: Any) -> Any:
-        entries = entries_by("of", value)
+        entries = in_full(entries_by("of", value))
         if isinstance(entries, list):
             entries = [{**LATTICE_OF_UNITS, **entry} if counts_units(entry) else entry for entry in entries]
         for entry in entries if isinstance(entries, list) else ():
@@ -239,6 +240,7 @@ class AggregatesOptions(AggregatesSettings, Options):
             for column in columns:
                 if columns.count(column) > 1:
                     raise InvalidRequest(name, column, "must be named once", "remove one of the two")
+        self._require_outcomes()
         sizes = [len(dimension.labels) for dimension in self.by]
         cells = sum(math.prod(sizes[one] for one in table) for table in self.tables(self.by))
         figures = 1 + sum(len(measure.figures) for measure in self.measures)
@@ -249,6 +251,16 @@ class AggregatesOptions(AggregatesSettings, Options):
                 "list fewer values, or leave out a dimension or a figure",
             )  # fmt: skip
         return self
+
+    def _require_outcomes(self) -> None:
+        """Refuse an ``r2`` without the spread of its outcome."""
+        spread = {one.of for one in self.measures if "square" in one.powers and "value" in one.powers}
+        for one in self.measures:
+            if "r2" in one.figures and one.outcome not in spread:
+                raise InvalidRequest(
+                    "measures", one.outcome, "must be a measure with sd among its figures, because r2 is asked for",
+                    "give outcome, prediction, bounds and largest_error, and leave of out",
+                )  # fmt: skip
 
     def check_for_silos(self) -> None:
         """Reject numbers whose noise is drawn together: silos can add shares of the noise of counts and halves alone.

@@ -6,15 +6,16 @@ are made of sums over rows of a few numbers of each value (``Power``), each on a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import are_bounds, check_grid, values_of_steps
 from spark_jobs.contract.options.linear import Amount, expression
-from spark_jobs.contract.values import Frozen
+from spark_jobs.contract.values import Frozen, did_you_mean
 
 STEPS = 2**21
 """Lattice steps from a measure's lower bound to its upper one, where the request gives no step."""
@@ -22,23 +23,32 @@ MAX_STEPS = 2**30
 """The most steps of a measure: sums over 2^32 rows fit 64 bits."""
 EXACT_SQUARES, SQUARE_STEPS = 2**15, 2**30
 """Squares of lattices of at most so many steps are exact; those of others are rounded to so many steps of their own."""
-AggregateFigure = Literal["mean", "sum", "variance", "sd", "units"]
-UNITS: AggregateFigure = "units"
+UNITS = "units"
 """The number of distinct values of the unit's column: a sum of 1 for one row of each unit in a cell, 0 for others."""
 LATTICE_OF_UNITS: Mapping[str, Any] = {"bounds": (0.0, 1.0), "step": 1.0}
 """The lattice of these."""
-FIGURES: tuple[AggregateFigure, ...] = ("mean", "sum", "variance", "sd", "units")
-Power = Literal["value", "square"]
-POWERS: tuple[Power, ...] = ("value", "square")
-"""What is summed of a value: a itself and ``2 a^2 - 1``, all in [-1, 1]."""
-NEEDS: Mapping[AggregateFigure, tuple[Power, ...]] = {
+MEANS, ERRORS = ("mean", "sum", "variance", "sd"), ("mae", "rmse", "bias", "r2")
+COVERAGE, PINBALL = "interval_coverage", "pinball"
+FIGURES = (*MEANS, *ERRORS, f"{PINBALL}_LEVEL", COVERAGE, UNITS)
+"""The names of figures; a level is a decimal number between 0 and 1, as in ``pinball_0.9``."""
+_LEVEL = re.compile(r"(?P<name>[a-z]+)_(?P<level>0\.\d{0,5}[1-9])")
+Power = Literal["value", "size", "square"]
+POWERS: tuple[Power, ...] = ("value", "size", "square")
+"""What is summed of a value: a itself, ``2 |a| - 1`` and ``2 a^2 - 1``, all in [-1, 1]."""
+NEEDS: Mapping[str, tuple[Power, ...]] = {
     "mean": ("value",),
     "sum": ("value",),
     "variance": ("value", "square"),
     "sd": ("value", "square"),
-    "units": ("value",),
+    "mae": ("size",),
+    "rmse": ("square",),
+    "bias": ("value",),
+    "r2": ("square",),
+    PINBALL: ("value", "size"),
+    COVERAGE: ("value",),
+    UNITS: ("value",),
 }
-"""The sums that each figure is made of."""
+"""The sums that each figure is made of; ``r2`` needs those of a variance of the outcome, too."""
 
 
 class Term(NamedTuple):
@@ -55,6 +65,10 @@ class Term(NamedTuple):
     last: int
 
 
+_OF_MODEL = ("outcome", "prediction", "lower", "upper")
+"""Fields that are left out where they are not given, so that what was written without them stays as it is."""
+
+
 class Measured(Frozen):
     """A number whose figures are released.
 
@@ -64,19 +78,64 @@ class Measured(Frozen):
         step: the distance of neighbouring values, where they are whole steps from the lower bound: sums are then exact
             before noise. Without one, values are rounded to 2^21 steps between the bounds.
         figures: what is released of it: ``mean``, ``sum``, ``variance``, ``sd``. A mean and a sum cost the same as one;
-            a variance, or its root, takes one sum more, of squares, which makes the noise of all numbers larger.
-            ``units`` alone, of the unit's column, is the number of distinct ones, and needs no bounds.
+            a variance, or its root, takes one sum more, of squares, which makes the noise of all numbers larger. Of
+            errors, whose bounds are as far below 0 as above, also ``mae``, ``rmse``, ``bias``, ``r2`` and
+            ``pinball_LEVEL``; of what is true or false, ``interval_coverage``. ``units`` alone, of the unit's column,
+            is the number of distinct ones, and needs no bounds.
+        outcome, prediction: whose difference it is, if it is an error.
+        lower, upper: ends of a prediction interval of the outcome, if it is whether the outcome lies within.
     """
 
     of: Amount
     bounds: tuple[float, float]
     step: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    figures: Annotated[tuple[AggregateFigure, ...], Field(min_length=1)] = ("mean", "sum")
+    figures: Annotated[tuple[str, ...], Field(min_length=1)] = ("mean", "sum")
+    outcome: Amount | None = None
+    prediction: Amount | None = None
+    lower: Amount | None = None
+    upper: Amount | None = None
 
-    @field_validator("of")
+    @field_validator("of", "outcome", "prediction", "lower", "upper")
     @classmethod
-    def _allowed(cls, value: str) -> str:
-        return expression(value)
+    def _allowed(cls, value: str | None) -> str | None:
+        return None if value is None else expression(value)
+
+    @field_validator("figures")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            leveled = _LEVEL.fullmatch(name) is not None
+            if figure_kind(name) not in NEEDS or leveled != (figure_kind(name) == PINBALL):
+                raise InvalidRequest(
+                    "", name, f"must be one of {', '.join(FIGURES)}, with a level such as 0.9",
+                    f"correct it{did_you_mean(name, FIGURES)}",
+                )  # fmt: skip
+        return value
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_given(self, dumped: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = dumped(self)
+        return {name: value for name, value in fields.items() if name not in _OF_MODEL or value is not None}
+
+    @model_validator(mode="after")
+    def _of_errors(self) -> Self:
+        kinds = {figure_kind(name): name for name in self.figures}
+        errors = [kinds[name] for name in (*ERRORS, PINBALL) if name in kinds]
+        if errors and self.bounds[0] != -self.bounds[1]:
+            raise InvalidRequest(
+                "figures", errors[0], "must be of errors, whose bounds are as far below 0 as above",
+                "give outcome, prediction and largest_error in place of the expression and its bounds",
+            )  # fmt: skip
+        if "r2" in kinds and self.outcome is None:
+            raise InvalidRequest(
+                "figures", "r2", "must be of an outcome's errors", "give outcome and prediction in place of of"
+            )
+        if COVERAGE in kinds and (self.bounds, self.step) != ((0.0, 1.0), 1.0):
+            raise InvalidRequest(
+                "figures", COVERAGE, "must be of what is true or false, with bounds [0, 1] and step 1",
+                "give outcome, lower and upper in place of the expression and its bounds",
+            )  # fmt: skip
+        return self
 
     @model_validator(mode="after")
     def _on_a_lattice(self) -> Self:
@@ -136,7 +195,7 @@ class Measured(Frozen):
     @property
     def powers(self) -> tuple[Power, ...]:
         """What is summed of its values, in order."""
-        needed = {power for figure in self.figures for power in NEEDS[figure]}
+        needed = {power for figure in self.figures for power in NEEDS[figure_kind(figure)]}
         return tuple(power for power in POWERS if power in needed)
 
     def last(self, power: Power) -> int:
@@ -149,6 +208,20 @@ class Measured(Frozen):
 def counts_units(entry: Any) -> bool:
     """Whether an entry of ``measures``, as it is written, is the number of distinct units."""
     return isinstance(entry, Mapping) and entry.get("figures") in ([UNITS], (UNITS,))
+
+
+def figure_kind(name: str) -> str:
+    """A figure's name without its level."""
+    match = _LEVEL.fullmatch(name)
+    return name if match is None else match["name"]
+
+
+def figure_level(name: str) -> float:
+    """The level in a figure's name, which has one."""
+    match = _LEVEL.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name} has no level")
+    return float(match["level"])
 
 
 def terms_of(measures: tuple[Measured, ...]) -> tuple[Term, ...]:

@@ -15,18 +15,26 @@ if TYPE_CHECKING:
     from spark_jobs.arrays import FloatArray
 
 
+R_SQUARED = "r2"
+"""The figure that a cell may lack although it has others."""
+UNBIASED = ("sum", "units")
+"""The figures that weak cells have, too."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Aggregate(PublishedFields):
-    """A figure of a number in every cell: its mean, sum, variance, standard deviation (``sd``), or distinct ``units``.
+    """A figure of a number in every cell: its mean, sum, variance, standard deviation (``sd``), or distinct ``units``;
+    or how large errors are: ``mae``, ``rmse``, ``bias``, ``r2``, ``pinball_LEVEL``, ``interval_coverage``.
 
     Attributes:
         name: what it is; variances are those of the rows, divided by their number.
         of: the column or expression; of units, their column.
         bounds: public bounds to which its values are clipped.
         values: of every cell, in the order of ``AggregateTable.status``; in a ``weak`` cell only sums and units have
-            one, all else is NaN. Intervals are for the same rows without noise. A mean has one for the population of
-            the rows, too, if a variance of the same number is released; NaN in weak cells and in those of fewer than 30
-            noisy rows. It is published as ``population_lower`` and ``population_upper``.
+            one, all else is NaN, and so is an ``r2`` where the outcome hardly varies. Intervals are for the same rows
+            without noise. A mean, a ``bias`` and a ``mae`` have one for the population of the rows, too, if squares of
+            the same number are summed; NaN in weak cells and in those of fewer than 30 noisy rows. It is published as
+            ``population_lower`` and ``population_upper``.
     """
 
     name: str
@@ -52,9 +60,13 @@ def _of_every_cell() -> ResultCheck:
         for one in result["measures"]:
             if {len(one[name]) for name in ("values", "lower", "upper")} != {len(status)}:
                 yield "measures have a number for each cell"
-            null = [one["name"] != "sum" and cell == WEAK for cell in status]
-            if [value is None for value in one["values"]] != null:
-                yield "figures but sums are null where status is weak and nowhere else"
+            weak = [one["name"] not in UNBIASED and cell == WEAK for cell in status]
+            null = [value is None for value in one["values"]]
+            other = [missing != expected for missing, expected in zip(null, weak, strict=False)]
+            if one["name"] == R_SQUARED:  # which a cell may lack that is not weak
+                other = [expected and not missing for missing, expected in zip(null, weak, strict=False)]
+            if any(other):
+                yield "figures but sums and units are null where status is weak and nowhere else"
             yield from _of_population(one, status)
             if None in one["lower"]:
                 yield "every measure has an interval"

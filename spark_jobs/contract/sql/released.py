@@ -13,7 +13,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.language import NotAllowedError
 from spark_jobs.contract.expressions.parser import parse, parse_node, spelling
 from spark_jobs.contract.expressions.tree import ColumnReference
-from spark_jobs.contract.options.measures import FIGURES, AggregateFigure
+from spark_jobs.contract.options.measures import MEANS
 
 TABLE = "released"
 """The table of released figures, for the answer."""
@@ -22,7 +22,7 @@ COUNTED: Mapping[str, Any] = {"bounds": [0.0, 1.0], "step": 1.0}
 ENDS = ("lower", "upper")
 """The ends of an interval, in names of columns."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-FigureName = Literal["rows", "count"] | AggregateFigure
+FigureName = Literal["rows", "count", "mean", "sum", "variance", "sd"]
 _ALLOWED = frozenset({
     "Abs", "Add", "And", "Between", "Boolean", "Case", "Cast", "Coalesce", "Column", "DataType", "Div", "EQ", "GT",
     "GTE", "Identifier", "If", "In", "Is", "LT", "LTE", "Literal", "Mul", "NEQ", "Neg", "Not", "Null", "Nullif", "Or",
@@ -103,11 +103,11 @@ class ReleasedColumns:
         """The numbers that are summed, as in a request."""
         figures: dict[str, list[str]] = {}
         for figure in self._figures:
-            if figure.of is not None and figure.name in FIGURES:
+            if figure.of is not None and figure.name in MEANS:
                 figures.setdefault(figure.of, []).append(figure.name)
         fixed = {figure.of: bounds for figure, bounds in self._fixed.items()}
         return tuple(
-            {"of": of, **fixed.get(of, {}), "figures": [name for name in FIGURES if name in names]}
+            {"of": of, **fixed.get(of, {}), "figures": [name for name in MEANS if name in names]}
             for of, names in figures.items()
         )
 

@@ -5,21 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from spark_jobs.arrays import BoolArray, FloatArray
 from spark_jobs.contract.figure import Ends, Figure, Numbers
 from spark_jobs.contract.options import Measured
-from spark_jobs.contract.options.measures import AggregateFigure, Power
+from spark_jobs.contract.options.measures import COVERAGE, PINBALL, Power, figure_kind, figure_level
 from spark_jobs.diagnostics.aggregates.estimates import CellEstimates
 from spark_jobs.diagnostics.aggregates.plugged import plugged_intervals
 from spark_jobs.diagnostics.aggregates.population import FROM_ROWS, population_means
+from spark_jobs.diagnostics.aggregates.r_squared import MeasureSums, r_squared
 from spark_jobs.diagnostics.aggregates.ratios import ratio_intervals
+from spark_jobs.diagnostics.aggregates.rounding import published
 from spark_jobs.mechanisms.noise import SeededNoise
 
-DIGITS = 12
-"""Significant digits of published numbers; further ones differ between machines."""
+
+class _Range(NamedTuple):
+    """What means of numbers in [-1, 1] stand for.
+
+    Attributes:
+        bounds: of the figure.
+        middle, half: the figure at 0, and its change from there to 1.
+        off: how far rounding may have moved it.
+    """
+
+    bounds: tuple[float, float]
+    middle: float
+    half: float
+    off: float
+
+    def of(self, means: FloatArray, off: float = 0.0) -> FloatArray:
+        """The figures of these means, moved by ``off``."""
+        return published(np.clip(self.middle + self.half * means + off, *self.bounds))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,6 +53,7 @@ class MeasuredCells:
         strong: the cells whose figures are shown.
         effect: the design effect of the sampling of rows.
         seed: of simulations of sampling.
+        outcome: of errors, the measure of the outcome itself, if it has one.
     """
 
     of: CellEstimates
@@ -43,17 +63,24 @@ class MeasuredCells:
     strong: BoolArray
     effect: float
     seed: int
+    outcome: MeasuredCells | None = None
 
-    def figure(self, name: AggregateFigure) -> Numbers:
+    def figure(self, name: str) -> Numbers:
         """The figure of this name."""
-        figures: Mapping[AggregateFigure, Callable[[], Numbers]] = {
+        figures: Mapping[str, Callable[[], Numbers]] = {
             "mean": self._mean,
             "sum": self._sum,
             "variance": self._variance,
             "sd": self._sd,
             "units": self._units,
+            "mae": self._mean_size,
+            "rmse": self._root_mean_square,
+            "bias": self._mean,
+            "r2": self._r_squared,
+            PINBALL: lambda: self._pinball_loss(figure_level(name)),
+            COVERAGE: self._mean,
         }
-        return figures[name]()
+        return figures[figure_kind(name)]()
 
     def _sum(self) -> Numbers:
         """Sums of values: of ``middle + half a`` over the rows."""
@@ -74,51 +101,83 @@ class MeasuredCells:
         return Figure(value=counts.value, interval=interval)
 
     def _mean(self) -> Numbers:
-        lower, upper = self._ratio_intervals("value")
-        off = self.measure.off
-        interval = Ends(self._as_values(lower, -off), self._as_values(upper, off))
+        measure = self.measure
+        return self._mean_of("value", _Range(measure.bounds, measure.middle, measure.half, measure.off))
+
+    def _mean_size(self) -> Numbers:
+        """The mean of the sizes of errors."""
+        half = self.measure.half
+        return self._mean_of("size", _Range((0.0, half), half / 2, half / 2, self.measure.off))
+
+    def _mean_of(self, power: Power, shown: _Range) -> Numbers:
+        lower, upper = self._ratio_intervals(power)
+        interval = Ends(shown.of(lower, -shown.off), shown.of(upper, shown.off))
         return Figure(
-            value=self._shown(self._as_values(self._ratios("value"))),
+            value=self._shown(shown.of(self._ratios(power))),
             interval=interval,
-            population=self._population(interval),
+            population=self._population(power, shown, interval),
         )
 
-    def _as_values(self, ratios: FloatArray, off: float = 0.0) -> FloatArray:
-        first, last = self.measure.bounds
-        return published(np.clip(self.measure.middle + self.measure.half * ratios + off, first, last))
-
-    def _population(self, interval: Ends[FloatArray]) -> Ends[FloatArray] | None:
+    def _population(self, power: Power, shown: _Range, interval: Ends[FloatArray]) -> Ends[FloatArray] | None:
         """The mean of the population, where the variance is known and rows are many."""
         if "square" not in self.terms:
             return None
-        place, rows = self.terms["value"], np.maximum(self.of.rows, 2.0)
-        of_sums = self._variances * rows**2 / (rows - 1) * self.effect
+        place, rows = self.terms[power], np.maximum(self.of.rows, 2.0)
+        of_sums = self._variances(power) * rows**2 / (rows - 1) * self.effect
         law, noise = self.of.copies.along(self.of.axis(place)), SeededNoise(self.seed)
         lower, upper = population_means(self.of.centred[place], self.of.rows, of_sums, law, self.level, noise)
         many = self.strong & (self.of.rows >= FROM_ROWS)
-        off = self.measure.off
-        ends = self._as_values(lower, -off), self._as_values(upper, off)
+        ends = shown.of(lower, -shown.off), shown.of(upper, shown.off)
         return Ends(
             np.where(many, np.minimum(ends[0], interval.lower), np.nan),
             np.where(many, np.maximum(ends[1], interval.upper), np.nan),
         )
 
+    def _pinball_loss(self, level: float) -> Numbers:
+        """The mean of ``|e| / 2 + (level - 1/2) e``, from 0 to the larger of level and 1 - level times the bound."""
+        largest = max(level, 1 - level)
+        scaled = (2 * level - 1) * self.of.axis(self.terms["value"]) + self.of.axis(self.terms["size"]) / 2
+        weights = (scaled + self.of.axis(-1) / 2) / largest - self.of.axis(-1)
+        sums = weights @ self.of.numbers
+        lower, upper = ratio_intervals(sums, self.of.rows, self.of.copies.along(weights), self.level)
+        reach = largest * self.measure.half
+        shown = _Range((0.0, reach), reach / 2, reach / 2, largest * self.measure.off)
+        means = np.clip(sums / np.maximum(self.of.rows, 1.0), -1.0, 1.0)
+        return Figure(
+            value=self._shown(shown.of(means)), interval=Ends(shown.of(lower, -shown.off), shown.of(upper, shown.off))
+        )
+
+    def _root_mean_square(self) -> Numbers:
+        ends = self._rooted(*self._ratio_intervals("square"))
+        squares = (self._ratios("square") + 1) / 2
+        return Figure(
+            value=self._shown(published(self.measure.half * np.sqrt(squares))), interval=Ends(*map(published, ends))
+        )
+
+    def _r_squared(self) -> Numbers:
+        if self.outcome is None:
+            raise TypeError("errors without an outcome have no R-squared")
+        errors, outcome = (MeasureSums(one.measure, one.terms) for one in (self, self.outcome))
+        numbers = r_squared(self.of, errors, outcome, self.level)
+        return Figure(value=self._shown(numbers.value), interval=numbers.interval)
+
     def _variance(self) -> Numbers:
         return Figure(
-            value=self._shown(published(self.measure.half**2 * self._variances)),
+            value=self._shown(published(self.measure.half**2 * self._variances("value"))),
             interval=Ends(*(published(ends**2) for ends in self._sd_ends)),
         )
 
     def _sd(self) -> Numbers:
         return Figure(
-            value=self._shown(published(self.measure.half * np.sqrt(self._variances))),
+            value=self._shown(published(self.measure.half * np.sqrt(self._variances("value")))),
             interval=Ends(*map(published, self._sd_ends)),
         )
 
-    @cached_property
-    def _variances(self) -> FloatArray:
-        """Variances of a, at most what values in [-1, 1] of this mean can have."""
-        means, squares = self._ratios("value"), (self._ratios("square") + 1) / 2
+    def _variances(self, power: Power) -> FloatArray:
+        """Variances of a, or of ``2 |a| - 1``, at most what numbers in [-1, 1] of this mean can have."""
+        means, squares = self._ratios(power), (self._ratios("square") + 1) / 2
+        # of a size, whose square is that of its value: (2 |a| - 1)^2 = 4 a^2 - 2 (2 |a| - 1) - 1
+        squares = 4 * squares - 2 * means - 1 if power == "size" else squares
         return np.clip(squares - means**2, 0.0, 1 - means**2)
 
     @cached_property
@@ -161,12 +220,3 @@ class MeasuredCells:
 
     def _shown(self, values: FloatArray) -> FloatArray:
         return np.where(self.strong, values, np.nan)
-
-
-def published(values: FloatArray) -> FloatArray:
-    """``values`` to ``DIGITS`` significant digits, without negative zeros."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        place = DIGITS - 1 - np.floor(np.log10(np.abs(values)))
-    scale = 10.0 ** np.clip(np.where(np.isfinite(place), place, 0.0), -300, 300)
-    rounded: FloatArray = np.where(np.isfinite(scale), np.rint(values * scale) / scale, values)
-    return rounded + 0.0

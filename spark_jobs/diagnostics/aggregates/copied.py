@@ -43,7 +43,11 @@ class CopiedNoise:
     def along(self, weights: FloatArray) -> SimulatedNoise:
         """The noise of the rows and of a weighted sum of all numbers; as ``SimulatedNoise`` of a sum."""
         return SimulatedNoise(
-            rows=self.numbers[:, 0], sums=self.numbers @ weights, single=self.single, spread=self.spread
+            rows=self.numbers[:, 0],
+            sums=self.numbers @ weights,
+            single=self.single,
+            spread=self.spread,
+            symmetric=False,
         )
 
     @cached_property

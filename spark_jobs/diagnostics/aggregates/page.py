@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import OK
-from spark_jobs.contract.options.measures import UNITS
+from spark_jobs.contract.options.measures import PINBALL, UNITS, figure_kind, figure_level
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable, CellsOfTable
 from spark_jobs.diagnostics.aggregates.plots import TITLE, labels_of, picture
@@ -27,7 +27,13 @@ from spark_jobs.publishing.value_axis import number
 
 MAX_LISTED, MAX_FIGURES = 24, 6
 """The most cells that are listed, and the most figures of them that are drawn; the data file has all."""
-_NAMES = {"sd": "Standard deviation"}
+_NAMES = {
+    "sd": "Standard deviation",
+    "mae": "Mean absolute error",
+    "rmse": "Root mean squared error",
+    "r2": "R²",
+    "interval_coverage": "Share of outcomes within the interval",
+}
 _NAME_CHARACTERS = 40
 
 
@@ -77,6 +83,8 @@ def name_of(one: Aggregate) -> str:
     if one.name == UNITS:
         return f"Distinct {one_line(one.of, _NAME_CHARACTERS)}"
     name = _NAMES.get(one.name) or one.name.capitalize()
+    if figure_kind(one.name) == PINBALL:
+        name = f"Pinball loss at level {figure_level(one.name):g}"
     return f"{name} of {one_line(one.of, _NAME_CHARACTERS)}"
 
 

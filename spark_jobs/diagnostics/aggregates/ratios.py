@@ -33,7 +33,7 @@ def ratio_intervals(
         level: how often an interval holds the ratio without noise.
     """
     places = np.linspace(-1.0, 1.0, PLACES)
-    reach = law.quantile(level, places, np.ones(PLACES))
+    reach = law.quantile_of_difference(level, places)
     parts = [
         kept_ratios(sums[start : start + _AT_ONCE], rows[start : start + _AT_ONCE], places, reach)
         for start in range(0, sums.size, _AT_ONCE)

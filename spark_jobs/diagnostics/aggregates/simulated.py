@@ -33,18 +33,24 @@ class SimulatedNoise:
         rows, sums: the copies; shape (copies,).
         single: the law of a table by itself, or one of heavier tails; both have heavier tails than any sum.
         spread: the standard deviation of the noise in the rows of a table by itself.
+        symmetric: whether the noise of a sum is as often of one sign as of the other, whatever that of the rows is.
     """
 
     rows: FloatArray
     sums: FloatArray
     single: CellNoise
     spread: float
+    symmetric: bool = True
 
     def quantile(self, level: float, of_rows: FloatArray, of_sum: FloatArray) -> FloatArray:
         """The quantile of ``|of_rows z + of_sum w|`` of this level."""
         pairs = zip(*np.broadcast_arrays(of_rows, of_sum), strict=True)
         sizes = (np.abs(of * self.rows + other * self.sums) for of, other in pairs)
         return np.array([np.quantile(one, level, method="higher") for one in sizes])
+
+    def quantile_of_difference(self, level: float, ratios: FloatArray) -> FloatArray:
+        """The quantile of ``|w - ratio z|`` of this level."""
+        return self.quantile(level, ratios if self.symmetric else -ratios, np.ones(ratios.size))
 
     def stddev(self, of_rows: float, of_sum: float) -> float:
         """The standard deviation of ``of_rows z + of_sum w``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import OK, WEAK
 from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable, CellsOfTable
-from spark_jobs.diagnostics.aggregates.cell_figures import MeasuredCells, published
+from spark_jobs.diagnostics.aggregates.cell_figures import MeasuredCells
 from spark_jobs.diagnostics.aggregates.estimates import CellEstimates, estimates
 from spark_jobs.diagnostics.aggregates.measurement import AggregatesDraw
+from spark_jobs.diagnostics.aggregates.rounding import published
 from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 
 OK_FROM_STDDEVS = 4.0
@@ -51,13 +53,14 @@ def _fields(of: CellEstimates, draw: AggregatesDraw, effect: float, seed: int) -
     strong = rows >= ok_from
     reach = law.quantile(draw.confidence, np.ones(1), np.zeros(1))
     low, high = np.minimum(np.maximum(rows - reach, 0.0), rows), np.maximum(rows + reach, 0.0)
-    measured = (
+    measured = [
         MeasuredCells(
             of=of, measure=measure, level=draw.confidence, strong=strong, effect=effect, seed=seed,
             terms={term.power: place for place, term in enumerate(design.terms) if term.measure == number},
         )
         for number, measure in enumerate(design.measures)
-    )  # fmt: skip
+    ]  # fmt: skip
+    by_name = {one.measure.of: one for one in measured}
     return {
         "by": tuple(design.by[one].column for one in of.table),
         "keys": tuple(design.by[one].labels for one in of.table),
@@ -68,7 +71,10 @@ def _fields(of: CellEstimates, draw: AggregatesDraw, effect: float, seed: int) -
         "rows": float(published((rows.sum() + of.incomplete.sum())[None])[0]),
         "measures": tuple(
             Aggregate(name=name, of=one.measure.of, bounds=one.measure.bounds, values=one.figure(name))
-            for one in measured
+            for one in (
+                one if one.measure.outcome is None else replace(one, outcome=by_name.get(one.measure.outcome))
+                for one in measured
+            )
             for name in one.measure.figures
         ),
     }

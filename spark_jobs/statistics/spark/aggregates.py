@@ -129,6 +129,8 @@ def term_place(place: Column, term: Term, measure: Measured) -> Column:
     if term.power == "value":
         return place
     centred = 2 * place - sf.lit(measure.steps).cast("bigint")
+    if term.power == "size":
+        return sf.abs(centred)
     if measure.steps <= EXACT_SQUARES:
         return centred * centred
     ratio = centred.cast("double") / sf.lit(float(measure.steps))
@@ -151,10 +153,7 @@ def by_cell(cells: Int64Array, sums: Sequence[Int64Array], design: AggregateCell
 def sums_of_table(df: DataFrame, design: AggregateCells) -> dict[str, Int64Array]:
     """The arrays of ``AggregateSums``, by name, over the rows of ``df``; in one pass."""
     values = [_column(df, dimension) for dimension in design.by]
-    values += [
-        sf.lit(0.0) if measure.counts_units else numeric_column(df, _quoted(measure.of), measure.of)
-        for measure in design.measures
-    ]
+    values += [sf.lit(0.0) if measure.counts_units else _value(df, measure) for measure in design.measures]
     named = [f"value_{number}" for number in range(len(values))]
     units = [_quoted(one.of).alias(_UNIT) for one in design.measures if one.counts_units]
     rows = df.select(*(value.alias(name) for value, name in zip(values, named, strict=True)), *units)
@@ -167,6 +166,18 @@ def sums_of_table(df: DataFrame, design: AggregateCells) -> dict[str, Int64Array
     rows = rows.select(cell_of(sf.col(_ROW)).alias(_CELL), _ROW)
     aggregates = cell_sums(sf.col(_ROW), design)
     return by_cell(*sums_by_key(rows, _CELL, distinct=design.cells, aggregates=aggregates), design)
+
+
+def _value(df: DataFrame, measure: Measured) -> Column:
+    """The values of a measure, as ``aggregate_sums`` has them of arrays."""
+    if measure.of in df.columns or measure.outcome is None:
+        return numeric_column(df, _quoted(measure.of), measure.of)
+    outcome, *others = (
+        sf.nullif(numeric_column(df, _quoted(name), name).cast("double"), sf.lit(float("nan")))
+        for name in (measure.outcome, measure.prediction, measure.lower, measure.upper)
+        if name is not None
+    )
+    return outcome - others[0] if measure.prediction is not None else outcome.between(*others).cast("double")
 
 
 def _column(df: DataFrame, dimension: Dimension) -> Column:

@@ -16,6 +16,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
 SPREADS = [{**one, "figures": ["sd", "mean"]} for one in MEASURES]
 UNITS = {"of": "region", "figures": ["units"]}
+ERRORS = [
+    {"outcome": "spend", "prediction": "stay", "largest_error": 8, "figures": ["mae", "rmse", "pinball_0.9"]},
+    {"outcome": "age", "lower": "spend", "upper": "stay"},
+]
 SCHEMA = "region string, age double, at timestamp_ntz, spend double, stay double"
 
 
@@ -38,8 +42,9 @@ def nasty_rows():
         (BY[1:2], SPREADS),
         (BY[1:], [MEASURES[0], UNITS]),
         (BY[:1], [{**UNITS, "of": "age"}]),
+        (BY[:1], ERRORS),
     ],
-    ids=["all", "rows", "one", "none", "squares", "units", "numbers of units"],
+    ids=["all", "rows", "one", "none", "squares", "units", "numbers of units", "errors"],
 )
 def test_nasty_rows_are_summed_like_arrays(spark, by, measures, ansi):
     rows = nasty_rows()

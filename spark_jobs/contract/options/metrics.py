@@ -1,0 +1,141 @@
+"""Short forms of measures: errors of a model's predictions of numbers, and coverage of its prediction intervals.
+
+``{outcome, prediction, largest_error, figures}`` is the measure ``outcome - prediction`` with bounds of plus and minus
+the largest error; ``r2`` takes a standard deviation of the outcome beside it, which is released too. ``{outcome, lower,
+upper}`` is the measure ``outcome BETWEEN lower AND upper``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeGuard
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.measures import COVERAGE
+
+DEFAULT_FIGURES = ("mae", "rmse", "bias")
+_PLAIN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+_OF_ERRORS = ("outcome", "prediction", "largest_error", "bounds", "step", "figures")
+_OF_INTERVALS = ("outcome", "lower", "upper", "figures")
+
+
+def is_short(entry: Any) -> bool:
+    """Whether an entry is a short form: it says what is predicted, and not what is measured."""
+    return isinstance(entry, Mapping) and entry.get("of") is None and entry.get("outcome") is not None
+
+
+def is_of_intervals(entry: Mapping[str, Any]) -> bool:
+    """Whether a short form is about prediction intervals."""
+    return entry.get("lower") is not None or entry.get("upper") is not None
+
+
+def lacks_bounds(entry: Any) -> bool:
+    """Whether a short form needs bounds of its outcome, and has none."""
+    if not is_short(entry) or is_of_intervals(entry) or entry.get("bounds") is not None:
+        return False
+    return entry.get("largest_error") is None or "r2" in _names(entry.get("figures"))
+
+
+def in_full(entries: Any) -> Any:
+    """Measures with their short forms written out; what is no list is left as it is.
+
+    Raises:
+        InvalidRequest: a short form lacks something, or has something that it does not know.
+    """
+    if not isinstance(entries, list) or not any(map(is_short, entries)):
+        return entries
+    full: list[Any] = []
+    outcomes: list[dict[str, Any]] = []
+    for entry in entries:
+        if not is_short(entry):
+            full.append(entry)
+        elif is_of_intervals(entry):
+            full.append(_coverage(entry))
+        else:
+            full.append(_errors(entry))
+            if "r2" in full[-1]["figures"]:
+                outcomes.append(_outcome(entry))
+    for outcome in outcomes:
+        place = next((at for at, one in enumerate(full) if _same(one, outcome)), None)
+        if place is None:
+            full.append(outcome)
+        else:
+            full[place] = _with_spread(full[place])
+    return full
+
+
+def _errors(entry: Mapping[str, Any]) -> dict[str, Any]:
+    _require_only(entry, _OF_ERRORS, "outcome and prediction")
+    outcome, prediction = (_required(entry, name) for name in ("outcome", "prediction"))
+    largest, bounds = entry.get("largest_error"), entry.get("bounds")
+    if largest is None and isinstance(bounds, (list, tuple)) and len(bounds) == 2 and all(map(_is_number, bounds)):
+        largest = float(bounds[1]) - float(bounds[0])
+    if not _is_number(largest) or not largest > 0:
+        raise InvalidRequest(
+            "largest_error", largest, "must be a number above 0, or the bounds of the outcome must say it",
+            "give the largest error that counts in full; larger ones count as this one",
+        )  # fmt: skip
+    figures = list(DEFAULT_FIGURES) if entry.get("figures") is None else entry["figures"]
+    if "r2" in _names(figures) and bounds is None:
+        raise InvalidRequest(
+            f"{outcome}.bounds", None, "is required for r2: the account does not say what the outcome holds",
+            "give public bounds of the outcome, such as [0, 5000], or have a domain declared: `dp-budget domains`",
+        )  # fmt: skip
+    return {
+        "of": f"{_part(outcome)} - {_part(prediction)}", "bounds": [-float(largest), float(largest)],
+        "figures": figures, "outcome": outcome, "prediction": prediction,
+    }  # fmt: skip
+
+
+def _outcome(entry: Mapping[str, Any]) -> dict[str, Any]:
+    step = {} if entry.get("step") is None else {"step": entry["step"]}
+    return {"of": entry["outcome"], "bounds": entry["bounds"], **step, "figures": ["sd"]}
+
+
+def _coverage(entry: Mapping[str, Any]) -> dict[str, Any]:
+    _require_only(entry, _OF_INTERVALS, "outcome, lower and upper")
+    outcome, lower, upper = (_required(entry, name) for name in ("outcome", "lower", "upper"))
+    return {
+        "of": f"{_part(outcome)} BETWEEN {_part(lower)} AND {_part(upper)}", "bounds": [0.0, 1.0], "step": 1.0,
+        "figures": [COVERAGE] if entry.get("figures") is None else entry["figures"],
+        "outcome": outcome, "lower": lower, "upper": upper,
+    }  # fmt: skip
+
+
+def _same(entry: Any, outcome: Mapping[str, Any]) -> bool:
+    return isinstance(entry, Mapping) and entry.get("of") == outcome["of"]
+
+
+def _with_spread(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A measure of an outcome, with its standard deviation."""
+    figures = list(_names(entry.get("figures"))) or ["mean", "sum"]
+    return dict(entry) if {"sd", "variance"} & set(figures) else {**entry, "figures": [*figures, "sd"]}
+
+
+def _names(figures: Any) -> tuple[str, ...]:
+    return tuple(map(str, figures)) if isinstance(figures, (list, tuple)) else ()
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _required(entry: Mapping[str, Any], name: str) -> str:
+    value = entry.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidRequest(name, value, "must be a column of numbers or an expression", "name it")
+    return value
+
+
+def _require_only(entry: Mapping[str, Any], names: tuple[str, ...], what: str) -> None:
+    for name in entry:
+        if name not in names:
+            raise InvalidRequest(
+                name, None, f"is not of a measure by {what}", f"leave it out; it has {', '.join(names)}"
+            )
+
+
+def _part(text: str) -> str:
+    """A column or an expression as a part of one."""
+    return text if _PLAIN.fullmatch(text) else f"({text})"
