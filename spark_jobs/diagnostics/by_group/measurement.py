@@ -69,10 +69,9 @@ def measure_by_group(statistic: GroupedScoreCounts, options: ByGroupSettings, te
     """
     meter = terms.meter()
     meter.spend_rest(label=f"counts of scores in each of {len(statistic.keys) + 1} groups, which share no row")
-    return ByGroupDraw(
-        neighbours=terms.neighbours,
-        guarantee=terms.noise.guarantee,
-        spendings=meter.spendings,
+    return ByGroupDraw.of(
+        terms,
+        meter,
         keys=(*map(str, statistic.keys), OTHER),
         groups=tuple(measure_shared(counts, options.kinds, terms) for counts in statistic.groups),
         kinds=cast("tuple[KindByGroup, ...]", options.kinds),

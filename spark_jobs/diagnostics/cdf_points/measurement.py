@@ -106,13 +106,12 @@ def points_of(
     scale = laplace_scale(epsilon, evaluations)
     cells = tuple(paid.first_cell(level * rows, scale=scale) for level in options.quantiles)
     edges, numbers = zip(*paid.answers.items(), strict=True)
-    return CdfPointsDraw(
+    return CdfPointsDraw.of(
+        terms,
+        meter,
         named=options.named,
         confidence=options.confidence,
         levels=options.quantiles,
-        neighbours=terms.neighbours,
-        guarantee=terms.noise.guarantee,
-        spendings=meter.spendings,
         grid=grid,
         thresholds=thresholds,
         cells=cells,

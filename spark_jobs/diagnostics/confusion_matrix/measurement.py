@@ -74,11 +74,10 @@ def measure_counts(statistic: ScoreCounts, options: ConfusionMatrixSettings, ter
         noisy_tree(totals(row, cuts), tree=tree, epsilon=cost, neighbours=terms.neighbours, noise=terms.noise)
         for row in (statistic.negatives, statistic.positives)
     )
-    return ConfusionDraw(
+    return ConfusionDraw.of(
+        terms,
+        meter,
         confidence=options.confidence,
-        neighbours=terms.neighbours,
-        guarantee=terms.noise.guarantee,
-        spendings=meter.spendings,
         grid=grid,
         at=at,
         negatives=negatives,

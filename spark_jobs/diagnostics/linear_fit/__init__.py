@@ -85,15 +85,14 @@ def measure_sums(statistic: CrossProducts, options: FitSettings, terms: Terms) -
         noise=terms.noise,
         method=options.method,
     )
-    return LinearFitDraw(
+    return LinearFitDraw.of(
+        terms,
+        meter,
         features=design.features,
         categorical=design.categorical,
         outcome=design.outcome,
         products=products,
         confidence=options.confidence,
-        neighbours=terms.neighbours,
-        guarantee=terms.noise.guarantee,
-        spendings=meter.spendings,
     )
 
 

@@ -62,15 +62,14 @@ def measure_lines(statistic: PointCounts | Moments, options: LinearRegressionSet
     public = terms.neighbours is Neighbours.REPLACE_ONE and options.public_sizes
     _require_possible(options.method, statistic, public=public)
     noisy = _NoisyGroups(statistic, options, meter, terms, public=public)
-    return LinesDraw(
+    return LinesDraw.of(
+        terms,
+        meter,
         method=options.method,
         at=options.at,
         confidence=options.confidence,
-        neighbours=terms.neighbours,
         public_sizes=public,
-        guarantee=terms.noise.guarantee,
         parts=noisy.parts(),
-        spendings=meter.spendings,
         keys=statistic.keys,
         x_bounds=(grid.x.lower, grid.x.upper),
         y_bounds=(grid.y.lower, grid.y.upper),
