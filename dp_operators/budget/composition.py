@@ -105,7 +105,7 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
                 "delta", "0", "must be above 0: it is the delta at which epsilon is reported", "give e.g. '1e-6'"
             )
         if (rho is None) == (epsilon is None):
-            raise InvalidRequest("rho", rho, "or epsilon must be given, not both", "give one")
+            raise InvalidRequest("rho", rho, "must be given, or epsilon, and not both", "give exactly one")
         limit = _rho_within(_positive("epsilon", epsilon), chance) if rho is None else _positive("rho", rho)
         epsilon_at_delta = epsilon_at(limit, chance) if rho is not None else _positive("epsilon", epsilon)
         return exact_budget(epsilon_at_delta, chance, limit), _ZERO

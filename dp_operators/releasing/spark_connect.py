@@ -90,7 +90,7 @@ def _check_request(request: TableRequest) -> None:
     if request.uses_model and isinstance(request.needed_model, SparkMLModel):
         raise InvalidRequest(
             "model", "spark_ml",
-            "must be no saved pipeline with a Spark Connect server, which cannot try it out before rows", remedy,
+            "must be no saved pipeline with Spark Connect, whose server cannot test it before rows are read", remedy,
         )  # fmt: skip
 
 

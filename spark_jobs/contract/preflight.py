@@ -87,7 +87,7 @@ def require_agreed(request: ReleaseRequest) -> None:
     if agreement.colluding != len(agreement.servers) - 1:
         raise InvalidRequest(
             "federation.agreement.colluding", agreement.colluding,
-            f"must be {len(agreement.servers) - 1}, all servers but one, for a request",
+            f"must be {len(agreement.servers) - 1}, the number of servers less one, for a request",
             "agree anew, so that each server adds the whole noise",
         )  # fmt: skip
     by_keys = [options.kind for options in request.diagnostics if options.kind in BY_KEYS]

@@ -180,7 +180,7 @@ class Summing(Meeting):
         )
 
     def _answering_with(self, received: Sequence[tuple[Header, bytes]]) -> tuple[Answering, list[bytes]]:
-        """This server's keys of all silos' rows, and their tags.
+        """The comparison keys that every silo has sent to this server, and their tags.
 
         Raises:
             MessageRejected: there are not two servers, a silo's keys are not right, or this server has kept others.

@@ -76,7 +76,7 @@ def typical_statistic(statistic: Statistic, table: ExpectedTable, noise: SeededN
     Args:
         statistic: what a request counts; ``table`` has what it needs (``ExpectedTable.check``).
         table: what the caller states.
-        noise: makes up the rows; they hide nothing, so a seed is enough.
+        noise: random source of the made-up rows; need not be secure.
     """
     times = -(-table.rows // MAX_ROWS)
     rows = _Rows(table, table.rows // times, noise)

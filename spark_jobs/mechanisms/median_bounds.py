@@ -176,7 +176,7 @@ def _ragged(sizes: Int64Array) -> tuple[Int64Array, Int64Array]:
 
 
 def _tried_windows(line: Line, parts: _Parts, smoothness: float) -> FloatArray:
-    """The largest value of a few windows around the median, which bounds the largest of all windows from below."""
+    """The largest of a few windows around the median: a lower bound of the maximum over all, to skip most of them."""
     apart = np.unique(np.maximum(np.array(_TRIED) / smoothness, [0, 1, 1, 1, 1]).astype(np.int64))
     low, high = (parts.rank[:, None] + sign * apart for sign in (-1, 1))
     ends = [np.where(low >= 1, _cells_at(line, parts, low), 0)]

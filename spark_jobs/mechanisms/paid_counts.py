@@ -35,7 +35,7 @@ class Deposit(Protocol):
 
 @runtime_checkable
 class Depositing(Protocol):
-    """A sampler of noise that also has a deposit, or None."""
+    """A noise sampler that may hand a table over to servers (``deposit``); None if it cannot."""
 
     @property
     def deposit(self) -> Deposit | None:

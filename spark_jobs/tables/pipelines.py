@@ -119,7 +119,7 @@ def apply_pipeline(frame: DataFrame, model: SparkMLModel, score: str) -> DataFra
     if is_remote():
         _refuse(
             model,
-            "must be no saved pipeline over Spark Connect, which cannot try it out before rows",
+            "must be no saved pipeline with Spark Connect, whose server cannot test it before rows are read",
             "run the release by spark-submit",
         )
     pipeline, stages, folders = _load(frame.sparkSession, model)

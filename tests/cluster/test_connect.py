@@ -130,7 +130,7 @@ def test_draft_with_a_saved_pipeline_is_refused_in_one_line(server: ConnectServe
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2, done.stderr[-2000:]
     assert "model.path: got " in done.stderr
-    assert "must be no saved pipeline over Spark Connect" in done.stderr
+    assert "must be no saved pipeline with Spark Connect" in done.stderr
     assert "Traceback" not in done.stderr
 
 

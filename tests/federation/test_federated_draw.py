@@ -210,7 +210,7 @@ def test_what_no_silos_can_release_is_refused_when_it_is_read(diagnostics, chang
     [
         ({"request_sha256": "0" * 64}, "request_sha256: .*must be the hash of what this request shares"),
         ({"epsilon": Decimal(2)}, "budget.epsilon: got '1'; must be what the silos have agreed on, 2"),
-        ({"colluding": 0}, "colluding: got 0; must be 1, all servers but one"),
+        ({"colluding": 0}, "colluding: got 0; must be 1, the number of servers less one"),
     ],
 )
 def test_what_was_not_agreed_on_is_refused_before_the_charge(changed, message, agreement) -> None:

@@ -28,8 +28,8 @@ def refusal(runner: SparkConnectRunner, request: Any) -> str:
 def test_saved_pipeline_is_refused(runner: SparkConnectRunner) -> None:
     pipeline = {"kind": "spark_ml", "path": "/models/m", "basis": "public"}
     assert refusal(runner, make_request("/out", model=pipeline)) == (
-        "model: got 'spark_ml'; must be no saved pipeline with a Spark Connect server, which cannot try it out before "
-        "rows; name a connection of another type"
+        "model: got 'spark_ml'; must be no saved pipeline with Spark Connect, whose server cannot test it before rows "
+        "are read; name a connection of another type"
     )
 
 

@@ -46,9 +46,11 @@ class StreamMonitor(Frozen):
         """
         needed = self.steps_needed
         if needed > steps:
+            what = "compares two windows" if self.compares else "needs a window"
+            longest = steps * self.window // needed
             raise InvalidRequest(
                 "window", self.window,
-                f"must be such that the {needed} steps that {self.kind} needs fit into the {steps} of the " "stream",
+                f"must be at most {longest}: {self.kind} {what} ({needed} steps), and the stream has {steps}",
                 "shorten the window",
             )  # fmt: skip
 

@@ -1,8 +1,8 @@
 """Private binned residuals of a classifier with their error bars and a test of fit, from counts on a grid of scores.
 
 Methods:
-    auto: bins of near-equal depth, placed by up to three noisy histograms and counted in groups that suit the noise.
-        The default.
+    auto: bins of near-equal depth, placed by up to three noisy histograms; the more noise, the more bins are
+        counted together. The default.
     recursive_medians: PriBRP (Chen 2018, algorithm 13) with its privacy corrected: a noisy size, bins by recursive
         medians, merged by nested counts until they are large enough.
     fixed_bins: bins of equal width, which cost no budget to place.

@@ -1,7 +1,7 @@
 """Effect sizes of a residual plot: how far residuals are shifted, sloped, bowed and unequally spread.
 
-Each is a function of the counts of pooled columns. Its interval accounts for the noise and for the sampling of rows: it
-is made of copies with simulated noise and Poisson counts; that of the ratio on a logarithmic scale.
+Each is a function of the counts of pooled columns. Its interval accounts for the noise and for the sampling of rows:
+intervals are quantiles of simulated copies (noise and Poisson counts); the ratio's are taken of its logarithm.
 """
 
 from __future__ import annotations

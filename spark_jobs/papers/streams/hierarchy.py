@@ -336,7 +336,7 @@ def _measured(exact: Int64Array, shape: HierarchyShape, noise: Noise) -> Int64Ar
 
 
 def _adds_up(hierarchy: Hierarchy) -> bool:
-    """Whether every level groups at least one neighbouring node each, up to a single root."""
+    """Whether each level's groups are runs of the nodes below, none empty, and the top level is one node."""
     sizes = [hierarchy.order.size, *(len(level) for level in hierarchy.children)]
     return (
         1 <= sizes[0] <= MAX_STATES

@@ -2,8 +2,8 @@
 
 All streams together are an array for each field. There are two ways through the next steps, which give the same bits,
 the state included: ``across_streams`` takes all streams at once, one step after the other, and ``along_steps`` all
-steps of a stream, one stream after the other. Groups depend on the groups before them, so neither way does both at
-once: in arrays a step of 10,000 streams takes a few milliseconds, but a million steps of one stream would take minutes.
+steps of a stream, one stream after the other. A group depends on earlier groups, so both cannot be taken at once: in
+arrays a step of 10,000 streams takes a few milliseconds, but a million steps of one stream would take minutes.
 The law of a step (``grouping.rounded_deviation``) and the estimates' formulas (``smoothing``) are the same code.
 """
 
