@@ -589,8 +589,9 @@ class AggregatesOperator(DiagnosticOperator):
     groups of any size.
 
     Args:
-        marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. Each
-            table gets an equal share of the budget, and all are made to agree. Without any, the cells get all of it.
+        marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. All
+            tables are made to agree. Without any, the cells get all of the budget.
+        weights: of the shares of the budget, first that of the cells and then those of the marginals; equal if None.
         confidence: nominal level of intervals.
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
             the table are all their combinations; without any, there is one cell of all rows.
@@ -606,6 +607,7 @@ class AggregatesOperator(DiagnosticOperator):
         self,
         *,
         marginals: Sequence[Sequence[str]] | Later = (),
+        weights: Sequence[float] | Later | None = None,
         confidence: float | Later = 0.9,
         by: str | Sequence[str | Mapping[str, Any]] | Later = (),
         measures: str | Sequence[str | Mapping[str, Any]] | Later = (),

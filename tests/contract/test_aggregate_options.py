@@ -67,6 +67,14 @@ def parsed(**options: Any) -> AggregatesOptions:
             "marginals: got 'rigeon'; must name dimensions of the",
         ),
         ({"by": [REGION], "marginals": [["region"]]}, "marginals: got ['region']; must be tables of fewer dimensions"),
+        (
+            {"by": [REGION], "marginals": [[]], "weights": [1]},
+            "weights: got [1.0]; must be 2 numbers, of the cells and of each marginal",
+        ),
+        (
+            {"by": [REGION], "marginals": [[]], "weights": [1, 2000]},
+            "the largest at most 1000 times the smallest; give as many, such as [2, 1]",
+        ),
         ({"by": [REGION], "marginals": [[], []]}, "marginals: got []; must be tables of fewer dimensions"),
         ({"measures": ["spend"]}, "measures.spend.bounds: is required: the account does not say what it holds"),
         (

@@ -19,9 +19,14 @@ from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.figure_names import figure_named
 from spark_jobs.contract.figures import OK, WEAK
 from spark_jobs.contract.headlines import headlines
+from spark_jobs.contract.options import AggregatesSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics import aggregates
+from spark_jobs.diagnostics.aggregates.estimates import estimates
+from spark_jobs.diagnostics.aggregates.measurement import measure_cells
+from spark_jobs.diagnostics.aggregates.summary import summarise
+from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.forecast import expected_widths
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import AggregateSums
@@ -190,6 +195,22 @@ def test_a_row_without_a_value_is_counted_apart_and_of_no_mean():
 
 
 MARGINALS = [["region", "at"], ["age"], []]
+
+
+def test_weights_share_the_budget_and_the_total_is_as_near_as_its_share_says():
+    sums, weights = summed(rows(400), by=BY[:1], measures=()), (1.0, 3.0)
+    settings = AggregatesSettings(marginals=((),), weights=weights)
+    terms = [Terms(epsilon=2, noise=SeededNoise(seed)) for seed in range(400)]
+    draws = [measure_cells(sums, settings, one) for one in terms]
+    assert [one.epsilon for one in draws[0].spendings] == [Decimal("0.5"), Decimal("1.5")]
+    totals = [summarise(one, seed=1).marginals[0].rows for one in draws[:100]]
+    totals += [estimates(one, 1)[1].rows[0] for one in draws[100:]]
+    cells = len(REGIONS) + 1
+    apart = [cells * 2 / 0.5**2, 2 / 1.5**2]  # of the sum of the cells, and of the total itself
+    expected = np.sqrt(1 / sum(1 / one for one in apart))
+    assert np.std(totals) == pytest.approx(expected, rel=0.15)
+    equal = measure_cells(sums, AggregatesSettings(marginals=((),)), Terms(epsilon=2, noise=SeededNoise(1)))
+    assert {one.epsilon for one in equal.spendings} == {Decimal(1)}
 
 
 def test_marginals_agree_with_the_cells_and_with_pandas():

@@ -22,6 +22,8 @@ from spark_jobs.contract.values import Frozen, did_you_mean
 MAX_MARGINALS = 15
 """As many as four dimensions have."""
 MAX_DIMENSIONS, MAX_CELLS, MAX_BINS, MAX_MEASURES = 4, 100_000, 1_000, 20
+MAX_RATIO = 1_000
+"""How many times as much as another one a table may have of the budget."""
 MAX_ROWS = 1_000_000
 """The most rows of a unit, or of its groups."""
 MAX_NUMBERS = 400_000
@@ -150,13 +152,27 @@ class AggregatesSettings(Settings):
     """How a table of aggregates is released.
 
     Attributes:
-        marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. Each
-            table gets an equal share of the budget, and all are made to agree. Without any, the cells get all of it.
+        marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. All
+            tables are made to agree. Without any, the cells get all of the budget.
+        weights: of the shares of the budget, first that of the cells and then those of the marginals; equal if None.
         confidence: nominal level of intervals.
     """
 
     marginals: Annotated[tuple[tuple[str, ...], ...], Field(max_length=MAX_MARGINALS)] = ()
+    weights: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] | None = None
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+
+    @model_validator(mode="after")
+    def _weigh_each_table(self) -> Self:
+        weights, tables = self.weights, 1 + len(self.marginals)
+        if weights is not None and (len(weights) != tables or max(weights) > MAX_RATIO * min(weights)):
+            raise InvalidRequest(
+                "weights", list(weights[:8]),
+                f"must be {tables} numbers, of the cells and of each marginal, the largest at most {MAX_RATIO} times "
+                "the smallest",
+                "give as many, such as [2, 1], or leave it out for equal shares",
+            )  # fmt: skip
+        return self
 
     def tables(self, by: tuple[Dimension, ...]) -> tuple[tuple[int, ...], ...]:
         """The dimensions of every table that is measured, by number: all of them, and those of each marginal.
@@ -209,7 +225,7 @@ class AggregatesOptions(AggregatesSettings, Options):
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # a request without these fields has the hash that it had before the fields existed
         given: dict[str, Any] = handler(self)
-        later = ("max_groups", "max_rows_per_group")
+        later = ("max_groups", "max_rows_per_group", "weights")
         return {name: value for name, value in given.items() if name not in later or value is not None}
 
     @field_validator("by", mode="before")

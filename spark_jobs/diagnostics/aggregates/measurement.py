@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import AggregateCells, AggregatesSettings
-from spark_jobs.contract.privacy import share
+from spark_jobs.contract.privacy import share, share_of
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms.cell_forms import forms_of
 from spark_jobs.mechanisms.cell_sums import NoisyCellSums, noisy_cell_sums
@@ -52,7 +53,7 @@ def measure_cells(statistic: AggregateSums, options: AggregatesSettings, terms: 
     """Draw the noise of all cells of all tables.
 
     Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.cell_sums``); the tables are measured
-    one after the other, each at an equal share of epsilon, and these add up.
+    one after the other, each at its share of epsilon, and these add up.
 
     Args:
         statistic: exact rows and sums of every cell; private.
@@ -65,12 +66,11 @@ def measure_cells(statistic: AggregateSums, options: AggregatesSettings, terms: 
     meter = terms.meter()
     design = statistic.design
     tables, sizes = options.tables(design.by), [len(dimension.labels) for dimension in design.by]
-    part = share(meter.remaining, len(tables))
-    drawn = []
+    parts, drawn = _parts(meter.remaining, options.weights, len(tables)), []
     for place, table in enumerate(tables):
         label = f"rows and sums by {', '.join(design.by[one].column for one in table)}" if table else "rows and sums"
         last = place == len(tables) - 1
-        epsilon = meter.spend_rest(label=label) if last else meter.spend(part, label=label)
+        epsilon = meter.spend_rest(label=label) if last else meter.spend(parts[place], label=label)
         cells = noisy_cell_sums(
             _summed(statistic.rows, sizes, table),
             _summed(statistic.incomplete, sizes, table),
@@ -91,6 +91,14 @@ def measure_cells(statistic: AggregateSums, options: AggregatesSettings, terms: 
         guarantee=terms.noise.guarantee,
         spendings=meter.spendings,
     )
+
+
+def _parts(epsilon: Decimal, weights: Sequence[float] | None, tables: int) -> list[Decimal]:
+    """The share of each table, rounded down; the last one gets what is left."""
+    if weights is None:
+        return [share(epsilon, tables)] * tables
+    exact = [Decimal(str(one)) for one in weights]
+    return [share_of(epsilon, one / sum(exact)) for one in exact]
 
 
 def _summed(exact: Int64Array, sizes: Sequence[int], table: Dimensions) -> Int64Array:

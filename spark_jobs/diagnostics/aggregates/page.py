@@ -197,7 +197,7 @@ def _notes(result: AggregateTable) -> tuple[str, ...]:
     notes = [
         *(
             (
-                f"Tables {listed([_of(one) for one in result.marginals])} were measured too, each at an equal share of "
+                f"Tables {listed([_of(one) for one in result.marginals])} were measured too, each at its share of "
                 "the budget. All tables were then made to agree, which makes each of them nearer.",
             )
             if result.marginals
