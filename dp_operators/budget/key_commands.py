@@ -25,7 +25,9 @@ def register(
     name: _Name,
     file: Annotated[
         str,
-        typer.Argument(help="A public file that was made without the table: .csv with a header, .json or .parquet."),
+        typer.Argument(
+            help="A public file: made without the table, or released. It is a .csv with a header, .json or .parquet."
+        ),
     ],
     column: Annotated[str | None, typer.Option(help="The column of keys, if the file has several columns.")] = None,
     actor: Actor = None,

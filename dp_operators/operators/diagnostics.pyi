@@ -594,7 +594,8 @@ class AggregatesOperator(DiagnosticOperator):
         weights: of the shares of the budget, first that of the cells and then those of the marginals; equal if None.
         confidence: nominal level of intervals.
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
-            the table are all their combinations; without any, there is one cell of all rows.
+            the table are all their combinations; without any, there is one cell of all rows. A dimension whose keys are
+            discovered, for a delta, is the only one.
         measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
             columns and expressions with their bounds, or an outcome with its prediction, whose errors are measured.
             Rows are counted in any case; a row without a value of one of the measures is counted apart.

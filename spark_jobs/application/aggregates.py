@@ -1,13 +1,16 @@
-"""The inputs and sums of tables of aggregates, for the one pass over a table."""
+"""The inputs and sums of tables of aggregates, for the one pass over a table; and of keys, for a pass of their own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.options import AggregateCells, Dimension
+from spark_jobs.contract.options import AggregateCells, Dimension, DiscoverableCells
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.statistics import AggregateSums
+from spark_jobs.contract.store.failpoints import failpoint
+from spark_jobs.statistics import AggregateSums, SumsByKey
+from spark_jobs.statistics.key_batch import KeyBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -69,6 +72,33 @@ class AggregateSummation:
         return AggregateSums(design=statistic, **by_cell(places, sums, statistic))
 
 
+class KeyDiscovery:
+    """Reads rows and sums by key, when the noise is drawn (``sum_statistics.RowPasses``)."""
+
+    def inputs(self, statistic: DiscoverableCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        """The column of keys, and one for each measure."""
+        return AggregateSummation().inputs(statistic, scored, request)
+
+    def key(self, statistic: DiscoverableCells, *inputs: Column) -> Column:
+        """The key of a row with its places on lattices; null for a row in no key."""
+        from spark_jobs.statistics.spark.discovered_keys import key_row_of
+
+        return key_row_of(inputs[0], inputs[1:], statistic)
+
+    def later(self, statistic: DiscoverableCells, rows: DataFrame, key: str) -> SumsByKey:
+        """The sums by key, of one row of each unit in each key."""
+        from spark_jobs.statistics.spark.discovered_keys import key_batches, one_row_of_a_unit
+        from spark_jobs.tables.contribution import PLACE, UNIT
+
+        def batches() -> Iterator[KeyBatch]:
+            failpoint("before_pass")
+            kept = one_row_of_a_unit(rows, key, UNIT, PLACE) if PLACE in rows.columns else rows
+            yield from key_batches(kept, key, statistic, min_units=statistic.min_units)
+            failpoint("after_pass")
+
+        return SumsByKey(design=statistic, batches=batches)
+
+
 def _of_dimension(dimension: Dimension, schema: StructType) -> Column:
     from spark_jobs.contract.columns import dimension_need
     from spark_jobs.statistics.spark.states import microseconds
@@ -78,7 +108,7 @@ def _of_dimension(dimension: Dimension, schema: StructType) -> Column:
     if dimension.edges is not None:
         return amount_column(need, schema)
     typed = read(need, schema)
-    if dimension.values is not None:
+    if dimension.values is not None or dimension.keys is not None:
         return typed.column
     from pyspark.sql import functions as sf
 

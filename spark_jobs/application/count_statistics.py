@@ -1,7 +1,7 @@
 """From a pinned table to exact statistics, with Spark. The statistics are private.
 
-All statistics that are counts of cells or sums over rows (``sum_statistics``) are added up in one pass. Only a fit
-whose passes depend on released coefficients reads the rows again, and a distribution function between released bounds.
+Counts of cells and sums over rows (``sum_statistics``) are added up in one pass. Rows are read again by fits in passes
+that released coefficients decide, by distribution functions between released bounds, and for discovered keys.
 """
 
 from __future__ import annotations
@@ -235,8 +235,7 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
         rows = rows.select(*_without_private_spares(request), *map(sf.col, (*owned, CAUSE)))
     nothing = reduce(and_, (sf.col(key).isNull() for key in keys))
     unowned = sf.col(_UNIT).isNull() if _UNIT in owned else sf.lit(False)
-    cause = sf.when(unowned, CAUSES.index("no_unit")).when(nothing, sf.col(CAUSE))
-    rows = rows.withColumn(CAUSE, cause)
+    rows = rows.withColumn(CAUSE, sf.when(unowned, CAUSES.index("no_unit")).when(nothing, sf.col(CAUSE)))
     return _bounded(rows, request, row_id=_ROW if _ROW in owned else None) if owned else rows
 
 
@@ -253,7 +252,7 @@ def _bounded(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None) ->
     counting = {key: one for key, one in of_several if isinstance(one, AggregateCells) and one.of_units is not None}
     kept = bound_contributions(
         rows, unit=bounded, keys=[*keys, CAUSE], salt=salt, spare=_spare(request), row_id=row_id, cause=CAUSE,
-        with_unit=bool(request.unit_figures or counting), groups=_groups(request),
+        with_unit=request.rows_of_unit > 1, groups=_groups(request),
     )  # fmt: skip
     for key, statistic in counting.items():
         kept = with_units(kept, key, UNIT, statistic)
@@ -269,8 +268,7 @@ def _groups(request: ReleaseRequest) -> GroupsOfRows | None:
 
     if request.group_bound is None:
         return None
-    (key,) = key_names(request)
-    return GroupsOfRows(cell_of(sf.col(key)), request.group_bound)
+    return GroupsOfRows(cell_of(sf.col(*key_names(request))), request.group_bound)
 
 
 def _without_private_spares(request: ReleaseRequest) -> list[Column]:

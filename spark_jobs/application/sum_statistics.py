@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from spark_jobs.application.aggregates import AggregateSummation
+from spark_jobs.application.aggregates import AggregateSummation, KeyDiscovery
 from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.options import AggregateCells, CrossProductCells, LabelledRowCells, PointSums, Statistic
+from spark_jobs.contract.options import (
+    AggregateCells,
+    CrossProductCells,
+    DiscoverableCells,
+    LabelledRowCells,
+    PointSums,
+    Statistic,
+)
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.statistics import CrossProducts, LabelledRows, Moments
@@ -58,7 +65,7 @@ class RowSummation(Protocol):
 
 
 class RowPasses(Protocol):
-    """Sums one type of statistic at coefficients that are known later, in a pass of its own for each."""
+    """Sums one type of statistic when its noise is drawn: in a pass for each of its coefficients, or once by key."""
 
     def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         """As in ``RowSummation``."""
@@ -178,5 +185,9 @@ ROW_SUMMATIONS: Mapping[type[Statistic], RowSummation] = {
     PointSums: _PointSums(),
 }
 """The summation of each type of statistic that is summed in the one pass."""
-ROW_PASSES: Mapping[type[Statistic], RowPasses] = {LabelledRowCells: _LabelledRows()}
-"""That of each type of statistic whose passes depend on released coefficients."""
+ROW_PASSES: Mapping[type[Statistic], RowPasses] = {
+    DiscoverableCells: KeyDiscovery(),
+    LabelledRowCells: _LabelledRows(),
+}
+"""That of each type of statistic whose passes depend on released coefficients, or whose keys are read as they are
+noised."""

@@ -18,7 +18,8 @@ from spark_jobs.contract.domain_checks import (
 from spark_jobs.contract.domains import ValueRange, moment, number
 from spark_jobs.contract.expressions.limits import limits_of
 from spark_jobs.contract.grids import MAX_STEPS_FROM_ZERO
-from spark_jobs.contract.options.aggregates import MAX_BINS, entries_by
+from spark_jobs.contract.options.aggregates import entries_by
+from spark_jobs.contract.options.dimensions import MAX_BINS
 from spark_jobs.contract.options.measures import counts_units
 from spark_jobs.contract.options.metrics import in_full, lacks_bounds
 
@@ -74,7 +75,7 @@ def _with_outcome_bounds(given: Any, domains: Domains) -> Any:
 
 
 def _dimension(given: Any, domains: Domains) -> Any:
-    if not isinstance(given, Mapping) or given.get("edges") is not None:
+    if not isinstance(given, Mapping) or given.get("edges") is not None or given.get("keys") is not None:
         return given
     name = given.get("column")
     if given.get("every") is None:

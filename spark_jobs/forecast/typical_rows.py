@@ -19,6 +19,7 @@ from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.options import (
     AggregateCells,
     CrossProductCells,
+    DiscoverableCells,
     GroupedScoreCells,
     LabelledRowCells,
     PairedScoreCells,
@@ -42,14 +43,19 @@ from spark_jobs.statistics import (
     PointCounts,
     ResidualCounts,
     ScoreCounts,
+    SumsByKey,
     ValueCounts,
 )
+from spark_jobs.statistics.key_batch import KeyBatch
 from spark_jobs.statistics.labelled_rows import NewtonSums
 from spark_jobs.statistics.moments import SUMS
 from spark_jobs.statistics.point_grid import nearest_places
 
 MAX_ROWS = 200_000
 """How many rows are made up; a larger table consists of these rows several times."""
+ROWS_OF_KEY, _MAX_KEYS = 1000, 200
+"""The rows of a key that is discovered, as nobody can state how many keys there are; and the most keys that are made
+up: their intervals are alike."""
 _MIDDLE_90 = 2 * float(ndtri(0.95))
 _AGREEMENT = 0.7
 """Correlation of the log-odds of two models within a class."""
@@ -83,6 +89,8 @@ def typical_statistic(statistic: Statistic, table: ExpectedTable, noise: SeededN
     if isinstance(statistic, LabelledRowCells):
         rows_once = LabelledRows.from_arrays(rows.features(statistic), rows.labels, design=statistic)
         return replace(rows_once, sums_at=lambda position: _repeated(rows_once.sums_at(position), times))
+    if isinstance(statistic, DiscoverableCells):
+        return _keys(statistic, rows, times)
     return _repeated(_counted(statistic, rows), times)
 
 
@@ -134,6 +142,19 @@ def _aggregates(statistic: AggregateCells, rows: _Rows) -> AggregateSums:
     size = rows.labels.size
     of_rows = np.array(places, dtype=np.int64).reshape(len(places), size)
     return AggregateSums.from_places(np.arange(size) * statistic.cells // size, of_rows, design=statistic)
+
+
+def _keys(statistic: DiscoverableCells, rows: _Rows, times: int) -> SumsByKey:
+    """Keys of about ``ROWS_OF_KEY`` rows each, with all values."""
+    size = rows.labels.size
+    keys = min(max(times * size // ROWS_OF_KEY, 1), _MAX_KEYS)
+    listed = [{"column": statistic.dimension.column, "values": list(range(keys)), "other": False}]
+    design = AggregateCells.parse(
+        {"by": listed, "measures": [one.model_dump(mode="json") for one in statistic.measures]}
+    )
+    sums = _repeated(_aggregates(design, rows), times)
+    batch = KeyBatch(keys=[str(key) for key in range(keys)], rows=sums.rows, incomplete=sums.incomplete, sums=sums.sums)
+    return SumsByKey(design=statistic, batches=lambda: iter([batch]))
 
 
 def _points(statistic: PointCells | PointSums, rows: _Rows) -> PointCounts | Moments:

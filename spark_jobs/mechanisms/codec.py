@@ -24,6 +24,8 @@ from spark_jobs.contract.values import Frozen
 T = TypeVar("T")
 _CLASS, _VALUE, _RANGE = "class", "value", "range"
 _PLAIN = (bool, int, float, str)
+LEFT_OUT = "left_out"
+"""The name, in a field's metadata, of whether it is left out while it is None."""
 ABSENT = "absent"
 """The name, in a field's metadata, of its value in what was encoded before there was such a field."""
 
@@ -66,7 +68,13 @@ def encode(value: Any, as_type: Any = None) -> Any:
     if issubclass(as_type, Frozen):
         return {name: item for name, item in value.model_dump(mode="json").items() if name in as_type.model_fields}
     if is_dataclass(as_type):
-        return {name: encode(getattr(value, name), kind) for name, kind in _fields(as_type).items()}
+        written = {name: getattr(value, name) for name in _fields(as_type)}
+        optional = _optional(as_type)
+        return {
+            name: encode(written[name], kind)
+            for name, kind in _fields(as_type).items()
+            if name not in optional or written[name] is not None
+        }
     raise TypeError(f"no encoding of {as_type}")
 
 
@@ -124,6 +132,11 @@ def _with_default(as_type: type) -> frozenset[str]:
     return frozenset(
         field.name for field in fields(as_type) if field.default is not MISSING or field.default_factory is not MISSING
     )
+
+
+@cache
+def _optional(as_type: type) -> frozenset[str]:
+    return frozenset(field.name for field in fields(as_type) if field.metadata.get(LEFT_OUT))
 
 
 @cache

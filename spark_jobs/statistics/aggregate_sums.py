@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.calendar import periods
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.aggregates import AggregateCells, AggregatesOptions, Dimension
+from spark_jobs.contract.options.aggregates import AggregateCells, AggregatesOptions, DiscoverableCells
+from spark_jobs.contract.options.dimensions import Dimension
 from spark_jobs.contract.options.measures import EXACT_SQUARES, SQUARE_STEPS, Measured, Term
 from spark_jobs.statistics.arrays import as_doubles, read_only
 from spark_jobs.statistics.point_grid import nearest_places
@@ -96,12 +97,12 @@ class AggregateSums:
             InvalidRequest: a dimension or a measure is not valid, or a column is missing, is not of a suitable type, or
                 differs in length.
         """
-        design = design_of(by, measures)
+        design = _of_public_groups(design_of(by, measures))
         places = [_group(_given(columns, one.column), one) for one in design.by]
         values = [
             np.zeros(np.asarray(_given(columns, one.of)).size, dtype=np.int64)
             if one.counts_units
-            else _place(_values(columns, one), one)
+            else places_of(_values(columns, one), one)
             for one in design.measures
         ]
         lengths = {array.size for array in (*places, *values)}
@@ -153,7 +154,7 @@ class AggregateSums:
         """
         from spark_jobs.statistics.spark.aggregates import sums_of_table
 
-        design = design_of(by, measures)
+        design = _of_public_groups(design_of(by, measures))
         return cls(design=design, **sums_of_table(df, design))
 
     def __add__(self, other: AggregateSums) -> AggregateSums:
@@ -219,6 +220,14 @@ def _first_of_units(units: NDArray[np.object_], cell: Int64Array, complete: Bool
     return first
 
 
+def _of_public_groups(design: AggregateCells) -> AggregateCells:
+    if isinstance(design, DiscoverableCells):
+        raise InvalidRequest(
+            "by", design.dimension.column, "must have public groups", "use SumsByKey for keys: discover"
+        )
+    return design
+
+
 def _given(columns: Mapping[str, ArrayLike], name: str) -> ArrayLike:
     if name not in columns:
         raise InvalidRequest("columns", name, "must be among the columns", "add the column")
@@ -258,7 +267,7 @@ def _group(values: ArrayLike, dimension: Dimension) -> Int64Array:
     return groups
 
 
-def _place(values: FloatArray, measure: Measured) -> Int64Array:
+def places_of(values: FloatArray, measure: Measured) -> Int64Array:
     """The nearest place of each value on a measure's lattice; -1 for no value."""
     nearest = nearest_places(values, *measure.bounds, measure.steps)
     return np.where(np.isnan(nearest), -1.0, nearest).astype(np.int64)

@@ -69,7 +69,7 @@ def _places_of(values: list[object], places: Mapping[str, int]) -> Int64Array:
 def _checked_key(key: object, field: str) -> GroupKey:
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and -(2**63) <= key < 2**64:
         return int(key)
-    if isinstance(key, str) and len(key) <= LONGEST_KEY and _sound(key):
+    if isinstance(key, str) and len(key) <= LONGEST_KEY and is_sound(key):
         return key
     raise InvalidRequest(
         field, "a number beyond 64 bits" if isinstance(key, int) and abs(key) >= 2**63 else key,
@@ -78,9 +78,10 @@ def _checked_key(key: object, field: str) -> GroupKey:
     )  # fmt: skip
 
 
-def _sound(text: str) -> bool:
+def is_sound(text: str) -> bool:
+    """Whether a column can contain the text: not half of a surrogate pair."""
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which no column can contain
+    except UnicodeEncodeError:
         return False
     return True

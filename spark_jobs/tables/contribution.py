@@ -30,6 +30,8 @@ from spark_jobs.tables.expressions import field_of, quoted, read
 
 UNIT = "unit"
 """The unit's column, where it is kept beside the keys."""
+PLACE = "__dp_place"
+"""What orders the rows of a unit, likewise."""
 _CHUNK_BITS = 16
 _UNIT, _ROW, _COUNT, _CHUNK, _COPY = "__dp_unit", "__dp_row", "__dp_count", "__dp_chunk", "__dp_copy"
 _SALT, _RANK = "__dp_salt", "__dp_rank"
@@ -88,7 +90,7 @@ def bound_contributions(
         cause: the one of the ``keys`` that is null for rows that count. Rows in which it is not come after all others
             of their unit. Rows with a null unit, which must have no other key, are then kept; the result has the column
             ``WEIGHT``, the number of rows that a row stands for.
-        with_unit: whether to keep the unit's column too, for a unit of several rows.
+        with_unit: whether to keep the unit's column and ``PLACE`` too, for a unit of several rows.
         groups: a limit of the groups of a unit and of its rows in each, which takes the place of ``max_rows`` for rows
             that count; the others have the places that are left. There are no spare rows then.
 
@@ -107,7 +109,8 @@ def bound_contributions(
     # the salt is a row of a table, because a constant would be visible in the plan
     secret = sf.broadcast(_salt_table(frame.sparkSession, salt))
     last, weighted = _class(spare, cause), cause is not None
-    others = [*([sf.col(WEIGHT)] if weighted else []), *([sf.col(_UNIT).alias(UNIT)] if with_unit else [])]
+    units = [sf.col(_UNIT).alias(UNIT), sf.col(_RANK).alias(PLACE)]
+    others = [*([sf.col(WEIGHT)] if weighted else []), *(units if with_unit else [])]
     if row_id is not None:
         ranked = owned.crossJoin(secret).withColumn(_RANK, _priority(_ROW, *names)).drop(_ROW)
         ranked = ranked.withColumn(WEIGHT, sf.lit(1).cast("bigint"))

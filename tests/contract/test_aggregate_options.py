@@ -25,6 +25,9 @@ SPEND = {"of": "spend", "bounds": [0, 100]}
 ERRORS = {"outcome": "y", "prediction": "f", "largest_error": 20}
 
 
+PAGE = {"column": "page", "keys": "discover", "min_units": 20}
+
+
 def parsed(**options: Any) -> AggregatesOptions:
     return AggregatesOptions.parse({"kind": "aggregates", **options})
 
@@ -121,6 +124,22 @@ def parsed(**options: Any) -> AggregatesOptions:
         ({"max_rows_per_group": 2}, "max_groups: must be given where the other"),
         ({"max_groups": 0, "max_rows_per_group": 1}, "max_groups: got 0; must be a whole number from 1 to 1000000"),
         ({"max_groups": 1, "max_rows_per_group": 1.5}, "max_rows_per_group"),
+        ({"by": [{**PAGE, "min_units": 1}]}, "by.0.page.min_units: got 1; must be at least 2: below, a key that one"),
+        (
+            {"by": [PAGE, {**PAGE, "column": "site"}]},
+            "by: got ['page', 'site']; must be one dimension without marginals",
+        ),
+        ({"by": [PAGE, REGION]}, "by: got ['page', 'region']; must be one dimension without marginals"),
+        ({"by": [PAGE], "marginals": [[]]}, "by: got ['page']; must be one dimension without marginals"),
+        ({"by": [{**PAGE, "other": True}]}, "must have min_units with keys: discover only, and no other then"),
+        ({"by": [{**REGION, "min_units": 3}]}, "must have min_units with keys: discover only"),
+        ({"by": [{**PAGE, "keys": "all"}]}, "by.0.keys: got 'all'"),
+        ({"by": [{**PAGE, "values": ["a"]}]}, "must have values, edges or every, exactly one of them"),
+        (
+            {"by": [PAGE], "measures": [{**SPEND, "figures": ["mean", "sd"]}]},
+            "measures: got ['spend']; must have means and sums only if keys are discovered",
+        ),
+        ({"by": [PAGE], "max_groups": 2, "max_rows_per_group": 1}, "max_groups: got 2; must be left out if keys are"),
     ],
 )
 def test_what_is_no_table_is_refused_in_one_line(options: dict[str, Any], line: str) -> None:

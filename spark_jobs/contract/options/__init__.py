@@ -22,7 +22,7 @@ from spark_jobs.contract.options.aggregates import (
     AggregateCells,
     AggregatesOptions,
     AggregatesSettings,
-    Dimension,
+    DiscoverableCells,
 )
 from spark_jobs.contract.options.base import (
     Options,
@@ -40,6 +40,7 @@ from spark_jobs.contract.options.comparisons import (
     RocComparisonOptions,
     RocComparisonSettings,
 )
+from spark_jobs.contract.options.dimensions import Dimension
 from spark_jobs.contract.options.fits import (
     CrossProductCells,
     FitSettings,
@@ -113,6 +114,7 @@ __all__ = [
     "ConfusionMatrixSettings",
     "CrossProductCells",
     "Dimension",
+    "DiscoverableCells",
     "EarlierCurve",
     "EarlierFunction",
     "EcdfOptions",

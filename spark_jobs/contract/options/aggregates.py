@@ -3,113 +3,30 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
-from spark_jobs.contract.calendar import Every, periods
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import Options, RequestContext, Settings, Statistic
-from spark_jobs.contract.options.linear import Amount, Keys, require_keys
+from spark_jobs.contract.options.dimensions import MIN_UNITS, Dimension
 from spark_jobs.contract.options.measures import LATTICE_OF_UNITS, Measured, Term, counts_units, terms_of
 from spark_jobs.contract.options.metrics import in_full
 from spark_jobs.contract.privacy import GroupBound
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.aggregates import AggregateTable
-from spark_jobs.contract.values import Frozen, did_you_mean
+from spark_jobs.contract.values import did_you_mean
 
 MAX_MARGINALS = 15
 """As many as four dimensions have."""
-MAX_DIMENSIONS, MAX_CELLS, MAX_BINS, MAX_MEASURES = 4, 100_000, 1_000, 20
+MAX_DIMENSIONS, MAX_CELLS, MAX_MEASURES = 4, 100_000, 20
 MAX_RATIO = 1_000
 """How many times as much as another one a table may have of the budget."""
 MAX_ROWS = 1_000_000
 """The most rows of a unit, or of its groups."""
 MAX_NUMBERS = 400_000
 """The most figures of all cells together: the driver then needs less than 1 GiB."""
-OTHER = "other"
-"""The label of all rows that lie in no value, bin or period of a dimension."""
-
-
-class Dimension(Frozen):
-    """A public dimension of a table of aggregates: listed values, bins of a number, or calendar periods.
-
-    Attributes:
-        column: the column; for bins, also an expression of the allow-list.
-        values: public values: texts or whole numbers, which are compared with the column as text.
-        edges: ascending edges of bins, which contain their lower edge; the last bin contains its upper one, too.
-        every: the length of calendar periods, in UTC.
-        start, end: the first moment of the first period, and the moment at which the last one ends.
-        other: whether rows of no listed value, bin or period are a group of their own; otherwise they are left out.
-    """
-
-    column: Amount
-    values: Keys | None = None
-    edges: tuple[Annotated[float, Field(allow_inf_nan=False)], ...] | None = None
-    every: Every | None = None
-    start: str | None = None
-    end: str | None = None
-    other: bool = True
-
-    @field_validator("values", mode="before")
-    @classmethod
-    def _keys(cls, value: Any) -> Any:
-        return value if value is None else require_keys(value)
-
-    @field_validator("edges")
-    @classmethod
-    def _ascending(cls, value: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        if value is not None and not (
-            2 <= len(value) <= MAX_BINS + 1 and all(one < other for one, other in pairwise(value))
-        ):
-            raise InvalidRequest(
-                "", list(value[:8]), f"must be from 2 to {MAX_BINS + 1} numbers in ascending order",
-                "give the edges of the bins, such as [0, 18, 65, 120]",
-            )  # fmt: skip
-        return value
-
-    @model_validator(mode="after")
-    def _of_one_form(self) -> Self:
-        given = [name for name in ("values", "edges", "every") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise InvalidRequest(
-                self.column, given or None,
-                "must have values, edges or every, exactly one of them: groups that are read from the rows "
-                "would not be private",
-                "give it, or have the values declared as the column's domain: `dp-budget domains`",
-            )  # fmt: skip
-        if (self.every is None) != (self.start is None) or (self.start is None) != (self.end is None):
-            raise InvalidRequest(
-                self.column, None, "must have start and end with every, and only then",
-                "give the first moment of the first period and the end of the last one",
-            )  # fmt: skip
-        if self.values is not None and self.other and OTHER in map(str, self.values):
-            raise InvalidRequest(
-                f"{self.column}.values", OTHER,
-                "must not be listed, because it is the group of all rows of no listed value",
-                "leave it out, or set other to false",
-            )  # fmt: skip
-        if self.every is not None and self.start is not None and self.end is not None:
-            number = len(periods(self.start, self.end, self.every).labels)
-            if number > MAX_BINS:
-                raise InvalidRequest(
-                    f"{self.column}.every", self.every, f"must make at most {MAX_BINS:,} periods, not {number:,}",
-                    "choose longer periods, or a shorter stretch of time",
-                )  # fmt: skip
-        return self
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of its groups, in order."""
-        listed: tuple[str, ...]
-        if self.values is not None:
-            listed = tuple(map(str, self.values))
-        elif self.edges is not None:
-            listed = tuple(f"{low:.12g} to {high:.12g}" for low, high in pairwise(self.edges))
-        else:
-            listed = periods(str(self.start), str(self.end), self.every or "day").labels
-        return (*listed, OTHER) if self.other else listed
 
 
 class AggregateCells(Statistic):
@@ -146,6 +63,32 @@ class AggregateCells(Statistic):
     def max_keys(self) -> int:
         """Rows with and without all measures, and the sums of all measures, for each cell."""
         return self.cells * (2 + len(self.terms))
+
+
+class DiscoverableCells(AggregateCells):
+    """The statistic of a table whose only dimension is discovered: rows and sums by key (``statistics.SumsByKey``)."""
+
+    remedy_for_size: ClassVar[str] = "ask for fewer measures"
+
+    @property
+    def dimension(self) -> Dimension:
+        """The dimension."""
+        return self.by[0]
+
+    @property
+    def min_units(self) -> int:
+        """The fewest units with which a key can be released."""
+        return self.dimension.min_units or MIN_UNITS
+
+    @property
+    def max_released(self) -> int:
+        """The most keys that are released; of more, those with the largest noisy numbers of rows."""
+        return min(MAX_CELLS, MAX_NUMBERS // (1 + sum(len(measure.figures) for measure in self.measures)))
+
+    @property
+    def max_keys(self) -> int:
+        """Rows with and without all measures, and a sum of each measure, for each released key."""
+        return self.max_released * (2 + len(self.terms))
 
 
 class AggregatesSettings(Settings):
@@ -205,7 +148,8 @@ class AggregatesOptions(AggregatesSettings, Options):
 
     Attributes:
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
-            the table are all their combinations; without any, there is one cell of all rows.
+            the table are all their combinations; without any, there is one cell of all rows. A dimension whose keys are
+            discovered, for a delta, is the only one.
         measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
             columns and expressions with their bounds, or an outcome with its prediction, whose errors are measured.
             Rows are counted in any case; a row without a value of one of the measures is counted apart.
@@ -257,6 +201,24 @@ class AggregatesOptions(AggregatesSettings, Options):
                 if columns.count(column) > 1:
                     raise InvalidRequest(name, column, "must be named once", "remove one of the two")
         self._require_outcomes()
+        if self.approximate and (len(self.by) > 1 or self.marginals):
+            raise InvalidRequest(
+                "by", [dimension.column for dimension in self.by],
+                "must be one dimension without marginals if its keys are discovered",
+                "leave the others out: discover the keys, register them as the column's domain, and request the table "
+                "of all dimensions then",
+            )  # fmt: skip
+        if self.approximate and not all({"mean", "sum"}.issuperset(measure.figures) for measure in self.measures):
+            raise InvalidRequest(
+                "measures", [measure.of for measure in self.measures],
+                "must have means and sums only if keys are discovered: count is a number of units then",
+                "leave figures out, or request the others by the discovered keys, once they are registered",
+            )  # fmt: skip
+        if self.approximate and self.max_groups is not None:
+            raise InvalidRequest(
+                "max_groups", self.max_groups, "must be left out if keys are discovered",
+                "leave it out: a unit is in at most unit.max_rows keys, with one row in each",
+            )  # fmt: skip
         sizes = [len(dimension.labels) for dimension in self.by]
         cells = sum(math.prod(sizes[one] for one in table) for table in self.tables(self.by))
         figures = 1 + sum(len(measure.figures) for measure in self.measures)
@@ -282,8 +244,14 @@ class AggregatesOptions(AggregatesSettings, Options):
         """Reject numbers whose noise is drawn together: silos can add shares of the noise of counts and halves alone.
 
         Raises:
-            InvalidRequest: there is more than one measure, or a variance, or the rows of a unit are known in one place.
+            InvalidRequest: there is more than one measure, or a variance, or the rows of a unit are known in one place,
+                or keys are discovered.
         """
+        if self.approximate:
+            raise InvalidRequest(
+                "by", self.by[0].column, "must have public groups for silos, of which none sees the others' keys",
+                "list its values, which every silo has agreed on",
+            )  # fmt: skip
         if self.group_bound is not None or any(measure.counts_units for measure in self.measures):
             raise InvalidRequest(
                 "measures" if self.group_bound is None else "max_groups", None,
@@ -341,8 +309,23 @@ class AggregatesOptions(AggregatesSettings, Options):
 
     @property
     def statistic(self) -> AggregateCells:
-        """Rows and sums by cell."""
-        return AggregateCells(by=self.by, measures=self.measures)
+        """Rows and sums by cell, or by key."""
+        return (DiscoverableCells if self.approximate else AggregateCells)(by=self.by, measures=self.measures)
+
+    @property
+    def approximate(self) -> bool:
+        """Whether keys are discovered, which takes a delta."""
+        return any(dimension.keys is not None for dimension in self.by)
+
+    def check_share(self, epsilon: Decimal, delta: Decimal) -> None:
+        """Reject also a delta with which epsilon would not bound what a key's silence says (``discovered_keys``)."""
+        super().check_share(epsilon, delta)
+        if self.approximate and -math.log1p(-float(delta)) > float(epsilon) / 2:
+            raise InvalidRequest(
+                "budget.delta", f"{delta:.3g} per row for {self.kind}",
+                f"must be at most {-math.expm1(-float(epsilon) / 2):.3g}, 1 - exp(-epsilon / 2)",
+                "give a smaller delta, such as '1e-6'",
+            )  # fmt: skip
 
 
 def entries_by(name: str, value: Any) -> Any:

@@ -169,6 +169,10 @@ class AggregateTable(CellsOfTable, Result):
 
     Attributes:
         marginals: the tables of ``AggregatesSettings.marginals``, in this order.
+        released_above: the noisy number of rows above which a key was released, where keys were discovered; public.
+            Intervals then hold for the keys that were released, whatever their number of rows, and a ``weak`` cell's
+            mean is anywhere within the bounds. None, and not published, where groups are public.
+        min_units: the fewest units with which a key could be released; likewise.
     """
 
     ORDER: ClassVar[str] = "by keys ok_from rows confidence epsilon neighbours guarantee status count * marginals"
@@ -176,3 +180,12 @@ class AggregateTable(CellsOfTable, Result):
 
     status: tuple[str, ...]  # type: ignore[assignment]  # of each cell
     marginals: tuple[CellsOfTable, ...] = nested(CellsOfTable, many=True)
+    released_above: float | None = None
+    min_units: int | None = None
+
+    def published(self) -> dict[str, Any]:
+        """The published fields, without those of discovered keys where groups are public."""
+        discovered = ("released_above", "min_units")
+        return {
+            name: value for name, value in super().published().items() if name not in discovered or value is not None
+        }

@@ -1,9 +1,11 @@
 """Private tables of counts, sums, means and variances by public dimensions, with intervals for groups of any size.
 
 All numbers of a cell get their noise together, and all cells cost what one does. Dimensions are listed values, bins and
-calendar periods; the cells are all their combinations, and every cell is released, empty or not.
+calendar periods; the cells are all their combinations, and every cell is released, empty or not. Keys that are not
+public are discovered for a delta: those that enough units have are released, with their numbers.
 
-Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.cell_sums``.
+Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.cell_sums``. With discovered keys
+``(epsilon, delta)``-DP for one row, where a unit has at most one row in each key. See ``mechanisms.discovered_keys``.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
@@ -21,10 +23,10 @@ from __future__ import annotations
 
 from spark_jobs.contract.options import AggregatesOptions, AggregatesSettings
 from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable
+from spark_jobs.diagnostics.aggregates.discovered import summarise
 from spark_jobs.diagnostics.aggregates.measurement import AggregatesDraw, measure_cells
-from spark_jobs.diagnostics.aggregates.summary import summarise
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
-from spark_jobs.statistics import AggregateSums
+from spark_jobs.statistics import AggregateSums, SumsByKey
 
 __all__ = ["DIAGNOSTIC", "Aggregate", "AggregateTable", "AggregatesDraw", "measure", "release", "summarise"]
 
@@ -36,7 +38,7 @@ class Call(AggregatesSettings, Terms):
 DIAGNOSTIC = Diagnostic(
     options=AggregatesOptions,
     call=Call,
-    measurement=Measurement[AggregateSums, AggregatesDraw](draw=AggregatesDraw, measure=measure_cells),
+    measurement=Measurement[AggregateSums | SumsByKey, AggregatesDraw](draw=AggregatesDraw, measure=measure_cells),
     summarise=summarise,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

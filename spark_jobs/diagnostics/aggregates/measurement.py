@@ -1,4 +1,7 @@
-"""The random part of a table of aggregates: noisy numbers of every cell, and of every marginal table's."""
+"""The random part of a table of aggregates: noisy numbers of every cell, and of every marginal table's.
+
+Of a dimension whose keys are discovered, those of the keys that the noise releases (``mechanisms.discovered_keys``).
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,16 @@ from decimal import Decimal
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import AggregateCells, AggregatesSettings
 from spark_jobs.contract.privacy import share, share_of
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.cell_forms import forms_of
 from spark_jobs.mechanisms.cell_sums import NoisyCellSums, noisy_cell_sums
+from spark_jobs.mechanisms.discovered_keys import DiscoveredKeys, noisy_keys
 from spark_jobs.mechanisms.marginals import Dimensions
-from spark_jobs.statistics import AggregateSums
+from spark_jobs.statistics import AggregateSums, SumsByKey
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,28 +47,33 @@ class AggregatesDraw(Draw):
         confidence: nominal level of intervals.
         cells: the noisy numbers.
         marginals: those of tables by fewer dimensions.
+        discovered: the keys of ``cells``, where they are not public; None where they are.
     """
 
     design: AggregateCells
     confidence: float
     cells: NoisyCellSums
     marginals: tuple[MarginalDraw, ...] = field(default=())
+    discovered: DiscoveredKeys | None = field(default=None, metadata={codec.LEFT_OUT: True})
 
 
-def measure_cells(statistic: AggregateSums, options: AggregatesSettings, terms: Terms) -> AggregatesDraw:
+def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSettings, terms: Terms) -> AggregatesDraw:
     """Draw the noise of all cells of all tables.
 
     Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.cell_sums``); the tables are measured
-    one after the other, each at its share of epsilon, and these add up.
+    one after the other, each at its share of epsilon, and these add up. Of keys that are discovered,
+    ``(epsilon, delta)``-DP for one row, where a unit has at most one row in each key (``mechanisms.discovered_keys``).
 
     Args:
-        statistic: exact rows and sums of every cell; private.
+        statistic: exact rows and sums of every cell, or of every key; private.
         options: the settings.
-        terms: budget, relation and noise; all of epsilon is spent.
+        terms: budget, relation and noise; all of it is spent.
 
     Raises:
-        InvalidRequest: a marginal is not one of the table.
+        InvalidRequest: a marginal is not one of the table, or delta is 0 where keys are discovered.
     """
+    if isinstance(statistic, SumsByKey):
+        return _measure_keys(statistic, options, terms)
     meter = terms.meter()
     design = statistic.design
     tables, sizes = options.tables(design.by), [len(dimension.labels) for dimension in design.by]
@@ -99,6 +110,28 @@ def _parts(epsilon: Decimal, weights: Sequence[float] | None, tables: int) -> li
         return [share(epsilon, tables)] * tables
     exact = [Decimal(str(one)) for one in weights]
     return [share_of(epsilon, one / sum(exact)) for one in exact]
+
+
+def _measure_keys(statistic: SumsByKey, options: AggregatesSettings, terms: Terms) -> AggregatesDraw:
+    if options.marginals:
+        raise InvalidRequest(
+            "marginals", list(options.marginals), "must be left out with keys: discover", "leave it out"
+        )
+    meter, design = terms.meter(), statistic.design
+    delta = meter.remaining_delta
+    drawn = noisy_keys(
+        statistic.batches(),
+        [measure.steps for measure in design.measures],
+        min_units=design.min_units,
+        max_keys=design.max_released,
+        epsilon=meter.spend(meter.remaining, delta=delta, label="keys with their rows and sums"),
+        delta=delta,
+        neighbours=terms.neighbours,
+        noise=terms.noise,
+    )
+    return AggregatesDraw.of(
+        terms, meter, design=design, confidence=options.confidence, cells=drawn.cells, discovered=drawn.discovered
+    )
 
 
 def _summed(exact: Int64Array, sizes: Sequence[int], table: Dimensions) -> Int64Array:

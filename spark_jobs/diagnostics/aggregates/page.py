@@ -39,6 +39,8 @@ _NAME_CHARACTERS = 40
 
 def render(result: AggregateTable, request: ReleaseRequest) -> Rendering:
     """Data file, plots and section of a released table, with one row per cell, empty or not."""
+    if not result.cells:
+        return Rendering(columns=_columns(result, result.confidence), plots=(), section=_section(result))
     figures_of = [
         (name_of(one), picture(result, one.values, name_of(one), f"aggregates_figure_{place}", result.confidence))
         for place, one in enumerate(result.measures[:MAX_FIGURES])
@@ -72,6 +74,10 @@ def render(result: AggregateTable, request: ReleaseRequest) -> Rendering:
             for place, one in enumerate(result.marginals)
         },
     )
+
+
+def _over(result: AggregateTable) -> str:
+    return "over all cells together" if result.released_above is None else "given that a key is released"
 
 
 def _of(table: CellsOfTable) -> str:
@@ -131,8 +137,11 @@ def _section(result: AggregateTable) -> Section:
     return Section(
         title=f"Counts by {listed(of)}" if of and not result.measures else f"Table by {listed(of)}" if of else TITLE,
         reading=(
-            "Each row of the table is a cell: a combination of groups. Every cell is released, empty or not.",
-            f"Intervals hold {level(result.confidence)} of the time, over all cells together, for the same rows "
+            "Each row of the table is a cell: a combination of groups. Every cell is released, empty or not."
+            if result.released_above is None
+            else f"Each row of the table is a key that was found in the rows: of at least {result.min_units} units, "
+            f"with more than {number(result.released_above, 4)} noisy rows. What other keys there are stays private.",
+            f"Intervals hold {level(result.confidence)} of the time, {_over(result)}, for the same rows "
             "without noise. They do not account for the sampling of the rows"
             + ("; those of means that do are in the data file." if sampled else "."),
         ),
@@ -157,7 +166,10 @@ def _section(result: AggregateTable) -> Section:
         ),
         table=_table(result),
         notes=_notes(result),
-        notice=None
+        notice="No key was released: none has enough rows, or the noise hid it. The release has been made and charged "
+        "like any other."
+        if not result.cells
+        else None
         if weak < result.cells or not result.measures
         else "No cell has enough rows for this noise to show a mean. The release has been made and charged like any "
         "other.",
@@ -204,7 +216,11 @@ def _notes(result: AggregateTable) -> tuple[str, ...]:
             else ()
         ),
         "The groups are those of the request, never those of the rows. A row is in one cell only, so every cell is "
-        "released at the full epsilon. Counts and sums are unbiased, so that those of few rows may be below 0.",
+        "released at the full epsilon. Counts and sums are unbiased, so that those of few rows may be below 0."
+        if result.released_above is None
+        else "One draw of noise decides whether a key is released and is in its numbers, which are therefore too large "
+        "on average for keys of few rows; intervals allow for it. A unit counts with one row in each key. No key that "
+        "one unit alone has can be here.",
     ]
     if result.measures:
         ranges = {one.of: one.bounds for one in result.measures if one.name != UNITS}

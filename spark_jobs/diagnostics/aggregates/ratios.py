@@ -36,7 +36,7 @@ def ratio_intervals(
     reach = law.quantile_of_difference(level, places)
     parts = [
         kept_ratios(sums[start : start + _AT_ONCE], rows[start : start + _AT_ONCE], places, reach)
-        for start in range(0, sums.size, _AT_ONCE)
+        for start in range(0, max(sums.size, 1), _AT_ONCE)
     ]
     lower, upper = (np.concatenate([part[end] for part in parts]) for end in range(2))
     return Ends(lower, upper)

@@ -12,7 +12,8 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.calendar import periods
-from spark_jobs.contract.options.aggregates import AggregateCells, Dimension
+from spark_jobs.contract.options.aggregates import AggregateCells
+from spark_jobs.contract.options.dimensions import Dimension
 from spark_jobs.contract.options.measures import EXACT_SQUARES, SQUARE_STEPS, Measured, Term
 from spark_jobs.statistics.public_keys import key_places
 from spark_jobs.statistics.spark.cells import sums_by_key
@@ -155,7 +156,7 @@ def sums_of_table(df: DataFrame, design: AggregateCells) -> dict[str, Int64Array
     values = [_column(df, dimension) for dimension in design.by]
     values += [sf.lit(0.0) if measure.counts_units else _value(df, measure) for measure in design.measures]
     named = [f"value_{number}" for number in range(len(values))]
-    units = [_quoted(one.of).alias(_UNIT) for one in design.measures if one.counts_units]
+    units = [quoted_name(one.of).alias(_UNIT) for one in design.measures if one.counts_units]
     rows = df.select(*(value.alias(name) for value, name in zip(values, named, strict=True)), *units)
     rows = rows.select(row_of([sf.col(name) for name in named], design).alias(_ROW), *([_UNIT] if units else []))
     if units:
@@ -171,9 +172,9 @@ def sums_of_table(df: DataFrame, design: AggregateCells) -> dict[str, Int64Array
 def _value(df: DataFrame, measure: Measured) -> Column:
     """The values of a measure, as ``aggregate_sums`` has them of arrays."""
     if measure.of in df.columns or measure.outcome is None:
-        return numeric_column(df, _quoted(measure.of), measure.of)
+        return numeric_column(df, quoted_name(measure.of), measure.of)
     outcome, *others = (
-        sf.nullif(numeric_column(df, _quoted(name), name).cast("double"), sf.lit(float("nan")))
+        sf.nullif(numeric_column(df, quoted_name(name), name).cast("double"), sf.lit(float("nan")))
         for name in (measure.outcome, measure.prediction, measure.lower, measure.upper)
         if name is not None
     )
@@ -181,7 +182,7 @@ def _value(df: DataFrame, measure: Measured) -> Column:
 
 
 def _column(df: DataFrame, dimension: Dimension) -> Column:
-    name = _quoted(dimension.column)
+    name = quoted_name(dimension.column)
     if dimension.values is not None:
         return key_column(df, name, dimension.column)
     if dimension.edges is not None:
@@ -190,5 +191,6 @@ def _column(df: DataFrame, dimension: Dimension) -> Column:
     return microseconds(time, df.select(time).schema[0].dataType)
 
 
-def _quoted(name: str) -> Column:
+def quoted_name(name: str) -> Column:
+    """The column of exactly this name."""
     return sf.col("`" + name.replace("`", "``") + "`")

@@ -1,0 +1,250 @@
+"""Keys that are not public, with their rows and sums: one draw of noise decides whether a key is released, and as what.
+
+A key that no row has is never released, so no key is invented. Let each privacy unit have at most one row in each key.
+The numbers of every key with at least ``min_units`` rows get the noise of ``cell_sums``; the key and its noisy numbers
+are released if its noisy rows exceed a public threshold, and nothing of it is otherwise. The threshold is the least
+number that a key with exactly ``min_units`` rows exceeds with a probability q of at most delta.
+
+Privacy, for one row. ``ADD_REMOVE``: D' has a row more than D, in key g. All other keys have the same law. Where g has
+``min_units`` rows in both, its noisy numbers are epsilon-DP, and whether they are released is a function of them. Where
+g has ``min_units`` in D' only, D never releases it, and D' does with probability q: on the outputs that lack g, D' has
+1 - q times the probability of D. So ``P' <= e^epsilon P + delta``, and ``P <= e^epsilon P'`` as ``1 / (1 - q) <=
+e^epsilon``. Where it has fewer in both, nothing changes. ``REPLACE_ONE``: noise at half of epsilon, and a row leaves
+one key and enters another. Let r be the loss of what both tables show, at most epsilon: a key that D' opens and one
+that it loses give ``delta`` and no more, as ``max(q, 1 - e^(epsilon - r) (1 - q)) <= delta``, and a lost key's silence
+is worth ``1 / (1 - q) <= e^(epsilon / 2)``, which is the loss of one row less. Incomplete rows decide nothing, and
+their number is one more of those that are noisy.
+
+A unit with rows in several keys is so many rows: group privacy (``contract.privacy.delta_of_rows``).
+
+The tails are exact sums over the lattice on which the noise is drawn, rounded up, so that q is never above delta:
+
+* two-sided geometric noise of ratio r: ``P(G >= k) = r^k / (1 + r)``;
+* the sum of two of them, the rows of a pair of halves: ``r^k ((k + A) (1 - r) + r) / (1 + r)^2`` with ``A = 1 + 2 r^2 /
+  (1 - r^2)``, which is the sum of ``((1 - r) / (1 + r))^2 r^m (m + A)`` over m of at least k;
+* a coordinate of ``k_norm`` noise of D numbers in a cube: ``sum_R e^(-R/s) (2R + 1)^(D-1) (R - k + 1)+ / sum_R e^(-R/s)
+  (2R + 1)^D``, bounded by blocks of radii: the largest term of a block above, the smallest below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import Neighbours, float_below
+from spark_jobs.mechanisms.cell_sums import UNIT, NoisyCellSums, body_of, noisy_cell_sums
+from spark_jobs.mechanisms.noise import Cost, Noise, k_norm_scale, laplace_scale
+
+_ROUNDED = 1 + 1e-9
+"""By which scales and probabilities are rounded up: more than doubles lose."""
+_SCALES, _BLOCKS = 400, 1 << 17
+"""Radii up to so many scales are summed, in at most so many blocks; what is beyond is below any delta."""
+
+
+class ExactKeys(Protocol):
+    """Exact numbers of k keys; private."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The keys."""
+
+    @property
+    def rows(self) -> Int64Array:
+        """Complete rows; shape (k,)."""
+
+    @property
+    def incomplete(self) -> Int64Array:
+        """Incomplete rows; shape (k,)."""
+
+    @property
+    def sums(self) -> Int64Array:
+        """Sums of places on each measure's lattice; shape (p, k)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DiscoveredKeys:
+    """The keys that were released, and the public rule by which they were.
+
+    Attributes:
+        keys: texts, in order.
+        threshold: noisy rows are released above this number of rows.
+        min_units: the fewest rows with which a key can be released.
+    """
+
+    keys: tuple[str, ...]
+    threshold: float
+    min_units: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyKeys:
+    """The released keys with their noisy numbers.
+
+    Attributes:
+        discovered: the keys.
+        cells: the numbers of each.
+    """
+
+    discovered: DiscoveredKeys
+    cells: NoisyCellSums
+
+
+def noisy_keys(
+    batches: Iterable[ExactKeys],
+    steps: Sequence[int],
+    *,
+    min_units: int,
+    max_keys: int,
+    epsilon: Cost,
+    delta: Decimal,
+    neighbours: Neighbours,
+    noise: Noise,
+) -> NoisyKeys:
+    """The keys with their noisy numbers; ``(epsilon, delta)``-DP for one row (see the module's proof).
+
+    Batches are read one at a time, and only keys that are released are kept.
+
+    Args:
+        batches: exact numbers by key, each key in one batch.
+        steps: the last place of each measure's lattice.
+        min_units: the fewest rows with which a key can be released; at least 2.
+        max_keys: how many keys to keep; of more, those with the most noisy rows, and of equal ones the first.
+        epsilon: the cost of all keys together.
+        delta: likewise.
+        neighbours: the neighbouring relation.
+        noise: sampler of the mechanism's noise (``SecureNoise`` in production).
+
+    Raises:
+        InvalidRequest: epsilon or delta is out of range; no batch was read.
+    """
+
+    def noisy(rows: Int64Array, incomplete: Int64Array, sums: Int64Array) -> NoisyCellSums:
+        return noisy_cell_sums(rows, incomplete, sums, steps, epsilon=epsilon, neighbours=neighbours, noise=noise)
+
+    # a draw without keys: what is recorded of the noise must not say whether there were any
+    none = np.zeros(0, dtype=np.int64)
+    released = noisy(none, none, np.zeros((len(steps), 0), dtype=np.int64))
+    limit = key_threshold(released, min_units=min_units, delta=delta)
+    keys: list[str] = []
+    for batch in batches:
+        several = np.flatnonzero(batch.rows >= min_units)
+        drawn = noisy(batch.rows[several], batch.incomplete[several], batch.sums[:, several])
+        passed = np.flatnonzero(counted(drawn) > limit)
+        keys += [batch.keys[place] for place in several[passed].tolist()]
+        released = _joined(released, _at(drawn, passed))
+        if len(keys) > 2 * max_keys:
+            keys, released = _largest(keys, released, max_keys)
+    keys, released = _largest(keys, released, max_keys)
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    discovered = DiscoveredKeys(
+        keys=tuple(keys[place] for place in order), threshold=limit / steps_of_row(released), min_units=min_units
+    )
+    return NoisyKeys(discovered=discovered, cells=_at(released, order))
+
+
+def steps_of_row(cells: NoisyCellSums) -> int:
+    """What a row adds to ``counted``."""
+    return 1 if not cells.steps else cells.steps[0] if len(cells.steps) == 1 else UNIT
+
+
+def counted(cells: NoisyCellSums) -> NDArray[np.object_]:
+    """The noisy rows of each key in lattice steps, as whole numbers of any length."""
+    numbers = cells.numbers.astype(object)
+    rows: NDArray[np.object_] = numbers[:, 0] + numbers[:, 1] if len(cells.steps) == 1 else numbers[:, 0]
+    return rows
+
+
+def key_threshold(cells: NoisyCellSums, *, min_units: int, delta: Decimal) -> int:
+    """The least number of ``counted`` that a key with ``min_units`` rows exceeds with probability delta at most.
+
+    Args:
+        cells: a draw of the noise: its steps and its cost for an added or removed row.
+        min_units: the fewest rows with which a key can be released.
+        delta: of one row; above 0.
+
+    Raises:
+        InvalidRequest: delta is 0, or so large that a lost key's silence would say more than epsilon allows.
+    """
+    chance = float_below(delta)
+    if not 0 < chance < 1 or -math.log1p(-chance) > float_below(cells.epsilon):
+        raise InvalidRequest(
+            "delta", delta, "must be above 0, and small beside epsilon, for keys that are discovered",
+            "give a delta such as '1e-6'",
+        )  # fmt: skip
+    beyond = tail_of_rows(cells)
+    high = 1
+    while beyond(high + 1) > chance:
+        high *= 2
+    low = -1  # the noise alone exceeds this one too often
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if beyond(middle + 1) <= chance else (middle, high)
+    return steps_of_row(cells) * min_units + high
+
+
+def tail_of_rows(cells: NoisyCellSums) -> Callable[[int], float]:
+    """The probability that the noise in ``counted`` is at least a whole number k of at least 0, rounded up."""
+    measures, cost = len(cells.steps), cells.epsilon
+    if measures == 1:
+        return _tail_of_halves(laplace_scale(cost, cells.steps[0]))
+    if measures and cells.joint:
+        return _tail_in_a_cube(k_norm_scale(cost, body_of(measures)), 1 + measures)
+    return _tail_of_one(laplace_scale(cost, UNIT * (1 + measures) if measures else 1))
+
+
+def _tail_of_one(scale: float) -> Callable[[int], float]:
+    scale *= _ROUNDED
+    ratio = math.exp(-1 / scale)
+    return lambda k: _ROUNDED * math.exp(-k / scale) / (1 + ratio)
+
+
+def _tail_of_halves(scale: float) -> Callable[[int], float]:
+    scale *= _ROUNDED
+    ratio, rest = math.exp(-1 / scale), -math.expm1(-1 / scale)
+    last = rest + 2 * ratio**2 / (1 + ratio) + ratio  # (1 - r) A + r
+    return lambda k: _ROUNDED * math.exp(-k / scale) * (k * rest + last) / (1 + ratio) ** 2
+
+
+def _tail_in_a_cube(scale: float, numbers: int) -> Callable[[int], float]:
+    scale *= _ROUNDED
+    size = max(math.ceil(_SCALES * scale / _BLOCKS), 1)
+    first = size * np.arange(-(-math.ceil(_SCALES * scale) // size), dtype=np.float64)
+    last = first + (size - 1)
+    small, large = ((2 * radius + 1) / (2 * scale) for radius in (first, last))
+    whole = float((np.exp(-last / scale) * small**numbers).sum())
+
+    def beyond(k: int) -> float:
+        above = np.maximum(last - k + 1, 0.0) / (2 * scale)
+        return _ROUNDED * float((np.exp(-first / scale) * large ** (numbers - 1) * above).sum()) / whole
+
+    return beyond
+
+
+def _at(cells: NoisyCellSums, places: Int64Array | list[int]) -> NoisyCellSums:
+    incomplete = cells.incomplete[places] if cells.steps else cells.incomplete
+    return replace(cells, numbers=cells.numbers[places], incomplete=incomplete)
+
+
+def _joined(one: NoisyCellSums, other: NoisyCellSums) -> NoisyCellSums:
+    return replace(
+        one,
+        numbers=np.concatenate([one.numbers, other.numbers]),
+        incomplete=np.concatenate([one.incomplete, other.incomplete]),
+    )
+
+
+def _largest(keys: list[str], cells: NoisyCellSums, limit: int) -> tuple[list[str], NoisyCellSums]:
+    """The keys with the most noisy rows; a function of what is released."""
+    if len(keys) <= limit:
+        return keys, cells
+    rows = counted(cells).tolist()
+    places = sorted(range(len(keys)), key=lambda place: (-rows[place], keys[place]))[:limit]
+    return [keys[place] for place in places], _at(cells, places)
