@@ -2,7 +2,7 @@
 
 Several of the other laws take the exact figure from the counts that were released, and so cannot see what a grid does
 to it. Here rows are as people have them (``_raw_law``), and no exact figure has gone through the product. A threshold
-is the one that was asked for.
+is the one that was asked for; of tiny scores, which the grid tells apart to a 256th of themselves, the one in force.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ CELLS = (1_024, 32_768)
 """Of a grid of values: in the documentation's examples, and by default."""
 NEAR = 1e-12
 """Of a value: what decimals lose in doubles."""
+FINEST_OF_TINY = 2.0**-8
+"""Width of a cell of the grid of scores near 0, over the score."""
 CLIP = 1e-3
 """Of scores, for the log loss."""
 WIDE: dict[str, Any] = {
@@ -208,7 +210,7 @@ def _areas(table: Scored, counts: ScoreCounts, terms: dict[str, Any], random: np
 
 def _rates(table: Scored, counts: ScoreCounts, terms: dict[str, Any], random: np.random.Generator) -> Intervals:
     matrix = confusion_matrix.release(counts, thresholds=[table.threshold], noise=noise_of(random), **terms)
-    true = exact.rates(table.labels, table.scores, table.threshold)
+    true = exact.rates(table.labels, table.scores, _threshold(table, float(matrix.thresholds[0])))
     shown: Intervals = {}
     for rate in RATES:
         value, low, high = (float(ends[0]) for ends in (getattr(matrix, rate).value, *getattr(matrix, rate).ends()))
@@ -217,6 +219,15 @@ def _rates(table: Scored, counts: ScoreCounts, terms: dict[str, Any], random: np
             Shown(value=value, low=low, high=high, exact=true[rate]) if known else None
         )
     return shown
+
+
+def _threshold(table: Scored, in_force: float) -> float:
+    """The threshold whose rates are exact: of tiny scores the one in force, if it is the start of a cell of the asked.
+
+    A threshold that was moved up, or by more than a cell, is wrong.
+    """
+    near = table.threshold * (1 - FINEST_OF_TINY) <= in_force <= table.threshold
+    return in_force if table.form == "tiny" and near else table.threshold
 
 
 def _groups(table: Scored, counts: ScoreCounts, terms: dict[str, Any], random: np.random.Generator) -> Intervals:

@@ -4,9 +4,9 @@ If the noise is large compared to the counts, the curve of raw counts is biased 
 rows to empty cells. A prior helps. Within a class, log-odds of scores mostly have one mode, so the prior is one of five
 families of distributions with unknown location and width (a *law*): with light, heavier and heavy tails, or skewed to
 either side. A prior of light tails alone expects hardly any rows far out, where a few decide the precision, and counts
-of the size of their noise do not refute it. Counts may depart from a law as under a Dirichlet
-process, with one of several ``CONCENTRATIONS``, which the data weigh. If the counts are accurate, the departure follows
-them entirely, and the prior has no effect.
+of the size of their noise do not refute it. The location's centre is fixed, unless counts say that scores lie far from
+it. Counts may depart from a law as under a Dirichlet process, with one of several ``CONCENTRATIONS``, which the data
+weigh. If the counts are accurate, the departure follows them entirely, and the prior has no effect.
 
 The posterior is computed by importance sampling over laws: low-discrepancy points, which a few rounds move to the
 region of high evidence. Noise and departures are approximated as normal, so that class sizes integrate out in closed
@@ -25,6 +25,7 @@ from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
 from spark_jobs.mechanisms.cells import NoisyCells, log_odds
 from spark_jobs.mechanisms.noise import laplace_variance
+from spark_jobs.mechanisms.prefix_sums import monotone
 
 CENTRE = np.array([-1.0, -0.1, 0.0, 1.0])
 SPREAD = np.array([1.5, 0.6, 0.35, 1.0])
@@ -59,6 +60,10 @@ STRAY = 0.1
 """Share of a law that is spread evenly over the cells in the variance of departures, to allow for stray rows."""
 LAWS_TRIED, ROUNDS, MIN_IN_USE = 512, 4, 0.1
 MIN_WEIGHT = 0.01
+FAR = 3.0
+"""Standard deviations of the prior from which scores lie too far from its centre for it."""
+CLEAR_OF_NOISE = 5.0
+"""Standard deviations of the noise in the number of rows from which the middle of the rows is known."""
 MIN_VARIANCE = 1e-6
 """Smallest variance of noise, so that it can divide at every epsilon."""
 _PLASTIC = 1.1673039782614187  # x^5 = x + 1: low-discrepancy additive recurrence in four dimensions (Roberts)
@@ -160,11 +165,11 @@ def posterior_of_counts(observations: tuple[Observation, ...], *, grid: int) -> 
     first = observations[0]
     noise = 0.5 * np.sqrt(first.variance * first.counts.shape[-1])
     sizes = np.maximum(first.counts.sum(axis=-1), noise)
-    points = _points()
-    laws, drawn = CENTRE + points * SPREAD, _log_normal(points)
+    points, centre = _points(), centre_of_prior(first, grid)
+    laws, drawn = centre + points * SPREAD, _log_normal(points)
     for _ in range(ROUNDS):
         shares = [_shares(observation.cuts, grid, laws, LAWS[0]) for observation in observations]
-        weights = _tempered(_evidence(observations, shares, SEARCHED_AT, sizes).log + _prior(laws) - drawn)
+        weights = _tempered(_evidence(observations, shares, SEARCHED_AT, sizes).log + _prior(laws, centre) - drawn)
         mean = weights @ laws
         off = (laws - mean) * np.sqrt(weights)[:, None]
         # wider than the sample, because a proposal must cover the tails
@@ -174,7 +179,7 @@ def posterior_of_counts(observations: tuple[Observation, ...], *, grid: int) -> 
     for law in LAWS:
         shares = [_shares(observation.cuts, grid, laws, law) for observation in observations]
         evidence += [_evidence(observations, shares, concentration, sizes) for concentration in CONCENTRATIONS]
-    logs = np.stack([observation.log for observation in evidence]) + _prior(laws) - drawn
+    logs = np.stack([observation.log for observation in evidence]) + _prior(laws, centre) - drawn
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     return Posterior(observations=observations, grid=grid, laws=laws, evidence=tuple(evidence), weights=weights)
@@ -190,8 +195,27 @@ def _log_normal(points: FloatArray) -> FloatArray:
     return np.asarray(-(points**2).sum(axis=-1) / 2, dtype=np.float64)
 
 
-def _prior(laws: FloatArray) -> FloatArray:
-    return _log_normal((laws - CENTRE) / SPREAD)
+def centre_of_prior(counted: Observation, grid: int) -> FloatArray:
+    """The means of the prior: its location is where half of the counted rows are, if that is known and ``FAR``.
+
+    Scores of rare events may all lie below 0.0001. Under a prior of usual locations, classes that lie there are less
+    likely than one that is spread over the whole grid, and noise of the empty cells above them would count as rows.
+
+    Args:
+        counted: noisy counts of the whole grid.
+        grid: number of fine cells.
+    """
+    of_both = counted.counts.sum(axis=0) if counted.counts.ndim > 1 else counted.counts
+    below = monotone(np.append(0.0, np.cumsum(of_both)))
+    noise = float(np.sqrt(counted.counts.size * counted.variance))
+    middle = float(np.interp(below[-1] / 2, below, log_odds(counted.cuts, grid)))
+    if below[-1] < CLEAR_OF_NOISE * noise or abs(middle - CENTRE[0]) < FAR * SPREAD[0]:
+        return CENTRE
+    return np.array([middle, *CENTRE[1:]])
+
+
+def _prior(laws: FloatArray, centre: FloatArray) -> FloatArray:
+    return _log_normal((laws - centre) / SPREAD)
 
 
 def _tempered(log_weights: FloatArray) -> FloatArray:
