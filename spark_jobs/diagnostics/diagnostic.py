@@ -93,6 +93,11 @@ class Draw:
         return {"epsilon": self.epsilon, "neighbours": self.neighbours, "guarantee": self.guarantee}
 
     @property
+    def origin(self) -> dict[str, Any]:
+        """What a draw that is read from this one has of it: relation, guarantee, cost and rounding."""
+        return {name: getattr(self, name) for name in ("neighbours", "guarantee", "spendings", "rounding")}
+
+    @property
     def epsilon(self) -> Decimal:
         """Epsilon that the measurement spent."""
         return exact_sum(*(spending.epsilon for spending in self.spendings))

@@ -63,10 +63,8 @@ def released_fit(result_type: type[R], draw: FitDraw, fitted: Fitted, **figures:
         status=fitted.status,
         method=fitted.method,
         confidence=draw.confidence,
-        epsilon=draw.epsilon,
         delta=draw.delta,
-        neighbours=draw.neighbours,
-        guarantee=draw.guarantee,
+        **draw.stated,
         **figures,
     )
 

@@ -18,12 +18,9 @@ def figure_of_groups(
 ) -> FigureDraw:
     """The draw of one figure from the counts of the groups, as by the method ``counts``."""
     return FigureDraw(
+        **shared.origin,
         figure=figure,
         method="counts",
         confidence=options.confidence,
-        neighbours=shared.neighbours,
-        guarantee=shared.guarantee,
-        spendings=shared.spendings,
-        rounding=shared.rounding,
         counts=curve_of_groups(RocCurveSettings(confidence=options.confidence), shared),
     )

@@ -47,10 +47,8 @@ def summarise_as(result_type: type[R], draw: FigureDraw, *, seed: int, sampling:
         **fields,
         method=draw.method,
         confidence=draw.confidence,
-        epsilon=draw.epsilon,
         delta=draw.delta,
-        neighbours=draw.neighbours,
-        guarantee=draw.guarantee,
+        **draw.stated,
     )
 
 

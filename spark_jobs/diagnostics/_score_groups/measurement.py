@@ -71,12 +71,11 @@ def measure_groups(statistic: ScoreCounts, options: GroupedSettings, terms: Term
         placed = place(counts.sum(axis=0), bins, meter=meter, neighbours=neighbours, noise=noise)
     rest = meter.spend_rest(label="positives, negatives and scores of each group")
     groups = noisy_groups(counts, placed.cuts, epsilon=rest, neighbours=neighbours, noise=noise)
-    return GroupsDraw(
+    return GroupsDraw.of(
+        terms,
+        meter,
         method=method,
         confidence=options.confidence,
-        neighbours=neighbours,
-        guarantee=noise.guarantee,
-        spendings=meter.spendings,
         bins=placed.bins,
         ends=placed.ends,
         groups=groups,

@@ -70,12 +70,9 @@ def groups_of_groups(options: GroupedSettings, shared: SharedGroups) -> GroupsDr
     else:
         shown, ends = _split(groups, bins)
     return GroupsDraw(
+        **shared.origin,
         method="auto",
         confidence=options.confidence,
-        neighbours=shared.neighbours,
-        guarantee=shared.guarantee,
-        spendings=shared.spendings,
-        rounding=shared.rounding,
         bins=shown,
         ends=ends,
         groups=groups,

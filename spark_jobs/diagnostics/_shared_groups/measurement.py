@@ -85,10 +85,9 @@ def measure_shared(statistic: ScoreCounts, diagnostics: Sequence[Frozen], terms:
     if any(isinstance(options, (GroupedSettings, RecalibrationSettings)) for options in diagnostics):
         of_sums = meter.spend_share(SUMS_SHARE, label=f"sums of scores in {cells} groups")
     of_counts = meter.spend_rest(label=f"counts of both classes in {cells} groups")
-    return SharedGroups(
-        neighbours=neighbours,
-        guarantee=noise.guarantee,
-        spendings=meter.spendings,
+    return SharedGroups.of(
+        terms,
+        meter,
         groups=_groups(counts, cuts, of_counts, of_sums, neighbours=neighbours, noise=noise),
         located=located,
     )

@@ -75,9 +75,7 @@ def summarise(draw: ByGroupDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> 
         ),
         p_value_floor=P_VALUE_FLOOR,
         confidence=draw.confidence,
-        epsilon=draw.epsilon,
-        neighbours=draw.neighbours,
-        guarantee=draw.guarantee,
+        **draw.stated,
     )
 
 

@@ -47,9 +47,7 @@ def summarise(draw: CdfPointsDraw, *, seed: int) -> CdfPoints:
         named=draw.named,
         status=OK if defined else UNDEFINED,
         confidence=draw.confidence,
-        epsilon=draw.epsilon,
-        neighbours=draw.neighbours,
-        guarantee=draw.guarantee,
+        **draw.stated,
     )
 
 

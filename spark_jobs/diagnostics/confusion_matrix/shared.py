@@ -31,14 +31,11 @@ def confusion_of_groups(options: ConfusionMatrixSettings, shared: SharedGroups) 
     """The draw of confusion matrices; the measurement has an edge at every threshold."""
     negatives, positives = shared.trees
     return GroupedConfusion(
+        **shared.origin,
         confidence=options.confidence,
-        neighbours=shared.neighbours,
-        guarantee=shared.guarantee,
-        spendings=shared.spendings,
         grid=shared.groups.grid,
         at=threshold_cells(options.thresholds, shared.groups.grid, shared.rounding),
         requested=options.thresholds,
-        rounding=shared.rounding,
         negatives=negatives,
         positives=positives,
         edges=shared.groups.cuts,

@@ -75,9 +75,7 @@ def summarise(draw: ConfusionDraw, *, seed: int, sampling: Sampling = OF_ROWS) -
         positives=round(max(sizes[1], 0.0), DECIMALS),
         status=OK if defined else UNDEFINED,
         confidence=draw.confidence,
-        epsilon=draw.epsilon,
-        neighbours=draw.neighbours,
-        guarantee=draw.guarantee,
+        **draw.stated,
     )
 
 

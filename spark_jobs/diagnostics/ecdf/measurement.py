@@ -97,7 +97,9 @@ def measure_function(
         counts, grid, cuts = _within(inside.counts, inside.cuts), inside.grid, inside.cuts
     shape = _shape(cuts.size - 1, size_public=options.size_public)
     rest = meter.spend_rest(label=f"counts in {cuts.size - 1:,} cells")
-    return EcdfDraw(
+    return EcdfDraw.of(
+        terms,
+        meter,
         named=options.named,
         points=min(options.points, cuts.size - 1),
         smoothing=options.smoothing,
@@ -105,9 +107,6 @@ def measure_function(
         quantiles=options.quantiles,
         reference=options.reference,
         compare_with=options.compare_with,
-        neighbours=neighbours,
-        guarantee=noise.guarantee,
-        spendings=meter.spendings,
         grid=grid,
         cuts=cuts,
         tree=noisy_tree(counts, tree=shape, epsilon=rest, neighbours=neighbours, noise=noise),

@@ -105,9 +105,7 @@ def _without_bands(measurement: EcdfDraw, cdf: FloatArray, size: float) -> Ecdf:
         cuts=measurement.cuts,
         noise=noise,
         rounding=measurement.rounding,
-        epsilon=measurement.epsilon,
-        neighbours=measurement.neighbours,
-        guarantee=measurement.guarantee,
+        **measurement.stated,
     )
 
 

@@ -88,10 +88,8 @@ def summarise(measurement: LinesDraw, *, seed: int) -> LinearFit:
         y_bounds=measurement.y_bounds,
         public_sizes=measurement.public_sizes,
         confidence=measurement.confidence,
-        epsilon=measurement.epsilon,
         delta=measurement.delta,
-        neighbours=measurement.neighbours,
-        guarantee=measurement.guarantee,
+        **measurement.stated,
     )
 
 

@@ -103,16 +103,15 @@ def measure_quantile(
             neighbours=neighbours,
             noise=noise,
         )
-    return QuantileDraw(
+    return QuantileDraw.of(
+        terms,
+        meter,
         named=options.named,
         level=options.level,
         confidence=options.confidence,
-        neighbours=neighbours,
-        guarantee=noise.guarantee,
         grid=grid,
         cell=cell,
         around=around,
-        spendings=meter.spendings,
     )
 
 
@@ -139,9 +138,7 @@ def summarise(draw: QuantileDraw, *, seed: int) -> SingleQuantile:
         named=draw.named,
         status=UNCHECKED,
         confidence=draw.confidence,
-        epsilon=draw.epsilon,
-        neighbours=draw.neighbours,
-        guarantee=draw.guarantee,
+        **draw.stated,
     )
     if draw.around is None:
         return result

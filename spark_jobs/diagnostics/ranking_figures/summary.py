@@ -63,9 +63,7 @@ def summarise(draw: RankingDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> 
         negatives=round(max(traced.sizes[0], 0.0), DECIMALS),
         status=at_ends.status(area) if traced.defined else UNDEFINED,
         confidence=draw.curve.confidence,
-        epsilon=draw.epsilon,
-        neighbours=draw.neighbours,
-        guarantee=draw.guarantee,
+        **draw.stated,
     )
 
 

@@ -44,12 +44,9 @@ def measure_recalibration(statistic: ScoreCounts, options: RecalibrationSettings
 def recalibration_of_groups(options: RecalibrationSettings, shared: SharedGroups) -> RecalibrationDraw:
     """The draw from a measurement that several diagnostics share."""
     return RecalibrationDraw(
+        **shared.origin,
         groups=shared.groups,
         clip=options.clip,
         confidence=options.confidence,
         located=shared.located,
-        neighbours=shared.neighbours,
-        guarantee=shared.guarantee,
-        spendings=shared.spendings,
-        rounding=shared.rounding,
     )

@@ -53,9 +53,7 @@ def summarise(draw: RecalibrationDraw, *, seed: int, sampling: Sampling = OF_ROW
         status=OK if defined else UNDEFINED,
         positives=sizes.shown["positives"],
         negatives=sizes.shown["negatives"],
-        epsilon=draw.epsilon,
-        neighbours=draw.neighbours,
-        guarantee=draw.guarantee,
+        **draw.stated,
     )
 
 

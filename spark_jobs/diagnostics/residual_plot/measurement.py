@@ -119,12 +119,11 @@ def measure_residuals(statistic: ResidualCounts, options: ResidualPlotSettings, 
         method=BY_DEFAULT if options.method == "auto" else options.method,
         expected_rows=max(rows, 1),
     )
-    return ResidualDraw(
+    return ResidualDraw.of(
+        terms,
+        meter,
         method=histogram.method,
         confidence=options.confidence,
-        neighbours=neighbours,
-        guarantee=noise.guarantee,
-        spendings=meter.spendings,
         unit=statistic.unit,
         rows=rows,
         box=grid,

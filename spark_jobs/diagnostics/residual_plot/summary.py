@@ -102,9 +102,7 @@ def summarise(measurement: ResidualDraw, *, seed: int, sampling: Sampling = OF_R
         status=OK if defined else UNDEFINED,
         method=measurement.method,
         confidence=measurement.confidence,
-        epsilon=measurement.epsilon,
-        neighbours=measurement.neighbours,
-        guarantee=measurement.guarantee,
+        **measurement.stated,
     )
 
 

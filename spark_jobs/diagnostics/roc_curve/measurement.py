@@ -104,13 +104,12 @@ def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Term
         _noisy_counts(totals(row, cuts), options.histogram, epsilon=rest, neighbours=neighbours, noise=noise)
         for row in counts
     )
-    return RocDraw(
+    return RocDraw.of(
+        terms,
+        meter,
         method=options.method,
         thresholds=points,
         confidence=options.confidence,
-        neighbours=neighbours,
-        guarantee=noise.guarantee,
-        spendings=meter.spendings,
         grid=grid,
         cuts=cuts,
         negatives=negatives,

@@ -11,13 +11,10 @@ def curve_of_groups(options: RocCurveSettings, shared: SharedGroups) -> RocDraw:
     """The draw of a ROC curve, whose cells are the groups."""
     groups, (negatives, positives) = shared.groups, shared.trees
     return RocDraw(
+        **shared.origin,
         method="auto",
         thresholds=points_for(options, epsilon=float(shared.epsilon), grid=groups.grid),
         confidence=options.confidence,
-        neighbours=shared.neighbours,
-        guarantee=shared.guarantee,
-        spendings=shared.spendings,
-        rounding=shared.rounding,
         grid=groups.grid,
         cuts=groups.cuts,
         negatives=negatives,

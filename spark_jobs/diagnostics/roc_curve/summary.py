@@ -47,9 +47,7 @@ def summarise(draw: RocDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> RocC
         status=at_ends.status(area) if traced.defined else UNDEFINED,
         at_ends=at_ends.share,
         confidence=draw.confidence,
-        epsilon=draw.epsilon,
-        neighbours=draw.neighbours,
-        guarantee=draw.guarantee,
+        **draw.stated,
     )
 
 
