@@ -2,10 +2,11 @@
 
 Tables come from written laws: of scores (``_score_law``, ``recalibration``, ``roc_comparison``), of lines of cells and
 points (``_choice_law``), of residuals (``_residual_models``), of rows to fit (``logistic_law``), of groups of rows
-(``_honest_curves``), of streams (``_honest_streams``), and of raw rows as people have them (``_raw_law``), whose exact
-figures no grid has touched (``_exact``). A cell of the law is a kind of interval at one number of positives, or of rows
-times epsilon; all else is drawn anew for each release. A release shows one interval of each kind, chosen at random if
-it has several. So coverage has a binomial law, and its 99% interval is Clopper and Pearson's.
+(``_honest_curves``), of tables of aggregates (``_honest_aggregates``), of streams (``_honest_streams``), and of raw
+rows as people have them (``_raw_law``), whose exact figures no grid has touched (``_exact``). A cell of the law is a
+kind of interval at one number of positives, or of rows times epsilon; all else is drawn anew for each release. A
+release shows one interval of each kind, chosen at random if it has several. So coverage has a binomial law, and its 99%
+interval is Clopper and Pearson's.
 
 The width is compared with that of a calibrated oracle, who knows by which factor all intervals of a cell have to be
 scaled to hold at their level exactly. A ratio of 1.3 is 30% too wide. With few releases the ratio is rough. On a grid,
@@ -29,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import _honest_aggregates as tables
 from benchmarks import _honest_choices as choices
 from benchmarks import _honest_curves as curves
 from benchmarks import _honest_numbers as numbers
@@ -76,6 +78,8 @@ KINDS: Mapping[str, tuple[Kind, tuple[float, ...], str]] = {
     "distances": (curves.of_distances, POSITIVES, POSITIVE),
     "ranked-populations": (curves.of_ranked_populations, POSITIVES, POSITIVE),
     "groups-of-rows": (curves.of_groups_of_rows, GROUP_ROWS, "rows of a group x epsilon"),
+    "tables": (tables.of_tables, tables.ROWS, "rows of a cell x epsilon"),
+    "tables-of-errors": (tables.of_errors, tables.ROWS, "rows of a cell x epsilon"),
     "streams": (streams.of_streams, streams.EVENTS, "events of a step x epsilon"),
     "comparisons": (scores.of_comparisons, COMPARED_ROWS, "rows of the smaller class x epsilon"),
     "raw-values-on-a-lattice": (raw.of_raw_values(LATTICE, "on a lattice"), numbers.ROWS, PRODUCT),

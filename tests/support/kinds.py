@@ -45,12 +45,18 @@ ECDF = {**VALUES, "points": 16}
 LINE = {"x": "x", "y": "y", "x_bounds": (0.0, 1.0), "y_bounds": (0.0, 1.0), "cells": 64, "matchings": 3}
 SITES = {"column": "site", "values": ["a", "b"]}
 SPEND = {"of": "spend", "bounds": (0.0, 100.0)}
+PREDICTED = {
+    "outcome": "spend", "prediction": "stay", "largest_error": 20.0, "bounds": [0.0, 100.0],
+    "figures": ["mae", "r2", "pinball_0.9"],
+}  # fmt: skip
 EXAMPLES: dict[str, list[dict]] = {
     "aggregates": [
         {"by": [SITES]},
         {"by": [SITES, {"column": "age", "edges": [0, 18, 65]}], "measures": [SPEND]},
         {"by": [SITES, {"column": "age", "edges": [0, 18, 65]}], "measures": [SPEND], "marginals": [["age"], []]},
         {"by": [SITES], "measures": [SPEND, {"of": "stay", "bounds": (0.0, 30.0), "step": 1.0}]},
+        {"by": [SITES], "measures": [{**SPEND, "figures": ["mean", "sd"]}], "marginals": [[]]},
+        {"by": [SITES], "measures": [PREDICTED]},
     ],
     "roc_curve": [{}, {"thresholds": 8}],
     "roc_comparison": [{"other": OTHER_MODEL}, {"compare_with": EARLIER}],

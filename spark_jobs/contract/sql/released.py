@@ -33,7 +33,9 @@ _COMPUTED = "+ - * /, comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, CASE, CAS
 _AGGREGATES = (
     "COUNT(*), COUNT(x), COUNT_IF(condition), SUM(x), AVG(x), VAR_SAMP(x), VAR_POP(x), STDDEV(x) and STDDEV_POP(x)"
 )
+_QUANTILES = "release the quantile of all rows with `quantile`, or several with `ecdf`; by group there is none yet"
 _REFUSED = {
+    **dict.fromkeys(("Median", "Quantile", "ApproxQuantile", "WithinGroup", "PercentileCont"), _QUANTILES),
     "Min": "the smallest value is one row's own: release a low quantile with `quantile`",
     "Max": "the largest value is one row's own: release a high quantile with `quantile`",
     "Window": "leave OVER out: what one row gets must not depend on other rows",
