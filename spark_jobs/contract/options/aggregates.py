@@ -106,7 +106,7 @@ class AggregatesSettings(Settings):
     confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
 
     @model_validator(mode="after")
-    def _weigh_each_table(self) -> Self:
+    def _weigh_tables(self) -> Self:
         weights, tables = self.weights, 1 + len(self.marginals)
         if weights is not None and (len(weights) != tables or max(weights) > MAX_RATIO * min(weights)):
             raise InvalidRequest(
