@@ -14,6 +14,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import ColumnReference, Compare, Literal
 from spark_jobs.contract.options import AggregatesOptions
+from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.sql.answer import SqlAnswer, answer, check_answer
 from spark_jobs.contract.sql.statement import SqlStatement
 from spark_jobs.diagnostics import aggregates
@@ -103,6 +104,17 @@ def test_the_version_is_in_the_text(version: str, snapshot: dict[str, Any]) -> N
 )
 def test_what_is_computed_of_released_figures_makes_no_other_request(other: str) -> None:
     assert SqlStatement.parse(other).fields(epsilon=1) == SqlStatement.parse(GROUPED).fields(epsilon=1)
+
+
+def test_a_column_without_a_domain_is_refused_with_what_would_help() -> None:
+    fields = SqlStatement.parse("SELECT page, COUNT(*) FROM visits VERSION AS OF 'v1' GROUP BY page").fields(epsilon=1)
+    fields |= {"account": None, "table": {**fields["table"], "path": "/lake/visits"}}
+    with pytest.raises(InvalidRequest) as refused:
+        ReleaseRequest.parse(fields)
+    assert "`dp-budget domains ACCOUNT --set \"page in ('a', 'b')\"`" in str(refused.value)
+    assert "`by: [{column: page, keys: discover}]`, which takes a delta" in str(refused.value)
+    discovered = {"kind": "aggregates", "by": [{"column": "page", "keys": "discover"}]}
+    ReleaseRequest.parse({**fields, "diagnostics": [discovered], "budget": {"epsilon": 1, "delta": "1e-6"}})
 
 
 def test_an_answer_is_what_pandas_has(released: Callable[[str], SqlAnswer], rows: pd.DataFrame) -> None:

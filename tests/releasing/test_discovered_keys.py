@@ -106,7 +106,7 @@ def test_destinations_of_all_flights_are_those_that_pandas_counts(command: Comma
             {"budget": {"epsilon": "0.001", "delta": "0.01"}},
             "budget.delta: got '0.01 per row for aggregates'; must be at most",
         ),
-        ({"diagnostics": [{**ENTRY, "by": ["page"]}]}, "or pay a delta for keys: discover"),
+        ({"diagnostics": [{**ENTRY, "by": ["page"]}]}, "keys: discover}]`, which takes a delta"),
     ],
 )
 def test_what_cannot_be_discovered_is_refused_and_nothing_charged(

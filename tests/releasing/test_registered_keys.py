@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dp_operators.budget import PrivacyLedger
@@ -107,6 +109,22 @@ def test_a_dimension_names_a_registered_list_too(ledger: PrivacyLedger) -> None:
             with_references(aggregates([{"column": "tract", "values": values}]), ledger)
         assert line in str(refused.value)
     assert ledger.head() == head
+
+
+def test_keys_that_a_release_discovered_are_registered_from_its_file(
+    ledger: PrivacyLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From then on they are public groups: of a request without a delta, beside other dimensions."""
+    monkeypatch.setenv("DP_LEDGER_URL", f"sqlite:///{tmp_path / 'ledger.db'}")
+    file, head = tmp_path / "aggregates.parquet", ledger.head()
+    pq.write_table(pa.table({"by_page": ["/a", "/b"], "status": ["ok", "weak"], "count": [50.5, 21.5]}), file)
+    assert (
+        run(app, ["keys", "register", "children", "pages", str(file), "--column", "by_page", "--actor", "admin"]) == 0
+    )
+    assert ledger.head() != head
+    by = [{"column": "page", "values": {"list": "pages"}}, {"column": "age", "edges": [0, 18]}]
+    filled = with_references({**aggregates(by), "budget": {"epsilon": "1"}}, ledger)
+    assert ReleaseRequest.parse(filled).diagnostics[0].statistic.by[0].labels == ("/a", "/b", "other")
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".json"])

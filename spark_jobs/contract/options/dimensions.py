@@ -86,8 +86,8 @@ class Dimension(Frozen):
                 self.column, given or None,
                 "must have values, edges or every, exactly one of them: groups that are read from the rows "
                 "would not be private",
-                "give it, have the values declared as the column's domain (`dp-budget domains`), or pay a delta for "
-                "keys: discover",
+                f"list them, have them declared, `dp-budget domains ACCOUNT --set \"{self.column} in ('a', 'b')\"`, or "
+                f"request `by: [{{column: {self.column}, keys: discover}}]`, which takes a delta",
             )  # fmt: skip
         if (self.keys is None) != (self.min_units is None) or (self.keys is not None and self.other):
             raise InvalidRequest(
