@@ -18,7 +18,7 @@ def legends(name: str, rows: int) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("name", sorted({*ENTRIES} - {"by_group"}))
 def test_an_undefined_result_has_no_legend_of_absent_marks(name: str) -> None:
-    # only what does not come from rows is drawn: a reference, a line without a slope of its own, cells that are all weak
+    # only what does not come from rows is drawn: a reference, a line without a slope of its own, cells, all weak
     lines, cells = {"chance", "zone", "curve", "point"}, {"speck"}
     there = {"line": lines, "lines": lines, "aggregates": cells, "table_by_hour": cells}.get(name, {"chance"})
     for keys in legends(name, 0):
