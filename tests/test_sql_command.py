@@ -94,6 +94,11 @@ def test_it_answers_from_the_release_and_another_order_of_it_costs_nothing(lab: 
         ("SELECT AVG(age) FROM people VERSION AS OF 'v1'", "age.bounds"),
         ("SELECT COUNT(*) FROM others VERSION AS OF 'v1'", "others"),
         ("SELECT COUNT(*) FROM people", "snapshot"),
+        ("SELECT COUNT(DISTINCT age) FROM people VERSION AS OF 'v1'", "must be the unit's column"),
+        (
+            "SELECT COUNT(*) FROM people VERSION AS OF 'v1' GROUP BY FLOOR(age / 10) * 10",
+            "whose range the account knows",
+        ),
         ("SELECT AVG(CASE WHEN nobody > 1 THEN 1 ELSE 0 END) FROM people VERSION AS OF 'v1'", "nobody"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,12 +17,14 @@ from spark_jobs.contract.domain_checks import (
     require_within,
 )
 from spark_jobs.contract.domains import ValueRange, moment, number
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.limits import limits_of
 from spark_jobs.contract.grids import MAX_STEPS_FROM_ZERO
 from spark_jobs.contract.options.aggregates import entries_by
 from spark_jobs.contract.options.dimensions import MAX_BINS
 from spark_jobs.contract.options.measures import counts_units
 from spark_jobs.contract.options.metrics import in_full, lacks_bounds
+from spark_jobs.contract.privacy import exact_decimal
 
 Fields = Mapping[str, Any]
 
@@ -78,6 +81,8 @@ def _dimension(given: Any, domains: Domains) -> Any:
     if not isinstance(given, Mapping) or given.get("edges") is not None or given.get("keys") is not None:
         return given
     name = given.get("column")
+    if given.get("width") is not None:
+        return _bins(given, domains)
     if given.get("every") is None:
         filled = with_keys(given, "column", "values", domains, "diagnostics.by")
         values = _few_values(name, domains) if filled.get("values") is None else None
@@ -90,6 +95,27 @@ def _dimension(given: Any, domains: Domains) -> Any:
     begins, until = (moment(str(filled[end])).replace(tzinfo=dt.UTC) for end in ends)
     require_period(str(name), begins, until, domains, "diagnostics.by")
     return filled
+
+
+def _bins(given: Mapping[str, Any], domains: Domains) -> Any:
+    """The dimension with multiples of its width for edges, so that bins hold all that its number may be."""
+    name, width = given.get("column"), exact_decimal(given["width"], what="diagnostics.by.width")
+    limits = domains.range(name)
+    ends = None if limits is None else limits.bounds
+    if ends is None and isinstance(name, str) and domains.column(name) is None:
+        ends = limits_of(name, domains)
+    if ends is None:
+        return given
+    first, last = 0, MAX_BINS
+    if width > 0:
+        first, last = (math.floor(exact_decimal(end) / width) for end in ends)
+    if last - first >= MAX_BINS:
+        raise InvalidRequest(
+            "diagnostics.by.width", given["width"], f"must make from 1 to {MAX_BINS:,} bins of what {name} may hold",
+            "give a larger width, or edges",
+        )  # fmt: skip
+    edges = [float(place * width) for place in range(first, last + 2)]
+    return {**{option: value for option, value in given.items() if option != "width"}, "edges": edges}
 
 
 def _few_values(name: Any, domains: Domains) -> list[Any] | None:

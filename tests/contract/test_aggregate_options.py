@@ -282,6 +282,41 @@ def test_what_contradicts_the_account_is_refused(options: dict[str, Any], line: 
     assert line in str(refused.value)
 
 
+def test_a_width_makes_bins_of_all_that_a_number_may_be() -> None:
+    (ages,) = entry(by=[{"column": "age", "width": 25, "other": False}])["by"]
+    assert ages == {"column": "age", "edges": [0, 25, 50, 75, 100, 125], "other": False}
+    (prices,) = entry(by=[{"column": "price", "width": 0.1}])["by"]
+    assert prices["edges"] == [place / 10 for place in range(502)]
+    (gaps,) = entry(by=[{"column": "age - price", "width": 100}])["by"]
+    assert gaps == {"column": "age - price", "edges": [-100, 0, 100, 200]}
+    assert leaves_out(
+        {
+            "table": {"path": "/lake"},
+            "diagnostics": [{"kind": "aggregates", "by": [{**ages, "width": 1, "edges": None}]}],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (0, "diagnostics.by.width: got 0; must make from 1 to 1,000 bins of what price may hold"),
+        (-1, "must make from 1 to 1,000 bins"),
+        (0.01, "must make from 1 to 1,000 bins"),
+        ("ten", "diagnostics.by.width: got 'ten'; must be a finite decimal number"),
+    ],
+)
+def test_a_width_that_makes_no_bins_is_refused(width: Any, line: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        entry(by=[{"column": "price", "width": width}])
+    assert line in str(refused.value)
+
+
+def test_a_width_of_no_known_range_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="must be of a number whose range the account knows, which region is not"):
+        parsed(by=entry(by=[{"column": "region", "width": 10}])["by"])
+
+
 @pytest.mark.parametrize(
     ("every", "labels"),
     [

@@ -38,6 +38,7 @@ BY = [
     {"column": "age", "edges": [0, 18, 65, 120]},
     {"column": "at", "every": "quarter", "start": "2025-01-01", "end": "2026-01-01"},
 ]
+PERSONS = {"of": "person", "figures": ["units"]}
 SPEND, STAY = {"of": "spend", "bounds": [0, 200], "step": 0.01}, {"of": "stay", "bounds": [-3, 12]}
 
 
@@ -52,6 +53,7 @@ def rows(number=3000, seed=1):
             "at": days.astype("datetime64[us]"),
             "spend": np.where(missing, np.nan, np.round(random.lognormal(3, 1.2, number), 2)),
             "stay": random.normal(4, 5, number),
+            "person": random.integers(0, 1000, number),
         }
     )
 
@@ -286,6 +288,7 @@ def test_marginals_are_as_near_as_the_formula_says_and_their_intervals_hold(meas
 def request(**options):
     return ReleaseRequest.parse(
         {
+            "unit": {"column": "person", "max_rows": 3} if PERSONS in options.get("measures", ()) else {},
             "table": {"path": "/lake/payments", "snapshot": {"path_version": "v1"}},
             "diagnostics": [{"kind": "aggregates", **options}],
             "budget": {"epsilon": "1"},
@@ -301,8 +304,9 @@ def request(**options):
         {"by": BY, "measures": [SPEND], "marginals": [["region", "at"], []]},
         {"by": BY[:1]},
         {"measures": [SPEND]},
+        {"by": BY, "measures": [SPEND, PERSONS]},
     ],
-    ids=["3", "with marginals", "1", "0"],
+    ids=["3", "with marginals", "1", "0", "units"],
 )
 def test_it_has_a_page_and_a_file_of_public_shape(options, number):
     asked = request(**options)
@@ -316,8 +320,8 @@ def test_it_has_a_page_and_a_file_of_public_shape(options, number):
     assert [name for name in table.column_names if name.startswith("by_")] == [
         f"by_{one['column']}" for one in options.get("by", ())
     ]
-    means = {f"mean_{one['of']}" for one in options.get("measures", ())}
-    assert means | {"status", "count", "count_lower", "count_upper"} <= set(table.column_names)
+    figures = {f"{'units' if one is PERSONS else 'mean'}_{one['of']}" for one in options.get("measures", ())}
+    assert figures | {"status", "count", "count_lower", "count_upper"} <= set(table.column_names)
     assert len(table.column_names) == len(set(table.column_names))
     marginals = [
         pq.read_table(io.BytesIO(files[f"aggregates_marginal_{place}.parquet"])).num_rows

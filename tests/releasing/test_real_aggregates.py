@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import r2_score
 
+from dp_operators import cli
+from dp_operators.budget.cli import run
 from tests.support.commands import Command
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -160,6 +163,31 @@ def test_distinct_persons_are_those_of_pandas(
     else:
         assert persons["values"] == pytest.approx(exact.tolist(), abs=1)
     assert not limits or release.cost.epsilon <= 90
+
+
+def test_persons_and_bins_are_asked_for_in_sql(command: Command, tmp_path: Path) -> None:
+    folder, table = tmp_path / "lake", rows()
+    (folder / "v1").mkdir(parents=True)
+    table.to_parquet(folder / "v1" / "part-0.parquet")
+    command.open(str(folder), columns=COLUMNS, unit={"column": "person", "max_rows": 2})
+    text = (
+        "SELECT FLOOR(age / 40) * 40 AS age, CASE WHEN region = 'north' THEN 'up' ELSE 'down' END AS side, "
+        "COUNT(*) AS n, COUNT(DISTINCT person) AS persons, AVG(spend) AS mean FROM rows VERSION AS OF 'v1' "
+        "GROUP BY FLOOR(age / 40) * 40, 2 HAVING age IS NOT NULL AND age < 120 ORDER BY 1, 2"
+    )
+    places = ["--output", str(command.lab.output), "--private-dir", f"{tmp_path}/private", "--csv", "--yes"]
+    command.capture.readouterr()
+    assert run(cli.app, ["sql", text, "--epsilon", "90", *places]) == 0
+    answered = pd.read_csv(io.StringIO(command.capture.readouterr().out.split("\n\n")[0]))
+    side = table["region"].eq("north").map({True: "up", False: "down"})
+    groups = table.assign(age=table["age"] // 40 * 40, side=side).groupby(["age", "side"])
+    known = groups["spend"].apply(lambda values: values.clip(0, 500).mean())
+    assert list(zip(answered["age"], answered["side"], strict=True)) == list(known.index)
+    assert answered["n"].to_numpy() == pytest.approx(groups.size().to_numpy(), abs=1)
+    assert ((answered["n_lower"] <= answered["n"]) & (answered["n"] <= answered["n_upper"])).all()
+    persons = table.assign(age=table["age"] // 40 * 40, side=side).dropna(subset=["spend"]).groupby(["age", "side"])
+    assert answered["persons"].to_numpy() == pytest.approx(persons["person"].nunique().to_numpy(), abs=1)
+    assert answered["mean"].to_numpy() == pytest.approx(known.to_numpy(), abs=1)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,17 @@ class Dimension(Frozen):
 
     @model_validator(mode="before")
     @classmethod
+    def _width_is_filled_in(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("width") is not None:
+            raise InvalidRequest(
+                "width", data["width"],
+                f"must be of a number whose range the account knows, which {data.get('column')} is not",
+                "give edges, such as [0, 18, 65, 120], or have a range declared: `dp-budget domains`",
+            )  # fmt: skip
+        return data
+
+    @model_validator(mode="before")
+    @classmethod
     def _of_discovered_keys(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or data.get("keys") is None:
             return data

@@ -53,7 +53,7 @@ class Aggregate(PublishedFields):
 
 
 def _of_every_cell() -> ResultCheck:
-    """Measures have a number for each cell, and all but sums are null exactly where a cell is weak."""
+    """Measures have a number for each cell, and all but sums and units are null exactly where a cell is weak."""
 
     def broken(result: Fields) -> Iterator[str]:
         status = result["status"]

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.sql.all_rows import reach_of_rows
 from spark_jobs.contract.sql.released import ENDS, TABLE, SqlFigure
 from spark_jobs.contract.sql.statement import SqlStatement
 
@@ -76,8 +77,14 @@ def answer(statement: SqlStatement, result: Mapping[str, Any]) -> SqlAnswer:
     """
     columns = [_values(figure, result) for figure in statement.figures]
     cells = enumerate(product(*result["keys"]))
-    rows = ((*labels, *(value for column in columns for value in column[cell])) for cell, labels in cells)
-    titles, answered = _selected(statement, rows, dimensions=len(result["keys"]))
+    rows = (
+        (
+            *(one.value(label) for one, label in zip(statement.by, labels, strict=True)),
+            *(value for column in columns for value in column[cell]),
+        )
+        for cell, labels in cells
+    )
+    titles, answered = _selected(statement, rows)
     return SqlAnswer(columns=titles, rows=answered, confidence=float(result["confidence"]))
 
 
@@ -87,17 +94,16 @@ def check_answer(statement: SqlStatement) -> None:
     Raises:
         InvalidRequest: it cannot.
     """
-    _selected(statement, (), dimensions=len(statement.by))
+    _selected(statement, ())
 
 
-def _selected(
-    statement: SqlStatement, rows: Iterable[Row], *, dimensions: int
-) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+def _selected(statement: SqlStatement, rows: Iterable[Row]) -> tuple[tuple[str, ...], tuple[Row, ...]]:
     """The names and rows of a statement's answer, from a row of labels and figures for each cell."""
-    names = [f"d{number}" for number in range(dimensions)]
+    # a column without a type keeps numbers and texts as they are
+    names = {f"d{number}": "TEXT" if one.is_text else "" for number, one in enumerate(statement.by)}
     for number in range(len(statement.figures)):
-        names += [f"f{number}", *(f"f{number}_{end}" for end in ENDS)]
-    types = ", ".join(f'"{name}" {"TEXT" if name[0] == "d" else "REAL"}' for name in names)
+        names |= dict.fromkeys((f"f{number}", *(f"f{number}_{end}" for end in ENDS)), "REAL")
+    types = ", ".join(f'"{name}" {of}' for name, of in names.items())
     with closing(sqlite3.connect(":memory:")) as memory:
         memory.execute(f"CREATE TABLE {TABLE} ({types})")
         # every name is our own; a text of the statement is in it only as a quoted alias or a literal
@@ -116,8 +122,9 @@ def _values(figure: SqlFigure, result: Mapping[str, Any]) -> Sequence[tuple[Any,
     if figure.name in ("rows", "count"):
         if figure.name == "count" or result["incomplete"] is None:
             return list(zip(result["count"], result["count_lower"], result["count_upper"], strict=True))
+        reach = reach_of_rows(result)
         sums = [one + other for one, other in zip(result["count"], result["incomplete"], strict=True)]
-        return [(one, None, None) for one in sums]
+        return [(one, min(max(one - reach, 0.0), one), max(one + reach, 0.0)) for one in sums]
     [measure] = [one for one in result["measures"] if (one["name"], one["of"]) == (figure.name, figure.of)]
     if not figure.of_sample:
         return list(zip(measure["values"], measure["lower"], measure["upper"], strict=True))

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from spark_jobs.contract.calendar import Every
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.language import NotAllowedError
 from spark_jobs.contract.expressions.parser import parse, parse_node, spelling
 from spark_jobs.contract.expressions.tree import ColumnReference
-from spark_jobs.contract.options.measures import MEANS
+from spark_jobs.contract.options.measures import MEANS, UNITS
+from spark_jobs.contract.sql.dimensions import SqlDimension, dimension_of
 
 TABLE = "released"
 """The table of released figures, for the answer."""
@@ -21,8 +21,10 @@ COUNTED: Mapping[str, Any] = {"bounds": [0.0, 1.0], "step": 1.0}
 """Of a number that is 1 for a row that counts and 0 for another."""
 ENDS = ("lower", "upper")
 """The ends of an interval, in names of columns."""
+_RELEASED = (*MEANS, UNITS)
+"""The figures of measures that statements ask for."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-FigureName = Literal["rows", "count", "mean", "sum", "variance", "sd"]
+FigureName = Literal["rows", "count", "mean", "sum", "variance", "sd", "units"]
 _ALLOWED = frozenset({
     "Abs", "Add", "And", "Between", "Boolean", "Case", "Cast", "Coalesce", "Column", "DataType", "Div", "EQ", "GT",
     "GTE", "Identifier", "If", "In", "Is", "LT", "LTE", "Literal", "Mul", "NEQ", "Neg", "Not", "Null", "Nullif", "Or",
@@ -31,7 +33,8 @@ _ALLOWED = frozenset({
 """What may be computed of released figures."""
 _COMPUTED = "+ - * /, comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, CASE, CAST, ABS, COALESCE, NULLIF and ROUND"
 _AGGREGATES = (
-    "COUNT(*), COUNT(x), COUNT_IF(condition), SUM(x), AVG(x), VAR_SAMP(x), VAR_POP(x), STDDEV(x) and STDDEV_POP(x)"
+    "COUNT(*), COUNT(x), COUNT(DISTINCT unit), COUNT_IF(condition), SUM(x), AVG(x), VAR_SAMP(x), VAR_POP(x), STDDEV(x) "
+    "and STDDEV_POP(x)"
 )
 _QUANTILES = "release the quantile of all rows with `quantile`, or several with `ecdf`; by group there is none yet"
 _REFUSED = {
@@ -66,7 +69,7 @@ class ReleasedColumns:
         group: that of GROUP BY; None without one.
 
     Attributes:
-        by: the dimensions, as in a request.
+        dimensions: those of GROUP BY.
         figures: the figures of each cell that the columns need.
         names: the names of the columns.
 
@@ -82,14 +85,21 @@ class ReleasedColumns:
         plain = [item.this if type(item).__name__ == "Alias" else item for item in items]
         self._aliases = {str(item.alias): item.this for item in items if type(item).__name__ == "Alias"}
         self.names = tuple(str(item.alias) or normal(item).lower() for item in items)
-        self.by = tuple(self._dimension(node) for node in _grouped(group, plain, self._aliases))
+        self.dimensions = tuple(self._dimension(node) for node in _grouped(group, plain, self._aliases))
         self._columns = tuple(self._rewritten(node) for node in plain)
         if not self._figures:
             raise NotAllowedError("must ask for a count or a figure of numbers", f"use {_AGGREGATES}")
-        measured = {figure.of for figure in self._figures if figure.of is not None and figure not in self._present}
+        measured = {
+            figure.of
+            for figure in self._figures
+            if figure.of is not None and figure.name != UNITS and figure not in self._present
+        }
         for figure, of in self._present.items():
             if measured == {of}:  # rows with a value of the only measure are counted anyway
                 self._figures[self._figures.index(figure)] = SqlFigure("count")
+        if all(figure.of is None or figure.name == UNITS or figure in self._fixed for figure in self._figures):
+            # no row can lack a value of what is always 0 or 1
+            self._figures = [SqlFigure("count") if figure.name == "rows" else figure for figure in self._figures]
 
     @property
     def figures(self) -> tuple[SqlFigure, ...]:
@@ -105,11 +115,11 @@ class ReleasedColumns:
         """The numbers that are summed, as in a request."""
         figures: dict[str, list[str]] = {}
         for figure in self._figures:
-            if figure.of is not None and figure.name in MEANS:
+            if figure.of is not None and figure.name in _RELEASED:
                 figures.setdefault(figure.of, []).append(figure.name)
         fixed = {figure.of: bounds for figure, bounds in self._fixed.items()}
         return tuple(
-            {"of": of, **fixed.get(of, {}), "figures": [name for name in MEANS if name in names]}
+            {"of": of, **fixed.get(of, {}), "figures": [name for name in _RELEASED if name in names]}
             for of, names in figures.items()
         )
 
@@ -149,21 +159,12 @@ class ReleasedColumns:
             place = self._rewritten(place)
         return nodes.Ordered(this=place, desc=node.args.get("desc"), nulls_first=node.args.get("nulls_first"))
 
-    def _dimension(self, node: Any) -> dict[str, Any]:
+    def _dimension(self, node: Any) -> SqlDimension:
         text = normal(node)
         if _key(node) in self._groups:
             raise NotAllowedError(f"GROUP BY names {text} twice", "remove one of the two")
         self._groups[_key(node)] = len(self._groups)
-        every, column = (str(node.args["unit"].this).lower(), node.this) if _is_period(node) else (None, node)
-        if every is not None and every not in get_args(Every):
-            raise NotAllowedError(f"DATE_TRUNC to {every} is not allowed", f"use one of {', '.join(get_args(Every))}")
-        expression = parse_node(column)
-        if not isinstance(expression, ColumnReference):
-            raise NotAllowedError(
-                f"GROUP BY {text} cannot be answered",
-                "group by columns and by DATE_TRUNC('month', column); bins of a number are `edges` of a request",
-            )
-        return {"column": expression.name} if every is None else {"column": expression.name, "every": every}
+        return dimension_of(node, text_of)
 
     def _rewritten(self, node: Any, *, aliases: bool = True) -> Any:
         """A node with columns of released figures in the place of groups and aggregates."""
@@ -199,7 +200,7 @@ class ReleasedColumns:
             self._figures.append(figure)
         if fixed:
             self._fixed[figure] = fixed
-        if type(node).__name__ == "Count" and figure.of is not None:
+        if type(node).__name__ == "Count" and figure.name == "sum":
             self._present[figure] = _text(node.this)
         return self._figures.index(figure)
 
@@ -257,14 +258,12 @@ def _is_node(value: Any) -> bool:
     return hasattr(value, "args") and hasattr(value, "sql")
 
 
-def _is_period(node: Any) -> bool:
-    return type(node).__name__ in ("TimestampTrunc", "DateTrunc") and node.args.get("unit") is not None
-
-
 def _count(node: Any) -> tuple[SqlFigure, dict[str, Any]]:
     inner = node.this
     if type(inner).__name__ == "Distinct":
-        raise NotAllowedError("COUNT(DISTINCT ...) cannot be answered yet", "use COUNT(*)")
+        if len(inner.expressions) != 1 or not isinstance(parse_node(inner.expressions[0]), ColumnReference):
+            raise NotAllowedError("COUNT(DISTINCT ...) of more than a column is not allowed", "name the unit's column")
+        return SqlFigure("units", _text(inner.expressions[0])), {}
     if node.args.get("expressions"):
         raise NotAllowedError("COUNT of several columns is not allowed", "write COUNT(*)")
     if type(inner).__name__ in ("Star", "Literal"):

@@ -16,6 +16,7 @@ from typing import Any
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.language import NotAllowedError
 from spark_jobs.contract.expressions.parser import spelling, syntax_tree
+from spark_jobs.contract.sql.dimensions import SqlDimension
 from spark_jobs.contract.sql.released import ReleasedColumns, SqlFigure, text_of
 
 _CLAUSES = {
@@ -43,7 +44,7 @@ class SqlStatement:
         account: the account that FROM names.
         snapshot: the version that ``VERSION AS OF`` names, as in a request; None without one.
         where: the filter; None without one.
-        by: the dimensions, as in a request.
+        by: the dimensions.
         measures: the numbers that are summed, as in a request.
         figures: the figures of each cell that the answer needs.
         answer: a SELECT of the released figures, in the dialect of SQLite.
@@ -52,7 +53,7 @@ class SqlStatement:
     account: str
     snapshot: Mapping[str, Any] | None
     where: str | None
-    by: tuple[Mapping[str, Any], ...]
+    by: tuple[SqlDimension, ...]
     measures: tuple[Mapping[str, Any], ...]
     figures: tuple[SqlFigure, ...]
     answer: str
@@ -87,7 +88,7 @@ class SqlStatement:
         if partition and self.snapshot:
             raise InvalidRequest("partition", None, "must not be given beside VERSION AS OF", "leave one of them out")
         snapshot = self.snapshot or ({"partition": dict(partition)} if partition else None)
-        entry = {"kind": "aggregates", "by": list(self.by), "measures": list(self.measures)}
+        entry = {"kind": "aggregates", "by": [dict(one.fields) for one in self.by], "measures": list(self.measures)}
         return {
             "account": self.account,
             **({"table": {"snapshot": dict(snapshot)}} if snapshot else {}),
@@ -114,7 +115,7 @@ def _statement(text: str) -> SqlStatement:
         account=account,
         snapshot=snapshot,
         where=None if where is None else text_of(where.this),
-        by=columns.by,
+        by=columns.dimensions,
         measures=columns.measures,
         figures=columns.figures,
         answer=answer,

@@ -1,0 +1,68 @@
+"""How far the noisy number of all rows of a cell, with and without values of the measures, may be from the true one.
+
+All rows are the sum of two released numbers, the rows with a value of every measure and the incomplete ones, whose
+noise is independent (``mechanisms.cell_sums``). In units of the inverse of the cost to one row, incomplete rows have
+Laplace noise of scale 1, and rows, one of D numbers whose noise is drawn together, a coordinate of a point of a cube: a
+radius of the gamma law of shape D + 1 times a number that is uniform in [-1, 1]. Its density ``1 / (2 D) sum over j < D
+of exp(-|x|) |x|^j / j!`` is an even mixture of gamma laws of shapes 1 to D with random signs; with D = 2 it is that of
+halves. The sum of such a gamma variable of shape k and Laplace noise is beyond x in size with probability
+
+    ``(E_k(x) + 2^-k (E_0(x) + sum over j < k of 2^j E_j(x))) / 2``,
+
+with ``E_j(x) = exp(-x) sum over i <= j of x^i / i!``, by integration. Where squares are summed too, the body of the
+noise is a part of the cube, and its coordinates are more peaked around 0 (``diagnostics.aggregates.copied``), as is
+their sum with noise that is symmetric and unimodal (Birnbaum 1948): intervals then hold somewhat more often than
+stated. The lattice of the noise is taken to be fine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from spark_jobs.contract.options.measures import NEEDS
+from spark_jobs.contract.privacy import Neighbours
+
+_HALVINGS = 100
+
+
+def reach_of_rows(result: Mapping[str, Any]) -> float:
+    """Half the width of an interval of all rows of a cell, at the level of the result.
+
+    Args:
+        result: a released table with measures and without marginals, as published.
+    """
+    terms = {(one["of"], power) for one in result["measures"] for power in NEEDS[one["name"]]}
+    halved = 2.0 if result["neighbours"] == Neighbours.REPLACE_ONE else 1.0
+    scale = halved / float(result["epsilon"])
+    return scale * reach(1 + len(terms), 1 - float(result["confidence"]))
+
+
+def reach(numbers: int, chance: float) -> float:
+    """What the noise in all rows exceeds in size with this probability.
+
+    Args:
+        numbers: whose noise is drawn together, rows among them.
+        chance: the probability.
+    """
+    low, high = 0.0, 1.0
+    while beyond(high, numbers) > chance:
+        high *= 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle, numbers) > chance else (low, middle)
+    return high
+
+
+def beyond(x: float, numbers: int) -> float:
+    """The probability that the noise in all rows exceeds x in size."""
+    tails, term, total = [], math.exp(-x), 0.0
+    for place in range(numbers + 1):
+        total += term
+        tails.append(total)
+        term *= x / (place + 1)
+    chances = (
+        (tails[k] + 2.0**-k * (tails[0] + sum(2.0**j * tails[j] for j in range(k)))) / 2 for k in range(1, numbers + 1)
+    )
+    return sum(chances) / numbers
