@@ -27,7 +27,7 @@ Conf = Annotated[
         "several times."
     ),
 ]
-Master = Annotated[str, typer.Option(help="Spark master.")]
+Master = Annotated[str, typer.Option(help="Spark master, or embedded for the engine without Java.")]
 PrivateDir = Annotated[
     Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
 ]

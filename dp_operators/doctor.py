@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 
 from dp_operators.budget import Account, LedgerUnavailable, PrivacyLedger
 from dp_operators.releasing.connectors import S3, hadoop_version, missing_connector, spark_defaults, spark_home
+from spark_jobs.contract.embedded_engine import EMBEDDED
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.salt import read_salt
 from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from spark_jobs.contract.store.objects import check_store, check_writable, local_path, require_store
+from spark_jobs.embedded.installed import PACKAGE, RELEASE, require_engine
 
 OURS = ("spark_jobs", "dp_operators")
 """Our packages: one of the same name in a DAGs folder would hide it, because that folder is early on a task's path."""
@@ -79,6 +81,7 @@ def examine(machine: Machine) -> tuple[Check, ...]:
         _salt(machine, accounts),
         _output(machine),
         _connector(machine, accounts),
+        _embedded(),
     )
 
 
@@ -114,6 +117,14 @@ def _spark(machine: Machine) -> Check:
     if home is None or not (home / "jars").is_dir():
         return _bad("spark", f"no Spark in {home}", "install dp-diagnostics[spark], or set SPARK_HOME")
     return _good("spark", f"in {home}, with Hadoop {hadoop_version(home) or 'of unknown version'}")
+
+
+def _embedded() -> Check:
+    try:
+        require_engine()
+    except InvalidRequest as error:
+        return _skipped("embedded", " ".join(str(error).split()))
+    return _good("embedded", f"{PACKAGE} {RELEASE}, for the master {EMBEDDED}")
 
 
 def _packages(machine: Machine) -> Check:

@@ -14,6 +14,7 @@ from dp_operators.budget.cli import run
 from dp_operators.doctor import Check, Finding, Machine, examine
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.places import Place
+from spark_jobs.embedded import installed
 from tests.support.ledgers import new_ledger
 from tests.support.s3_server import s3_server
 
@@ -54,6 +55,20 @@ def sound(tmp_path: Path, ledger: PrivacyLedger) -> dict[str, Any]:
     }
 
 
+def test_the_embedded_engine_has_a_line_and_is_no_fault_where_it_is_missing(
+    sound: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def line() -> Check:
+        (found,) = (check for check in examine(Machine(**sound)) if check.name == "embedded")
+        return found
+
+    assert line().finding is Finding.GOOD
+    assert "pysail 0.7.2" in line().message
+    monkeypatch.setattr(installed, "_version", {"pyspark": "4.3.0"}.get)
+    assert line().finding is Finding.UNKNOWN
+    assert "needs pysail 0.7.2, and this machine has none; install dp-diagnostics[embedded]" in line().message
+
+
 def bad(fields: dict[str, Any]) -> list[str]:
     """The lines of what is wrong."""
     checks = examine(Machine(**fields))
@@ -74,8 +89,18 @@ def snapshot(folder: Path) -> dict[str, object]:
 def test_sound_machine_has_nothing_wrong_and_is_left_as_it_was(sound: dict[str, Any], tmp_path: Path) -> None:
     before = snapshot(tmp_path)
     checks = examine(Machine(**sound))
-    assert [check.name for check in checks] == ["java", "spark", "dags", "ledger", "account", "salt", "output", "s3"]
-    assert [check.finding for check in checks] == [Finding.GOOD] * 7 + [Finding.UNKNOWN]
+    assert [check.name for check in checks] == [
+        "java",
+        "spark",
+        "dags",
+        "ledger",
+        "account",
+        "salt",
+        "output",
+        "s3",
+        "embedded",
+    ]
+    assert [check.finding for check in checks] == [Finding.GOOD] * 7 + [Finding.UNKNOWN, Finding.GOOD]
     assert snapshot(tmp_path) == before
 
 
@@ -197,7 +222,7 @@ def test_command_ends_with_1_if_something_is_bad(
     words = ["doctor", "--ledger", sound["ledger"], "--output", sound["output"], "--dags", str(sound["dags"])]
     assert run(cli.app, words) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 8
+    assert len(lines) == 9
     assert lines[0].startswith("ok          java      Java 17 in ")
     head = ledger.head()
     monkeypatch.delenv("DP_DIAGNOSTICS_SALT")

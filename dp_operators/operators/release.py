@@ -72,7 +72,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
         runner: ``local`` (on this machine), ``cluster`` (where the type of a connection says), or ``spark_submit`` (the
             same for connections of type ``spark`` alone).
-        master: the local runner's Spark master, such as ``local[2]``.
+        master: the local runner's Spark master, such as ``local[2]``; ``embedded`` for the engine without Java.
         spark_conn_id: the connection for ``cluster``, of one of the types in "Use a Spark cluster", and for
             ``spark_submit``, of type ``spark``.
         conf: Spark settings of memory, cores, executors or partitions, which override the connection's.

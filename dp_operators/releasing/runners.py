@@ -26,8 +26,10 @@ from dp_operators.releasing.environments import (
 from dp_operators.releasing.processes import PROCESS, PrivateFolder, ProcessGroups
 from dp_operators.releasing.submissions import Submission
 from dp_operators.task_settings import require_task_settings
+from spark_jobs.contract.embedded_engine import EMBEDDED, require_embedded
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.table_request import TableRequest
+from spark_jobs.embedded.installed import require_engine
 
 GRACE_SECONDS = 10.0
 
@@ -114,7 +116,8 @@ class LocalRunner(ProcessRunner):
     """Runs the application as a process on this machine, with a Spark master of its own.
 
     Attributes:
-        master: the Spark master, on this machine; ``local[*]`` takes all cores.
+        master: the Spark master, on this machine; ``local[*]`` takes all cores, and ``embedded`` stands for the
+            embedded engine, which needs no Java.
         conf: Spark settings that override ``spark-defaults.conf``: those of ``task_settings``.
         command: the command that starts the application.
     """
@@ -130,6 +133,9 @@ class LocalRunner(ProcessRunner):
             InvalidRequest: one of them is missing or cannot be used.
         """
         require_task_settings(self.conf)
+        if self.master == EMBEDDED:
+            self._check_embedded(request)
+            return
         if not _LOCAL.fullmatch(self.master):
             raise InvalidRequest(
                 "master", self.master, "must be on this machine, like local[4]",
@@ -145,6 +151,19 @@ class LocalRunner(ProcessRunner):
             check_database(request, environment)
             check_snapshot(request)
             check_java(environment)
+
+    def _check_embedded(self, request: TableRequest) -> None:
+        if self.conf:
+            raise InvalidRequest(
+                "conf", ", ".join(self.conf), "must be left out with the embedded engine",
+                "leave it out, or name a Spark master",
+            )  # fmt: skip
+        self.private_folder()
+        require_embedded(request)
+        if tuple(self.command) == APPLICATION:
+            require_engine()
+            check_driver(*DRIVER, "pyspark")
+            check_salt(request, self.inherited())
 
     def submit(self, submission: Submission) -> Handle:
         """Start the application.

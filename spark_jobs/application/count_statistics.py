@@ -7,7 +7,7 @@ that released coefficients decide, by distribution functions between released bo
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from spark_jobs.application.points import PointInputs, point_grid
+from spark_jobs.application.score_counters import GROUPED_SCORES, PAIRED_SCORES, SCORES
 from spark_jobs.application.sum_statistics import ROW_PASSES, ROW_SUMMATIONS, RowPasses, RowSummation
 from spark_jobs.application.value_statistics import SEARCHED, Values
 from spark_jobs.arrays import Int64Array
@@ -32,16 +33,12 @@ from spark_jobs.contract.options import (
     ValueCells,
 )
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.tables import TableSource
 from spark_jobs.statistics import (
-    GroupedScoreCounts,
-    PairedScoreCounts,
     PointCounts,
     ResidualCounts,
-    ScoreCounts,
 )
-from spark_jobs.statistics.public_keys import key_places
 from spark_jobs.statistics.residual_grid import RESIDUAL_KEYS
-from spark_jobs.statistics.score_counts import DEFAULT_CELLS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -50,6 +47,7 @@ if TYPE_CHECKING:
 
 _UNIT, _ROW, _KEY = "unit", "row", "key"
 _MAX_INT = 2**31 - 1
+Reader = Callable[["SparkSession", TableSource], "DataFrame"]
 Counts = Mapping[Any, Any]
 """Exact statistics: the values, of types of ``spark_jobs.statistics``, by their declarations in the request; and, as
 ``LEFT_OUT``, the number of rows by the cause for which they do not count (``CAUSES``)."""
@@ -75,73 +73,14 @@ class CellCounter(Protocol):
         ...
 
 
-class _Scores:
-    def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        from spark_jobs.tables.scoring import label_and_score
-
-        return label_and_score(scored, request)
-
-    def key(self, statistic: Any, *inputs: Column) -> Column:
-        from spark_jobs.statistics.spark.scores import score_key
-
-        label, score = inputs
-        return score_key(label, score)
-
-    def size(self, statistic: Any) -> int:
-        return 2 * DEFAULT_CELLS
-
-    def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> ScoreCounts:
-        return ScoreCounts.from_keys(keys, counts)
-
-
-class _GroupedScores:
-    def inputs(self, statistic: GroupedScoreCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        from spark_jobs.contract.columns import group_need
-        from spark_jobs.tables.expressions import read
-        from spark_jobs.tables.scoring import label_and_score
-
-        return (*label_and_score(scored, request), read(group_need(statistic.group_by), scored.schema).column)
-
-    def key(self, statistic: GroupedScoreCells, *inputs: Column) -> Column:
-        from spark_jobs.statistics.spark.scores import grouped_score_key
-
-        label, score, group = inputs
-        return grouped_score_key(label, score, group, key_places(statistic.groups))
-
-    def size(self, statistic: GroupedScoreCells) -> int:
-        return statistic.max_keys
-
-    def build(self, statistic: GroupedScoreCells, keys: Int64Array, counts: Int64Array) -> GroupedScoreCounts:
-        return GroupedScoreCounts.from_keys(keys, counts, statistic.groups)
-
-
-class _PairedScores:
-    def inputs(self, statistic: PairedScoreCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        from spark_jobs.tables.scoring import label_and_score
-
-        label, score = label_and_score(scored, request)
-        return label, score, label_and_score(scored, request, statistic.model).score
-
-    def key(self, statistic: Any, *inputs: Column) -> Column:
-        from spark_jobs.statistics.spark.scores import pair_key
-
-        return pair_key(*inputs)
-
-    def size(self, statistic: PairedScoreCells) -> int:
-        return statistic.max_keys
-
-    def build(self, statistic: Any, keys: Int64Array, counts: Int64Array) -> PairedScoreCounts:
-        return PairedScoreCounts(keys=keys, counts=counts)
-
-
 class _Residuals:
     def inputs(self, statistic: ResidualCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         from spark_jobs.contract.columns import amount_need
-        from spark_jobs.tables.expressions import amount_column
+        from spark_jobs.tables.expressions import amount_column, one_nan
         from spark_jobs.tables.scoring import fitted_value
 
         fitted = fitted_value(scored, request.needed_model)
-        return fitted, amount_column(amount_need(statistic.outcome, "outcome"), scored.schema) - fitted
+        return fitted, one_nan(amount_column(amount_need(statistic.outcome, "outcome"), scored.schema) - fitted)
 
     def key(self, statistic: ResidualCells, *inputs: Column) -> Column:
         from spark_jobs.statistics.spark.residuals import residual_key
@@ -165,9 +104,9 @@ class _Points(PointInputs):
 
 
 CELL_COUNTERS: Mapping[type[Statistic], CellCounter] = {
-    ScoreCells: _Scores(),
-    GroupedScoreCells: _GroupedScores(),
-    PairedScoreCells: _PairedScores(),
+    ScoreCells: SCORES,
+    GroupedScoreCells: GROUPED_SCORES,
+    PairedScoreCells: PAIRED_SCORES,
     ValueCells: Values(),
     SearchedValueCells: SEARCHED,
     ResidualCells: _Residuals(),
@@ -181,12 +120,12 @@ def _aggregation(statistic: Statistic) -> CellCounter | RowSummation | RowPasses
     return CELL_COUNTERS.get(of_type) or ROW_SUMMATIONS.get(of_type) or ROW_PASSES[of_type]
 
 
-def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
+def prepare(spark: SparkSession, request: ReleaseRequest, *, read: Reader | None = None) -> DataFrame:
     """A Spark plan with one column ``key_i`` for each statistic i of the request, and the column ``CAUSE``.
 
     A key is each row's cell, or null for a row that does not count; for a statistic that is summed, the row's vector. A
     row that counts in no statistic has a cause, and no other has one. No row is read yet, so only the schema can be
-    wrong.
+    wrong. ``read`` is what reads the table; by default ``tables.source.read_table``.
 
     Raises:
         InvalidRequest: the table, its schema, the filter or the model does not fit the request, or the salt that the
@@ -202,7 +141,7 @@ def prepare(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     from spark_jobs.tables.source import read_table
     from spark_jobs.tables.texts import UNPARSED
 
-    table = read_table(spark, request.table, parsing=True)
+    table = read_table(spark, request.table, parsing=True) if read is None else read(spark, request.table)
     types = {field.name: field.dataType.simpleString() for field in table.schema.fields}
     check_columns(request, {name: of for name, of in types.items() if name != UNPARSED})
     table = with_fields(table)

@@ -168,10 +168,14 @@ def _advance(arguments: argparse.Namespace, charged: Charged, announcer: Announc
     from spark_jobs.application.streams.chain import ObjectChain, StreamTask
     from spark_jobs.application.streams.follow import WallClock, follow_stream
     from spark_jobs.application.streams.run import count_with_spark, run_stream
+    from spark_jobs.contract.embedded_engine import EMBEDDED, require_embedded
     from spark_jobs.contract.stream_keys import StreamKeys
     from spark_jobs.contract.stream_request import StreamRequest
     from spark_jobs.mechanisms.noise import SecureNoise
 
+    request = StreamRequest.from_json(_content(arguments.request))
+    if arguments.master == EMBEDDED:
+        require_embedded(request)
     first, _, until = arguments.steps.partition(":")
     segment, _, previous = (arguments.previous or "").partition(":")
     task = StreamTask(
@@ -185,7 +189,7 @@ def _advance(arguments: argparse.Namespace, charged: Charged, announcer: Announc
         checkpoint=arguments.follow,
     )
     chain = ObjectChain.open(
-        StreamRequest.from_json(_content(arguments.request)),
+        request,
         task,
         output=arguments.output,
         store=open_store(arguments.output),

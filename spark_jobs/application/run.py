@@ -22,6 +22,7 @@ from spark_jobs.application.unit_variance import measure_units
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.account import AccountState
 from spark_jobs.contract.budget_split import BudgetPart, part_of_left_out, split_budget
+from spark_jobs.contract.embedded_engine import EMBEDDED, require_embedded
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.left_out import CAUSES, LEFT_OUT
 from spark_jobs.contract.preflight import preflight
@@ -183,8 +184,13 @@ def make_draw(
         FederationFailed: a silo or a server was missing or not right; nothing may be released.
     """
     preflight(request)
+    if master == EMBEDDED:
+        require_embedded(request)
+        from spark_jobs.application.embedded_tables import prepare_embedded as prepare
+    else:
+        from spark_jobs.application.count_statistics import prepare
     silo = None if request.federation is None else open_silo(request.federation)
-    from spark_jobs.application.count_statistics import count, prepare
+    from spark_jobs.application.count_statistics import count
     from spark_jobs.application.session import reading
 
     with reading(lambda spark: prepare(spark, request), master=master, announcer=announcer) as rows:
@@ -201,7 +207,7 @@ def make_draw(
         else:
             draw = agreed(silo, measure(request, counts, charge_id=charge_id, noise=noise_of(silo)))
         failpoint("after_draw")
-    return draw
+    return replace(draw, versions=versions(embedded=True)) if master == EMBEDDED else draw
 
 
 def measure(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from spark_jobs.application.connect import connects, open_remote_session
 from spark_jobs.application.java import java_home
 from spark_jobs.application.progress import Announcer
+from spark_jobs.contract.embedded_engine import EMBEDDED
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ApplicationStage
@@ -32,6 +33,8 @@ BOUNDARY_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 """Settings that keep raw values inside the application; a submitter's own settings do not override them."""
+SQL_SETTINGS = {name: value for name, value in BOUNDARY_SETTINGS.items() if ".sql." in name}
+"""Those of them that a session of a server has."""
 
 
 def under_spark_submit() -> bool:
@@ -47,7 +50,7 @@ def open_session(master: str | None) -> SparkSession:
         PySparkException: Java has ended.
     """
     if connects(master):
-        return open_remote_session({name: value for name, value in BOUNDARY_SETTINGS.items() if ".sql." in name})
+        return open_remote_session(SQL_SETTINGS)
     os.environ.pop("SPARK_REMOTE", None)  # PySpark would prefer it
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -85,12 +88,25 @@ def reading(prepare: Callable[[SparkSession], Rows], *, master: str | None, anno
         InvalidRequest: no session can be opened, or ``prepare`` refuses the table; no row was read.
     """
     announcer.stage(ApplicationStage.STARTING)
-    spark = open_session(master)
-    try:
+    with _opened(master) as spark:
         announcer.stage(ApplicationStage.READING)
         failpoint("before_read")
         rows = prepare(spark)
         failpoint("after_read")
         yield rows
+
+
+@contextmanager
+def _opened(master: str | None) -> Iterator[SparkSession]:
+    """A session, which is stopped at the end, and with it what was started for it."""
+    if master == EMBEDDED:
+        from spark_jobs.embedded.client import embedded_session
+
+        with embedded_session(SQL_SETTINGS) as spark:
+            yield spark
+        return
+    spark = open_session(master)
+    try:
+        yield spark
     finally:
         spark.stop()

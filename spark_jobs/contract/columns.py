@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.parser import parse
+from spark_jobs.contract.expressions.tree import Expression
 from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.options import (
     AggregateCells,
@@ -98,17 +99,52 @@ class ColumnNeed:
         return InvalidRequest(self.field, self.name, f"must be of type {kinds}, not {type_name}", self.remedy)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExpressionNeed:
+    """An expression that a request needs of every row.
+
+    Attributes:
+        text: the expression, as the request writes it.
+        field: the field of the request that holds it.
+    """
+
+    text: str
+    field: str
+
+    @property
+    def expression(self) -> Expression:
+        """What the text says.
+
+        Raises:
+            InvalidRequest: it is outside the allow-list.
+        """
+        return parse(self.text, what=self.field)
+
+
 def needs(request: TableRequest, columns: Collection[str]) -> tuple[ColumnNeed, ...]:
     """The columns that ``request`` needs in a table with ``columns``, in the order of the request's fields.
 
     The inputs of a saved pipeline are not among them; they become known when the pipeline is read.
     """
-    return tuple(_needs(request, columns))
+    columns_needed: list[ColumnNeed] = []
+    for need in _needs(request, columns):
+        columns_needed += _read_in(need) if isinstance(need, ExpressionNeed) else [need]
+    return tuple(columns_needed)
 
 
-def _needs(request: TableRequest, columns: Collection[str]) -> Iterator[ColumnNeed]:
+def expressions(request: TableRequest, columns: Collection[str]) -> tuple[ExpressionNeed, ...]:
+    """The expressions that ``request`` evaluates on rows of a table with ``columns``."""
+    return tuple(need for need in _needs(request, columns) if isinstance(need, ExpressionNeed))
+
+
+def _read_in(need: ExpressionNeed) -> Iterator[ColumnNeed]:
+    for name in columns_of(need.expression):
+        yield ColumnNeed(name=name, field=need.field)
+
+
+def _needs(request: TableRequest, columns: Collection[str]) -> Iterator[ColumnNeed | ExpressionNeed]:
     if request.where is not None:
-        yield from _reads(request.where, "where")
+        yield ExpressionNeed(text=request.where, field="where")
     if isinstance(request, ReleaseRequest):
         yield from _of_release(request, columns)
     if isinstance(request, StreamRequest):
@@ -121,7 +157,7 @@ def _needs(request: TableRequest, columns: Collection[str]) -> Iterator[ColumnNe
         yield ColumnNeed(name=request.row_id, field="row_id")
 
 
-def _of_release(request: ReleaseRequest, columns: Collection[str]) -> Iterator[ColumnNeed]:
+def _of_release(request: ReleaseRequest, columns: Collection[str]) -> Iterator[ColumnNeed | ExpressionNeed]:
     if request.uses_label:
         yield label_need(request.needed_label)
     if request.uses_model:
@@ -130,7 +166,7 @@ def _of_release(request: ReleaseRequest, columns: Collection[str]) -> Iterator[C
         yield from _counted(statistic, columns)
 
 
-def _read_by(model: Model, columns: Collection[str]) -> Iterator[ColumnNeed]:
+def _read_by(model: Model, columns: Collection[str]) -> Iterator[ColumnNeed | ExpressionNeed]:
     match model:
         case ColumnsModel(score=score):
             yield score_need(score)
@@ -141,7 +177,7 @@ def _read_by(model: Model, columns: Collection[str]) -> Iterator[ColumnNeed]:
                 yield categorical_need(name)
 
 
-def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnNeed]:
+def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnNeed | ExpressionNeed]:
     match statistic:
         case ValueCells(column=name):
             yield value_need(name)
@@ -173,14 +209,9 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
                 yield group_need(group_by)
 
 
-def _amount(need: ColumnNeed, columns: Collection[str]) -> Iterator[ColumnNeed]:
-    """The columns that a feature or an outcome reads: the column of that name, or else those in the expression."""
-    yield from (need,) if need.spelling_in(columns) else _reads(need.name, need.field)
-
-
-def _reads(text: str, field: str) -> Iterator[ColumnNeed]:
-    for name in columns_of(parse(text, what=field)):
-        yield ColumnNeed(name=name, field=field)
+def _amount(need: ColumnNeed, columns: Collection[str]) -> Iterator[ColumnNeed | ExpressionNeed]:
+    """What a feature or an outcome reads: the column of that name, or else an expression."""
+    yield need if need.spelling_in(columns) else ExpressionNeed(text=need.name, field=need.field)
 
 
 def label_need(label: Label) -> ColumnNeed:

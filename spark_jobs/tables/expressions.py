@@ -16,6 +16,7 @@ NaN and is above all other numbers, timestamps are in UTC.
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -229,7 +230,9 @@ class _Scope:
 
     def _arithmetic(self, op: str, left: Typed, right: Typed) -> Typed:
         kind = Kind.INTEGER if {left.kind, right.kind} == {Kind.INTEGER} and op != "/" else Kind.NUMBER
-        result = _ARITHMETIC[op](self.convert(left, kind), self.convert(right, kind))
+        operations = _ON_WHOLE_NUMBERS if kind is Kind.INTEGER else _ON_NUMBERS
+        result = operations[op](self.convert(left, kind), self.convert(right, kind))
+        result = result if kind is Kind.INTEGER else one_nan(result)
         return Typed(column=result, kind=kind)
 
     def _function(self, name: str, arguments: tuple[tree.Expression, ...]) -> Typed:
@@ -317,8 +320,35 @@ _COMPARISONS = {
     ">": Column.__gt__,
     ">=": Column.__ge__,
 }
-_ARITHMETIC = {"+": sf.try_add, "-": sf.try_subtract, "*": sf.try_multiply, "/": sf.try_divide}
-_ON_DOUBLES: dict[str, Callable[..., Column]] = {"EXP": sf.exp, "LN": sf.ln, "SQRT": sf.sqrt, "POWER": sf.pow}
+
+
+def one_nan(value: Column) -> Column:
+    """A double, with one NaN for all. Processors make negative ones, which not every engine puts above all numbers."""
+    return sf.nanvl(value, sf.lit(math.nan))
+
+
+def _square_root(value: Column) -> Column:
+    return one_nan(sf.sqrt(value))
+
+
+def _quotient(dividend: Column, divisor: Column) -> Column:
+    """The quotient of doubles; null for a divisor of 0. The embedded engine's TRY_DIVIDE takes no doubles."""
+    return dividend / sf.when(divisor != 0.0, divisor)
+
+
+_ON_WHOLE_NUMBERS: dict[str, Callable[[Column, Column], Column]] = {
+    "+": sf.try_add,
+    "-": sf.try_subtract,
+    "*": sf.try_multiply,
+}
+_ON_NUMBERS: dict[str, Callable[[Column, Column], Column]] = {
+    "+": Column.__add__,
+    "-": Column.__sub__,
+    "*": Column.__mul__,
+    "/": _quotient,
+}
+"""No sum, difference or product of doubles raises."""
+_ON_DOUBLES: dict[str, Callable[..., Column]] = {"EXP": sf.exp, "LN": sf.ln, "SQRT": _square_root, "POWER": sf.pow}
 _ON_TEXT: dict[str, Callable[..., Column]] = {"LOWER": sf.lower, "UPPER": sf.upper, "TRIM": sf.trim}
 _ON_ANY: dict[str, Callable[..., Column]] = {"COALESCE": sf.coalesce, "LEAST": sf.least, "GREATEST": sf.greatest}
 _OF_DATES = {"YEAR": sf.year, "MONTH": sf.month, "DAY": sf.day}

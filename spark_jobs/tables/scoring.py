@@ -30,7 +30,7 @@ from spark_jobs.contract.tables import (
     Scoring,
     SparkMLModel,
 )
-from spark_jobs.tables.expressions import Typed, as_double, balanced, feature_column, read
+from spark_jobs.tables.expressions import Typed, as_double, balanced, feature_column, one_nan, read
 from spark_jobs.tables.pipelines import apply_pipeline
 from spark_jobs.tables.rules import rules
 
@@ -177,7 +177,7 @@ def _linear(model: LinearModel | LogisticModel, schema: StructType) -> Column:
         terms.append(sf.lit(float(coefficient)) * value)
     for name, levels in model.categorical.items():
         terms.append(_categorical(name, levels, schema))
-    return balanced(Column.__add__, terms)
+    return one_nan(balanced(Column.__add__, terms))
 
 
 def _categorical(name: str, levels: dict[str, float], schema: StructType) -> Column:

@@ -15,6 +15,7 @@ import datetime
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
@@ -60,10 +61,13 @@ SETTINGS = {
 """The settings that determine the contents of a table; set whenever one is read."""
 
 
-def read_table(spark: SparkSession, source: TableSource, *, parsing: bool = False) -> DataFrame:
+def read_table(
+    spark: SparkSession, source: TableSource, *, parsing: bool = False, view: str | None = None
+) -> DataFrame:
     """The table in its pinned state; only its schema is read, so that errors do not depend on rows.
 
-    With ``parsing``, a table of text files has the column ``UNPARSED`` beside its own.
+    With ``parsing``, a table of text files has the column ``UNPARSED`` beside its own. ``view`` is a folder of
+    this machine whose Parquet files are read in place of the table's own.
 
     Partition columns of a path are strings. For csv and JSON files see
     ``spark_jobs.tables.csv_files`` and ``json_files``.
@@ -76,7 +80,8 @@ def read_table(spark: SparkSession, source: TableSource, *, parsing: bool = Fals
     unreadable = UNREADABLE if source.snapshot.table_version is None else UNREADABLE_VERSION
     field = "table.name" if source.path is None else "table.path"
     with refusing(field, source.path or source.name, unreadable=unreadable):
-        frame, partitioned = _READERS[source.form](spark, source)
+        reader = _READERS[source.form] if view is None else partial(_parquet, view=view)
+        frame, partitioned = reader(spark, source)
         pinned = _pinned(_declared(frame, source), source, partitioned)
     if source.form == "catalog" and source.snapshot.table_version is None:
         require_types(spark, str(source.name), pinned)
@@ -144,12 +149,16 @@ def _folder(spark: SparkSession, source: TableSource) -> str:
             "add the scheme, as in the account's table",
         )  # fmt: skip
     source.pinned.require_real(what="table.path")
-    _require_no_links(source)
+    require_no_links(source)
     return source.pinned.path
 
 
-def _require_no_links(source: TableSource) -> None:
-    """Raise for symbolic links in the folder: they may lead to another table, or to the same rows twice."""
+def require_no_links(source: TableSource) -> None:
+    """Reject symbolic links in the folder: they may lead to another table, or to the same rows twice.
+
+    Raises:
+        InvalidRequest: there is one.
+    """
     folders = [] if source.pinned.local is None else [source.pinned.local]
     while folders:
         try:
@@ -194,11 +203,11 @@ def _json(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[st
     return frame, _partition_columns(frame, path)
 
 
-def _parquet(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:
+def _parquet(spark: SparkSession, source: TableSource, view: str | None = None) -> tuple[DataFrame, tuple[str, ...]]:
     """Parquet files by their footers, where this process can list them; else as Spark merges their schemas."""
-    path = _folder(spark, source)
+    path = view or _folder(spark, source)
     try:
-        files = listed(spark, path, source.pinned.local)
+        files = listed(spark, path, view or source.pinned.local)
     except UnlistedStore:
         return _columnar(spark, source)
     require_all_rows(files, field="table.path", value=source.path)

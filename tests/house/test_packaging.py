@@ -140,6 +140,7 @@ def test_wheels_name_their_extras() -> None:
     assert sorted(setup_cfg("spark_jobs")["options.extras_require"]) == [
         "azure",
         "connect",
+        "embedded",
         "expectations",
         "gcs",
         "java",

@@ -138,7 +138,7 @@ Expression = (
 
 def columns(expression: Expression) -> tuple[str, ...]:
     """The columns that ``expression`` reads, each once, in the order in which they are written."""
-    return tuple(dict.fromkeys(node.name for node in _walk(expression) if isinstance(node, ColumnReference)))
+    return tuple(dict.fromkeys(node.name for node in walk(expression) if isinstance(node, ColumnReference)))
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
@@ -158,10 +158,11 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (*(part for branch in branches for part in branch), otherwise)
 
 
-def _walk(expression: Expression) -> Iterator[Expression]:
+def walk(expression: Expression) -> Iterator[Expression]:
+    """``expression`` and all its parts."""
     yield expression
     for child in children(expression):
-        yield from _walk(child)
+        yield from walk(child)
 
 
 def size(expression: Expression) -> tuple[int, int]:

@@ -57,11 +57,15 @@ def row_of(terms: Sequence[Column]) -> Column:
 
     An array of ints with one entry for each term of the design.
     """
-    known = [term.isNotNull() for term in terms]
-    everything = known[0]
-    for term_known in known[1:]:
-        everything = everything & term_known
-    return sf.when(everything, sf.array(sf.lit(LATTICE), *terms))
+    return sf.when(_all_known(terms), sf.array(sf.lit(LATTICE), *terms))
+
+
+def _all_known(terms: Sequence[Column]) -> Column:
+    """Whether no term is null; a tree of logarithmic depth, as Spark Connect carries no deep one."""
+    if len(terms) == 1:
+        return terms[0].isNotNull()
+    middle = len(terms) // 2
+    return _all_known(terms[:middle]) & _all_known(terms[middle:])
 
 
 def sums_of_rows(df: DataFrame, row: str, design: Design) -> Int64Array:

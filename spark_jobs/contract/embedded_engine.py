@@ -1,0 +1,171 @@
+"""What the embedded engine is proved to count as Spark does; everything else is refused for it before the charge.
+
+``tests/application/test_engines.py`` is the proof: it counts with both, on ordinary and on extreme values. What is left
+out either differs, or could not be shown to be the same to the last bit: logarithms and exponentials, of which two
+libraries may differ in the last digit, times, on which the engine raises, and text of which the engine's and Java's
+rules differ. The engine follows from its name alone, never from a table's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from spark_jobs.contract.binding import Format
+from spark_jobs.contract.bound_columns import BoundColumn
+from spark_jobs.contract.columns import ColumnNeed, expressions, needs
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expressions.parser import parse
+from spark_jobs.contract.expressions.tree import Cast, Expression, Function, Literal, size, walk
+from spark_jobs.contract.expressions.tree import columns as columns_of
+from spark_jobs.contract.file_checks import EMPTY, footers_of
+from spark_jobs.contract.options import AggregateCells, PairedScoreCells
+from spark_jobs.contract.options.aggregates import DiscoverableCells
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.store.table_files import TableFiles, partition_columns, require_all_rows
+from spark_jobs.contract.table_request import TableRequest
+from spark_jobs.contract.tables import ColumnsModel, LinearModel, Model, TableSource
+
+EMBEDDED = "embedded"
+"""The Spark master that stands for the embedded engine."""
+FORMATS: tuple[Format, ...] = ("parquet",)
+TYPES = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string")
+"""The types of columns that it counts by."""
+FUNCTIONS = ("ABS", "COALESCE", "GREATEST", "LEAST", "LENGTH", "SQRT", "TRIM")
+"""The functions of filters and features that it evaluates."""
+MAX_LEVELS = 12
+"""The most levels of an expression: Spark Connect's messages, which hold each in several of their own, have 100."""
+_NOT_COUNTED = ("logistic_fit",)
+"""Kinds whose statistics are made with exponentials of rows."""
+_OTHERWISE = "run it on Spark: with another master, such as local[*]"
+
+
+def require_embedded(request: TableRequest) -> None:
+    """Reject what the embedded engine is not proved to count as Spark does.
+
+    Only the request and the files' names and footers are looked at.
+
+    Raises:
+        InvalidRequest: the request needs Spark, or its table cannot be listed here; the one line says so.
+    """
+    if not isinstance(request, ReleaseRequest):
+        _refuse("master", EMBEDDED, "must be Spark's for a stream")
+    if request.federation is not None:
+        _refuse("federation", request.federation.name, "must be left out with the embedded engine")
+    if request.input_suite is not None:
+        _refuse("input_suite", None, "must be left out with the embedded engine")
+    for options in request.diagnostics:
+        if options.kind in _NOT_COUNTED:
+            _refuse("diagnostics", options.kind, "must be of another kind with the embedded engine")
+    if request.uses_model:
+        _require_model(request.needed_model)
+    for statistic in request.statistics:
+        if isinstance(statistic, PairedScoreCells):
+            _require_model(statistic.model)
+        if isinstance(statistic, DiscoverableCells):
+            _refuse("diagnostics.by", "discover", "must list its groups with the embedded engine")
+        if isinstance(statistic, AggregateCells) and statistic.of_units is not None:
+            _refuse("diagnostics.measures", "units", "must count no distinct units with the embedded engine")
+    if request.group_bound is not None:
+        _refuse("unit", request.unit.column, "must have no limit of its groups with the embedded engine")
+    _require_expressions(request)
+    _require_table(request.table)
+    needed_columns(request)
+    _require_files(request)
+
+
+def needed_columns(request: ReleaseRequest) -> tuple[BoundColumn, ...]:
+    """The bound columns that the request needs, which are all that the engine reads.
+
+    Raises:
+        InvalidRequest: one of them has a type that the engine is not proved to count by.
+    """
+    bound = {column.name: column for column in request.table.columns or ()}
+    wanted: dict[str, BoundColumn] = {}
+    for need in (*needs(request, bound), *_of_blocks(request)):
+        name = need.spelling_in(bound)
+        if name is None:
+            _refuse(need.field, need.name, "must be a column, and no field of one, with the embedded engine")
+        if bound[name].type not in TYPES:
+            _refuse(
+                need.field, need.name, f"must be of type {', '.join(TYPES)} with the embedded engine, "
+                f"not {bound[name].type}",
+            )  # fmt: skip
+        wanted[name] = bound[name]
+    return tuple(wanted.values())
+
+
+def _of_blocks(request: ReleaseRequest) -> Iterator[ColumnNeed]:
+    if request.block_filter is not None:
+        for name in columns_of(parse(request.block_filter, what="blocks")):
+            yield ColumnNeed(name=name, field="blocks")
+
+
+def _require_model(model: Model) -> None:
+    if not isinstance(model, (ColumnsModel, LinearModel)):
+        _refuse("model.kind", model.kind, "must be columns or linear with the embedded engine")
+    if model.recalibrated is not None:
+        _refuse("model.recalibrated", None, "must be left out with the embedded engine")
+    if isinstance(model, ColumnsModel) and model.scale is not None and model.scale.kind != "linear":
+        _refuse("model.scale", model.scale.kind, "must be linear with the embedded engine")
+
+
+def _require_expressions(request: ReleaseRequest) -> None:
+    names = [column.name for column in request.table.columns or ()]
+    written = [(need.field, need.text, need.expression) for need in expressions(request, names)]
+    if request.block_filter is not None:
+        written.append(("blocks", request.block_filter, parse(request.block_filter, what="blocks")))
+    for field, text, expression in written:
+        for part in walk(expression):
+            if (what := fault(part)) is not None:
+                _refuse(field, text, f"must be without {what} with the embedded engine")
+        if size(expression)[1] > MAX_LEVELS:
+            _refuse(field, text, f"must have at most {MAX_LEVELS} levels with the embedded engine")
+
+
+def fault(part: Expression) -> str | None:
+    """What of a part of an expression the engine is not proved to evaluate; None for nothing."""
+    match part:
+        case Function(name=name) if name not in FUNCTIONS:
+            return name
+        case Cast():
+            return "CAST"
+        case Literal(value=value) if value is not None and not isinstance(value, (bool, int, float, str)):
+            return "dates and times"
+        case _:
+            return None
+
+
+def _require_table(table: TableSource) -> None:
+    if table.form not in FORMATS:
+        _refuse("table.format", table.form, f"must be {' or '.join(FORMATS)} with the embedded engine")
+    if table.columns is None:
+        _refuse("table.columns", None, "must be given with the embedded engine")
+    if table.path is None or table.pinned.local is None:
+        _refuse("table.path", table.path, "must be a folder of this machine with the embedded engine")
+    if table.snapshot.path_version is None:
+        _refuse("table.snapshot", None, "must name a path_version with the embedded engine")
+
+
+def _require_files(request: ReleaseRequest) -> None:
+    """Reject a folder that is not there, and files in which the needed columns have not the bound types."""
+    table = request.table
+    table.pinned.require_real(what="table.path")
+    files = TableFiles.of(table.pinned)
+    require_all_rows(files, field="table.path", value=table.path)
+    if not files.names:
+        raise InvalidRequest("table.path", table.path, *EMPTY)
+    if partition_columns(files.names[0]):
+        _refuse("table.path", table.path, "must have its files in one folder with the embedded engine")
+    for footer in footers_of(table, files, files.names).values():
+        types = {name.lower(): of for name, of in footer.types.items()}
+        for column in needed_columns(request):
+            if (of := types.get(column.name.lower())) != column.type:
+                _refuse(
+                    "table", f"column {column.name} of type {of or 'none'} in a file",
+                    f"must be of the bound type {column.type} in all files with the embedded engine",
+                )  # fmt: skip
+
+
+def _refuse(field: str, value: object, requirement: str) -> NoReturn:
+    raise InvalidRequest(field, value, requirement, _OTHERWISE)

@@ -1,0 +1,1 @@
+"""An engine without Java for what fits one machine: pysail, which speaks Spark Connect."""

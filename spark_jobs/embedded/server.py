@@ -1,0 +1,193 @@
+"""The process of the embedded engine: ``python -P server.py FOLDER``, started by ``spark_jobs.embedded.client`` alone.
+
+pysail's server listens on a port of loopback and takes no secret, so whoever connects could read this user's files.
+Here nobody can:
+
+1. The one way in is a Unix socket in ``FOLDER``, which is this user's alone, and of its connections only those of the
+   parent process are taken (``SO_PEERCRED``). A relay carries their bytes to the port.
+2. A packet filter of the kernel on the listening port drops every packet that does not come from a port of the relay's
+   own, which it had bound before (``SO_ATTACH_FILTER``, which needs no privilege).
+3. Until the filter is in place, has been tried, and nobody is connected, no session can begin: for each session the
+   server asks the module ``pyspark`` for its version, and the module that it is given here answers only then. If
+   somebody was faster than the filter, the process ends without having answered.
+
+The process ends with its parent, whose end closes its standard input, and removes the folder; no signal but SIGKILL
+ends it earlier, so that a group of processes that is ended leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import shutil
+import signal
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+PROTOCOL = "4.2.0"
+"""The PySpark whose defaults of settings the server takes; it knows none of later ones, and settings are all set."""
+CONNECTIONS = 4
+"""How many connections the parent may have at once; its client has one, and another after a fault."""
+SOCKET = "engine"
+"""Its name in the folder."""
+READY = "ready\n"
+_SO_ATTACH_FILTER = 26
+_LOOPBACK = "127.0.0.1"
+_CHUNK = 2**18
+
+
+class _Version(ModuleType):
+    """What the server takes for PySpark: it has only a version, once the door is locked."""
+
+    def __init__(self) -> None:
+        super().__init__("pyspark")
+        self.locked = threading.Event()
+        self.was_early = False
+
+    @property
+    def __version__(self) -> str:
+        self.was_early |= not self.locked.is_set()
+        self.locked.wait()
+        return PROTOCOL
+
+
+def main(folder: Path) -> None:
+    """Serve the parent process until it ends."""
+    threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    parent = os.getppid()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    version = _Version()
+    sys.modules["pyspark"] = version
+    from pysail.spark import SparkConnectServer
+
+    own = [_bound() for _ in range(CONNECTIONS + 1)]
+    *callers, stranger = own
+    server = SparkConnectServer(_LOOPBACK, 0)
+    server.start(background=True)
+    address: tuple[str, int] = server.listening_address
+    lock(listener(address), [caller.getsockname()[1] for caller in callers])
+    if not is_locked(address, stranger) or has_callers(address) or version.was_early:
+        _end(folder, 1)
+    stranger.close()
+    version.locked.set()
+    door = socket.socket(socket.AF_UNIX)
+    os.chdir(folder)  # a socket's path has at most 107 bytes, and a folder's may have more
+    door.bind(SOCKET)
+    door.listen(CONNECTIONS)
+    sys.stdout.write(READY)
+    sys.stdout.flush()
+    for caller in callers:
+        threading.Thread(target=_serve, args=(door, parent, caller, address), daemon=True).start()
+    threading.Event().wait()
+
+
+def lock(listening: socket.socket, ports: Sequence[int]) -> None:
+    """Let the kernel drop all packets to a listening socket that come from other ports than these.
+
+    Sockets of accepted connections inherit the filter. A port that another socket is bound to alone cannot be bound by
+    anybody else.
+    """
+    load_port, equal, give = 0x28, 0x15, 0x06  # the first half word of a TCP header is the port it comes from
+    steps = [(load_port, 0, 0, 0)]
+    steps += [(equal, len(ports) - place, 0, port) for place, port in enumerate(ports)]
+    steps += [(give, 0, 0, 0), (give, 0, 0, 2**32 - 1)]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    listening.setsockopt(
+        socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", len(steps), ctypes.addressof(program))
+    )
+
+
+def is_locked(address: tuple[str, int], stranger: socket.socket) -> bool:
+    """Whether a socket with a port of its own finds no connection; some systems take a filter and ignore it."""
+    stranger.settimeout(0.05)
+    try:
+        stranger.connect(address)
+    except TimeoutError:
+        return True
+    return False
+
+
+def has_callers(address: tuple[str, int]) -> bool:
+    """Whether anybody is connected to the port, or has been."""
+    port = f":{address[1]:04X}"
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    syn_sent, waiting, listening = "02", "06", "0A"
+    others = [line.split() for line in lines]
+    return any(
+        one.endswith(port) for _, *ends, state in (line[:4] for line in others) for one in ends
+        if state not in (syn_sent, waiting, listening)
+    )  # fmt: skip
+
+
+def listener(address: tuple[str, int]) -> socket.socket:
+    """This process's socket that listens on the port, which the server made.
+
+    Raises:
+        OSError: it has none.
+    """
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            copy = socket.socket(fileno=os.dup(int(descriptor.name)))
+        except OSError:
+            continue
+        try:
+            if copy.getsockname() == address and copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                return copy
+        except OSError:
+            pass
+        copy.close()
+    raise OSError("the server does not listen")
+
+
+def _bound() -> socket.socket:
+    bound = socket.socket()
+    bound.bind((_LOOPBACK, 0))
+    return bound
+
+
+def _serve(door: socket.socket, parent: int, caller: socket.socket, address: tuple[str, int]) -> None:
+    """Carry the bytes of one connection of the parent's."""
+    while True:
+        inside, _ = door.accept()
+        pid, _, _ = struct.unpack("3i", inside.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if pid == parent:
+            break
+        inside.close()
+    caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    caller.connect(address)
+    back = threading.Thread(target=_carry, args=(caller, inside), daemon=True)
+    back.start()
+    _carry(inside, caller)
+    back.join()
+
+
+def _carry(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while chunk := source.recv(_CHUNK):
+            target.sendall(chunk)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # the other side has ended
+
+
+def _end_with_parent(folder: Path) -> None:
+    os.read(0, 1)  # it returns once the parent has ended
+    _end(folder, 0)
+
+
+def _end(folder: Path, status: int) -> NoReturn:
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,285 @@
+"""The contract of an engine: what Spark counts on this machine, the embedded engine counts to the last cell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import strategies as st
+
+from spark_jobs.application.count_statistics import prepare
+from spark_jobs.application.embedded_tables import prepare_embedded, read_embedded
+from spark_jobs.application.session import SQL_SETTINGS
+from spark_jobs.contract import InvalidRequest, ReleaseRequest
+from spark_jobs.contract.embedded_engine import FUNCTIONS, TYPES, fault, require_embedded
+from spark_jobs.contract.expressions.parser import parse
+from spark_jobs.contract.expressions.tree import ColumnReference, walk
+from spark_jobs.embedded.client import CONNECT_MODE, embedded_session
+from spark_jobs.tables.expressions import filter_column
+from spark_jobs.tables.source import read_table
+from tests.support.engine_cases import WHERE, cases, counted, differences, request
+from tests.support.engine_rows import COLUMNS, table, with_invalid_texts, write
+from tests.support.expressions import expressions
+from tests.support.spark import settings
+
+pytestmark = pytest.mark.spark
+
+QUICK = ("aggregates-1", "unit-texts", "where-3", "model-clipped")
+"""Cases of ``make test``; all others are in ``make verify``."""
+CASES = [
+    pytest.param(changes, id=name, marks=() if name in QUICK else (pytest.mark.verify,))
+    for name, changes in cases().items()
+]
+OF_TEXTS = {
+    "label-text": {},
+    "by_group-0": {},
+    "linear_fit-0": {},
+    "aggregates-1": {},
+    "filter": {"where": "site LIKE '%a' OR c = 'u'"},
+}
+"""Cases in which a text that is none counts nowhere, as no text does."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("lake") / "v1"
+    write(made, table())
+    return made
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[Any]:
+    with embedded_session(SQL_SETTINGS) as session:
+        del os.environ[CONNECT_MODE]  # a test has a session of Spark besides
+        yield session
+
+
+@pytest.fixture(autouse=True)
+def salt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0" * 32)
+
+
+def sql_settings() -> dict[str, str]:
+    return {name: value for name, value in SQL_SETTINGS.items() if ".sql." in name}
+
+
+def by_spark(spark: Any, asked: ReleaseRequest) -> dict[str, Any]:
+    with settings(spark, sql_settings()):
+        return counted(prepare(spark, asked), asked)
+
+
+def by_embedded(session: Any, asked: ReleaseRequest) -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CONNECT_MODE, "1")
+        return counted(prepare_embedded(session, asked), asked)
+
+
+@pytest.mark.parametrize("changes", CASES)
+def test_both_engines_count_alike(spark: Any, embedded: Any, folder: Path, changes: dict[str, Any]) -> None:
+    asked = request(folder, **changes)
+    assert differences(by_spark(spark, asked), by_embedded(embedded, asked)) == []
+
+
+NAMES = {"l": "person", "i": "visited", "y": "few", "d": "amount", "f": "other", "s": "site", "b": "flag"}
+"""The columns of the random conditions, and what they are called in the table."""
+
+
+def is_proved(text: str) -> bool:
+    parts = list(walk(parse(text)))
+    columns = {part.name for part in parts if isinstance(part, ColumnReference)}
+    return columns <= NAMES.keys() and not any(map(fault, parts))
+
+
+CONDITIONS = expressions(3, extreme=True)["boolean"].filter(is_proved)
+
+
+def truths(frame: Any, texts: list[str]) -> list[int]:
+    """In how many rows each condition is true, and in how many it is false."""
+    from pyspark.sql import functions as sf
+
+    frame = frame.select(*(frame[of].alias(name) for name, of in NAMES.items()))
+    columns = [filter_column(text, frame.schema) for text in texts]
+    counts = [sf.count(sf.when(one, 1)) for column in columns for one in (column, ~column)]
+    return [int(count) for count in frame.agg(*counts).collect()[0]]
+
+
+@pytest.mark.verify
+@hypothesis.settings(deadline=None, max_examples=6, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(texts=st.lists(CONDITIONS, min_size=20, max_size=30))
+def test_random_conditions_are_true_of_the_same_rows(spark: Any, embedded: Any, folder: Path, texts: list[str]) -> None:
+    source = request(folder).table
+    with settings(spark, sql_settings()):
+        expected = truths(read_table(spark, source), texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CONNECT_MODE, "1")
+        assert truths(read_embedded(embedded, source), texts) == expected
+
+
+def test_the_cases_have_every_function_and_type_that_is_not_refused() -> None:
+    assert all(f"{function}(" in " ".join(WHERE) for function in FUNCTIONS)
+    assert set(COLUMNS.values()) == set(TYPES)
+
+
+def test_another_salt_keeps_other_rows(embedded: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control of the cases with units: a choice that were none would agree, too."""
+    asked = request(folder, **cases()["unit-texts"])
+    first = by_embedded(embedded, asked)
+    assert differences(first, by_embedded(embedded, asked)) == []
+    monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "1" * 32)
+    assert differences(first, by_embedded(embedded, asked)) != []
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == "label-text" else pytest.param(name, marks=pytest.mark.verify) for name in OF_TEXTS]
+)
+def test_text_that_is_none_fails_no_run(spark: Any, embedded: Any, tmp_path: Path, name: str) -> None:
+    rows = table()
+    for column in ("site", "c", "unused"):
+        rows = with_invalid_texts(rows, column)
+    write(tmp_path / "v1", rows)
+    asked = request(tmp_path / "v1", **(OF_TEXTS[name] or cases()[name]))
+    one, other = by_spark(spark, asked), by_embedded(embedded, asked)
+    of_causes = {key for key, value in one.items() if "left_out" in key.lower() or key == "left_out"}
+    assert set(differences(one, other)) <= of_causes
+
+
+def test_a_unit_whose_name_is_no_text_has_none(embedded: Any, tmp_path: Path) -> None:
+    rows = table()
+    asked = request(tmp_path / "v1", **cases()["unit-one-text"])
+    nulls = pa.array([None if place % 7 == 0 else one for place, one in enumerate(rows["named"].to_pylist())])
+    write(tmp_path / "v1", with_invalid_texts(rows, "named"))
+    found = by_embedded(embedded, asked)
+    without = tmp_path / "other" / "v1"
+    write(without, rows.set_column(rows.schema.get_field_index("named"), "named", nulls))
+    assert differences(found, by_embedded(embedded, request(without, **cases()["unit-one-text"]))) == []
+
+
+@pytest.mark.parametrize("of", [pa.dictionary(pa.int32(), pa.string()), pa.large_string(), pa.string_view()], ids=str)
+def test_texts_are_read_however_a_program_keeps_them(embedded: Any, folder: Path, tmp_path: Path, of: Any) -> None:
+    rows = table()
+    for column in ("site", "named"):
+        plain = rows[column].combine_chunks()
+        kept = plain.dictionary_encode() if pa.types.is_dictionary(of) else plain.cast(of)
+        rows = rows.set_column(rows.schema.get_field_index(column), column, kept)
+    write(tmp_path / "v1", rows)
+    for name in ("by_group-0", "unit-texts"):
+        expected = by_embedded(embedded, request(folder, **cases()[name]))
+        assert differences(by_embedded(embedded, request(tmp_path / "v1", **cases()[name])), expected) == []
+
+
+def test_files_without_rows_and_tables_of_none_are_counted(embedded: Any, folder: Path, tmp_path: Path) -> None:
+    rows = table()
+    write(tmp_path / "v1", rows)
+    pq.write_table(rows.slice(0, 0), tmp_path / "v1" / "none.parquet")
+    (tmp_path / "v1" / "no-byte.parquet").touch()
+    (tmp_path / "v1" / "_metadata").write_bytes((tmp_path / "v1" / "part-0.parquet").read_bytes())
+    (tmp_path / "v1" / "part-0.parquet").rename(tmp_path / "v1" / "part [0]*.parquet")
+    for name in ("roc_curve-0", "unit-one-text"):
+        expected = by_embedded(embedded, request(folder, **cases()[name]))
+        assert differences(by_embedded(embedded, request(tmp_path / "v1", **cases()[name])), expected) == []
+    write(tmp_path / "empty" / "v1", rows.slice(0, 0), files=1)
+    empty = by_embedded(embedded, request(tmp_path / "empty" / "v1"))
+    assert not empty["1 positives"].any()
+
+
+HARMLESS = {"address": "struct<city:string>", "born": "date", "at": "timestamp", "cents": "decimal(10,2)"}
+
+
+def with_others(folder: Path, tmp_path: Path) -> Path:
+    rows = pa.concat_tables([pq.read_table(file) for file in sorted(folder.glob("*.parquet"))])
+    count = rows.num_rows
+    others = {
+        "address": pa.array([{"city": "a"}] * count),
+        "born": pa.array([2**31 - 1] * count, pa.int32()).cast(pa.date32()),
+        "at": pa.array([2**63 - 1] * count).cast(pa.timestamp("us", "UTC")),
+        "cents": pa.array([1] * count, pa.decimal128(10, 2)),
+        "unused": with_invalid_texts(rows, "site")["site"],
+    }
+    for name, values in others.items():
+        place = rows.schema.get_field_index(name)
+        rows = rows.append_column(name, values) if place < 0 else rows.set_column(place, name, values)
+    write(tmp_path / "v1", rows)
+    return tmp_path / "v1"
+
+
+def test_columns_that_a_request_does_not_need_do_no_harm(embedded: Any, folder: Path, tmp_path: Path) -> None:
+    made = with_others(folder, tmp_path)
+    expected = by_embedded(embedded, request(folder, **cases()["unit-texts"]))
+    assert differences(by_embedded(embedded, request(made, more=HARMLESS, **cases()["unit-texts"])), expected) == []
+
+
+LOGISTIC = {"kind": "logistic", "basis": "public", "intercept": 0, "coefficients": {"x": 1}}
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "power": ({"where": "POWER(x, 2) > 1"}, "where: .* must be without POWER"),
+    "logarithm": ({"where": "LN(x) > 1"}, "where: .* must be without LN"),
+    "exponential": ({"where": "x > 0 AND EXP(x) > 1"}, "where: .* must be without EXP"),
+    "letters": ({"where": "LOWER(site) = 'a'"}, "where: .* must be without LOWER"),
+    "cast": ({"where": "TRY_CAST(x AS INT) = 1"}, "where: .* must be without CAST"),
+    "day": ({"where": "born > DATE '2020-01-01'"}, "where: .* must be without dates and times"),
+    "date": ({"where": "born IS NULL"}, "where: got 'born'; must be of type "),
+    "field": ({"where": "address.city = 'a'"}, "where: .* must be a column, and no field"),
+    "decimal": ({"unit": {"column": "cents", "max_rows": 1}}, "unit.column: got 'cents'; must be of type "),
+    "deep": ({"where": " + ".join(["x"] * 20) + " > 1"}, "where: .* must have at most 12 levels"),
+    "logistic": ({"model": LOGISTIC}, "model.kind: got 'logistic'; must be columns or linear"),
+    "fit": (
+        {"diagnostics": [{"kind": "logistic_fit", "features": {"x": (0.0, 1.0)}}]},
+        "diagnostics: got 'logistic_fit'; must be of another kind",
+    ),
+    "discover": (
+        {
+            "unit": {"column": "named", "max_rows": 1},
+            "budget": {"epsilon": "1", "delta": "1e-6"},
+            "diagnostics": [{"kind": "aggregates", "by": [{"column": "site", "keys": "discover", "min_units": 20}]}],
+        },
+        "diagnostics.by: got 'discover'; must list its groups",
+    ),
+    "logit": (
+        {"model": {"kind": "columns", "score": "paid", "basis": "public", "scale": {"kind": "logit"}}},
+        "model.scale: got 'logit'; must be linear",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "line"), REFUSED.values(), ids=REFUSED)
+def test_what_is_not_proved_is_refused_in_one_line_that_names_spark(
+    folder: Path, tmp_path: Path, changes: dict[str, Any], line: str
+) -> None:
+    asked = request(with_others(folder, tmp_path), more=HARMLESS, **changes)
+    with pytest.raises(InvalidRequest, match=f"^{line}.* with the embedded engine.*; run it on Spark: ") as refused:
+        require_embedded(asked)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("table_changes", "line"),
+    [
+        ({"format": "csv"}, "table.format: got 'csv'; must be parquet"),
+        ({"path": "s3://lake/visits"}, "table.path: .* must be a folder of this machine"),
+    ],
+)
+def test_other_formats_and_places_are_refused(folder: Path, table_changes: dict[str, Any], line: str) -> None:
+    asked = request(folder)
+    source = asked.table.model_copy(update=table_changes)
+    with pytest.raises(InvalidRequest, match=f"^{line}.* with the embedded engine"):
+        require_embedded(asked.model_copy(update={"table": source}))
+
+
+def test_files_of_another_type_or_in_folders_are_refused(tmp_path: Path) -> None:
+    rows = table()
+    place = rows.schema.get_field_index("score")
+    write(tmp_path / "v1", rows.set_column(place, "score", rows["score"].cast(pa.float32())))
+    with pytest.raises(InvalidRequest, match="column score of type float in a file'; must be of the bound type double"):
+        require_embedded(request(tmp_path / "v1"))
+    write(tmp_path / "v2" / "day=1", rows)
+    with pytest.raises(InvalidRequest, match="must have its files in one folder"):
+        require_embedded(request(tmp_path / "v2"))
+    (tmp_path / "v3").mkdir()
+    with pytest.raises(InvalidRequest, match="must be a table with files in it"):
+        require_embedded(request(tmp_path / "v3"))
