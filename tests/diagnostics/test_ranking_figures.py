@@ -10,6 +10,8 @@ import pytest
 from scipy.stats import norm
 from sklearn import metrics
 
+from benchmarks import _exact as exact
+from benchmarks._raw_law import drawn_scores
 from benchmarks._score_law import SHAPES
 from benchmarks.ranking_figures import COVERED, coverage_of, exact_figures
 from spark_jobs.contract.options import RankingFiguresOptions, RocCurveOptions
@@ -102,9 +104,40 @@ def test_predicting_no_row_positive_can_cost_least() -> None:
 
 def test_the_largest_of_a_curve_is_between_one_place_and_the_largest_values_of_copies() -> None:
     copies = np.random.default_rng(4).normal([0.0, 0.1, 0.5], [0.1, 0.3, 0.1], (20_000, 3))
-    low, high = _ends_of_the_largest(copies, 0.9)
+    low, high = _ends_of_the_largest(copies, None, 0.9)
     assert low == pytest.approx(norm.ppf(0.05, 0.5, 0.1), abs=0.01)
     assert np.prod(norm.cdf(high, [0.0, 0.1, 0.5], [0.1, 0.3, 0.1])) == pytest.approx(0.95, abs=0.005)
+
+
+def test_the_place_that_noise_chose_among_equal_ones_does_not_raise_the_lower_end() -> None:
+    """A hundred edges with one exact distance, as between two scores that all rows share: noise chooses the highest."""
+    random, held, of_one_place = np.random.default_rng(6), [], []
+    for _ in range(60):
+        raw = random.normal(0.4, 0.01, 100)
+        copies = raw - random.normal(0.0, 0.01, (2_000, 100))
+        low, high = _ends_of_the_largest(copies, copies, 0.9)
+        held.append(low[0] <= 0.4 <= high[0])
+        of_one_place.append(_ends_of_the_largest(copies, None, 0.9)[0][0] <= 0.4)
+    assert np.mean(held) > 0.9
+    assert np.mean(of_one_place) < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.verify
+def test_intervals_hold_raw_figures_of_two_scores_and_of_scores_with_an_atom() -> None:
+    random, held = np.random.default_rng(8), {"ks": [], "area": []}
+    for form in ("two values", "an atom") * 30:
+        table = drawn_scores(random, positives=3_000, forms=(form,))
+        released = ranking_figures.release(
+            ScoreCounts.from_arrays(table.labels, table.scores), epsilon="0.5",
+            noise=SeededNoise(int(random.integers(2**32))),
+        )  # fmt: skip
+        low, high = released.ks.interval
+        held["ks"].append(low <= exact.separation(table.labels, table.scores) <= high)
+        low, high = released.gini.interval
+        held["area"].append(low <= 2 * exact.area(table.labels, table.scores) - 1 <= high)
+    assert np.mean(held["ks"]) > 0.85
+    assert np.mean(held["area"]) > 0.85
 
 
 @pytest.mark.verify

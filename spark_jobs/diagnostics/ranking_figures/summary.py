@@ -29,6 +29,9 @@ from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.score_grid import edges_of
 
+SHARE_FEW_SCORES = 0.5
+"""The share of the rows in cells of one score from which all rows count as sharing few scores."""
+
 
 def summarise(draw: RankingDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> RankingFigures:
     """The result of a draw; a function of the draw and the seed.
@@ -153,26 +156,55 @@ def _largest_distance(ranking: Ranking, confidence: float) -> Number:
     places, released = ranking.fine()
     value = np.array([max(float(distance(released).max()), 0.0)])
     noise, population = (distance(ranking.copied(places, copies)) for copies in (ranking.noise, ranking.population))
+    curve = ranking.curve
+    share_few_scores = np.diff(curve.depth)[curve.straight].sum() > SHARE_FEW_SCORES
+    of_edges = distance(ranking.at_edges(ranking.noise)) if share_few_scores else None
     smooth, of_population = (
         central_range(-_at_the_lowest(-copies, int(copies.mean(axis=0).argmax())), confidence)
         for copies in (noise, population)
     )
-    ends = (np.clip(pair, 0.0, 1.0) for pair in (_ends_of_the_largest(noise, confidence), of_population))
+    ends = (np.clip(pair, 0.0, 1.0) for pair in (_ends_of_the_largest(noise, of_edges, confidence), of_population))
     of_noise, of_both = (_around(value, *pair) for pair in ends)
     # the rows' own interval is wider, as it allows for a rough curve
     figure = Figure(value=rounded(value), interval=of_noise, population=of_both)
     return _single(figure, privacy_share(smooth, of_population))
 
 
-def _ends_of_the_largest(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+def _ends_of_the_largest(
+    copies: FloatArray, at_edges: FloatArray | None, confidence: float
+) -> tuple[FloatArray, FloatArray]:
     """Ends of an interval for the largest value of a rough curve, of which there are copies; shape (copies, places).
 
     The largest is at least the value at the place where the copies are highest, which has an interval of its own. It is
-    at most as large as the largest values of the copies, which are raised by having errors at many places.
+    at most as large as the largest values of the copies, which are raised by having errors at many places. What noise
+    raised that place by is no more than the exact curve rises between the edges, unless rows share few scores.
+
+    Args:
+        copies: of the curve at all places.
+        at_edges: copies at the edges of the cells where rows seem to share few scores; otherwise None.
+        confidence: nominal level.
     """
     tail = (1 - confidence) / 2
     single = copies[:, [np.median(copies, axis=0).argmax()]]
-    return np.quantile(single, tail, axis=0), np.quantile(copies.max(axis=1, keepdims=True), 1 - tail, axis=0)
+    raised = 0.0 if at_edges is None else _raised_by_choice(at_edges, tail)
+    low = np.quantile(single, tail, axis=0) - raised
+    return low, np.quantile(copies.max(axis=1, keepdims=True), 1 - tail, axis=0)
+
+
+def _raised_by_choice(copies: FloatArray, tail: float) -> float:
+    """How much further noise may have raised a figure at the edge where it is highest than at an edge of no choice.
+
+    Copies are highest at some edges, among which noise chose one; where rows share few scores these are all those
+    between two of them, at which the exact figures are equal.
+
+    Args:
+        copies: copies of the figures at the edges, shape (copies, edges).
+        tail: the probability that it is raised further.
+    """
+    middle = np.median(copies, axis=0)
+    errors = (middle - copies)[:, np.unique(copies.argmax(axis=1))]
+    own = (middle - copies)[:, middle.argmax()]
+    return max(float(np.quantile(errors.max(axis=1), 1 - tail) - np.quantile(own, 1 - tail)), 0.0)
 
 
 def _lowest_cost(ranking: Ranking, draw: RankingDraw) -> tuple[float, Number]:

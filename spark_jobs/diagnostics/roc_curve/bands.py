@@ -214,7 +214,7 @@ def simulated_errors(tree: ClassCounts, draw: RocDraw, *, copies: int, noise: Se
 
 def _bends(curve: Edges, points: CurvePoints) -> tuple[FloatArray, float]:
     """What the course inside cells may be off, between chord and arc: at each point, and for the area."""
-    straight: BoolArray = curve.tied | (-np.diff(curve.cuts) == 1)
+    straight = curve.single
     arcs, chords = (
         areas_of_cells(*rates, points) for rates in (read(curve, points, straight), read_straight(curve, points))
     )

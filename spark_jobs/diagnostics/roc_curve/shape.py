@@ -17,6 +17,9 @@ from spark_jobs.mechanisms.prefix_sums import monotone
 
 TIED = 5.0
 """A cell this many times as deep as the average counts as one score that many rows share: a straight segment."""
+CROWDED = 50.0
+"""Of scores that seem to take few values, a cell this many times as deep as its share of the grid's cells counts as one
+of them; a wider cell does not."""
 INNER = 33
 """Number of places in a cell at which a curved segment is computed; it is straight between them."""
 NEAREST = 1e-3
@@ -34,7 +37,7 @@ class Edges:
     Attributes:
         cuts: the edges, falling from ``grid`` to 0.
         fpr, tpr: rates at each edge; from 0 to 1, never falling.
-        tied: whether the scores take few values, so that the curve is straight inside every cell.
+        tied: whether most rows are in few cells, as if the scores take few values.
     """
 
     cuts: Int64Array
@@ -48,10 +51,21 @@ class Edges:
         return (self.fpr + self.tpr) / 2
 
     @property
+    def single(self) -> BoolArray:
+        """Whether each cell is one score: a single grid cell, or a crowded one of scores that take few values.
+
+        Where an atom makes scores seem so, the others may lie anywhere in wide cells, in which the curve is bent.
+        """
+        width = -np.diff(self.cuts)
+        crowded: BoolArray = np.diff(self.depth) > CROWDED * width / self.cuts[0]
+        alone: BoolArray = width == 1
+        return alone | (crowded & self.tied)
+
+    @property
     def straight(self) -> BoolArray:
-        """Whether the curve is straight in each cell: a single grid cell, or a score that very many rows share."""
-        alone: BoolArray = -np.diff(self.cuts) == 1
-        return alone | (np.diff(self.depth) > TIED / (self.cuts.size - 1)) | self.tied
+        """Whether the curve is straight in each cell: one score, or one that very many rows share."""
+        deep: BoolArray = np.diff(self.depth) > TIED / (self.cuts.size - 1)
+        return self.single | deep
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
