@@ -22,6 +22,7 @@ from spark_jobs.contract.headlines import headlines
 from spark_jobs.contract.options import AggregatesSettings
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.aggregates import AggregateTable
 from spark_jobs.diagnostics import aggregates
 from spark_jobs.diagnostics.aggregates.estimates import estimates
 from spark_jobs.diagnostics.aggregates.measurement import measure_cells
@@ -182,6 +183,20 @@ def test_no_empty_cell_of_a_thousand_is_taken_for_one_with_rows():
     )
     shown = sum(OK in aggregates.release(empty, epsilon=1, noise=SeededNoise(seed)).status for seed in range(200))
     assert shown <= 20
+
+
+def test_a_mean_of_less_than_a_noisy_row_is_within_its_interval():
+    """At a large epsilon an empty cell may be taken for one of a fraction of a row; a release is refused otherwise."""
+    by = [{"column": "g", "values": list(range(20))}]
+    empty = AggregateSums.from_arrays(
+        {"g": np.array([], dtype=object), "v": []}, by=by, measures=[{"of": "v", "bounds": [0, 1]}]
+    )
+    shown = 0
+    for seed in range(300):
+        released = aggregates.release(empty, epsilon=90, noise=SeededNoise(seed))
+        shown += OK in released.status
+        assert AggregateTable.violations(json.loads(json.dumps(released.to_dict()))) == []
+    assert shown >= 2
 
 
 def test_a_row_without_a_value_is_counted_apart_and_of_no_mean():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -39,6 +39,15 @@ class _Range(NamedTuple):
     def of(self, means: FloatArray, off: float = 0.0) -> FloatArray:
         """The figures of these means, moved by ``off``."""
         return published(np.clip(self.middle + self.half * means + off, *self.bounds))
+
+
+def _inside(figure: Numbers) -> Numbers:
+    """The figure, moved into its interval: of less than one noisy row, which a large epsilon may take for some, a ratio
+    is of one row and the interval of what there is.
+    """
+    lower, upper = figure.ends()
+    value = np.where(figure.value < lower, lower, np.where(figure.value > upper, upper, figure.value))
+    return replace(figure, value=value)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,7 +89,7 @@ class MeasuredCells:
             PINBALL: lambda: self._pinball_loss(figure_level(name)),
             COVERAGE: self._mean,
         }
-        return figures[figure_kind(name)]()
+        return _inside(figures[figure_kind(name)]())
 
     def _sum(self) -> Numbers:
         """Sums of values: of ``middle + half a`` over the rows."""
