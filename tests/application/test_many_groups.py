@@ -18,8 +18,8 @@ from spark_jobs.statistics.spark.points import by_group
 from tests.support.many_groups import lines_request, sums
 
 GROUPS = 100_000
-MAX_GROWTH, MAX_STATISTIC = 350, 64
-"""MiB: of the whole end of a release, to which imports and the request add 210; and of the sums."""
+MAX_GROWTH, MAX_GROWTH_OF_MEANS, MAX_STATISTIC = 350, 450, 64
+"""MiB: of the whole end of a release of lines, and of means, to which imports and the request add 210; of the sums."""
 
 
 @pytest.mark.slow
@@ -34,6 +34,17 @@ def test_the_end_of_a_release_takes_a_bounded_growth_of_memory(fault: tuple[str,
         command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=900, check=True
     )
     assert (float(done.stdout) < MAX_GROWTH) == (not fault), done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.verify
+def test_counts_and_three_means_of_as_many_groups_take_less_than_a_gibibyte() -> None:
+    """530 MiB with imports and the request, beside Java's."""
+    command = [sys.executable, "-m", "tests.support.many_groups", str(GROUPS), "means"]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=900, check=True
+    )
+    assert float(done.stdout) < MAX_GROWTH_OF_MEANS, done.stdout
 
 
 @pytest.mark.parametrize("rows", [10, 10**9])

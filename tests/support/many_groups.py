@@ -1,7 +1,8 @@
 """The end of a charged release of many groups, in a process of its own: ``python -m tests.support.many_groups N``.
 
-Prints the growth of the largest resident size, in MiB, from made-up sums to the stored draft. With ``as-lists``, the
-results are lists and the manifest is one text before it is stored, which is the fault that a test must find.
+Prints the growth of the largest resident size, in MiB, from made-up sums to the stored draft: of a line of each group,
+or, with ``means``, of a count and three means. With ``as-lists``, the results are lists and the manifest is one text
+before it is stored, which is the fault that a test must find.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from spark_jobs.contract.store.objects import LocalStore
 from spark_jobs.contract.store.sealing import Seal, sha256
 from spark_jobs.mechanisms.noise import SecureNoise
 from spark_jobs.publishing import publication
-from spark_jobs.statistics import Moments
+from spark_jobs.statistics import AggregateSums, Moments
 from tests.application.test_draw import request
 from tests.support.publications import account
 
@@ -57,6 +58,26 @@ def sums(asked: ReleaseRequest, *, rows: int) -> Moments:
     )
 
 
+def means_request(groups: int) -> ReleaseRequest:
+    """Three means of each of the groups 0, 1, ..."""
+    by = [{"column": "tract", "values": list(range(groups)), "other": False}]
+    measures = [{"of": name, "bounds": [0, 1], "figures": ["mean"]} for name in ("age", "wage", "score")]
+    return request(label=None, model=None, diagnostics=[{"kind": "aggregates", "by": by, "measures": measures}])
+
+
+def means(asked: ReleaseRequest, *, rows: int) -> AggregateSums:
+    """Made-up sums of values within their bounds, of about so many rows a group."""
+    rng, (design,) = np.random.default_rng(1), asked.statistics
+    n = rng.poisson(rows, design.cells)  # type: ignore[attr-defined]
+    sums = np.array([n * one.last * rng.random(n.size) for one in design.terms])  # type: ignore[attr-defined]
+    return AggregateSums(
+        design=design,  # type: ignore[arg-type]
+        rows=n,
+        incomplete=np.zeros_like(n),
+        sums=sums.astype(np.int64),
+    )
+
+
 def peak() -> float:
     """The largest resident size of this process so far, in MiB; ``getrusage`` would count that of its parent too."""
     [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
@@ -75,8 +96,9 @@ def main() -> None:
     """Make the draw and the draft in a folder that is removed, and print the growth."""
     if "as-lists" in sys.argv:
         plant_lists()
-    asked = lines_request(int(sys.argv[1]))
-    exact: Any = {asked.statistics[0]: sums(asked, rows=1000)}
+    of_means = "means" in sys.argv
+    asked = (means_request if of_means else lines_request)(int(sys.argv[1]))
+    exact: Any = {asked.statistics[0]: (means if of_means else sums)(asked, rows=1000)}
     run.make_draw = lambda asked, *, charge_id, noise, **others: measure(  # type: ignore[assignment]
         asked, exact, charge_id=charge_id, noise=noise
     )
@@ -92,9 +114,10 @@ def main() -> None:
         growth = peak() - before
         draw = sha256(Path(layout.draw).read_bytes())
         manifest = DraftFolder(store=LocalStore(), layout=layout, seal=seal, draw_sha256=draw).read_manifest()
-        fit = Release.from_json(manifest or b"").results["linear_regression"]
-    if len(fit["slope"]) != int(sys.argv[1]):
-        raise RuntimeError("the release lacks lines")
+        released = Release.from_json(manifest or b"").results
+    figures = released["aggregates"]["count"] if of_means else released["linear_regression"]["slope"]
+    if len(figures) != int(sys.argv[1]):
+        raise RuntimeError("the release lacks groups")
     print(f"{growth:.0f}")
 
 

@@ -1,0 +1,107 @@
+"""A table of aggregates against a bare grouped sum: ``python -m benchmarks.aggregate_tables [--rows N] [--quick]``.
+
+Only Spark's work is timed: the plan of a request for counts and three means by 1,000 listed groups with its one pass
+over the table, and the same groups' counts and three sums by ``groupBy`` alone, which clips nothing, rounds nothing and
+reads any group there is.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.harness import Report, Target, alternate, arguments, publish, scratch_folder
+from benchmarks.score_counts import jvm_clock, open_session
+from spark_jobs.application.count_statistics import count, prepare
+from spark_jobs.contract.request import ReleaseRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GROUPS = 1_000
+NUMBERS = ("a", "b", "c")
+MAX_RATIO = 1.5
+
+
+def request(folder: Path) -> ReleaseRequest:
+    """Counts and three means by group, with values to the cent."""
+    measures = [{"of": name, "bounds": [0, 100], "step": 0.01, "figures": ["mean"]} for name in NUMBERS]
+    by = [{"column": "site", "values": list(range(GROUPS)), "other": False}]
+    return ReleaseRequest.parse(
+        {
+            "table": {"path": str(folder), "snapshot": {"path_version": "v1"}},
+            "diagnostics": [{"kind": "aggregates", "by": by, "measures": measures}],
+            "budget": {"epsilon": "1"},
+        }
+    )
+
+
+def bare(spark: SparkSession, folder: Path) -> Callable[[], object]:
+    """Counts and sums by group, collected."""
+    from pyspark.sql import functions as sf
+
+    def summed() -> object:
+        table = spark.read.parquet(str(folder / "v1"))
+        return table.groupBy("site").agg(sf.count(sf.lit(1)), *(sf.sum(name) for name in NUMBERS)).collect()
+
+    return summed
+
+
+def write(master: str, folder: Path, rows: int) -> None:
+    """The table, as one version of a folder."""
+    from pyspark.sql import functions as sf
+
+    spark = open_session(master)
+    numbers = (sf.round(100 * sf.rand(place), 2).alias(name) for place, name in enumerate(NUMBERS))
+    spark.range(rows).select((sf.rand(9) * GROUPS).cast("int").alias("site"), *numbers).write.parquet(
+        str(folder / "v1")
+    )
+    spark.stop()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print, and delete the data."""
+    parser = arguments(str(__doc__).splitlines()[0])
+    parser.add_argument("--rows", type=int, help="of the table (default: 10 million)")
+    parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
+    given = parser.parse_args(argv)
+    rows = given.rows or (100_000 if given.quick else 10_000_000)
+    with scratch_folder() as folder:
+        writer = multiprocessing.get_context("spawn").Process(target=write, args=(given.master, folder, rows))
+        writer.start()
+        writer.join()
+        if writer.exitcode:
+            raise RuntimeError(f"the table could not be written: exit code {writer.exitcode}")
+        spark, wanted = open_session(given.master), request(folder)
+        cases = {
+            "three means": lambda: count(prepare(spark, wanted), wanted),
+            "bare sums": bare(spark, folder),
+        }
+        timed = alternate(cases, repetitions=given.repetitions, cpu_clock=jvm_clock(spark))
+        spark.stop()
+    ratio = timed["three means"].median / timed["bare sums"].median
+    report = Report(
+        name=f"aggregate_tables: {rows:,} rows, {GROUPS:,} groups",
+        columns=("what", "time", "processor time"),
+        rows=[[name, str(timing), f"{timing.median_cpu:.2f} s"] for name, timing in timed.items()],
+        targets=[]
+        if given.quick
+        else [
+            Target(
+                what="counts and three means by 1,000 groups, against the bare grouped sums",
+                target=f"at most {MAX_RATIO:g}x",
+                outcome=f"{ratio:.2f}x",
+                met=ratio <= MAX_RATIO,
+            )
+        ],
+        figures={name: asdict(timing) for name, timing in timed.items()},
+    )
+    return publish(report, given.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
