@@ -191,7 +191,7 @@ def reports(rows: int, units: int, releases: int, folder: Path, *, with_targets:
 def main(argv: list[str] | None = None) -> int:
     """Measure and print."""
     parser = arguments(__doc__.splitlines()[0])
-    parser.add_argument("--releases", type=int, default=40, help="of each table (default: 40)")
+    parser.add_argument("--releases", type=int, default=12, help="of each table (default: 12)")
     parser.add_argument("--cache", type=Path, default=Path("build/peers"), help="where environments are kept")
     given = parser.parse_args(argv)
     rows, units, releases = (50, 200, 2) if given.quick else (ROWS_OF_GROUP, UNITS, given.releases)
