@@ -1,7 +1,8 @@
 """Draws that an earlier version stored are summarised by the rounding that they state, which is none.
 
 The files were written before thresholds were rounded as values are: requests with draws (of noise from a seed) and what
-that version summarised them as, but for long lists.
+that version summarised them as, but for long lists, and for areas of scores of one decimal in small groups, whose curve
+is now bent between scores that many rows share.
 """
 
 from __future__ import annotations

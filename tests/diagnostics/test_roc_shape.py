@@ -116,6 +116,15 @@ def test_scores_that_seem_tied_keep_the_chords_of_crowded_cells_alone():
     assert area(*read(free, points, free.straight)) > area(fpr, tpr) > area(line_fpr, line_tpr)
 
 
+def test_scores_of_few_values_keep_all_their_chords():
+    """Wide cells with a value each, and empty ones between them: nothing there is bent, crowded cells or not."""
+    cuts = np.array([0, 3, 600, 1200, 1800, 2400, 2402, 3000, 3300, 3700, GRID])
+    one_crowded, none_crowded = [0, 30, 0, 0, 0, 35, 0, 0, 30, 5], [0, 30, 0, 30, 0, 0, 0, 35, 0, 5]
+    for counts in (one_crowded, none_crowded):
+        assert curve_of(counts, counts, cuts, tied=True).single.all()
+        assert not curve_of(counts, counts, cuts, tied=False).single.any()
+
+
 def test_a_cell_far_deeper_than_the_others_is_taken_for_a_tie():
     counts = [1.0] * 12 + [100.0]
     curve = curve_of(counts, counts[::-1], equal_width(GRID, 13))
