@@ -13,8 +13,8 @@ NOT_BENCHMARKS = {"__main__", "harness"}
 
 
 def names() -> list[str]:
-    """The names of all benchmarks: every module of this package without an underscore, except the harness."""
-    modules = {module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])}
+    """The names of all benchmarks: every module of this folder without an underscore, except the harness."""
+    modules = {module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if not module.ispkg}
     return sorted(name for name in modules - NOT_BENCHMARKS if not name.startswith("_"))
 
 

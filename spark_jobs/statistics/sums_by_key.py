@@ -71,8 +71,9 @@ class SumsByKey:
 
         Example:
             >>> sums = SumsByKey.from_arrays({"page": ["a", "b", "a"]}, by=[{"column": "page", "keys": "discover"}])
-            >>> [(batch.keys, batch.rows.tolist()) for batch in sums.batches()]
-            [(('a', 'b'), [2, 1])]
+            >>> batch = next(sums.batches())
+            >>> print(*batch.keys, *batch.rows)
+            a b 2 1
 
         Raises:
             InvalidRequest: the dimension or a measure is not valid, or a column is missing, is not of a suitable type,
