@@ -51,7 +51,7 @@ def render(result: AggregateTable, request: ReleaseRequest) -> Rendering:
     ]
     note = (
         f"Weak cells are grey. Whiskers are {level(result.confidence)} intervals for the same rows without noise; "
-        "those of shaded tables are in the data file."
+        "those of shaded tables, in which orange is below 0, are in the data file."
     )
     headed = (
         (
