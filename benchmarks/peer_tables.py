@@ -169,7 +169,7 @@ def reports(rows: int, units: int, releases: int, folder: Path, *, with_targets:
     ):
         if with_targets and library in errors:
             ratio = errors[library][name] / errors[OURS][name]
-            targets.append(Target(what, f"at least {aim}x", f"{ratio:.2f}x", ratio >= aim))
+            targets.append(Target(what=what, target=f"at least {aim}x", outcome=f"{ratio:.2f}x", met=ratio >= aim))
     means = Report(
         name=f"peer_tables: root mean squared errors of means by group, in thousandths of half the range, of {GROUPS} "
         f"groups of {rows} rows, {releases} releases",
@@ -178,8 +178,10 @@ def reports(rows: int, units: int, releases: int, folder: Path, *, with_targets:
     )  # fmt: skip
     of_counts, ratio_of_counts = of_units(units, releases, folder)
     aimed = [] if ratio_of_counts is None or not with_targets else [
-        Target("counts of rows of Zipf units, ours over PipelineDP", "at most 0.7x", f"{ratio_of_counts:.2f}x",
-               ratio_of_counts <= 0.7)
+        Target(
+            what="counts of rows of Zipf units, ours over PipelineDP", target="at most 0.7x",
+            outcome=f"{ratio_of_counts:.2f}x", met=ratio_of_counts <= 0.7,
+        )
     ]  # fmt: skip
     counts = Report(
         name=f"peer_tables: mean absolute errors of counts of rows by group, of {units} units with rows by Zipf's law",

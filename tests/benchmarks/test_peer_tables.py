@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.peer_tables import GROUPS, bounded, error_of, means_of, ours_of, rows_by_group, zipf_rows
+from benchmarks import peer_tables
+from benchmarks.peer_tables import GROUPS, OURS, bounded, error_of, means_of, ours_of, rows_by_group, zipf_rows
 
 
 def test_errors_are_root_mean_squares_over_releases_and_groups():
@@ -36,3 +37,21 @@ def test_our_release_is_of_the_rows_that_others_get():
     exact = [[one[group == place].mean() for place in range(GROUPS)] for one in values]
     assert np.abs(count - 500).max() < 40
     assert np.abs(np.array(means) - exact).max() < 0.08
+
+
+def test_reports_judge_the_errors_of_other_libraries_by_ours(monkeypatch, tmp_path):
+    def figures_of(library, tables, folder, *, script):
+        assert script == peer_tables.SCRIPT
+        if "unit" in tables[0]:
+            return [{"units": [[0.0] * GROUPS]} for _ in tables]
+        means = [[0.0] * GROUPS] * 3
+        shared = {"shared": [[[1.0] * GROUPS, *means]]} if library == "tumult" else {}
+        return [{"mean": [means[0]], "apart": [[[1.0] * GROUPS, *means]], **shared}]
+
+    monkeypatch.setattr(peer_tables, "figures_of", figures_of)
+    means, counts = peer_tables.reports(200, 100, 1, tmp_path, with_targets=True)
+    assert [row[0] for row in means.rows] == [OURS, "tumult", "pipeline_dp"]
+    assert [one.target for one in means.targets] == ["at least 1.4x", "at least 2.5x", "at least 1.7x"]
+    assert all(one.met for one in means.targets)
+    assert [one.target for one in counts.targets] == ["at most 0.7x"]
+    assert len(counts.rows) == 2
