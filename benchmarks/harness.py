@@ -96,6 +96,17 @@ class Report:
         return json.dumps(asdict(self), default=str)
 
 
+def report_of_times(name: str, what: str, timed: Mapping[str, Timing], targets: Sequence[Target]) -> Report:
+    """The report of cases that were timed by turns, one row each; ``what`` heads their names."""
+    return Report(
+        name=name,
+        columns=(what, "time", "processor time"),
+        rows=[[case, str(timing), f"{timing.median_cpu:.2f} s"] for case, timing in timed.items()],
+        targets=targets,
+        figures={case: asdict(timing) for case, timing in timed.items()},
+    )
+
+
 def alternate(
     cases: Mapping[str, Callable[[], object]],
     *,

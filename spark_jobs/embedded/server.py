@@ -23,6 +23,7 @@ import resource
 import shutil
 import signal
 import socket
+import stat
 import struct
 import sys
 import threading
@@ -135,15 +136,15 @@ def listener(address: tuple[str, int]) -> socket.socket:
         OSError: it has none.
     """
     for descriptor in Path("/proc/self/fd").iterdir():
+        number = int(descriptor.name)
         try:
-            copy = socket.socket(fileno=os.dup(int(descriptor.name)))
+            if not stat.S_ISSOCK(os.fstat(number).st_mode):
+                continue
         except OSError:
-            continue
-        try:
-            if copy.getsockname() == address and copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                return copy
-        except OSError:
-            pass
+            continue  # closed by now, as that of the list itself is
+        copy = socket.socket(fileno=os.dup(number))
+        if copy.getsockname() == address and copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            return copy
         copy.close()
     raise OSError("the server does not listen")
 

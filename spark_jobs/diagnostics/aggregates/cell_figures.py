@@ -42,8 +42,10 @@ class _Range(NamedTuple):
 
 
 def _inside(figure: Numbers) -> Numbers:
-    """The figure, moved into its interval: of less than one noisy row, which a large epsilon may take for some, a ratio
-    is of one row and the interval of what there is.
+    """The figure, moved to the nearer end of its interval where it lies outside.
+
+    A ratio of less than one noisy row is computed as that of one row, but its interval is that of the noisy rows. At a
+    large epsilon a cell of so few may be ``ok``.
     """
     lower, upper = figure.ends()
     value = np.where(figure.value < lower, lower, np.where(figure.value > upper, upper, figure.value))
