@@ -24,8 +24,8 @@ from benchmarks._raw_law import (
 )
 from benchmarks._shown import LEVEL, Ends, Intervals, Kind, Shown, noise_of, shown_at, shown_of, worst_of
 from spark_jobs.arrays import FloatArray
+from spark_jobs.contract.options import EcdfOptions, QuantileOptions
 from spark_jobs.contract.options.linear import CELLS_OF_SUMS
-from spark_jobs.contract.options.values import SEARCH_CELLS, SEARCH_DOUBLINGS, SEARCH_UNIT
 from spark_jobs.contract.results.score_figures import RATES
 from spark_jobs.diagnostics import (
     auc,
@@ -53,14 +53,8 @@ FINEST_OF_TINY = 2.0**-8
 """Width of a cell of the grid of scores near 0, over the score."""
 CLIP = 1e-3
 """Of scores, for the log loss."""
-WIDE: dict[str, Any] = {
-    "lower": -SEARCH_UNIT * 2.0**SEARCH_DOUBLINGS,
-    "upper": SEARCH_UNIT * 2.0**SEARCH_DOUBLINGS,
-    "scale": "log",
-    "unit": SEARCH_UNIT,
-    "cells": SEARCH_CELLS,
-}
-"""The grid of requests without bounds."""
+WIDE, WIDE_OF_ONE = (kind(column="x").statistic.grid for kind in (EcdfOptions, QuantileOptions))
+"""The grids of requests without bounds: of a whole function, and of one quantile."""
 
 
 def of_raw_values(forms: tuple[str, ...], kind: str) -> Kind:
@@ -98,16 +92,16 @@ def of_raw_values_without_bounds(random: np.random.Generator, signal: float) -> 
     """Quantiles of columns whose bounds nobody gave."""
     epsilon = float(random.choice([0.1, 1.0]))
     column = drawn_values(random, rows=int(signal / epsilon), forms=WITHOUT_BOUNDS)
-    statistic = ValueCounts.from_arrays(column.values, **WIDE)
+    statistic, finer = (ValueCounts.from_arrays(column.values, **grid) for grid in (WIDE, WIDE_OF_ONE))
     level = float(random.choice(LEVELS))
     place = exact.quantile(column.values, level)
     terms: dict[str, Any] = {"epsilon": epsilon, "confidence": LEVEL}
-    one = quantile.release(statistic, level=level, noise=noise_of(random), **terms)
+    one = quantile.release(finer, level=level, noise=noise_of(random), **terms)
     whole = ecdf.release(
         statistic, find_bounds=str(random.choice(["linear", "log"])), quantiles=LEVELS, noise=noise_of(random), **terms
     )
     shown: Intervals = {
-        "quantile without bounds, raw": in_raw_cells(statistic.grid, one.value, one.interval, place),
+        "quantile without bounds, raw": in_raw_cells(finer.grid, one.value, one.interval, place),
         "ecdf: a quantile, bounds found, raw": None,
     }
     if whole.status == "ok":

@@ -35,7 +35,7 @@ from spark_jobs.contract.grids import (
     values_of_steps,
 )
 from spark_jobs.score_grid import cells_of, edges_of
-from spark_jobs.statistics.grid import require_cells
+from spark_jobs.statistics.grid import MAX_VALUE_CELLS, require_cells
 
 LINEAR, LOG, SCORE = "linear", "log", "score"
 
@@ -54,7 +54,7 @@ class ValueGrid:
 
     Attributes:
         lower, upper: the bounds; values beyond them belong to the cells at the ends.
-        cells: the largest number of cells, a power of two from 2 to 2^20.
+        cells: the largest number of cells, a power of two from 2 to 2^21.
         scale: ``linear``, ``log`` or ``score``.
         unit: for ``log``, the smallest size that is distinguished from 0. None stands for the bound nearer to 0, or, if
             0 is between the bounds or equal to one, for 2^-20 of the larger bound in size.
@@ -73,7 +73,7 @@ class ValueGrid:
     step: float | None = None
 
     def __post_init__(self) -> None:
-        require_cells(self.cells)
+        require_cells(self.cells, MAX_VALUE_CELLS)
         for name in ("lower", "upper"):
             object.__setattr__(self, name, float(getattr(self, name)) + 0.0)
         check_grid(**self.fields())

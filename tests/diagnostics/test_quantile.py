@@ -11,7 +11,9 @@ from scipy import stats
 
 from benchmarks._choice_law import drawn_line
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.grids import RESIDUAL_KEYS
 from spark_jobs.contract.options import QuantileOptions
+from spark_jobs.contract.options.base import MAX_KEYS
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics import ecdf, quantile
@@ -102,6 +104,17 @@ def test_a_column_without_bounds_is_counted_on_a_very_wide_grid():
     cells = {name: getattr(options.statistic, name) for name in ("lower", "upper", "cells", "scale", "unit")}
     result = quantile.release(ValueCounts.from_arrays(AMOUNTS, **cells), epsilon=1, noise=SeededNoise(5))
     assert result.value == pytest.approx(np.median(AMOUNTS), rel=0.02)
+
+
+def test_a_time_without_bounds_is_known_to_a_day_and_leaves_room_for_a_residual_plot():
+    (options,) = request(column="amount", level=0.5).diagnostics
+    assert RESIDUAL_KEYS + options.statistic.max_keys < MAX_KEYS
+    times = np.floor(1.7e9 + 1.58e7 * np.random.default_rng(7).random(5000))
+    counted = ValueCounts.from_arrays(times, **options.statistic.grid)
+    released = [quantile.release(counted, epsilon=1, noise=SeededNoise(seed)) for seed in range(20)]
+    edges = counted.grid.edges
+    assert np.diff(edges[np.searchsorted(edges, 1.7e9) + np.array([-1, 0])]) < 86_400
+    assert sum(result.interval[0] <= np.median(times) <= result.interval[1] for result in released) >= 16
 
 
 @pytest.mark.parametrize("options", [{"column": "amount", "bounds": [0, 4096]}, {"level": 0.9, "interval": False}])

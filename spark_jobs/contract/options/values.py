@@ -26,8 +26,10 @@ from spark_jobs.contract.values import Frozen
 
 SEARCH_UNIT, SEARCH_DOUBLINGS, SEARCH_CELLS = 2.0**-20, 64, 2**20
 """The grid on which private bounds are searched: of sizes from a millionth to 17 trillion, unless a unit is given."""
+CELLS_OF_ONE_QUANTILE = 2**21
+"""A quantile without bounds is read off the same range in cells half as wide."""
 MAX_CELLS = 2**20
-"""The most cells of a grid of values."""
+"""The most cells of a grid of an earlier function."""
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 GridScale = Literal["linear", "log"]
 SmoothingNorm = Literal["2-norm", "1-norm"]
@@ -219,9 +221,11 @@ class OfValues(Options):
         step: the distance of neighbouring values, where values are a whole number of steps from the lower bound, such
             as 1 for whole numbers and 0.01 for cents: cells are then the values themselves.
         needs_bounds: whether a column must have bounds.
+        cells_without_bounds: the number of cells of the very wide grid.
     """
 
     needs_bounds: ClassVar[bool] = False
+    cells_without_bounds: ClassVar[int] = SEARCH_CELLS
 
     column: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     bounds: tuple[float, float] | None = None
@@ -268,7 +272,7 @@ class OfValues(Options):
             unit = SEARCH_UNIT if self.unit is None else self.unit
             reach = unit * 2.0**SEARCH_DOUBLINGS
             return SearchedValueCells(
-                column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=SEARCH_CELLS
+                column=self.column, lower=-reach, upper=reach, scale="log", unit=unit, cells=self.cells_without_bounds
             )
         lower, upper = self.bounds
         grid = {name: getattr(self, name) for name in ("scale", "unit", "cells", "step")}
@@ -361,6 +365,7 @@ class QuantileOptions(QuantileSettings, OfValues):
     """
 
     result: ClassVar[type[Result]] = SingleQuantile
+    cells_without_bounds: ClassVar[int] = CELLS_OF_ONE_QUANTILE
     kind: Literal["quantile"] = "quantile"
 
 
