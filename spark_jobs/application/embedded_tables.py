@@ -45,7 +45,7 @@ def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
     require_no_links(source)
     files = TableFiles.of(source.pinned)
     view = Path(tempfile.mkdtemp(dir=str(spark.conf.get(FOLDER)))) / "table"
-    make_view(Path(files.folder), files.names, [column.name for column in source.columns or ()], view=view)
+    make_view(Path(files.folder), files.names, {column.name: column.type for column in source.columns or ()}, view=view)
     frame = read_table(spark, source, view=str(view))
     types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     return frame.select(

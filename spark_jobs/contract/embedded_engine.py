@@ -2,8 +2,9 @@
 
 ``tests/application/test_engines.py`` is the proof: it counts with both, on ordinary and on extreme values. What is left
 out either differs, or could not be shown to be the same to the last bit: logarithms and exponentials, of which two
-libraries may differ in the last digit, times, on which the engine raises, and text of which the engine's and Java's
-rules differ. The engine follows from its name alone, never from a table's rows.
+libraries may differ in the last digit, parts of times and their casts, on which the engine raises beyond the year
+262142, and text of which the engine's and Java's rules differ. The engine follows from its name alone, never from a
+table's rows.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from typing import NoReturn
 
 from spark_jobs.contract.binding import Format
 from spark_jobs.contract.bound_columns import BoundColumn
+from spark_jobs.contract.column_types import Kind
 from spark_jobs.contract.columns import ColumnNeed, expressions, needs
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.expressions.blocks import BlockBy
 from spark_jobs.contract.expressions.parser import parse
-from spark_jobs.contract.expressions.tree import Cast, Expression, Function, Literal, size, walk
+from spark_jobs.contract.expressions.tree import Cast, Expression, Function, size, walk
 from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.file_checks import EMPTY, footers_of
+from spark_jobs.contract.footers import NANOSECONDS
 from spark_jobs.contract.options import AggregateCells, PairedScoreCells
 from spark_jobs.contract.options.aggregates import DiscoverableCells
 from spark_jobs.contract.request import ReleaseRequest
@@ -29,8 +33,13 @@ from spark_jobs.contract.tables import ColumnsModel, LinearModel, Model, TableSo
 EMBEDDED = "embedded"
 """The Spark master that stands for the embedded engine."""
 FORMATS: tuple[Format, ...] = ("parquet",)
-TYPES = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string")
-"""The types of columns that it counts by."""
+TYPES = (
+    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "date", "timestamp",
+    "timestamp_ntz",
+)  # fmt: skip
+"""The types of columns that it counts by, beside decimals of at most ``MAX_DIGITS`` digits."""
+MAX_DIGITS = 15
+"""The most digits of a decimal: of more, two engines make doubles that differ in the last bit."""
 FUNCTIONS = ("ABS", "COALESCE", "GREATEST", "LEAST", "LENGTH", "SQRT", "TRIM")
 """The functions of filters and features that it evaluates."""
 MAX_LEVELS = 12
@@ -69,6 +78,7 @@ def require_embedded(request: TableRequest) -> None:
     if request.group_bound is not None:
         _refuse("unit", request.unit.column, "must have no limit of its groups with the embedded engine")
     _require_expressions(request)
+    _require_blocks(request)
     _require_table(request.table)
     needed_columns(request)
     _require_files(request)
@@ -86,13 +96,18 @@ def needed_columns(request: ReleaseRequest) -> tuple[BoundColumn, ...]:
         name = need.spelling_in(bound)
         if name is None:
             _refuse(need.field, need.name, "must be a column, and no field of one, with the embedded engine")
-        if bound[name].type not in TYPES:
+        if not is_counted(bound[name].type):
             _refuse(
-                need.field, need.name, f"must be of type {', '.join(TYPES)} with the embedded engine, "
-                f"not {bound[name].type}",
+                need.field, need.name, f"must be of type {', '.join(TYPES)} or a decimal of at most {MAX_DIGITS} "
+                f"digits with the embedded engine, not {bound[name].type}",
             )  # fmt: skip
         wanted[name] = bound[name]
     return tuple(wanted.values())
+
+
+def is_counted(of: str) -> bool:
+    """Whether the engine counts by columns of a type, in its canonical spelling."""
+    return of in TYPES or (of.startswith("decimal(") and int(of[8:-1].split(",")[0]) <= MAX_DIGITS)
 
 
 def _of_blocks(request: ReleaseRequest) -> Iterator[ColumnNeed]:
@@ -113,14 +128,26 @@ def _require_model(model: Model) -> None:
 def _require_expressions(request: ReleaseRequest) -> None:
     names = [column.name for column in request.table.columns or ()]
     written = [(need.field, need.text, need.expression) for need in expressions(request, names)]
-    if request.block_filter is not None:
-        written.append(("blocks", request.block_filter, parse(request.block_filter, what="blocks")))
     for field, text, expression in written:
         for part in walk(expression):
             if (what := fault(part)) is not None:
                 _refuse(field, text, f"must be without {what} with the embedded engine")
         if size(expression)[1] > MAX_LEVELS:
             _refuse(field, text, f"must have at most {MAX_LEVELS} levels with the embedded engine")
+
+
+def _require_blocks(request: ReleaseRequest) -> None:
+    """Reject blocks by the text of a day, of which the engine's differs beyond the year 262142.
+
+    Blocks by time are compared with moments between the years 1900 and 9999: a day that the engine cannot make a
+    moment of is in none of them either way. The texts of whole numbers and booleans are the same.
+    """
+    blocks = request.block_expression
+    if request.block_filter is None or blocks is None or blocks.by is not BlockBy.VALUE:
+        return
+    column = next((one for one in request.table.columns or () if one.name.lower() == blocks.column.lower()), None)
+    if column is not None and column.kind is Kind.DATE:
+        _refuse("blocks", blocks.column, "must not be days by their text with the embedded engine")
 
 
 def fault(part: Expression) -> str | None:
@@ -130,8 +157,6 @@ def fault(part: Expression) -> str | None:
             return name
         case Cast():
             return "CAST"
-        case Literal(value=value) if value is not None and not isinstance(value, (bool, int, float, str)):
-            return "dates and times"
         case _:
             return None
 
@@ -160,7 +185,8 @@ def _require_files(request: ReleaseRequest) -> None:
     for footer in footers_of(table, files, files.names).values():
         types = {name.lower(): of for name, of in footer.types.items()}
         for column in needed_columns(request):
-            if (of := types.get(column.name.lower())) != column.type:
+            of = types.get(column.name.lower())
+            if of is None or NANOSECONDS.get(of, of) != column.type:
                 _refuse(
                     "table", f"column {column.name} of type {of or 'none'} in a file",
                     f"must be of the bound type {column.type} in all files with the embedded engine",

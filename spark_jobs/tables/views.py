@@ -3,24 +3,44 @@
 An engine that fails on text that is no UTF-8 gets a copy of the file, in which such a value is null. Null is a rule for
 each value by itself, so that no two units become one and the tables that are counted still differ by the rows of one
 unit. Spark compares the bytes instead. Where a label, a group, a level or a number is wanted, neither such bytes nor
-null are one; but a *unit* of such a name counts with Spark, and has no unit here. Files whose texts a program has kept
-as categories, which the engine does not read as text, are copied as well.
+null are one; but a *unit* of such a name counts with Spark, and has no unit here.
+
+The engine reads a column as what the program that wrote the file noted beside the footer, and fails where that is not
+the type of the footer: categories, unsigned numbers, days in milliseconds. It takes no nanoseconds and no times of 96
+bits, and fails on milliseconds beyond the year 294247. Files with such a column are copied too, whatever their rows,
+each value exactly: of nanoseconds the whole microseconds count, as with Spark, and such milliseconds, on which Spark
+fails, are null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from spark_jobs.contract.footers import NANOSECONDS
+
 _ROWS = 1 << 16
+_ARROW = {
+    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
+    "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us"),
+}  # fmt: skip
+"""For each type of columns, but for decimals, the one of Arrow that the engine reads."""
+_TIMES_96 = "INT96"
+_UINT32_DAYS = 1 << 32
+_DAY_MILLISECONDS, _DAY_MICROSECONDS = 86_400_000, 86_400_000_000
+_WHOLE_THOUSANDS = 2**63 // 1000
 
 
-def make_view(table: Path, names: Sequence[str], columns: Sequence[str], *, view: Path) -> None:
+def make_view(table: Path, names: Sequence[str], columns: Mapping[str, str], *, view: Path) -> None:
     """Make the folder ``view``.
 
     Files without a byte and summaries of others, which Spark passes over, are left out. All names are plain, as an
@@ -29,7 +49,8 @@ def make_view(table: Path, names: Sequence[str], columns: Sequence[str], *, view
     Args:
         table: the table's folder.
         names: the paths of its files below it.
-        columns: those that are read, spelt as in the binding; a file may spell them in another case.
+        columns: the types of those that are read, as all files have them, by their names as bound; a file may spell a
+            name in another case.
         view: the folder, which only this user may enter. A copy has these columns alone.
 
     Raises:
@@ -40,28 +61,59 @@ def make_view(table: Path, names: Sequence[str], columns: Sequence[str], *, view
         if not (table / name).stat().st_size or Path(name).name.startswith(("_", ".")):
             continue
         target = view / f"part-{place:06}.parquet"
-        with pq.ParquetFile(table / name, pre_buffer=False) as file:
-            own = _spellings(file.schema_arrow.names, columns)
-            texts = [column for column in own if _is_text(file.schema_arrow.field(column).type)]
-            if all(_is_plain(file.schema_arrow.field(column).type) for column in texts) and _is_valid(file, texts):
+        with pq.ParquetFile(table / name, pre_buffer=False, coerce_int96_timestamp_unit="us") as file:
+            own = _types_of(file.schema_arrow.names, columns)
+            texts = [column for column, of in own.items() if of == pa.string()]
+            if all(_is_plain(file, column, of) for column, of in own.items()) and _is_valid(file, texts):
                 target.symlink_to(table / name)
             else:
-                _copy(file, own, target)
+                _copy(file, table / name, own, target)
 
 
-def _spellings(of_file: Sequence[str], columns: Sequence[str]) -> list[str]:
-    wanted = {column.lower() for column in columns}
-    return [name for name in of_file if name.lower() in wanted]
+def _types_of(of_file: Sequence[str], columns: Mapping[str, str]) -> dict[str, pa.DataType]:
+    wanted = {column.lower(): of for column, of in columns.items()}
+    return {name: _arrow_type(wanted[name.lower()]) for name in of_file if name.lower() in wanted}
 
 
-def _is_text(of: pa.DataType) -> bool:
-    value = of.value_type if pa.types.is_dictionary(of) else of
-    return bool(pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value))
+def _arrow_type(of: str) -> pa.DataType:
+    if of.startswith("decimal("):
+        digits, scale = of[8:-1].split(",")
+        return pa.decimal128(int(digits), int(scale))
+    return _ARROW[NANOSECONDS.get(of, of)]
 
 
-def _is_plain(of: pa.DataType) -> bool:
-    """Whether the engine reads texts of a type of Arrow, which a program may have noted in a file, as text."""
-    return not pa.types.is_dictionary(of)
+def _is_plain(file: Any, column: str, of: pa.DataType) -> bool:
+    """Whether the engine reads a file's column as values of this type, and fails on none."""
+    if _is_96_bits(file, column):
+        return False
+    return all(_is_alike(schema.field(column).type, of) for schema in _schemas(file) if column in schema.names)
+
+
+def _is_96_bits(file: Any, column: str) -> bool:
+    schema = file.metadata.schema
+    return any(
+        schema.column(place).physical_type == _TIMES_96
+        for place in range(len(schema)) if schema.column(place).path == column
+    )  # fmt: skip
+
+
+def _schemas(file: Any) -> list[pa.Schema]:
+    """The file's schema, and the one that the program noted which wrote it."""
+    noted = (file.metadata.metadata or {}).get(b"ARROW:schema")
+    if noted is None:
+        return [file.schema_arrow]
+    try:
+        return [file.schema_arrow, pa.ipc.read_schema(pa.py_buffer(base64.b64decode(noted)))]
+    except (pa.ArrowInvalid, OSError, binascii.Error):
+        return [file.schema_arrow, pa.schema([pa.field(name, pa.null()) for name in file.schema_arrow.names])]
+
+
+def _is_alike(one: pa.DataType, of: pa.DataType) -> bool:
+    if of == pa.string():
+        return bool(pa.types.is_string(one) or pa.types.is_large_string(one) or pa.types.is_string_view(one))
+    if pa.types.is_timestamp(of) and pa.types.is_timestamp(one):
+        return bool(one.unit == of.unit and (one.tz is None) == (of.tz is None))
+    return bool(one == of)
 
 
 def _is_valid(file: Any, texts: Sequence[str]) -> bool:
@@ -78,25 +130,69 @@ def _has_text_alone(values: pa.Array) -> bool:
     return True
 
 
-def _copy(file: Any, columns: Sequence[str], to: Path) -> None:
-    schema = pa.schema([_plain_field(file.schema_arrow.field(column)) for column in columns])
-    with pq.ParquetWriter(to, schema, compression="zstd") as writer:
-        for batch in file.iter_batches(_ROWS, columns=list(columns)):
-            values = {name: _with_text_alone(batch.column(name)) for name in schema.names}
+def _copy(file: Any, path: Path, types: Mapping[str, pa.DataType], to: Path) -> None:
+    early = [column for column in types if _is_96_bits(file, column)]
+    schema = pa.schema(list(types.items()))
+    with (
+        pq.ParquetFile(path, pre_buffer=False, coerce_int96_timestamp_unit="ms") as in_milliseconds,
+        pq.ParquetWriter(to, schema, compression="zstd", store_schema=False) as writer,
+    ):
+        milliseconds = in_milliseconds.iter_batches(_ROWS, columns=early)
+        for batch in file.iter_batches(_ROWS, columns=list(types)):
+            values = {name: _as(batch.column(name), of) for name, of in types.items()}
+            if early:
+                rounded = next(milliseconds)
+                times = {name: _of_96_bits(batch.column(name), rounded.column(name)) for name in early}
+                values |= {name: time.cast(types[name]) for name, time in times.items()}
             writer.write_table(pa.table(values, schema=schema))
 
 
-def _plain_field(field: pa.Field) -> pa.Field:
-    return field.with_type(pa.string()) if _is_text(field.type) else field
+def _as(values: pa.Array, of: pa.DataType) -> pa.Array:
+    plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    if of == pa.string():
+        return _with_text_alone(plain)
+    if pa.types.is_timestamp(of):
+        return _microseconds(plain).cast(of)
+    return pc.cast(plain, of)
+
+
+def _microseconds(values: pa.Array) -> pa.Array:
+    """Times of any unit in microseconds since 1970, rounded down; null for those that do not fit."""
+    numbers, unknown = _numbers(values)
+    if values.type.unit == "ns":
+        whole = numbers // 1000
+        return pa.array(
+            whole, mask=unknown | (whole < -_WHOLE_THOUSANDS)
+        )  # as Spark, whose subtraction overflows there
+    if values.type.unit == "ms":
+        beyond = (numbers > _WHOLE_THOUSANDS) | (numbers < -_WHOLE_THOUSANDS)
+        return pa.array(np.where(beyond, 0, numbers) * 1000, mask=unknown | beyond)
+    return pa.array(numbers, mask=unknown)
+
+
+def _of_96_bits(microseconds: pa.Array, milliseconds: pa.Array) -> pa.Array:
+    """Times of 96 bits in microseconds since 1970, modulo 2^64 as Spark takes them.
+
+    Arrow reads a day before 4713 BC, which is a negative number of 32 bits, as one without a sign. In milliseconds it
+    does not overflow, and so shows which they are.
+    """
+    numbers, unknown = _numbers(microseconds)
+    misread = _numbers(milliseconds)[0] >= (_UINT32_DAYS // 2) * _DAY_MILLISECONDS
+    offset = np.array(_UINT32_DAYS * _DAY_MICROSECONDS % 2**64, dtype=np.uint64)
+    moved = (numbers.view(np.uint64) - np.where(misread, offset, np.uint64(0))).view(np.int64)
+    return pa.array(moved, mask=unknown)
+
+
+def _numbers(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers that times are, 0 for nulls, and where these are."""
+    numbers = pc.fill_null(pc.cast(values, pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return numbers, values.is_null().to_numpy(zero_copy_only=False)
 
 
 def _with_text_alone(values: pa.Array) -> pa.Array:
-    if not _is_text(values.type):
-        return values
-    plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
-    if _has_text_alone(plain):
-        return pc.cast(plain, pa.string())
-    return pa.array(list(map(_text_of, pc.cast(plain, pa.large_binary()).to_pylist())), pa.string())
+    if _has_text_alone(values):
+        return pc.cast(values, pa.string())
+    return pa.array(list(map(_text_of, pc.cast(values, pa.large_binary()).to_pylist())), pa.string())
 
 
 def _text_of(octets: bytes | None) -> str | None:

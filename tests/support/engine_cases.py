@@ -34,6 +34,9 @@ WHERE = (
     "LEAST(x, y) < 0.5 AND GREATEST(x, 0.1) != y",
     "spend * paid - x / y < paid AND - amount <> 3",
     "SQRT(amount) < 1.5",
+    "born >= DATE '2020-01-01' AND NOT (at < TIMESTAMP '2021-06-30 12:00:00' OR local = at)",
+    "cents * 3 > few OR cents = 1.25 OR GREATEST(at, local) > TIMESTAMP '0001-01-01 00:00:00'",
+    "COALESCE(born, DATE '9999-12-31') IN (DATE '1970-01-01', DATE '9999-12-31') OR at IS NULL",
 )
 UNITS: dict[str, dict[str, Any]] = {
     "whole": {"unit": {"column": "person", "max_rows": 3}},
@@ -44,8 +47,24 @@ UNITS: dict[str, dict[str, Any]] = {
     "by-row": {"unit": {"column": "person", "max_rows": 2}, "row_id": "visit"},
     "doubles": {"unit": {"column": "age", "max_rows": 2}},
     "small": {"unit": {"column": "some", "max_rows": 4}},
+    "days": {"unit": {"column": "born", "max_rows": 1}, "row_id": "at"},
+    "times": {"unit": {"column": "at", "max_rows": 2}, "row_id": "cents"},
+    "local-times": {"unit": {"column": "local", "max_rows": 2}},
+    "decimals": {"unit": {"column": "cents", "max_rows": 2}},
     "variance": {"unit": {"column": "person", "max_rows": 3}, "population_share": 0.1},
 }
+_SPREAD = [f"{year}-{month:02}-{day:02}" for year in (2020, 2021, 2022) for month in range(1, 13) for day in (1, 15)]
+BLOCKS = {
+    "years": ("year(born)", ("2020", "2022")),
+    "months": ("month(at)", ("2020-01", "2020-03", "2021-12")),
+    "days": ("day(local)", tuple(_SPREAD)),
+    "hours": ("hour(at)", ("2020-05-01T00", "2020-05-01T01", "2021-05-01T00")),
+    "days-of-days": ("day(born)", tuple(_SPREAD)),
+    "whole": ("value(few)", ("0", "2")),
+    "texts": ("value(site)", ("a", "c")),
+    "flags": ("value(flag)", ("true",)),
+}
+"""For each, an account's expression of blocks, and those that are released."""
 
 
 def cases() -> dict[str, dict[str, Any]]:
@@ -61,6 +80,17 @@ def cases() -> dict[str, dict[str, Any]]:
     fits = [{"kind": "linear_fit", **EXAMPLES["linear_fit"][0]}]
     sums = [{"kind": "aggregates", **EXAMPLES["aggregates"][1]}]
     by_group = [{"kind": "by_group", **EXAMPLES["by_group"][0]}]
+    for column in ("born", "at", "local"):
+        every = {"column": column, "every": "quarter", "start": "2020-02-03", "end": "2022-05-01"}
+        made[f"periods-{column}"] = {"diagnostics": [{"kind": "aggregates", "by": [every]}]}
+    for name, (expression, blocks) in BLOCKS.items():
+        made[f"blocks-{name}"] = {"block_expression": expression, "blocks": blocks}
+    bins = {"column": "cents", "edges": [0, 1.25, 300]}
+    paid = {"of": "cents", "bounds": (0.0, 400.0), "step": 0.01}
+    made["decimal-sums"] = {"diagnostics": [{"kind": "aggregates", "by": [bins], "measures": [paid]}]}
+    made["decimal-values"] = {"diagnostics": [{"kind": "ecdf", **log, "column": "cents"}]}
+    made["label-decimal"] = {"label": {"column": "cents", "positive": 1.25, "rest": True}}
+    made["score-decimal"] = {"model": {"kind": "columns", "score": "cents", "basis": "public"}}
     made["unit-fit"] = {"diagnostics": fits, "unit": {"column": "person", "max_rows": 2}}
     made["unit-sums"] = {"diagnostics": sums, "unit": {"column": "named", "max_rows": 2}}
     made["unit-group"] = {"diagnostics": by_group, "unit": {"column": "named", "max_rows": 1}}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,10 @@ EXTREMES = [
     *(np.inf, -np.inf, np.nan, NEGATIVE_NAN, None),
 ]
 LONGS = [0, 1, -1, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), None]
+DAYS = [0, -1, 2**31 - 1, -(2**31), -719_162, 2_932_896, 95_026_236, 95_026_237, 20_000, None]
+"""Days since 1970: beyond the year 262142 the embedded engine's calendar ends."""
+MICROSECONDS = [0, -1, -1_500_000, 2**63 - 1, -(2**63), 253_402_300_799_999_999, 8_210_266_876_800_000_000, None]
+CENTS = [0, 125, -125, 1, 10**10 - 1, 1 - 10**10, None]
 TEXTS = [
     *("a", "b", "", " a", "A", "u", "v", "c", "nan", "1", "\u1e9e\u0130", "\U0001f600", "x" * 500, "\x00"),
     None,
@@ -23,11 +29,13 @@ COLUMNS = {
     "visited": "int", "score": "double", "other": "float", "person": "bigint", "named": "string", "site": "string",
     "age": "double", "spend": "double", "stay": "double", "amount": "double", "x": "double", "y": "double",
     "paid": "double", "a": "double", "c": "string", "visit": "bigint", "flag": "boolean", "few": "tinyint",
-    "some": "smallint", "unused": "string",
+    "some": "smallint", "unused": "string", "born": "date", "at": "timestamp", "local": "timestamp_ntz",
+    "cents": "decimal(10,2)",
 }  # fmt: skip
 _ARROW = {
     "int": pa.int32(), "double": pa.float64(), "float": pa.float32(), "bigint": pa.int64(), "string": pa.string(),
-    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(),
+    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us"), "decimal(10,2)": pa.decimal128(10, 2),
 }  # fmt: skip
 INVALID = b"\xff\xfeA"
 """No UTF-8."""
@@ -58,28 +66,43 @@ def table(seed: int = 1) -> pa.Table:
         "few": random.integers(0, 4, ROWS),
         "some": random.integers(0, 300, ROWS),
         "unused": random.choice(["a", "b"], ROWS),
+        "born": random.integers(18_000, 21_000, ROWS),
+        "at": random.integers(18_000, 21_000, ROWS) * 86_400_000_000 + random.integers(0, 10**6, ROWS),
+        "local": random.integers(18_000, 21_000, ROWS) * 86_400_000_000 + random.integers(0, 10**6, ROWS),
+        "cents": random.integers(-500, 50_000, ROWS),
     }
     return pa.table({name: _column(values, COLUMNS[name], random) for name, values in plain.items()})
 
 
+_EXTREMES = {
+    "double": EXTREMES, "float": EXTREMES, "bigint": LONGS, "string": TEXTS, "boolean": [True, False, None],
+    "date": DAYS, "timestamp": MICROSECONDS, "timestamp_ntz": MICROSECONDS, "decimal(10,2)": CENTS,
+}  # fmt: skip
+
+
 def _column(values: np.ndarray, of: str, random: np.random.Generator) -> pa.Array:
-    extremes = {"double": EXTREMES, "float": EXTREMES, "bigint": LONGS, "string": TEXTS}.get(of, [1, 0, 2, None])
-    extremes = [True, False, None] if of == "boolean" else extremes
+    extremes = _EXTREMES.get(of, [1, 0, 2, None])
     # in a third of the rows all columns are so, as sums and differences of two extremes matter most
     replaced = (random.random(len(values)) < 0.1) | (np.arange(len(values)) % 3 == 0)
     mixed = [
         extremes[random.integers(len(extremes))] if is_replaced else value
         for value, is_replaced in zip(values.tolist(), replaced, strict=True)
     ]
+    if of == "date":
+        return pa.array(mixed, pa.int32()).cast(pa.date32())
+    if of.startswith("decimal("):
+        mixed = [None if value is None else Decimal(value).scaleb(-2) for value in mixed]
     return pa.array(mixed, _ARROW[of])
 
 
-def write(folder: Path, rows: pa.Table, *, files: int = 2) -> None:
-    """Write the table as ``files`` files, each of several row groups."""
+def write(folder: Path, rows: pa.Table, *, files: int = 2, **options: Any) -> None:
+    """Write the table as ``files`` files, each of several row groups, with these options of Arrow's writer."""
     folder.mkdir(parents=True)
     part = -(-rows.num_rows // files)
     for place in range(files):
-        pq.write_table(rows.slice(place * part, part), folder / f"part-{place}.parquet", row_group_size=part // 3 + 1)
+        pq.write_table(
+            rows.slice(place * part, part), folder / f"part-{place}.parquet", row_group_size=part // 3 + 1, **options
+        )
 
 
 def with_invalid_texts(rows: pa.Table, column: str, *, every: int = 7) -> pa.Table:
