@@ -31,7 +31,7 @@ from dp_operators.budget.backends import (
 )
 from dp_operators.budget.errors import LedgerUnavailable, NotAllowed
 from dp_operators.budget.queries import run
-from dp_operators.budget.schema import REVISION, VERSION_TABLE
+from dp_operators.budget.schema import BASELINE, REVISION, VERSION_TABLE
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import failpoint
 
@@ -199,8 +199,7 @@ def require_revision(connection: Connection, name: str) -> None:
     revision = revision_in(connection)
     if revision is None:
         raise no_ledger(name)
-    if revision > REVISION:
-        raise newer_ledger(name, revision)
+    require_release(revision, name)
     if revision < REVISION:
         raise InvalidRequest(
             "ledger", f"schema {revision} at {name}", f"must be at schema {REVISION}", "run `dp-budget migrate`"
@@ -212,12 +211,23 @@ def no_ledger(name: str) -> InvalidRequest:
     return InvalidRequest("ledger", name, "has no privacy ledger", "run `dp-budget migrate`")
 
 
-def newer_ledger(name: str, revision: str) -> InvalidRequest:
-    """The error for a ledger that a later version created."""
-    return InvalidRequest(
-        "ledger", f"schema {revision} at {name}", f"is newer than this program, which knows schema {REVISION}",
-        "upgrade airflow-provider-dp-diagnostics",
-    )  # fmt: skip
+def require_release(revision: str, name: str) -> None:
+    """Reject a ledger of a later version, and one that was made before the first release.
+
+    Raises:
+        InvalidRequest: it is one of them.
+    """
+    value = f"schema {revision} at {name}"
+    if revision > REVISION:
+        raise InvalidRequest(
+            "ledger", value, f"is newer than this program, which knows schema {REVISION}",
+            "upgrade airflow-provider-dp-diagnostics",
+        )  # fmt: skip
+    if revision < BASELINE:
+        raise InvalidRequest(
+            "ledger", value, "was made before 0.1.0, and such ledgers are not upgraded",
+            "keep it, and open its accounts in a new database, as the page on upgrades says",
+        )  # fmt: skip
 
 
 def _code(error: SQLAlchemyError) -> str | None:

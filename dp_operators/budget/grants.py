@@ -2,7 +2,7 @@
 
 There are two layers: privileges say which tables and columns a role may use, and row-level security says which rows. A
 role without grants sees nothing. The owner of the tables is bound by neither layer. No role may write totals: the
-server updates them with each charge (``migrations/versions/0004``), for the owner as well.
+server updates them with each charge (``migrations/guards_of_totals``), for the owner as well.
 
 All accounts share the head of the audit log, which every change updates. A role that may charge one account can
 therefore see how many changes there are in total, but not what they are.

@@ -37,7 +37,8 @@ class PrivacyLedger(ChargingLedger):
         """Create the ledger's tables, or upgrade them to this version's schema; safe to repeat and to run concurrently.
 
         Raises:
-            InvalidRequest: the ledger is newer than this program, or the database is Airflow's own.
+            InvalidRequest: the ledger is newer than this program or was made before 0.1.0, or the database is Airflow's
+                own.
         """
         from dp_operators.budget.migrate import migrate
 

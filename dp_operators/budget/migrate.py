@@ -7,8 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from dp_operators.budget.database import Database, newer_ledger, revision_in
-from dp_operators.budget.schema import REVISION
+from dp_operators.budget.database import Database, require_release, revision_in
 
 _ONE_AT_A_TIME = threading.Lock()  # alembic keeps its state in the process
 
@@ -17,7 +16,8 @@ def migrate(database: Database) -> None:
     """Upgrade the ledger to this version's schema, completely or not at all.
 
     Raises:
-        InvalidRequest: the ledger is newer than this program, or is in Airflow's metadata database.
+        InvalidRequest: the ledger is newer than this program or was made before 0.1.0, or this is Airflow's metadata
+            database.
         LedgerUnavailable: the database cannot be reached, or stays locked.
     """
 
@@ -26,8 +26,8 @@ def migrate(database: Database) -> None:
         from alembic.config import Config
 
         revision = revision_in(connection)
-        if revision is not None and revision > REVISION:
-            raise newer_ledger(database.name, revision)
+        if revision is not None:
+            require_release(revision, database.name)
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
         config.attributes["connection"] = connection

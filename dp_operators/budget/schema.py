@@ -19,7 +19,9 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0009"
+BASELINE = "0010"
+"""The alembic revision of 0.1.0; ledgers of lower ones were made by commits before it."""
+REVISION = "0010"
 """The alembic revision that this version of the program uses."""
 
 VERSION_TABLE = "ledger_version"

@@ -5,9 +5,9 @@ On SQLite the transaction has locked the file: what it read is still true, and t
 On PostgreSQL each change is one statement with its own guard: room in every block, or a charge that has not changed
 since it was read. The statement takes its row locks and releases them before the client gets the result. So no call
 waits for the network or processor of another, and a worker that is paused or killed holds no lock. Where a guard fails
-nothing is written, and the caller reads again. The server itself checks what is written, updates the totals
-(``migrations/blocks_of_0005``) and writes each change into the audit log (``migrations/guards_of_0005``), whose head is
-locked before the totals.
+nothing is written, and the caller reads again. The server itself checks what is written
+(``migrations/guards_of_charges``), updates the totals (``guards_of_totals``) and writes each change into the audit log
+(``guards_of_log``), whose head is locked before the totals.
 """
 
 from __future__ import annotations

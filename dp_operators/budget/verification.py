@@ -73,8 +73,6 @@ class Replay:
         self.stream_steps: _Rows = {}
         self._stream_heads: dict[str, tuple[int, str]] = {}
         self.frozen = self.moved = ""
-        # entries of earlier schemas do not have runs
-        self._charges_with_runs: set[str] = set()
         self._steps: dict[str, Callable[[AuditEntry, dict[str, Any]], Iterator[str]]] = {
             OPENED: self._opened,
             RAISED: self._raised,
@@ -112,17 +110,11 @@ class Replay:
     def _opened(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
         if (entry.account,) in self.accounts:
             yield f"entry {entry.seq}: opens account {entry.account} again"
-        tables, bindings = details.pop("tables"), details.pop("bindings", {})
+        tables, bindings = details.pop("tables"), details.pop("bindings")
         self.accounts[entry.account,] = {
             "name": entry.account,
-            # defaults for fields that entries of earlier schemas lack
-            "blocks": None,
-            "unit_stays": 1,
-            "slack": "0",
-            "public_sizes": 0,
-            "requester_approves": 0,
             **details,
-            "outputs": canonical(details.get("outputs", [])),
+            "outputs": canonical(details["outputs"]),
             "opened_at": entry.at,
             "opened_by": entry.actor,
         }
@@ -200,13 +192,12 @@ class Replay:
         self.frozen, self.moved = details["frozen"], ""
 
     def _reserved(self, entry: AuditEntry, details: dict[str, Any]) -> Iterator[str]:
-        cost, allotment = _amount(details), details.get("allotment", "")
+        cost, allotment = _amount(details), details["allotment"]
         self.charges[entry.charge,] = {
             "id": entry.charge,
             "account": entry.account,
             "entry": entry.seq,
             **details,
-            "allotment": allotment,
             "blocks": canonical(details["blocks"]),
             "events": canonical(details["events"]),
             "state": ChargeState.RESERVED.value,
@@ -216,12 +207,9 @@ class Replay:
             "settled_at": None,
             "drawn_events": None,
             "figures": None,
-            "runs": details.get("runs", 1),
-            "open_runs": canonical([1] if details.get("runs", 1) else []),
+            "open_runs": canonical([1] if details["runs"] else []),
             "draw_sha256": None,
         }
-        if "runs" in details:
-            self._charges_with_runs.add(entry.charge)
         account = self.accounts[entry.account,]
         caps = {"": account} | ({allotment: self.allotments[entry.account, allotment]} if allotment else {})
         for place in self._paying(entry, canonical(details["blocks"]), allotment):
@@ -239,8 +227,7 @@ class Replay:
             yield f"entry {entry.seq}: ends charge {entry.charge} again"
         if "draw_sha256" in details:
             charge["draw_sha256"] = details["draw_sha256"]
-        if entry.charge in self._charges_with_runs:
-            yield from self._ready(entry, charge)
+        yield from self._ready(entry, charge)
         charge.update(state=entry.action, manifest_sha256=details["manifest_sha256"], settled_at=entry.at)
         if "events" in details:
             charge["drawn_events"] = canonical(details["events"])

@@ -1,15 +1,16 @@
 """Charges of this package's first version: their request hashes differ, and their drafts are not sealed.
 
 In the first version a request itself held what the account's binding says of the table now, so the same request has
-another hash today. A charge of that version is recognised by the old hash, computed from today's request; without
-that, a task that is cleared after the upgrade would be refused. Such a charge is handled in one of two ways:
+another hash today. Its ledgers are not upgraded, but a new ledger enters such charges from the drafts in a store
+(``reconciling``). One is recognised by the old hash, computed from today's request; without that, a task that is
+cleared would be refused. It is handled in one of two ways:
 
-- A committed charge gives the release as it was published. The ledger has the manifest's hash, and the manifest has the
-  files' hashes, so that an unsealed draft is used only if it is exactly what was committed.
+- A committed charge gives the release as it was published. The ledger has the hash of the visible manifest, and the
+  manifest has the files' hashes, so that an unsealed draft is used only if it is exactly what was committed.
 - A reserved charge is burnt. Its draw, if there is one, was readable in the store: somebody may have read or replaced
   it, and drawing again would be a second draw for one charge.
 
-This module can be deleted when no ledger holds charges of the first version any more.
+This module can be deleted when no store holds releases of the first version any more.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ class _Attempt(ChargedAttempt):
             if not missing_files(self.store, layout, visible):
                 return self._published(charge, layout, visible, Release.from_json(visible), adopted=True)
             self.progress("files of the published release are missing; they are published again")
-        if charge.draw_sha256 is None:
+        if is_of_first_release(charge, self.request):
             return self.publish(charge, layout, read_committed_draft(self.store, layout, charge))
         sealed = self._sealed(charge, layout)
         draw = sealed.committed_draw()

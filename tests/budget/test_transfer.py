@@ -12,7 +12,6 @@ from sqlalchemy.exc import DBAPIError
 
 from dp_operators.budget import LedgerUnavailable, PrivacyLedger
 from dp_operators.budget.audit import GENESIS
-from dp_operators.budget.schema import VERSION_TABLE
 from dp_operators.budget.transfer import move
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import BOTH, commit, execute, in_processes, killed_at, new_ledger
@@ -204,25 +203,6 @@ def test_server_refuses_every_entry_of_a_moved_ledger(postgres_server: PostgresS
     old.close()
     new.close()
     postgres_server.drop_database(url)
-
-
-def test_ledger_that_an_earlier_version_moved_stays_where_it_went(source: PrivacyLedger, tmp_path: Path) -> None:
-    """It was only frozen; the migration knows it by the reason."""
-    source.freeze(actor="dba", reason="moved to postgresql://db/ledger")
-    execute(
-        source.name,
-        "ALTER TABLE audit_head DROP COLUMN moved",
-        "ALTER TABLE charges DROP COLUMN figures",
-        f"UPDATE {VERSION_TABLE} SET version_num = '0007'",
-    )
-    source.close()
-    upgraded = PrivacyLedger(source.name)
-    upgraded.migrate()
-    with pytest.raises(InvalidRequest, match="was moved to postgresql://db/ledger"):
-        upgraded.thaw(actor="dba", reason="it should work")
-    with pytest.raises(InvalidRequest, match="was moved to postgresql://db/ledger"):
-        move(upgraded, PrivacyLedger(f"sqlite:///{tmp_path}/new.db"), actor="dba")
-    upgraded.close()
 
 
 def test_ledger_that_goes_on_after_its_move_does_not_verify(source: PrivacyLedger, tmp_path: Path) -> None:

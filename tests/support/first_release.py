@@ -1,18 +1,17 @@
-"""What the first release left, as it left it: its ledger of schema 0004, and its store behind a small S3."""
+"""What an early commit left, as it left it: its ledger of schema 0004, and its store behind a small S3."""
 
 from __future__ import annotations
 
 import sqlite3
 import tarfile
+from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
-
-from sqlalchemy import MetaData, create_engine, text
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.releasing import Published, ReleaseKey, release
 from spark_jobs.contract import ReleaseRequest
-from tests.support.ledgers import execute, upgrade_to
 from tests.support.release_lab import NoRunner, accept
 
 FOLDER = Path(__file__).parents[1] / "upgrade" / "first_release"
@@ -30,7 +29,7 @@ VISITS: dict[str, Any] = {
     "output": OUTPUT,
     "record": "visit",
 }
-"""As a DAG asks for it today: what the account says of the table is left out. The first release had it in the DAG."""
+"""As a DAG asks for it today: what the account says of the table is left out. That commit had it in the DAG."""
 SALES: dict[str, Any] = {
     "account": "sales",
     "table": {"path": "/srv/lake/sales", "snapshot": {"partition": {"day": "2026-10-31"}}},
@@ -52,16 +51,21 @@ SALES: dict[str, Any] = {
     "neighbours": "replace_one",
     "output": OUTPUT,
 }
-BINDINGS = {
+OPENED = {
     "visits": [
+        *("--epsilon", "10", "--delta", "0.0001", "--composition", "approximate", "--table", "/srv/lake/visits"),
         *("--columns", "person bigint, visited_on date, returned bigint, score double"),
+        *("--unit-column", "person", "--max-rows", "2", "--blocks", "month(visited_on)", "--no-unit-stays"),
     ],
     "sales": [
+        *("--epsilon", "10", "--neighbours", "replace_one", "--table", "/srv/lake/sales"),
         *("--format", "csv", "--columns", "shop string, size int, revenue double, day string"),
         *("--version-column", "day", "--public-column", "shop"),
     ],
 }
-"""What ``dp-budget bind`` is given for each account."""
+"""What ``dp-budget open`` is given for each account."""
+OUTPUTS = {"visits": OUTPUT, "sales": "s3://releases/sales"}
+"""Accounts share no folder any more: it stays with one of them."""
 
 
 def key(task: str) -> ReleaseKey:
@@ -69,31 +73,27 @@ def key(task: str) -> ReleaseKey:
 
 
 def as_left(url: str) -> None:
-    """Write the ledger of the first release into an empty database."""
-    if url.startswith("sqlite"):
-        with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
-            connection.executescript((FOLDER / "ledger.sql").read_text())
-        return
-    upgrade_to("0004", url)
-    memory = sqlite3.connect(":memory:")
-    memory.row_factory = sqlite3.Row
-    memory.executescript((FOLDER / "ledger.sql").read_text())
-    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-    with engine.begin() as connection:
-        tables = MetaData()
-        tables.reflect(connection)
-        connection.execute(text("SET session_replication_role = replica"))  # the server's own totals are copied as well
-        for table in tables.sorted_tables:
-            connection.execute(table.delete())
-            rows = [dict(row) for row in memory.execute(f"SELECT * FROM {table.name}")]
-            if rows:
-                connection.execute(table.insert(), rows)
-    engine.dispose()
-    memory.close()
+    """Write the ledger of that commit into an empty SQLite file."""
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        connection.executescript((FOLDER / "ledger.sql").read_text())
 
 
-def totals(url: str) -> list[tuple[Any, ...]]:
-    return sorted(execute(url, "SELECT account, allotment, block, epsilon, delta FROM block_totals"))
+def rows_before(query: str) -> list[tuple[str, str]]:
+    """Rows of two columns of the ledger as it was left."""
+    with closing(sqlite3.connect(":memory:")) as memory:
+        memory.executescript((FOLDER / "ledger.sql").read_text())
+        return memory.execute(query).fetchall()
+
+
+def spent_before() -> dict[str, Decimal]:
+    """What each account had spent in epsilon, added up."""
+    rows = rows_before("SELECT account, epsilon FROM block_totals WHERE allotment = '' AND block = 'all'")
+    return {account: Decimal(epsilon) for account, epsilon in rows}
+
+
+def hashes_before() -> dict[str, str]:
+    """The hash of the request of each charge."""
+    return dict(rows_before("SELECT id, request_sha256 FROM charges"))
 
 
 def stored_objects() -> dict[str, bytes]:

@@ -13,13 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import create_engine, text
 
-from dp_operators.budget import Charge, PrivacyLedger, migrate
+from dp_operators.budget import Charge, PrivacyLedger
 from dp_operators.budget.audit import GENESIS
-from dp_operators.budget.database import Database
 from spark_jobs.contract.store.failpoints import VARIABLE
 from tests.support.postgres import PostgresServer
 
@@ -119,20 +116,6 @@ def execute(url: str, *statements: str) -> list[tuple[Any, ...]]:
             return [tuple(row) for row in found] if found.returns_rows else []
     finally:
         engine.dispose()
-
-
-def upgrade_to(revision: str, url: str) -> None:
-    """Bring a ledger to the schema of an earlier version."""
-    database = Database(url, patience=20)
-
-    def upgrade(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-
-    database.migrating(upgrade)
-    database.close()
 
 
 def tamper(url: str, *statements: str) -> None:

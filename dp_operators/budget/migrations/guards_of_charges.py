@@ -1,59 +1,8 @@
-"""SQL of schema 0005 for PostgreSQL: the server writes the audit log and checks changes of charges.
+"""SQL for PostgreSQL: the server checks each charge that is written or changed, and logs it.
 
-A role that may charge can write only charges. The server checks each charge that the role writes or changes and logs
-it, so that the role's own SQL can neither omit a log entry nor write a false one.
+A role that may charge can write only charges.
 """
 
-from dp_operators.budget.migrations.blocks_of_0005 import BLOCK_LIST, IS_BLOCK, MOVE_TOTALS
-
-# a text as JSON in ASCII, as Python's json writes it
-JSON_TEXT = r"""
-CREATE FUNCTION json_text(value text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-    -- printable ASCII, as nearly every text is; it needs no path of its own, having no names but the system's
-    IF value COLLATE "C" ~ '^[ -~]*$' THEN
-        RETURN to_json(value)::text;
-    END IF;
-    RETURN (SELECT '"' || string_agg(CASE
-        WHEN code < 127 THEN substr(to_json(letter)::text, 2, length(to_json(letter)::text) - 2)
-        WHEN code < 65536 THEN '\u' || lpad(to_hex(code), 4, '0')
-        ELSE '\u' || to_hex(55296 + ((code - 65536) >> 10)) || '\u' || to_hex(56320 + ((code - 65536) & 1023))
-        END, '' ORDER BY place) || '"'
-    FROM (SELECT letter, place, ascii(letter) AS code
-        FROM regexp_split_to_table(value, '') WITH ORDINALITY AS split (letter, place)) AS letters);
-END $$
-"""
-APPEND_ENTRY = """
-CREATE FUNCTION append_entry() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = {schema}, pg_temp AS $$
-DECLARE
-    head record;
-BEGIN
-    SELECT seq, hash, frozen INTO STRICT head FROM audit_head WHERE id = 1 FOR UPDATE;
-    IF jsonb_typeof(NEW.details::jsonb) <> 'object' THEN
-        RAISE insufficient_privilege USING MESSAGE = 'permission denied for table audit_log: details are an object';
-    END IF;
-    -- what was forgotten may be entered again, and never runs by that
-    IF head.frozen <> '' AND (NEW.action = 'thawed'
-        OR (NEW.action = 'reserved' AND NEW.details::jsonb ->> 'runs' = '1')
-        OR (NEW.action = 'committed' AND NEW.details::jsonb ->> 'draw_sha256' = '')) IS NOT TRUE
-    THEN
-        RAISE SQLSTATE 'DP002' USING MESSAGE = 'the ledger is frozen: ' || head.frozen;
-    END IF;
-    NEW.seq := head.seq + 1;
-    NEW.previous := head.hash;
-    NEW.hash := encode(sha256(convert_to(
-        '{"account":' || json_text(NEW.account) || ',"action":' || json_text(NEW.action)
-        || ',"actor":' || json_text(NEW.actor) || ',"at":' || json_text(NEW.at)
-        || ',"charge":' || json_text(NEW.charge) || ',"details":' || json_text(NEW.details)
-        || ',"previous":' || json_text(NEW.previous) || ',"reason":' || json_text(NEW.reason)
-        || ',"seq":' || NEW.seq || '}', 'UTF8')), 'hex');
-    UPDATE audit_head SET seq = NEW.seq, previous = NEW.previous, hash = NEW.hash,
-        frozen = CASE NEW.action WHEN 'frozen' THEN NEW.reason WHEN 'thawed' THEN '' ELSE frozen END
-    WHERE id = 1;
-    RETURN NEW;
-END $$
-"""
 IS_EVENTS = """
 CREATE FUNCTION is_events(value text) RETURNS boolean LANGUAGE sql SET search_path = {schema}, pg_temp AS $$
 SELECT length(value) <= 1000000 AND value !~ '[0-9]{200}' AND jsonb_typeof(value::jsonb) = 'array'
@@ -73,7 +22,8 @@ BEGIN
         FROM accounts WHERE name = NEW.account;
     wrong := CASE
         WHEN NEW.state <> 'reserved' OR NEW.manifest_sha256 IS NOT NULL OR NEW.settled_at IS NOT NULL
-            OR NEW.drawn_events IS NOT NULL OR NEW.draw_sha256 IS NOT NULL THEN 'a charge begins as reserved'
+            OR NEW.drawn_events IS NOT NULL OR NEW.figures IS NOT NULL OR NEW.draw_sha256 IS NOT NULL
+            THEN 'a charge begins as reserved'
         WHEN NEW.runs NOT IN (0, 1) OR NEW.open_runs <> CASE NEW.runs WHEN 0 THEN '[]' ELSE '[1]' END
             THEN 'a charge begins without runs'
         WHEN NEW.id !~ '^[A-Za-z0-9_-]{1,100}$' THEN 'no id of a charge'
@@ -155,8 +105,8 @@ BEGIN
             IS DISTINCT FROM (OLD.id, OLD.account, OLD.release_key, OLD.generation, OLD.entry, OLD.epsilon, OLD.delta,
             OLD.rho, OLD.blocks, OLD.events, OLD.request_sha256, OLD.actor, OLD.reserved_at, OLD.allotment)
             THEN 'what was charged stays as it is'
-        WHEN NOT ends AND (NEW.manifest_sha256, NEW.settled_at, NEW.drawn_events)
-            IS DISTINCT FROM (OLD.manifest_sha256, OLD.settled_at, OLD.drawn_events)
+        WHEN NOT ends AND (NEW.manifest_sha256, NEW.settled_at, NEW.drawn_events, NEW.figures)
+            IS DISTINCT FROM (OLD.manifest_sha256, OLD.settled_at, OLD.drawn_events, OLD.figures)
             THEN 'a settled charge stays as it is'
         WHEN runs_change::integer + (draw_changes AND NOT ends)::integer + ends::integer > 1 THEN 'one change at a time'
         WHEN octet_length(NEW.changed_by) > 500 OR octet_length(NEW.change_reason) > 500
@@ -164,6 +114,8 @@ BEGIN
             OR concat(NEW.changed_by, NEW.change_reason, NEW.manifest_sha256) ~ '[[:cntrl:]]'
             THEN 'texts are short and printable'
         WHEN ends AND (NEW.drawn_events IS NOT NULL AND NOT is_events(NEW.drawn_events)) THEN 'events are a short list'
+        WHEN ends AND NEW.figures IS NOT NULL AND NOT (NEW.state = 'committed' AND is_events(NEW.figures))
+            THEN 'figures are a short list, of what is committed'
         WHEN NEW.state = 'void' AND ends AND (OLD.draw_sha256 IS NOT NULL OR OLD.open_runs <> '[]'
             OR NEW.manifest_sha256 IS NOT NULL)
             THEN 'rows may have been read for it, so that it is never given back'
@@ -202,6 +154,7 @@ BEGIN
         action := NEW.state;
         details := '{' || CASE WHEN draw_changes THEN '"draw_sha256":"",' ELSE '' END
             || coalesce('"events":' || NEW.drawn_events || ',', '')
+            || coalesce('"figures":' || NEW.figures || ',', '')
             || '"manifest_sha256":' || coalesce(json_text(NEW.manifest_sha256), 'null') || '}';
         IF (NEW.settled_at ~ at_form) IS NOT TRUE THEN
             NEW.settled_at := now_text;
@@ -223,77 +176,4 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$
-"""
-# locks out other writers during changes of several statements, without a privilege on the head
-HOLD_LEDGER = """
-CREATE FUNCTION hold_ledger() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = {schema}, pg_temp AS $$
-BEGIN
-    PERFORM FROM audit_head WHERE id = 1 FOR UPDATE;
-END $$
-"""
-# a seal that only the server can make proves that the log once had an entry
-SEAL_ENTRY = """
-CREATE FUNCTION seal_of(number integer, entry_hash text) RETURNS text LANGUAGE sql SECURITY DEFINER
-SET search_path = {schema}, pg_temp AS $$
-SELECT encode(sha256(convert_to(secret || ':' || number || ':' || entry_hash || ':' || secret, 'UTF8')), 'hex')
-FROM seal_secret WHERE entry_hash ~ '^[0-9a-f]{64}$'
-$$;
-CREATE FUNCTION seal_entry(number integer, entry_hash text) RETURNS text LANGUAGE sql SECURITY DEFINER
-SET search_path = {schema}, pg_temp AS $$
-SELECT seal_of(seq, hash) FROM audit_log WHERE seq = number AND hash = entry_hash
-$$
-"""
-FREEZE_FORGOTTEN = """
-CREATE FUNCTION freeze_forgotten(number integer, entry_hash text, seal text, who text, why text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
-BEGIN
-    IF seal IS DISTINCT FROM seal_of(number, entry_hash) OR seal IS NULL OR why = '' OR octet_length(why) > 500
-        OR octet_length(who) > 500 OR concat(who, why) ~ '[[:cntrl:]]'
-        OR EXISTS (SELECT FROM audit_log WHERE seq = number AND hash = entry_hash)
-    THEN
-        RAISE insufficient_privilege USING MESSAGE = 'permission denied for table audit_head: no entry was forgotten';
-    END IF;
-    IF (SELECT frozen FROM audit_head WHERE id = 1 FOR UPDATE) = '' THEN
-        INSERT INTO audit_log (at, actor, action, account, charge, reason, details) VALUES (
-            to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'),
-            who, 'frozen', '', '', why, '{}');
-    END IF;
-END $$
-"""
-FUNCTIONS = (
-    SEAL_ENTRY,
-    FREEZE_FORGOTTEN,
-    JSON_TEXT,
-    APPEND_ENTRY,
-    IS_BLOCK,
-    BLOCK_LIST,
-    IS_EVENTS,
-    RESERVE_CHARGE,
-    MOVE_TOTALS,
-    GIVE_KEY,
-    CHANGE_CHARGE,
-    HOLD_LEDGER,
-)
-NOBODYS = (
-    "REVOKE ALL ON FUNCTION append_entry(), reserve_charge(), give_run_key(), change_charge(), hold_ledger(),"
-    " seal_of(integer, text), seal_entry(integer, text), freeze_forgotten(integer, text, text, text, text) FROM PUBLIC"
-)
-TRIGGERS = (
-    "DROP TRIGGER charge_begins_reserved ON charges",
-    "DROP TRIGGER charge_stays_settled ON charges",
-    "DROP TRIGGER thaw_is_logged ON audit_head",
-    "DROP FUNCTION only_the_owner()",
-    "DROP FUNCTION only_with_an_entry()",
-    "CREATE TRIGGER entry_is_appended BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION append_entry()",
-    "CREATE TRIGGER charge_is_reserved BEFORE INSERT ON charges FOR EACH ROW EXECUTE FUNCTION reserve_charge()",
-    "CREATE TRIGGER charge_is_given_a_key AFTER INSERT ON charges FOR EACH ROW EXECUTE FUNCTION give_run_key()",
-    "CREATE TRIGGER charge_changes BEFORE UPDATE ON charges FOR EACH ROW EXECUTE FUNCTION change_charge()",
-)
-# roles that may update the head and write the log under the grants of earlier schemas
-WRITERS = """
-SELECT DISTINCT grantee::regrole::text, has_table_privilege(grantee, 'accounts', 'INSERT') FROM (
-    SELECT (aclexplode(relacl)).grantee FROM pg_class WHERE oid IN ('audit_head'::regclass, 'audit_log'::regclass)
-    UNION SELECT (aclexplode(attacl)).grantee FROM pg_attribute WHERE attrelid = 'audit_head'::regclass
-) AS granted WHERE grantee NOT IN (0, (SELECT relowner FROM pg_class WHERE oid = 'audit_head'::regclass))
 """

@@ -1,10 +1,8 @@
-"""SQL of schema 0006: the steps of a stream are recorded one after the other, each with the hash of the ones before.
+"""SQL: the steps of a stream are recorded one after the other, each with the hash of the ones before.
 
 On PostgreSQL the server checks the chain, and writes the log entry, by a definer's function: the SQL of a role that may
 charge can neither record a fork nor change what is recorded. On SQLite triggers refuse the same.
 """
-
-from dp_operators.budget.migrations.guards_of_0005 import APPEND_ENTRY
 
 RECORD_STEPS = r"""
 CREATE FUNCTION record_steps() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -52,18 +50,6 @@ BEGIN
         USING MESSAGE = 'permission denied for table stream_steps: what is recorded stays as it is';
 END $$
 """
-_WHEN_FROZEN = "OR (NEW.action = 'committed' AND NEW.details::jsonb ->> 'draw_sha256' = '')"
-# steps that the store has and a restored ledger forgot may be entered again
-APPEND_RESTORED = APPEND_ENTRY.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION").replace(
-    _WHEN_FROZEN,
-    f"{_WHEN_FROZEN}\n        OR (NEW.action = 'steps recorded' AND NEW.details::jsonb ->> 'restored' = '1')",
-)
-FUNCTIONS = (APPEND_RESTORED, RECORD_STEPS, STEPS_STAY)
-TRIGGERS = (
-    "REVOKE ALL ON FUNCTION record_steps(), steps_stay() FROM PUBLIC",
-    "CREATE TRIGGER steps_are_recorded BEFORE INSERT ON stream_steps FOR EACH ROW EXECUTE FUNCTION record_steps()",
-    "CREATE TRIGGER steps_stay BEFORE UPDATE OR DELETE ON stream_steps FOR EACH ROW EXECUTE FUNCTION steps_stay()",
-)
 ON_SQLITE = (
     """
 CREATE TRIGGER steps_are_recorded BEFORE INSERT ON stream_steps BEGIN

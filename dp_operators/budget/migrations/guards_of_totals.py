@@ -1,7 +1,10 @@
-"""SQL functions of schema 0005 for PostgreSQL: parse blocks, and update their totals with each charge."""
+"""SQL for PostgreSQL: the server parses the blocks of a charge, moves their totals, and refuses what does not fit.
+
+Amounts are text in the rows and numeric, which is exact, in between; a limit that is NULL admits nothing.
+"""
 
 # whether a name is a block of an account's expression; the program checks the same, with a message
-IS_BLOCK = r"""
+IS_BLOCK = """
 CREATE FUNCTION is_block(expression jsonb, name text) RETURNS boolean LANGUAGE plpgsql
 SET search_path = {schema}, pg_temp SET timezone = 'UTC' AS $$
 DECLARE
@@ -22,7 +25,7 @@ EXCEPTION WHEN datetime_field_overflow OR invalid_datetime_format THEN
 END $$
 """
 # the names of a charge's blocks, with ranges `first..last` by time expanded; NULL if one is not a block
-BLOCK_LIST = r"""
+BLOCK_LIST = """
 CREATE FUNCTION block_list(expression jsonb, blocks text) RETURNS text[] LANGUAGE plpgsql
 SET search_path = {schema}, pg_temp SET timezone = 'UTC' AS $$
 DECLARE
@@ -54,9 +57,9 @@ BEGIN
     RETURN names;
 END $$
 """
-# as in schema 0004, for any number of blocks in one statement
+# for any number of blocks in one statement
 MOVE_TOTALS = """
-CREATE OR REPLACE FUNCTION move_totals() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+CREATE FUNCTION move_totals() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = {schema}, pg_temp AS $$
 DECLARE
     e CONSTANT numeric := NEW.epsilon;
@@ -115,5 +118,12 @@ BEGIN
             FROM allotments WHERE account = NEW.account AND name = purse;
     END LOOP;
     RETURN NULL;
+END $$
+"""
+ONLY_BY_CHARGES = """
+CREATE FUNCTION only_by_charges() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
+BEGIN
+    RAISE insufficient_privilege
+        USING MESSAGE = 'permission denied for table block_totals: totals are moved by charges alone';
 END $$
 """
