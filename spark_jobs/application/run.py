@@ -25,6 +25,7 @@ from spark_jobs.contract.budget_split import BudgetPart, part_of_left_out, split
 from spark_jobs.contract.embedded_engine import EMBEDDED, require_embedded
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.left_out import CAUSES, LEFT_OUT
+from spark_jobs.contract.options import ByGroupOptions
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget, Neighbours, exact_sum, plain
 from spark_jobs.contract.release import PartSpending, Release, ReleaseFile, ReleasePart
@@ -312,7 +313,8 @@ def _measure_part(
 
     ``shared`` is the one that was shared before, if there is one.
     """
-    (options, *_) = part.diagnostics
+    # counts by group are those of all rows, too
+    options = next((one for one in part.diagnostics if isinstance(one, ByGroupOptions)), part.diagnostics[0])
     statistics = [counts[statistic] for statistic in options.statistics]
     terms = Terms(
         epsilon=part.epsilon_per_row,

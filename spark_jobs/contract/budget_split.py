@@ -2,10 +2,11 @@
 
 Weights are relative and default to 1, so that by default all diagnostics get equal shares. Diagnostics that share one
 noisy release pool their shares: each of them is as accurate as if it had the whole pool. One that uses such a release
-for a part of its result pays for the rest alone. Above an epsilon of ``SHARED_UP_TO`` per row the noise is negligible,
-and each diagnostic is measured separately, in the cells that suit it best. Delta is split by the same weights among the
-diagnostics that can spend delta. All shares are exact decimals, rounded down, so that their sum never exceeds the
-budget.
+for a part of its result pays for the rest alone. What measures the same rows in another way, a second model's scores or
+many groups, adds its share to the pool and takes half of it, if it has no weight of its own. Above an epsilon of
+``SHARED_UP_TO`` per row the noise is negligible, and each diagnostic is measured separately, in the cells that suit it
+best. Delta is split by the same weights among the diagnostics that can spend delta. All shares are exact decimals,
+rounded down, so that their sum never exceeds the budget.
 
 A change of a unit of up to ``k`` rows is a sequence of ``k`` changes of one row. A mechanism that is ``(e, d)``-DP for
 one row is therefore ``(k e, d (e^(k e) - 1) / (e^e - 1))``-DP for the unit (group privacy: Vadhan 2017, lemma 2.2). It
@@ -165,8 +166,8 @@ def _epsilon_of_units(request: ReleaseRequest) -> Decimal:
 def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     """The parts of a request's budget, in the order of its diagnostics; a shared part is placed at its first one."""
     separate = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
-    groups = tuple(((options,), ()) for options in request.diagnostics) if separate else _groups(request.diagnostics)
-    using = {options.kind for _, users in groups for options in users}
+    groups = _apart(request.diagnostics) if separate else _groups(request.diagnostics)
+    using = {options.kind for group in groups for options in group.users}
     everything, approximate = _weight(request.diagnostics), _weight_of_delta(request.diagnostics)
     of_units = _epsilon_of_units(request)
     epsilon = exact_difference(request.budget.epsilon, of_units)
@@ -177,14 +178,14 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
         replace(
             _part_of(
                 request,
-                group,
-                _part(epsilon, _weight(group), everything),
-                _part(request.budget.delta, _weight_of_delta(group), approximate),
+                group.diagnostics,
+                _part(epsilon, group.weight, everything),
+                _part(request.budget.delta, _weight_of_delta(group.diagnostics), approximate),
             ),
-            users=users,
-            rest=not users and group[0].kind in using,
+            users=group.users,
+            rest=not group.users and group.diagnostics[0].kind in using,
         )
-        for group, users in groups
+        for group in groups
     )
     return (*parts, _units_part(request, of_units)) if of_units else parts
 
@@ -220,19 +221,40 @@ def _weight_of_delta(diagnostics: Sequence[Options]) -> Decimal:
     return _weight([options for options in diagnostics if options.accepts_delta])
 
 
-def _groups(diagnostics: Sequence[Options]) -> tuple[tuple[tuple[Options, ...], tuple[Options, ...]], ...]:
-    """The diagnostics of each part, and its users."""
+@dataclass(frozen=True)
+class _Group:
+    """The diagnostics that one part pays for, those that use its release, and its weight."""
+
+    diagnostics: tuple[Options, ...]
+    weight: Decimal
+    users: tuple[Options, ...] = ()
+
+
+def _apart(diagnostics: Sequence[Options]) -> tuple[_Group, ...]:
+    return tuple(_Group((options,), options.effective_weight) for options in diagnostics)
+
+
+def _groups(diagnostics: Sequence[Options]) -> tuple[_Group, ...]:
+    """The diagnostics of each part, its users and its weight.
+
+    A second model gets half of the pool, and groups that are measured apart half of the first model's part.
+    """
     sharing = tuple(options for options in diagnostics if options.can_share)
     users = tuple(options for options in diagnostics if options.uses_shared)
     if not sharing or len(sharing) + len(users) < 2:
-        return tuple(((options,), ()) for options in diagnostics)
-    groups: list[tuple[tuple[Options, ...], tuple[Options, ...]]] = []
+        return _apart(diagnostics)
+    halving = sorted((options for options in diagnostics if options.halves_shared), key=lambda one: not one.uses_shared)
+    weight, halves = _weight((*sharing, *halving)), {}
+    for options in halving:
+        weight /= 2
+        halves[options.kind] = weight
+    groups: list[_Group] = []
     first = next(options for options in diagnostics if options.can_share or options.uses_shared)
     for options in diagnostics:
         if options is first:
-            groups.append((sharing, users))
+            groups.append(_Group(sharing, weight, users))
         if not options.can_share:
-            groups.append(((options,), ()))
+            groups.append(_Group((options,), halves.get(options.kind, options.effective_weight)))
     return tuple(groups)
 
 

@@ -24,7 +24,7 @@ otherwise a row with a score near 1 that joins the group (0.99, 1] changes its s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
 import numpy as np
@@ -32,8 +32,9 @@ import numpy as np
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.privacy import MAX_DIGITS, Neighbours, exact_decimal, exact_difference
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.cells import totals
-from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
+from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance, scale_of_sum
 from spark_jobs.mechanisms.prefix_sums import rows_changed
 from spark_jobs.score_grid import edges_of, middles_of
 
@@ -51,6 +52,8 @@ class NoisyGroups:
         epsilons: the cost of the counts and of the sum of each group, for an added or removed row; shape (2, k). The
             sum of a group of one cell costs nothing.
         neighbours: the neighbouring relation of the noise.
+        summed: how many measurements of tables that share no row these numbers are sums of, each with such noise; None
+            for one measurement.
     """
 
     grid: int
@@ -60,6 +63,15 @@ class NoisyGroups:
     centred: Int64Array
     epsilons: tuple[tuple[Decimal, ...], tuple[Decimal, ...]]
     neighbours: Neighbours
+    summed: int | None = field(default=None, metadata={codec.LEFT_OUT: True})
+
+    def plus(self, *others: NoisyGroups) -> NoisyGroups:
+        """The numbers of several tables together, which were measured alike and share no row; their noise adds up."""
+        together = {
+            name: np.sum([getattr(one, name) for one in (self, *others)], axis=0)
+            for name in ("positives", "negatives", "centred")
+        }
+        return replace(self, **together, summed=1 + len(others))
 
     @property
     def middles(self) -> FloatArray:
@@ -81,14 +93,19 @@ class NoisyGroups:
         return self._triples(self.positives, self.negatives, self.centred)
 
     def scales(self) -> FloatArray:
-        """The scales of the two-sided geometric noise in each group's counts and centred sum; shape (2, k)."""
+        """The scales of the two-sided geometric noise in each group's counts and centred sum; shape (2, k).
+
+        Of several measurements together, those of noise with the variance of their noise.
+        """
         rows, widths = rows_changed(self.neighbours), largest_centred(self.cuts, self.grid)
         counts = [laplace_scale(epsilon, rows) for epsilon in self.epsilons[0]]
         sums = [
             laplace_scale(epsilon, rows * int(width)) if width else 0.0
             for epsilon, width in zip(self.epsilons[1], widths, strict=True)
         ]
-        return np.array([counts, sums])
+        if self.summed is None:
+            return np.array([counts, sums])
+        return np.array([[scale_of_sum(one, self.summed) if one else 0.0 for one in of] for of in (counts, sums)])
 
     def size_variance(self) -> float:
         """The variance of the noise in the number of positives of all groups, and in that of negatives."""
@@ -97,7 +114,13 @@ class NoisyGroups:
     def errors(self, copies: int, noise: Noise) -> FloatArray:
         """Fresh draws of the noise in ``values``, for simulations on released values; shape (copies, 3, k)."""
         zeros = np.zeros((copies, 3, self.cuts.size - 1), dtype=np.int64)
-        drawn = _noisy(zeros, self.cuts, self.grid, self.epsilons, self.neighbours, noise)
+        drawn = sum(
+            (
+                _noisy(zeros, self.cuts, self.grid, self.epsilons, self.neighbours, noise)
+                for _ in range(self.summed or 1)
+            ),
+            zeros,
+        )
         return self._triples(drawn[:, 0], drawn[:, 1], drawn[:, 2])
 
     def _triples(self, positives: Int64Array, negatives: Int64Array, centred: Int64Array) -> FloatArray:

@@ -273,6 +273,15 @@ def laplace_variance(scale: float) -> float:
     return 2.0 * ratio / math.expm1(-1.0 / scale) ** 2
 
 
+def scale_of_sum(scale: float, terms: int) -> float:
+    """The scale of two-sided geometric noise whose variance is that of a sum of ``terms`` of this scale.
+
+    A variance is ``1 / (2 sinh(1 / (2 scale))^2)``.
+    """
+    variance = terms * laplace_variance(scale)
+    return scale if terms == 1 or variance == 0 else 0.5 / math.asinh(1 / math.sqrt(2 * variance))
+
+
 def _cost(what: str, amount: Cost) -> Decimal:
     number = amount if isinstance(amount, Decimal) and amount.is_finite() else exact_decimal(amount, what=what)
     if number <= 0 or float_below(number) <= 0:

@@ -93,6 +93,45 @@ def test_one_that_uses_what_others_share_pays_for_the_rest_after_them() -> None:
     assert [part.granted.epsilon for part in made] == [Decimal("0.25"), Decimal("0.5"), Decimal("0.25")]
 
 
+class Halving(Using):
+    kind: Literal["halving"] = "halving"
+
+    @property
+    def halves_shared(self) -> bool:
+        return self.weight is None
+
+
+class Grouping(Options):
+    kind: Literal["grouping"] = "grouping"
+
+    @property
+    def halves_shared(self) -> bool:
+        return self.weight is None
+
+
+def test_another_measurement_of_the_same_rows_has_half_of_what_is_shared() -> None:
+    sharing = [Sharing(kind="one_sharing", weight=5), Sharing(kind="another_sharing")]
+    for others, parts in (
+        ([Halving()], {"one_sharing": "0.4375", "halving": "0.4375"}),
+        ([Grouping()], {"one_sharing": "0.4375", "grouping": "0.4375"}),
+        ([Halving(weight=1)], {"one_sharing": "0.75", "halving": "0.125"}),
+    ):
+        made = split_budget(asked(*sharing, *others, Plain(kind="plain")))
+        assert {part.kinds[0]: part.granted.epsilon for part in made} == {
+            **{kind: Decimal(epsilon) for kind, epsilon in parts.items()},
+            "plain": Decimal("0.125"),
+        }
+    made = split_budget(asked(Grouping(), *sharing, Halving(), Plain(kind="plain", weight=2)))
+    assert {part.kinds[0]: part.granted.epsilon for part in made} == {
+        "one_sharing": Decimal("0.2"), "grouping": Decimal("0.2"), "halving": Decimal("0.4"), "plain": Decimal("0.2"),
+    }  # fmt: skip
+
+
+def test_only_what_is_shared_is_halved() -> None:
+    made = split_budget(asked(Grouping(), Sharing(kind="one_sharing", weight=3)))
+    assert [part.granted.epsilon for part in made] == [Decimal("0.25"), Decimal("0.75")]
+
+
 def test_nothing_is_used_of_others_that_share_nothing() -> None:
     alone = split_budget(asked(Using(), Sharing(kind="one_sharing", share=False)))
     ample = split_budget(asked(Using(), Sharing(kind="one_sharing"), budget={"epsilon": "21"}))

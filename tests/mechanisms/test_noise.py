@@ -15,6 +15,7 @@ from spark_jobs.mechanisms.noise import (
     gaussian_stddev,
     laplace_scale,
     laplace_variance,
+    scale_of_sum,
 )
 
 FALSE_ALARM = 1e-6
@@ -116,6 +117,13 @@ def test_gaussian_has_the_exact_distribution_and_another_stddev_is_rejected(nois
 def test_laplace_variance_is_the_variance_of_the_distribution(scale):
     z = np.arange(1, math.ceil(60 * scale) + 2, dtype=float)
     assert laplace_variance(scale) == pytest.approx(2 * (z**2 * two_sided_geometric(z, scale)).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.3, 1.0, 40.0, 1e7])
+def test_the_scale_of_a_sum_has_the_variance_of_its_terms(scale):
+    assert scale_of_sum(scale, 1) == scale
+    assert laplace_variance(scale_of_sum(scale, 5)) == pytest.approx(5 * laplace_variance(scale), rel=1e-9)
+    assert scale_of_sum(1e-5, 5) == 1e-5  # no noise
 
 
 @pytest.mark.slow

@@ -253,6 +253,11 @@ class Options(Frozen):
         return False
 
     @property
+    def halves_shared(self) -> bool:
+        """Whether its own measurement of the same rows costs as much as the one that others share."""
+        return False
+
+    @property
     def min_epsilon(self) -> Decimal:
         """The smallest epsilon per row with which it can be released."""
         return MIN_EPSILON

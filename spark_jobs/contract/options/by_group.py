@@ -31,6 +31,9 @@ from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.groups import ByGroup
 
 MIN_GROUPS, MAX_GROUPS = 2, 50
+MAX_SUMMED = 4
+"""The most listed groups whose counts are those of all rows, too. With ``other`` they are five, and the noise of their
+sum is the root of 5 times that of one, where half of the budget has twice that of all of it. Of more it is larger."""
 POSITIVE_RATE, MEAN_RESIDUAL = "positive_rate", "mean_residual"
 RATES_BY_GROUP = ("recall", "false_positive_rate", "precision", "predicted_positive_rate")
 """Figures that groups are compared by: of all rows, and at the thresholds of confusion matrices."""
@@ -141,6 +144,16 @@ class ByGroupOptions(ByGroupSettings, Options):
                 "leave it out: these rows are released in that group anyway",
             )  # fmt: skip
         return keys
+
+    @property
+    def can_share(self) -> bool:
+        """Whether its counts are those of all rows, too: of few groups, without a weight of their own."""
+        return self.weight is None and len(self.groups) <= MAX_SUMMED
+
+    @property
+    def halves_shared(self) -> bool:
+        """Whether more groups, which are measured apart, have half of what is shared, unless they have a weight."""
+        return self.weight is None and len(self.groups) > MAX_SUMMED
 
     @property
     def statistic(self) -> Statistic:

@@ -227,6 +227,11 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
         return self.share and self.other is not None
 
     @property
+    def halves_shared(self) -> bool:
+        """Whether both models have equal parts of what is shared: unless a weight says otherwise."""
+        return self.uses_shared and self.weight is None
+
+    @property
     def statistics(self) -> tuple[Statistic, ...]:
         """Counts of the scores of both models together, or of one if the other's curve is an earlier release's."""
         return (ScoreCells() if self.other is None else PairedScoreCells.of(self.other),)

@@ -37,6 +37,7 @@ class MergedGroups(NoisyGroups):
             cuts=np.append(parts.cuts[starts], parts.cuts[-1]),
             epsilons=parts.epsilons,
             neighbours=parts.neighbours,
+            summed=parts.summed,
             **{name: np.add.reduceat(getattr(parts, name), starts) for name in names},
         )
 

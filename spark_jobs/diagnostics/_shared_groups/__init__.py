@@ -5,6 +5,8 @@ positives, the negatives and, if a diagnostic needs it, the centred sum of score
 counts; binned residuals and calibration use all three sums; each may merge neighbouring groups. This is
 post-processing, so each diagnostic has the accuracy of the whole budget.
 
+Where few groups of rows are asked for, too, every key has such sums of its own, and those of all rows are their totals.
+
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
 noise). The histograms that place the groups compose sequentially with the groups' sums (``mechanisms.group_sums``).
 """

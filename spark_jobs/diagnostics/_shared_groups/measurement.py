@@ -1,28 +1,35 @@
-"""The shared measurement: groups of scores, with their noisy sums."""
+"""The shared measurement: groups of scores, with their noisy sums, of all rows or of those with each key of a list."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import numpy as np
 from scipy.special import expit, logit
 
 from spark_jobs.arrays import FloatArray, Int64Array
-from spark_jobs.contract.options import ConfusionMatrixSettings, GroupedSettings, RecalibrationSettings
+from spark_jobs.contract.options import (
+    ByGroupSettings,
+    ConfusionMatrixSettings,
+    GroupedSettings,
+    RecalibrationSettings,
+)
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.contract.values import Frozen
 from spark_jobs.diagnostics._score_cells import cells_for, locate_scores, place_cells
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.cells import NoisyCells, totals
 from spark_jobs.mechanisms.group_sums import NoisyGroups, centred_sums, largest_centred
-from spark_jobs.mechanisms.noise import Noise, laplace_scale
+from spark_jobs.mechanisms.noise import Noise, laplace_scale, scale_of_sum
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, rows_changed
 from spark_jobs.mechanisms.trees import Tree
 from spark_jobs.score_grid import edges_of, threshold_cells
-from spark_jobs.statistics import ScoreCounts
+from spark_jobs.statistics import GroupedScoreCounts, ScoreCounts
 
 SUMS_SHARE = Decimal("0.1")
 """Share of the budget for the sums of scores. A row changes a sum by at most half a group's width, so it needs less."""
@@ -36,12 +43,20 @@ class SharedGroups(Draw):
     """The noisy sums of groups of scores; the last spending is that of the counts.
 
     Attributes:
-        groups: the noisy sums.
+        groups: the noisy sums of all rows.
         located: the noisy histograms that placed the groups.
+        by_key: the noisy sums of the rows with each key of a public list, and last of all others, of which ``groups``
+            are the sums; None if all rows were measured together.
     """
 
     groups: NoisyGroups
     located: tuple[NoisyCells, ...]
+    by_key: tuple[NoisyGroups, ...] | None = field(default=None, metadata={codec.LEFT_OUT: True})
+
+    @property
+    def of_keys(self) -> tuple[SharedGroups, ...]:
+        """The measurement of the rows of each key; the histograms are of all rows, and so of none of them."""
+        return tuple(replace(self, groups=one, located=(), by_key=None) for one in self.by_key or ())
 
     @property
     def class_sizes(self) -> ClassSizes | None:
@@ -53,44 +68,53 @@ class SharedGroups(Draw):
         """The noisy counts of both classes, negatives first, as trees without inner nodes."""
         size = self.groups.positives.size
         flat = Tree(cells=size, branching=max(2, size), root="absent")
-        scale = laplace_scale(self.spendings[-1].epsilon, rows_changed(self.neighbours))
+        of_one = laplace_scale(self.spendings[-1].epsilon, rows_changed(self.neighbours))
+        scale = scale_of_sum(of_one, self.groups.summed or 1)
         nodes = self.groups.negatives, self.groups.positives
         negatives, positives = (NoisyTree(tree=flat, nodes=(counts,), scale=scale) for counts in nodes)
         return negatives, positives
 
 
-def measure_shared(statistic: ScoreCounts, diagnostics: Sequence[Frozen], terms: Terms) -> SharedGroups:
+def measure_shared(
+    statistic: ScoreCounts | GroupedScoreCounts, diagnostics: Sequence[Frozen], terms: Terms
+) -> SharedGroups:
     """Draw the noise of a shared measurement; ``epsilon``-DP for one row added, removed or replaced.
 
     Steps compose sequentially: the noisy histograms that place the groups, the sums of scores if one of
     ``diagnostics`` needs them, and the counts of both classes. Groups depend on public facts, such as the thresholds
     of confusion matrices, and on earlier releases alone.
 
+    By key, the histograms are of all rows, and the rows of every key get noise of their own at the same epsilons. A row
+    has one key. An added one changes the numbers of that key alone, as it would change those of all rows. A replaced
+    one, under doubled noise, either keeps its key, or changes the numbers of two keys by one row each, at half of the
+    cost each. The numbers of all rows are sums of released ones.
+
     Args:
-        statistic: exact counts of both classes; private.
+        statistic: exact counts of both classes, of all rows or by key; private.
         diagnostics: the options or settings of the diagnostics that will read it; public.
         terms: budget, relation and noise; all of epsilon is spent.
     """
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise
-    counts = np.stack([statistic.negatives, statistic.positives])
-    grid = counts.shape[1]
+    both = np.stack([statistic.negatives, statistic.positives], axis=-2)
+    of_keys = [both] if both.ndim == 2 else list(both)
+    counts, grid = np.sum(of_keys, axis=0), both.shape[-1]
     located, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise)
-    cuts = place_cells(located[-1], grid=grid, cells=min(cells_for(signal), MAX_GROUPS, grid))
-    for options in diagnostics:
+    cells = cells_for(signal / math.sqrt(len(of_keys)))  # the noise of sums is that of a lower epsilon
+    cuts = place_cells(located[-1], grid=grid, cells=min(cells, MAX_GROUPS, grid))
+    readers = [*diagnostics, *(kind for of in diagnostics if isinstance(of, ByGroupSettings) for kind in of.kinds)]
+    for options in readers:
         if isinstance(options, RecalibrationSettings):
             cuts = _narrowed(cuts, options.clip)
-    at = [o.thresholds for o in diagnostics if isinstance(o, ConfusionMatrixSettings)]
+    at = [o.thresholds for o in readers if isinstance(o, ConfusionMatrixSettings)]
     cuts = _with_edges(cuts, *(threshold_cells(thresholds, grid) for thresholds in at))
     cells, of_sums = cuts.size - 1, Decimal(0)
-    if any(isinstance(options, (GroupedSettings, RecalibrationSettings)) for options in diagnostics):
+    if any(isinstance(options, (GroupedSettings, RecalibrationSettings)) for options in readers):
         of_sums = meter.spend_share(SUMS_SHARE, label=f"sums of scores in {cells} groups")
     of_counts = meter.spend_rest(label=f"counts of both classes in {cells} groups")
-    return SharedGroups.of(
-        terms,
-        meter,
-        groups=_groups(counts, cuts, of_counts, of_sums, neighbours=neighbours, noise=noise),
-        located=located,
-    )
+    by_key = [_groups(one, cuts, of_counts, of_sums, neighbours=neighbours, noise=noise) for one in of_keys]
+    if isinstance(statistic, ScoreCounts):
+        return SharedGroups.of(terms, meter, groups=by_key[0], located=located)
+    return SharedGroups.of(terms, meter, groups=by_key[0].plus(*by_key[1:]), located=located, by_key=tuple(by_key))
 
 
 def _with_edges(cuts: Int64Array, *edges: Iterable[int]) -> Int64Array:

@@ -1,7 +1,8 @@
 """What scores say of each group of a public list, such as regions or age bands, and whether the groups are equal.
 
 Each group gets a shared measurement of its own (``_shared_groups``), from which every requested kind is read; the kinds
-do not know of groups. Then single figures are compared between the groups: rates, areas, mean residuals.
+do not know of groups. Few groups are parts of the measurement of all rows that other diagnostics of the request share.
+Then single figures are compared between the groups: rates, areas, mean residuals.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``), however many
 groups there are: a row lies in one group only. See ``measurement.measure_by_group`` for the proof.
@@ -22,7 +23,7 @@ from __future__ import annotations
 from spark_jobs.contract.options import ByGroupOptions, ByGroupSettings
 from spark_jobs.contract.results.groups import ByGroup, GroupComparison
 from spark_jobs.diagnostics.by_group.influences import influences
-from spark_jobs.diagnostics.by_group.measurement import ByGroupDraw, measure_by_group
+from spark_jobs.diagnostics.by_group.measurement import ByGroupDraw, groups_of_shared, measure_by_group
 from spark_jobs.diagnostics.by_group.summary import summarise
 from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
 from spark_jobs.statistics import GroupedScoreCounts
@@ -39,6 +40,7 @@ DIAGNOSTIC = Diagnostic(
     call=Call,
     measurement=Measurement[GroupedScoreCounts, ByGroupDraw](draw=ByGroupDraw, measure=measure_by_group),
     summarise=summarise,
+    read_shared=groups_of_shared,
     influences=influences,
 )
 measure, release = DIAGNOSTIC.measure, DIAGNOSTIC.release

@@ -1,11 +1,11 @@
-"""The noisy counts of every group: one shared measurement each."""
+"""The noisy counts of every group: one shared measurement each, or parts of that of all rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import cast
 
-from spark_jobs.contract.options import ByGroupSettings, ConfusionMatrixSettings
+from spark_jobs.contract.options import ByGroupOptions, ByGroupSettings, ConfusionMatrixSettings
 from spark_jobs.contract.options.by_group import OTHER, KindByGroup
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups, measure_shared
 from spark_jobs.diagnostics.class_sizes import ClassSizes
@@ -46,6 +46,17 @@ class ByGroupDraw(Draw):
         one = self.groups[0]
         of_kinds = [options.thresholds for options in self.kinds if isinstance(options, ConfusionMatrixSettings)]
         return tuple(cell for of in of_kinds for cell in threshold_cells(of, one.groups.grid, one.rounding))
+
+
+def groups_of_shared(options: ByGroupOptions, shared: SharedGroups) -> ByGroupDraw:
+    """The draw of the groups of a measurement that other diagnostics share, by the same list."""
+    return ByGroupDraw(
+        **shared.origin,
+        keys=(*map(str, options.groups), OTHER),
+        groups=shared.of_keys,
+        kinds=cast("tuple[KindByGroup, ...]", options.kinds),
+        confidence=options.confidence,
+    )
 
 
 def measure_by_group(statistic: GroupedScoreCounts, options: ByGroupSettings, terms: Terms) -> ByGroupDraw:
