@@ -35,6 +35,10 @@ Allotment = Annotated[
     str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
 ]
 RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request, a JSON or YAML file.")]
+RequestFiles = Annotated[
+    list[Path],
+    typer.Argument(metavar="REQUEST...", help="The request, a JSON or YAML file; several, or folders of such files."),
+]
 Output = Annotated[str | None, typer.Option(help="The folder or URI for the release; by default the request's.")]
 Key = Annotated[
     str | None,

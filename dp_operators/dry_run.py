@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from spark_jobs.contract.options.values import OfValues
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.written import Written, written_fields
+
+if TYPE_CHECKING:
+    from dp_operators.releasing import Forecast
 
 _PAID = {
     ChargeState.COMMITTED: "the release exists, or only has to be published, for",
@@ -124,9 +127,19 @@ def dry_run_lines(
         key: the release key.
         table: what the caller expects of the table, for a forecast of widths.
     """
-    from dp_operators.releasing import expected_widths, forecast
+    from dp_operators.releasing import forecast
 
-    price = forecast(request, ledger=ledger, runner=runner, key=key, allotment=allotment)
+    yield from forecast_lines(
+        forecast(request, ledger=ledger, runner=runner, key=key, allotment=allotment), request, table
+    )
+
+
+def forecast_lines(
+    price: Forecast[ReleaseRequest], request: ReleaseRequest | Written[ReleaseRequest], table: ExpectedTable | None
+) -> Iterator[str]:
+    """What a forecast says of a request."""
+    from dp_operators.releasing import expected_widths
+
     completed = price.request
     widths = [] if table is None else _widths(expected_widths(completed, table))
     cost = plain(price.cost.epsilon)

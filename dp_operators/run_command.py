@@ -1,17 +1,13 @@
-"""``dp-budget run``: a release without Airflow, and how the command ends."""
+"""``dp-budget run``: releases without Airflow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
-from types import MappingProxyType
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dp_operators.budget import PrivacyLedger
-from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user
-from dp_operators.budget.left import left_in
+from dp_operators.budget.cli import Actor, LedgerUrl
 from dp_operators.command_tools import (
     Allotment,
     Conf,
@@ -19,10 +15,9 @@ from dp_operators.command_tools import (
     Master,
     Output,
     PrivateDir,
-    RequestFile,
+    RequestFiles,
     ended_by_signals,
     opened_ledger,
-    request_of,
     settings_of,
 )
 from dp_operators.dry_run import (
@@ -36,24 +31,16 @@ from dp_operators.dry_run import (
     dry_run_lines,
     expected_table,
 )
-from spark_jobs.contract.figures import undefined_kinds
-from spark_jobs.contract.gates import Gate, gate_in_file, gate_of
-from spark_jobs.contract.privacy import plain
-from spark_jobs.contract.request import ReleaseRequest
+from dp_operators.many_requests import price_all, release_all, request_files
+from dp_operators.release_order import OnUndefined, ReleaseOrder, report_end, run_to_end
+from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from dp_operators.releasing import Published
-
-
-class OnUndefined(StrEnum):
-    """How `run` ends if a diagnostic of the published release is undefined."""
-
-    PUBLISH = "publish"
-    FAIL = "fail"
+    from dp_operators.releasing import LocalRunner
 
 
 def run_release(
-    request: RequestFile,
+    requests: RequestFiles,
     output: Output = None,
     key: Key = None,
     master: Master = "local[*]",
@@ -90,9 +77,11 @@ def run_release(
 
     Repeating the command finds the same release, or continues after an interruption; it never pays twice. Another
     --key makes another release, with its own noise and its own charge.
+
+    Several requests, or a folder of them, are released one after the other by one application, each with its own
+    charge, draw and failure; the exit code is the highest of theirs.
     """
-    from dp_operators.releasing import LocalRunner, on_terms
-    from dp_operators.releasing.preflight import default_key
+    from dp_operators.releasing import LocalRunner, WarmRunner
 
     table = expected_table(
         dry_run=dry_run,
@@ -104,70 +93,37 @@ def run_release(
         r_squared=r_squared,
         values=values,
     )
-    written = request_of(ReleaseRequest, request, output=output, ledger=ledger)
-    wanted = gate or gate_in_file(request)
-    runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
-    with opened_ledger(ledger) as opened:
-        key = key or default_key(written, opened)
-        completed, named = on_terms(written, opened, key)
-        # a figure that the release will not have is refused before anything is charged
-        checked = None if wanted is None else gate_of(wanted, completed.diagnostics)
+    order = ReleaseOrder(
+        output=output, key=key, allotment=allotment, actor=actor, ledger_url=ledger, table=table,
+        on_undefined=on_undefined, gate=gate,
+    )  # fmt: skip
+    many = len(requests) > 1 or requests[0].is_dir()
+    settings: dict[str, Any] = {"master": master, "conf": settings_of(conf), "private_dir": private_dir}
+    if not many:
+        _run_one(requests[0], order, LocalRunner(**settings), dry_run=dry_run)
+        return
+    if key is not None:
+        raise InvalidRequest(
+            "key", key, "names one release, and there are several requests",
+            "leave it out: each request has the key that is made from it",
+        )  # fmt: skip
+    files, runner = request_files(requests), WarmRunner(**settings)
+    (price_all if dry_run else release_all)(files, order, runner)
+
+
+def _run_one(file: Path, order: ReleaseOrder, runner: LocalRunner, *, dry_run: bool) -> None:
+    written = order.read(file)
+    with opened_ledger(order.ledger_url) as opened:
+        prepared = order.prepare(file, written, opened)
         if dry_run:
-            for line in dry_run_lines(written, opened, runner, allotment=allotment, key=key, table=table):
+            lines = dry_run_lines(
+                written, opened, runner, allotment=order.allotment, key=prepared.key, table=order.table
+            )
+            for line in lines:
                 typer.echo(line)
             return
         with ended_by_signals():
-            published = run_to_end(completed, opened, runner, key=named, allotment=allotment, actor=actor)
-        report_end(published, opened, [published.uri], dict(_unmet(published, on_undefined, checked)))
-
-
-def run_to_end(
-    request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, *, key: str, allotment: str | None, actor: str | None
-) -> Published:
-    """Make the release, or find the one that was made, with its public stages on standard error."""
-    from dp_operators.release_check import check_release
-    from dp_operators.releasing import release
-
-    return release(
-        request,
-        ledger=ledger,
-        runner=runner,
-        key=key,
-        check=check_release,
-        allotment=allotment,
-        actor=actor_or_user(actor),
-        progress=lambda line: typer.echo(line, err=True),
-    )
-
-
-def _unmet(published: Published, on_undefined: OnUndefined, gate: Gate | None) -> Iterator[tuple[Exit, str]]:
-    """What was wanted of the release and is not so, each with the exit code that it stands for."""
-    undefined = undefined_kinds(published.status)
-    if undefined and on_undefined is OnUndefined.FAIL:
-        yield Exit.FAILED, f"undefined because of the noise: {', '.join(undefined)}"
-    if gate is not None and not gate.holds(published.results):
-        yield Exit.GATED, f"the gate {gate} does not hold"
-
-
-def report_end(
-    published: Published, ledger: PrivacyLedger, answer: Iterable[str], unmet: Mapping[Exit, str] = MappingProxyType({})
-) -> None:
-    """Print ``answer`` to standard output, all else to standard error, and last where the report is.
-
-    Raises:
-        Exit: of typer: something is unmet.
-    """
-    cost = plain(published.cost.epsilon)
-    charge = ledger.charge(published.charge_id)
-    again = f"found: this release was made at {charge.settled_at} for epsilon {cost}; nothing is charged now"
-    typer.echo(again if published.adopted else f"published, for epsilon {cost}", err=True)
-    if published.warning:
-        typer.echo(published.warning, err=True)
-    for line in unmet.values():
-        typer.echo(f"dp-budget: {line}; the release was published and paid for", err=True)
-    for line in answer:
-        typer.echo(line)
-    left, _ = left_in(ledger.account(charge.account), charge.blocks, ledger)
-    typer.echo(published.line(f"{plain(left.epsilon)} left"), err=True)
-    if unmet:
-        raise typer.Exit(max(unmet))
+            published = run_to_end(
+                prepared.completed, opened, runner, key=prepared.named, allotment=order.allotment, actor=order.actor
+            )
+        report_end(published, opened, [published.uri], order.unmet(published, prepared.gate))

@@ -22,7 +22,7 @@ from dp_operators.command_tools import (
     settings_of,
 )
 from dp_operators.dry_run import dry_run_lines
-from dp_operators.run_command import report_end, run_to_end
+from dp_operators.release_order import report_end, run_to_end
 from spark_jobs.contract.documents import to_yaml
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.request import ReleaseRequest

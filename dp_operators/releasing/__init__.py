@@ -24,6 +24,7 @@ from dp_operators.releasing.reservations import StaleReservation, give_back, rel
 from dp_operators.releasing.runners import LocalRunner
 from dp_operators.releasing.spark_submit import SparkSubmitRunner
 from dp_operators.releasing.submissions import Submission
+from dp_operators.releasing.warm_runs import WarmRunner
 
 __all__ = [
     "ApplicationRuns",
@@ -45,6 +46,7 @@ __all__ = [
     "StaleReservation",
     "Submission",
     "Waiting",
+    "WarmRunner",
     "account_state",
     "check_budget",
     "check_release_folder",

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import platformdirs
 import psutil
@@ -77,6 +77,15 @@ PROCESS = "process"
 """The kind of handles of processes."""
 
 
+class ChildProcess(Protocol):
+    """A process whose end this one learns of, as of a ``subprocess.Popen``."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Its exit status; None while it runs."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProcessGroups:
     """Starts process groups, whose output only this user can read, and looks at them.
@@ -86,7 +95,7 @@ class ProcessGroups:
     """
 
     grace: float
-    _children: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict, repr=False, compare=False)
+    _children: dict[int, ChildProcess] = field(default_factory=dict, repr=False, compare=False)
 
     def start(self, command: Sequence[str], *, environment: Mapping[str, str], folder: Path) -> Handle:
         """Start ``command`` as a group of its own, and return a handle that any process of this machine can use.
@@ -103,9 +112,13 @@ class ProcessGroups:
                 env=dict(environment),
                 start_new_session=True,
             )
+        return self.adopt(process, log=path)
+
+    def adopt(self, process: ChildProcess, *, log: Path) -> Handle:
+        """The handle of a process that was started otherwise, as the first of a group."""
         self._children[process.pid] = process
         started = _start_time(process.pid) or time.time()
-        return Handle(backend=PROCESS, id=f"{process.pid} {started:.3f}", place=this_machine(), log=str(path))
+        return Handle(backend=PROCESS, id=f"{process.pid} {started:.3f}", place=this_machine(), log=str(log))
 
     def look(self, handle: Handle) -> RunState:
         """Whether the group's first process still runs."""

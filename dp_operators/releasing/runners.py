@@ -172,11 +172,15 @@ class LocalRunner(ProcessRunner):
             OSError: it could not be started.
         """
         command = [*self.command, *submission.arguments(), f"--master={self.master}"]
+        return self._start(command, {**self._spark_variables(), **submission.variables()})
+
+    def _spark_variables(self) -> dict[str, str]:
+        """The variables by which PySpark starts Java with the settings."""
         variables = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
         if self.conf:
             settings = [word for name, value in self.conf.items() for word in ("--conf", f"{name}={value}")]
             variables["PYSPARK_SUBMIT_ARGS"] = shlex.join([*settings, "pyspark-shell"])
-        return self._start(command, {**variables, **submission.variables()})
+        return variables
 
 
 def require_settings(names: Iterable[str]) -> None:

@@ -51,13 +51,7 @@ def open_session(master: str | None) -> SparkSession:
     """
     if connects(master):
         return open_remote_session(SQL_SETTINGS)
-    os.environ.pop("SPARK_REMOTE", None)  # PySpark would prefer it
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    if not under_spark_submit():
-        os.environ["JAVA_HOME"] = str(java_home())
-        # calls from Java, one for each micro-batch of a stream, carry a secret only without pinned threads
-        os.environ["PYSPARK_PIN_THREAD"] = "false"
+    _prepare_environment()
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -78,6 +72,38 @@ def open_session(master: str | None) -> SparkSession:
         raise InvalidRequest(
             "master", master, "must be a Spark master that answers", "check its address and state"
         ) from None
+
+
+def start_java() -> None:
+    """Start the Java to which the sessions of this process's forks connect, one after the other.
+
+    It ends once none of these processes is left, because nobody holds its standard input then.
+
+    Raises:
+        InvalidRequest: no usable Java.
+        PySparkException: Java has ended.
+    """
+    _prepare_environment()
+    from pyspark.conf import SparkConf
+    from pyspark.java_gateway import launch_gateway
+
+    settings = {**SESSION_SETTINGS, **BOUNDARY_SETTINGS}
+    gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(settings.items())))
+    address = gateway.gateway_parameters
+    gateway.close()  # a connection must not be shared
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(address.port)
+    os.environ["PYSPARK_GATEWAY_SECRET"] = address.auth_token
+
+
+def _prepare_environment() -> None:
+    """Set the variables by which PySpark starts Java, or finds the one that runs."""
+    os.environ.pop("SPARK_REMOTE", None)  # PySpark would prefer it
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if not under_spark_submit():
+        os.environ["JAVA_HOME"] = str(java_home())
+        # calls from Java, one for each micro-batch of a stream, carry a secret only without pinned threads
+        os.environ["PYSPARK_PIN_THREAD"] = "false"
 
 
 @contextmanager

@@ -1,0 +1,196 @@
+"""Several requests of one ``dp-budget run``: released one after the other by one application, each by itself.
+
+Each has the charge, the draw, the private file and the failure that it would have in a command of its own. Whatever
+one of them meets, the others are released; a request whose application failed after others had used the same engine is
+tried once more with a fresh one, so that no other can be the cause.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from dp_operators.budget import LedgerUnavailable, PrivacyLedger
+from dp_operators.budget.cli import Exit, open_ledger
+from dp_operators.budget.left import left_after
+from dp_operators.budget.values import ALL
+from dp_operators.command_tools import ended_by_signals
+from dp_operators.dry_run import forecast_lines
+from dp_operators.release_order import PreparedRelease, ReleaseOrder, closing_line, run_to_end
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.privacy import Budget, exact_sum, plain
+
+if TYPE_CHECKING:
+    from dp_operators.releasing import Published, WarmRunner
+
+SUFFIXES = (".json", ".yaml", ".yml")
+"""What the names of a folder's requests end with."""
+
+NewCharges = dict[tuple[str, str], dict[str, Budget]]
+"""For each account and block, the costs that would be charged, by release key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a request ended, or what a sum is.
+
+    Attributes:
+        name: the request's file.
+        status: the exit code that it stands for.
+        lines: what is said of it.
+        released: whether its release is published.
+    """
+
+    name: str
+    status: Exit = Exit.DONE
+    lines: tuple[str, ...]
+    released: bool = False
+
+    def print(self, *, err: bool) -> None:
+        """Print the lines, to standard error where something is wrong or ``err``."""
+        wrong = self.status is not Exit.DONE
+        for line in self.lines:
+            typer.echo(f"{'dp-budget: ' if wrong else ''}{self.name}: {line}", err=err or wrong)
+
+
+def request_files(paths: Sequence[Path]) -> list[Path]:
+    """The files, those of a folder in the order of their names.
+
+    Raises:
+        InvalidRequest: a folder has none, or cannot be read.
+    """
+    return [file for path in paths for file in (_in_folder(path) if path.is_dir() else [path])]
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    try:
+        files = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    except OSError:
+        files = []
+    if not files:
+        raise InvalidRequest(
+            "request", str(folder), f"must be a folder with files named {', '.join(f'*{one}' for one in SUFFIXES)}",
+            "name another folder, or the files",
+        )  # fmt: skip
+    return files
+
+
+def release_all(files: Sequence[Path], order: ReleaseOrder, runner: WarmRunner) -> None:
+    """Release the requests in their order: URIs go to standard output, and a line about each to standard error.
+
+    Raises:
+        Exit: of typer, with the highest exit code of a request, if that is not 0.
+    """
+    endings: list[Ending] = []
+    with closing(open_ledger(order.ledger_url)) as ledger, ended_by_signals(), runner:
+        for file in files:
+            endings.append(_ended(file, partial(_release, file, order, ledger, runner)))
+            endings[-1].print(err=True)
+    typer.echo(f"{sum(ending.released for ending in endings)} of {len(files)} requests are released", err=True)
+    _exit(endings)
+
+
+def _release(file: Path, order: ReleaseOrder, ledger: PrivacyLedger, runner: WarmRunner) -> Ending:
+    from dp_operators.releasing import ReleaseFailed
+
+    prepared = order.prepare(file, order.read(file), ledger)
+    make = partial(_publish, file, prepared, order, ledger, runner)
+    try:
+        published = make()
+    except ReleaseFailed:
+        if not runner.failed_after_others:
+            raise
+        typer.echo(f"{file}: tried once more with an engine that no other request has used", err=True)
+        published = make()
+    typer.echo(published.uri)
+    unmet = order.unmet(published, prepared.gate)
+    begun = "found" if published.adopted else "published"
+    line = ", ".join([begun, *unmet.values(), closing_line(published, ledger)])
+    warning = [published.warning] if published.warning else []
+    return Ending(name=str(file), status=max(unmet, default=Exit.DONE), lines=(*warning, line), released=True)
+
+
+def _publish(
+    file: Path, prepared: PreparedRelease, order: ReleaseOrder, ledger: PrivacyLedger, runner: WarmRunner
+) -> Published:
+    return run_to_end(
+        prepared.completed,
+        ledger,
+        runner,
+        key=prepared.named,
+        allotment=order.allotment,
+        actor=order.actor,
+        name=f"{file}: ",
+    )
+
+
+def price_all(files: Sequence[Path], order: ReleaseOrder, runner: WarmRunner) -> None:
+    """Say what each request would cost, and whether each account can pay for all of them; nothing is changed.
+
+    Raises:
+        Exit: of typer, with the highest exit code of a request, or that of a refusal if they cannot all be paid for.
+    """
+    new: NewCharges = defaultdict(dict)
+    with closing(open_ledger(order.ledger_url)) as ledger:
+        endings = [_ended(file, partial(_price, file, order, ledger, runner, new)) for file in files]
+        endings += [_sum(account, block, costs, ledger, order) for (account, block), costs in new.items()]
+    for ending in endings:
+        ending.print(err=False)
+    _exit(endings)
+
+
+def _price(file: Path, order: ReleaseOrder, ledger: PrivacyLedger, runner: WarmRunner, new: NewCharges) -> Ending:
+    from dp_operators.releasing import forecast
+
+    prepared = order.prepare(file, order.read(file), ledger)
+    price = forecast(prepared.written, ledger=ledger, runner=runner, key=prepared.key, allotment=order.allotment)
+    for block in price.left:
+        new[price.account, block][prepared.named] = price.cost
+    return Ending(name=str(file), lines=tuple(forecast_lines(price, prepared.written, order.table)))
+
+
+def _sum(account: str, block: str, costs: dict[str, Budget], ledger: PrivacyLedger, order: ReleaseOrder) -> Ending:
+    """Whether an account's block can pay for all charges, which its composition adds up."""
+    rest = left_after(ledger.account(account), block, list(costs.values()), ledger, allotment=order.allotment)
+    many = f"{len(costs)} charges of epsilon {plain(exact_sum(*(cost.epsilon for cost in costs.values())))} in all"
+    name = f"account {account}" if block == ALL else f"block {block} of account {account}"
+    left = f"{name} has {plain(rest.before.epsilon)} left"
+    if rest.enough:
+        return Ending(name="in all", lines=(f"{many}; {left}, and {plain(rest.after.epsilon)} after them",))
+    return Ending(name="in all", status=Exit.REFUSED, lines=(f"{many}; {left}, which is not enough for all of them",))
+
+
+def _ended(file: Path, work: Callable[[], Ending]) -> Ending:
+    """How a request ended, whatever it raised."""
+    from dp_operators.releasing import ReleaseError
+
+    def failed(status: Exit, what: str) -> Ending:
+        return Ending(name=str(file), status=status, lines=(what,))
+
+    try:
+        return work()
+    except InvalidRequest as refused:
+        return failed(Exit.REFUSED, f"refused: {refused}")
+    except LedgerUnavailable as away:
+        return failed(Exit.UNAVAILABLE, f"not released: {away}")
+    except ReleaseError as error:
+        return failed(Exit.FAILED, f"failed: {error}")
+    except typer.Exit as ended:  # its line has been printed
+        return failed(Exit(ended.exit_code), "failed")
+    except Exception as error:
+        traceback.print_exc()
+        return failed(Exit.FAILED, f"failed: {type(error).__name__}")
+
+
+def _exit(endings: Sequence[Ending]) -> None:
+    status = max(ending.status for ending in endings)
+    if status is not Exit.DONE:
+        raise typer.Exit(status)

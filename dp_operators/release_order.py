@@ -1,0 +1,166 @@
+"""What the options of ``dp-budget run`` say of a request; a release by the command line, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dp_operators.budget import PrivacyLedger
+from dp_operators.budget.cli import Exit, actor_or_user
+from dp_operators.budget.left import left_in
+from dp_operators.command_tools import request_of
+from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.figures import undefined_kinds
+from spark_jobs.contract.gates import Gate, gate_in_file, gate_of
+from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.written import Written
+
+if TYPE_CHECKING:
+    from dp_operators.releasing import Published
+
+
+class OnUndefined(StrEnum):
+    """How `run` ends if a diagnostic of the published release is undefined."""
+
+    PUBLISH = "publish"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOrder:
+    """What the options of `run` say of a request, or of all of several.
+
+    Attributes:
+        output, key, allotment, actor, ledger_url: as the options.
+        table: what the caller expects of the table, for a forecast.
+        on_undefined, gate: what is wanted of the release.
+    """
+
+    output: str | None
+    key: str | None
+    allotment: str | None
+    actor: str | None
+    ledger_url: str | None
+    table: ExpectedTable | None
+    on_undefined: OnUndefined
+    gate: str | None
+
+    def read(self, file: Path) -> ReleaseRequest | Written[ReleaseRequest]:
+        """The request in a file.
+
+        Raises:
+            InvalidRequest: there is none.
+            LedgerUnavailable: it names a list, and the ledger cannot be reached.
+        """
+        return request_of(ReleaseRequest, file, output=self.output, ledger=self.ledger_url)
+
+    def prepare(
+        self, file: Path, written: ReleaseRequest | Written[ReleaseRequest], ledger: PrivacyLedger
+    ) -> PreparedRelease:
+        """The request on its account's terms, with its key, and the gate that it has to pass.
+
+        Raises:
+            InvalidRequest: its account cannot complete it, or it will not have the gate's figure.
+            LedgerUnavailable: the ledger cannot be reached.
+        """
+        from dp_operators.releasing import on_terms
+        from dp_operators.releasing.preflight import default_key
+
+        wanted = self.gate or gate_in_file(file)
+        key = self.key or default_key(written, ledger)
+        completed, named = on_terms(written, ledger, key)
+        # a figure that the release will not have is refused before anything is charged
+        checked = None if wanted is None else gate_of(wanted, completed.diagnostics)
+        return PreparedRelease(written=written, completed=completed, key=key, named=named, gate=checked)
+
+    def unmet(self, published: Published, gate: Gate | None) -> dict[Exit, str]:
+        """What was wanted of the release and is not so, by the exit code that it stands for."""
+        return dict(_unmet(published, self.on_undefined, gate))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedRelease:
+    """A request that is ready to be priced or released.
+
+    Attributes:
+        written, completed: as it is written, and on its account's terms.
+        key, named: the release key, and the one that the release has.
+        gate: the condition on a released figure, if there is one.
+    """
+
+    written: ReleaseRequest | Written[ReleaseRequest]
+    completed: ReleaseRequest
+    key: str
+    named: str
+    gate: Gate | None
+
+
+def run_to_end(
+    request: ReleaseRequest,
+    ledger: PrivacyLedger,
+    runner: Any,
+    *,
+    key: str,
+    allotment: str | None,
+    actor: str | None,
+    name: str = "",
+) -> Published:
+    """Make the release, or find the one that was made, with its public stages on standard error, after ``name``."""
+    from dp_operators.release_check import check_release
+    from dp_operators.releasing import release
+
+    return release(
+        request,
+        ledger=ledger,
+        runner=runner,
+        key=key,
+        check=check_release,
+        allotment=allotment,
+        actor=actor_or_user(actor),
+        progress=lambda line: typer.echo(f"{name}{line}", err=True),
+    )
+
+
+def _unmet(published: Published, on_undefined: OnUndefined, gate: Gate | None) -> Iterator[tuple[Exit, str]]:
+    """What was wanted of the release and is not so, each with the exit code that it stands for."""
+    undefined = undefined_kinds(published.status)
+    if undefined and on_undefined is OnUndefined.FAIL:
+        yield Exit.FAILED, f"undefined because of the noise: {', '.join(undefined)}"
+    if gate is not None and not gate.holds(published.results):
+        yield Exit.GATED, f"the gate {gate} does not hold"
+
+
+def report_end(
+    published: Published, ledger: PrivacyLedger, answer: Iterable[str], unmet: Mapping[Exit, str] = MappingProxyType({})
+) -> None:
+    """Print ``answer`` to standard output, all else to standard error, and last where the report is.
+
+    Raises:
+        Exit: of typer: something is unmet.
+    """
+    cost, charge = plain(published.cost.epsilon), ledger.charge(published.charge_id)
+    again = f"found: this release was made at {charge.settled_at} for epsilon {cost}; nothing is charged now"
+    typer.echo(again if published.adopted else f"published, for epsilon {cost}", err=True)
+    if published.warning:
+        typer.echo(published.warning, err=True)
+    for line in unmet.values():
+        typer.echo(f"dp-budget: {line}; the release was published and paid for", err=True)
+    for line in answer:
+        typer.echo(line)
+    typer.echo(closing_line(published, ledger), err=True)
+    if unmet:
+        raise typer.Exit(max(unmet))
+
+
+def closing_line(published: Published, ledger: PrivacyLedger) -> str:
+    """What was found, at which cost, what is left and where the report is."""
+    charge = ledger.charge(published.charge_id)
+    left, _ = left_in(ledger.account(charge.account), charge.blocks, ledger)
+    return published.line(f"{plain(left.epsilon)} left")

@@ -1,0 +1,206 @@
+"""The backend of many runs, one after the other: each is a fork of one process that has everything imported.
+
+What they share is that process, which reads no row, and with Spark the Java that it started
+(``spark_jobs.application.warm``). A run that does not end in order, whatever the cause, is the last one of its process
+and of its Java, which end at once: the next run gets new ones. A process serves the runs of one environment, so that
+only runs of the same user, credentials, salt and keys share it.
+
+Killed at any moment, this is as runs apart are: a run goes on without the process that it was forked from, holds the
+Java that it uses, and is found by its handle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from dp_operators.releasing.backends import Handle
+from dp_operators.releasing.processes import ProcessGroups, private_file
+from dp_operators.releasing.runners import LocalRunner
+from dp_operators.releasing.submissions import Submission
+from spark_jobs.contract.store.layout import ExitCode
+
+_COMMAND = (sys.executable, "-P", "-m", "spark_jobs.application.warm")
+_IN_ORDER = (ExitCode.DONE, ExitCode.REFUSED)
+"""How a run ends that leaves nothing behind: a refusal comes before a row is read, and closes its session."""
+_CHUNK = 2**20
+
+
+class WarmApplication:
+    """The process that runs are forked from.
+
+    Attributes:
+        environment: the variables of all its runs.
+        runs: how many it has started.
+        handle: its own, and that of its Java.
+    """
+
+    def __init__(self, master: str, environment: Mapping[str, str], *, folder: Path, groups: ProcessGroups) -> None:
+        self.environment = dict(environment)
+        self.runs = 0
+        with private_file(folder, ".log") as (output, self._log):
+            pass
+        # Java writes at the file's end, also after what it wrote has been moved away
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [*_COMMAND, f"--master={master}"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                env=self.environment,
+                start_new_session=True,
+            )
+        self.handle = groups.adopt(self._process, log=self._log)
+
+    def start(self, arguments: list[str], variables: Mapping[str, str], *, log: Path) -> ForkedRun:
+        """Start a run, whose output goes to an existing file.
+
+        Raises:
+            OSError: the process has ended.
+        """
+        run = ForkedRun(self, self.answer({"run": arguments, "variables": dict(variables), "log": str(log)})["pid"])
+        self.runs += 1
+        return run
+
+    def answer(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """What the process answers.
+
+        Raises:
+            OSError: it has ended.
+        """
+        orders, answers = self._process.stdin, self._process.stdout
+        if orders is None or answers is None or orders.closed:
+            raise OSError("the process has ended")
+        orders.write(json.dumps(order).encode() + b"\n")
+        orders.flush()
+        line = answers.readline()
+        if not line:
+            raise OSError("the process has ended")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def move_output(self, log: Path) -> None:
+        """Move what the process and its Java have printed to a run's own file."""
+        with self._log.open("rb") as printed, log.open("ab") as own:
+            while chunk := printed.read(_CHUNK):
+                own.write(chunk)
+        os.truncate(self._log, 0)
+
+    def close(self) -> None:
+        """Close what only the process's end leaves open, and remove its file."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        self._process.wait()
+        self._log.unlink(missing_ok=True)
+
+
+@dataclass
+class ForkedRun:
+    """A run that a ``WarmApplication`` started."""
+
+    application: WarmApplication
+    pid: int
+    _status: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit status; None while it runs. It is ended if the process that could tell has ended."""
+        if self._status is None:
+            try:
+                self._status = self.application.answer({"ended": self.pid})["status"]
+            except OSError:
+                with suppress(OSError):
+                    os.killpg(self.pid, signal.SIGKILL)
+                self._status = -signal.SIGKILL
+        return self._status
+
+
+@dataclass
+class _Shared:
+    application: WarmApplication | None = None
+    current: Handle | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmRunner(LocalRunner):
+    """As ``LocalRunner``, for many requests one after the other; a context whose end ends the shared process.
+
+    Each run is a process with its own memory, private file, secret and failure.
+    """
+
+    _shared: _Shared = field(init=False, repr=False, compare=False, default_factory=_Shared)
+
+    @property
+    def failed_after_others(self) -> bool:
+        """Whether the last run failed in a process that other runs had used, so that they may be the cause."""
+        return self._shared.failed
+
+    def submit(self, submission: Submission) -> Handle:
+        """Start the application: as a fork, of a new process if there is none for this environment.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        arguments = [*submission.arguments(), f"--master={self.master}"]
+        folder = self.private_folder()
+        with private_file(folder, ".log") as (_, log):
+            pass
+        try:
+            run = self._started(arguments, submission.variables(), log=log)
+        except BaseException:
+            self._end(log)
+            raise
+        self._shared.failed = False
+        self._shared.current = self._processes.adopt(run, log=log)
+        return self._shared.current
+
+    def _started(self, arguments: list[str], variables: Mapping[str, str], *, log: Path) -> ForkedRun:
+        environment = {**self.inherited(), **self._spark_variables()}
+        application = self._shared.application
+        if application is not None and application.environment == environment:
+            with suppress(OSError):  # it, or its Java, has ended since
+                return application.start(arguments, variables, log=log)
+        self._end(log)
+        application = WarmApplication(self.master, environment, folder=self.private_folder(), groups=self._processes)
+        self._shared.application = application
+        return application.start(arguments, variables, log=log)
+
+    def kill(self, handle: Handle) -> None:
+        """End the application and all its processes; unless it had ended in order, the shared process too."""
+        super().kill(handle)
+        application = self._shared.application
+        if handle != self._shared.current or application is None:
+            return
+        self._shared.current = None
+        log = Path(handle.log)
+        if self._processes.exit_status(handle) in _IN_ORDER:
+            application.move_output(log)
+        else:
+            self._shared.failed = application.runs > 1
+            self._end(log)
+
+    def _end(self, log: Path | None = None) -> None:
+        """End the shared process; what it has printed goes to ``log``."""
+        application, self._shared.application = self._shared.application, None
+        if application is None:
+            return
+        super().kill(application.handle)
+        if log is not None:
+            application.move_output(log)
+        application.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end()

@@ -1,0 +1,128 @@
+"""A process that is warm: runs of the application are forks of it, so that they find all imports done and Java running.
+
+It reads no row, opens no request and draws nothing. What a run inherits is therefore the same for all runs, and what a
+run holds is in a process of its own that ends with it: nothing of one is in the memory of the next. The embedded engine
+is started by a run for itself. Java is shared: each run has a Spark context of its own in it, which is stopped at the
+run's end with its views, its cached blocks and its temporary files; a Java whose run did not end in order serves no
+other (``dp_operators.releasing.warm_runs``).
+
+The process is started with the environment of all its runs: what differs between them is one run's secret and the
+marks of its stages. Messages are lines of JSON on standard input, each answered by a line on standard output::
+
+    {"run": [ARGUMENT, ...], "variables": {NAME: VALUE}, "log": FILE}    {"pid": NUMBER}
+    {"ended": NUMBER}                                     {"status": EXIT CODE}, null while it runs
+
+It ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any, NoReturn
+
+from spark_jobs.contract.embedded_engine import EMBEDDED
+from spark_jobs.contract.options import DIAGNOSTICS
+
+_MODULES = (
+    "spark_jobs.application.run",
+    "spark_jobs.application.session",
+    "spark_jobs.tables.source",
+    "spark_jobs.tables.scoring",
+    "spark_jobs.publishing.chart",
+    "matplotlib.backends.backend_svg",
+    "opendp.prelude",
+    *(f"spark_jobs.diagnostics.{kind}.page" for kind in DIAGNOSTICS),
+)
+"""What runs import."""
+_OF_ENGINE: Mapping[bool, Sequence[str]] = {
+    True: ("spark_jobs.application.embedded_tables", "spark_jobs.embedded.client", "pyspark.sql.connect.session"),
+    False: ("spark_jobs.application.count_statistics", "pyspark.sql"),
+}
+"""What they import besides with the embedded engine, and with Spark."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Import, start Java if it is needed, and serve until standard input ends."""
+    arguments = argparse.ArgumentParser(prog="python -m spark_jobs.application.warm")
+    arguments.add_argument("--master", required=True)
+    master = arguments.parse_args(argv).master
+    orders, answers = _take_channel()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    for name in (*_MODULES, *_OF_ENGINE[master == EMBEDDED]):
+        importlib.import_module(name)
+    if master != EMBEDDED:
+        from spark_jobs.application.session import start_java
+
+        start_java()
+    gc.freeze()  # a search for garbage would copy what is imported into each fork
+    for line in orders:
+        order = json.loads(line)
+        answer = {"status": _status(order["ended"])} if "ended" in order else {"pid": _fork(order, orders, answers)}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+    return 0
+
+
+def _take_channel() -> tuple[IO[str], IO[str]]:
+    """Standard input and output as streams of this process alone; whatever else is printed goes to standard error."""
+    orders, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    with open(os.devnull) as nothing:  # noqa: PTH123 - a descriptor is needed
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return orders, answers
+
+
+def _status(pid: int) -> int | None:
+    try:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return 1
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def _fork(order: Mapping[str, Any], *channel: IO[str]) -> int:
+    """Start a run in a process group of its own, and return its number."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        _run(order, channel)
+    with suppress(OSError):  # whichever of the two is first
+        os.setpgid(pid, pid)
+    return pid
+
+
+def _run(order: Mapping[str, Any], channel: Sequence[IO[str]]) -> NoReturn:
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        for stream in channel:
+            os.close(stream.fileno())
+        log = os.open(order["log"], os.O_WRONLY | os.O_APPEND)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        os.environ.update(order["variables"])
+        from spark_jobs.application.main import main as run
+
+        status = run(order["run"])
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
