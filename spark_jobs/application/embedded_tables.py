@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.application.count_statistics import prepare
 from spark_jobs.contract.embedded_engine import needed_columns, require_embedded
+from spark_jobs.contract.file_checks import pinned_names
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.store.table_files import TableFiles
+from spark_jobs.contract.store.table_files import NO_VALUE, TableFiles, partition_columns
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.embedded.client import FOLDER
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _NUMBERS = ("float", "double")
 
@@ -45,14 +46,22 @@ def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
     require_no_links(source)
     files = TableFiles.of(source.pinned)
     view = Path(tempfile.mkdtemp(dir=str(spark.conf.get(FOLDER)))) / "table"
-    make_view(Path(files.folder), files.names, {column.name: column.type for column in source.columns or ()}, view=view)
-    frame = read_table(spark, source, view=str(view))
-    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    return frame.select(
-        *(
-            sf.nanvl(sf.col(quoted(name)), sf.lit(float("nan")).cast(of)).alias(name)
-            if of in _NUMBERS
-            else sf.col(quoted(name))
-            for name, of in types.items()
-        )
+    folders = partition_columns(files.names[0])
+    make_view(
+        Path(files.folder),
+        pinned_names(source, files.names),
+        {column.name: column.type for column in source.columns or ()},
+        view=view,
+        folder_columns=folders,
     )
+    frame = read_table(spark, source, view=str(view))
+    of_folders = {name.lower() for name in folders}
+
+    def alike(name: str, of: str) -> Column:
+        column = sf.col(quoted(name))
+        if of in _NUMBERS:
+            return sf.nanvl(column, sf.lit(float("nan")).cast(of)).alias(name)
+        # the engine takes the name of no value for a value
+        return sf.when(column != NO_VALUE, column).alias(name) if name.lower() in of_folders else column
+
+    return frame.select(*(alike(field.name, field.dataType.simpleString()) for field in frame.schema.fields))

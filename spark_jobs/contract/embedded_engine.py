@@ -21,12 +21,12 @@ from spark_jobs.contract.expressions.blocks import BlockBy
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import Cast, Expression, Function, size, walk
 from spark_jobs.contract.expressions.tree import columns as columns_of
-from spark_jobs.contract.file_checks import EMPTY, footers_of
+from spark_jobs.contract.file_checks import EMPTY, footers_of, pinned_names
 from spark_jobs.contract.footers import NANOSECONDS
 from spark_jobs.contract.options import AggregateCells, PairedScoreCells
 from spark_jobs.contract.options.aggregates import DiscoverableCells
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.store.table_files import TableFiles, partition_columns, require_all_rows
+from spark_jobs.contract.store.table_files import TableFiles, folder_values, partition_columns, require_all_rows
 from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.contract.tables import ColumnsModel, LinearModel, Model, TableSource
 
@@ -46,6 +46,7 @@ MAX_LEVELS = 12
 """The most levels of an expression: Spark Connect's messages, which hold each in several of their own, have 100."""
 _NOT_COUNTED = ("logistic_fit",)
 """Kinds whose statistics are made with exponentials of rows."""
+_NAMELESS = "must have folders with a value after each column", "name the folder by its value"
 _OTHERWISE = "run it on Spark: with another master, such as local[*]"
 
 
@@ -92,7 +93,7 @@ def needed_columns(request: ReleaseRequest) -> tuple[BoundColumn, ...]:
     """
     bound = {column.name: column for column in request.table.columns or ()}
     wanted: dict[str, BoundColumn] = {}
-    for need in (*needs(request, bound), *_of_blocks(request)):
+    for need in (*needs(request, bound), *_of_terms(request)):
         name = need.spelling_in(bound)
         if name is None:
             _refuse(need.field, need.name, "must be a column, and no field of one, with the embedded engine")
@@ -110,10 +111,12 @@ def is_counted(of: str) -> bool:
     return of in TYPES or (of.startswith("decimal(") and int(of[8:-1].split(",")[0]) <= MAX_DIGITS)
 
 
-def _of_blocks(request: ReleaseRequest) -> Iterator[ColumnNeed]:
+def _of_terms(request: ReleaseRequest) -> Iterator[ColumnNeed]:
     if request.block_filter is not None:
         for name in columns_of(parse(request.block_filter, what="blocks")):
             yield ColumnNeed(name=name, field="blocks")
+    for name in request.table.snapshot.partition or ():
+        yield ColumnNeed(name=name, field="table.snapshot.partition")
 
 
 def _require_model(model: Model) -> None:
@@ -168,8 +171,9 @@ def _require_table(table: TableSource) -> None:
         _refuse("table.columns", None, "must be given with the embedded engine")
     if table.path is None or table.pinned.local is None:
         _refuse("table.path", table.path, "must be a folder of this machine with the embedded engine")
-    if table.snapshot.path_version is None:
-        _refuse("table.snapshot", None, "must name a path_version with the embedded engine")
+    for name, value in (table.snapshot.partition or {}).items():
+        if not isinstance(value, str):
+            _refuse("table.snapshot.partition", f"{name}={value}", "must be text with the embedded engine")
 
 
 def _require_files(request: ReleaseRequest) -> None:
@@ -180,11 +184,19 @@ def _require_files(request: ReleaseRequest) -> None:
     require_all_rows(files, field="table.path", value=table.path)
     if not files.names:
         raise InvalidRequest("table.path", table.path, *EMPTY)
-    if partition_columns(files.names[0]):
-        _refuse("table.path", table.path, "must have its files in one folder with the embedded engine")
-    for footer in footers_of(table, files, files.names).values():
+    needed = {column.name.lower(): column for column in needed_columns(request)}
+    for name in partition_columns(files.names[0]):
+        of_folder = needed.pop(name.lower(), None)
+        if "%" in name or (of_folder is not None and of_folder.type != "string"):
+            _refuse(
+                "table", f"column {name} of folders",
+                "must be of type string, and be written without escapes, with the embedded engine",
+            )  # fmt: skip
+    if any("" in folder_values(name) for name in files.names):
+        raise InvalidRequest("table.path", table.path, *_NAMELESS)
+    for footer in footers_of(table, files, pinned_names(table, files.names)).values():
         types = {name.lower(): of for name, of in footer.types.items()}
-        for column in needed_columns(request):
+        for column in needed.values():
             of = types.get(column.name.lower())
             if of is None or NANOSECONDS.get(of, of) != column.type:
                 _refuse(

@@ -16,7 +16,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_form import FileForm
 from spark_jobs.contract.first_line import fault_of, header_names, text_of
 from spark_jobs.contract.footers import DamagedFile, Footer, common_types, footer_of, require_readable, require_types
-from spark_jobs.contract.store.table_files import TableFiles, partition_columns, require_all_rows
+from spark_jobs.contract.store.table_files import TableFiles, folder_values, partition_columns, require_all_rows
 from spark_jobs.contract.tables import TableSource
 
 FILES: tuple[Format, ...] = ("parquet", "orc", "csv", "json")
@@ -89,8 +89,8 @@ def pinned_names(source: TableSource, names: Iterable[str]) -> tuple[str, ...]:
     pins = {name.lower(): value for name, value in pinned if isinstance(value, str)}
 
     def is_pinned(path: str) -> bool:
-        parts = (folder.partition("=") for folder in path.split("/")[:-1])
-        values = {unquote(name).lower(): unquote(value) for name, _, value in parts}
+        columns = (unquote(column).lower() for column in partition_columns(path))
+        values = dict(zip(columns, folder_values(path), strict=True))
         return all(values.get(name, value) == value for name, value in pins.items())
 
     return tuple(name for name in names if is_pinned(name))

@@ -49,27 +49,38 @@ def read_parquet(
     if len(groups) < 2:
         # the folder as a whole: a list of its files would be long
         of_all = next(iter(groups), tuple(types.values()))
-        return _read(spark, path, [path], types, of_all)
-    parts = [_read(spark, path, [f"{path}/{name}" for name in names], types, of) for of, names in groups.items()]
+        return _read(spark, path, [path], types, of_all, folders)
+    parts = [
+        _read(spark, path, [f"{path}/{name}" for name in names], types, of, folders) for of, names in groups.items()
+    ]
     return reduce(DataFrame.unionByName, parts)
 
 
-def _read(spark: SparkSession, path: str, files: list[str], types: Mapping[str, str], of: Sequence[str]) -> DataFrame:
+def _read(
+    spark: SparkSession,
+    path: str,
+    files: list[str],
+    types: Mapping[str, str],
+    of: Sequence[str],
+    folders: Collection[str],
+) -> DataFrame:
     """Files whose columns all have the types ``of``, cast to ``types``; further columns are those of folders."""
     in_files = dict(zip(types, of, strict=True))
     there = {name: _read_as(one, types[name]) for name, one in in_files.items() if one != VOID}
-    schema = ", ".join(f"{quoted(name)} {_ddl(one)}" for name, one in there.items())
-    # without any column there would be no schema, and Spark would look for one
-    reader = spark.read.option("basePath", path).schema(schema or f"{quoted(_unused(types))} int")
-    frame = reader.parquet(*files)
-    folders = [name for name in frame.columns if name not in there and name != _unused(types)]
+    # without any column of files there would be no schema, and Spark would look for one
+    columns = there or {_unused(types): "int"}
+    # the embedded engine has to be told the columns of folders; a name with escapes is another column to Spark
+    of_folders = dict.fromkeys((name for name in folders if "%" not in name), "string")
+    schema = ", ".join(f"{quoted(name)} {_ddl(one)}" for name, one in (columns | of_folders).items())
+    frame = spark.read.option("basePath", path).schema(schema).parquet(*files)
+    added = [name for name in frame.columns if name not in columns]
     values = (
         cast(sf.col(quoted(name)), in_files[name], to).alias(name)
         if name in there
         else sf.lit(None).cast(_ddl(to)).alias(name)
         for name, to in types.items()
     )
-    return frame.select(*values, *(sf.col(quoted(name)) for name in folders))
+    return frame.select(*values, *(sf.col(quoted(name)) for name in added))
 
 
 def _unused(types: Mapping[str, str]) -> str:

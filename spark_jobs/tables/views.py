@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.contract.footers import NANOSECONDS
+from spark_jobs.contract.store.table_files import folder_of, folder_values
 
 _ROWS = 1 << 16
 _ARROW = {
@@ -40,8 +41,10 @@ _DAY_MILLISECONDS, _DAY_MICROSECONDS = 86_400_000, 86_400_000_000
 _WHOLE_THOUSANDS = 2**63 // 1000
 
 
-def make_view(table: Path, names: Sequence[str], columns: Mapping[str, str], *, view: Path) -> None:
-    """Make the folder ``view``.
+def make_view(
+    table: Path, names: Sequence[str], columns: Mapping[str, str], *, view: Path, folder_columns: Sequence[str] = ()
+) -> None:
+    """Make the folder ``view``, with the folders of the table's files; one file without rows if there is none.
 
     Files without a byte and summaries of others, which Spark passes over, are left out. All names are plain, as an
     engine may take others for patterns.
@@ -52,22 +55,38 @@ def make_view(table: Path, names: Sequence[str], columns: Mapping[str, str], *, 
         columns: the types of those that are read, as all files have them, by their names as bound; a file may spell a
             name in another case.
         view: the folder, which only this user may enter. A copy has these columns alone.
+        folder_columns: the columns that the files' folders add, in order.
 
     Raises:
         OSError: a file cannot be read, or a copy not be written.
     """
     view.mkdir(mode=0o700)
+    folders = {column.lower() for column in folder_columns}
+    types = {column: of for column, of in columns.items() if column.lower() not in folders}
     for place, name in enumerate(names):
         if not (table / name).stat().st_size or Path(name).name.startswith(("_", ".")):
             continue
-        target = view / f"part-{place:06}.parquet"
+        target = _below(view, folder_columns, folder_values(name)) / f"part-{place:06}.parquet"
         with pq.ParquetFile(table / name, pre_buffer=False, coerce_int96_timestamp_unit="us") as file:
-            own = _types_of(file.schema_arrow.names, columns)
+            own = _types_of(file.schema_arrow.names, types)
             texts = [column for column, of in own.items() if of == pa.string()]
-            if all(_is_plain(file, column, of) for column, of in own.items()) and _is_valid(file, texts):
+            is_plain = all(_is_plain(file, column, of) for column, of in own.items())
+            # of a column of the folders, a file's own values do not count
+            is_plain &= not folders & {column.lower() for column in file.schema_arrow.names}
+            if is_plain and _is_valid(file, texts):
                 target.symlink_to(table / name)
             else:
                 _copy(file, table / name, own, target)
+    if not any(view.iterdir()):
+        schema = pa.schema([(column, _arrow_type(of)) for column, of in types.items()])
+        target = _below(view, folder_columns, [None] * len(folder_columns)) / "part-000000.parquet"
+        pq.write_table(schema.empty_table(), target, store_schema=False)
+
+
+def _below(view: Path, columns: Sequence[str], values: Sequence[str | None]) -> Path:
+    folder = view.joinpath(*map(folder_of, columns, values))
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
 
 
 def _types_of(of_file: Sequence[str], columns: Mapping[str, str]) -> dict[str, pa.DataType]:

@@ -179,6 +179,71 @@ def test_texts_are_read_however_a_program_keeps_them(embedded: Any, folder: Path
         assert differences(by_embedded(embedded, request(tmp_path / "v1", **cases()[name])), expected) == []
 
 
+FOLDERS = [
+    "a", "b", "A", "01", "1", " a", "a%20b", "%C3%A9", "%FF", "%00", "%zz", "a%", "50%25%34", "*", "[x]", "x=y", "A'b",
+    "a\\b", "\u00e9", "true", "null", "__HIVE_DEFAULT_PARTITION__", "2026-01-31",
+]  # fmt: skip
+"""Values as the names of folders have them."""
+OF_FOLDERS: dict[str, dict[str, Any]] = {
+    "groups": {
+        "diagnostics": [
+            {
+                "kind": "by_group",
+                "group_by": "site",
+                "groups": ["a", "1", "\u00e9", "\x00", "%4"],
+                "kinds": ["roc_curve"],
+            }
+        ]
+    },
+    "where": {"where": "site > '1' AND NOT site = 'A'"},
+    "unit": {"unit": {"column": "site", "max_rows": 40}},
+    "blocks": {"block_expression": "value(site)", "blocks": ("a", "null", "a b", "A'b")},
+    "label": {"label": {"column": "site", "positive": "a", "rest": True}},
+    "not-read": {},
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table in folders of two levels; half of its files have a column of that name, too."""
+    made, rows = tmp_path_factory.mktemp("lake") / "v1", table()
+    part = rows.num_rows // len(FOLDERS)
+    for place, name in enumerate(FOLDERS):
+        own = rows.slice(place * part, part)
+        for flag in (False, True):
+            chosen = own.filter(
+                pc.fill_null(pc.equal(own["few"], 1), False)
+                if flag
+                else pc.fill_null(pc.not_equal(own["few"], 1), True)
+            )
+            chosen = chosen if place % 2 else chosen.drop_columns(["site"])
+            write(made / f"site={name}" / f"c={flag}", chosen.drop_columns(["c"]), files=1)
+    return made
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == "groups" else pytest.param(name, marks=pytest.mark.verify) for name in OF_FOLDERS]
+)
+def test_folders_named_by_values_are_read_alike(spark: Any, embedded: Any, folders: Path, name: str) -> None:
+    asked = request(folders, **OF_FOLDERS[name])
+    require_embedded(asked)
+    assert differences(by_spark(spark, asked), by_embedded(embedded, asked)) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["a", " a", "a b", "\u00e9", "\xc3\xa9", "\x00", "__HIVE_DEFAULT_PARTITION__", "none"]
+)
+@pytest.mark.verify
+def test_a_partition_is_read_alike(spark: Any, embedded: Any, folders: Path, value: str) -> None:
+    asked = request(folders)
+    version = {"by": "partition", "columns": ["site"]}
+    table = {**asked.table.model_dump(), "path": str(folders), "snapshot": {"partition": {"site": value}}}
+    source = type(asked.table).parse({**table, "version": version})
+    asked = asked.model_copy(update={"table": source})
+    require_embedded(asked)
+    assert differences(by_spark(spark, asked), by_embedded(embedded, asked)) == []
+
+
 def shaken(rows: pa.Table, unit: str) -> pa.Table:
     """The table with times that fit in nanoseconds, of many digits, in another unit."""
     for column in ("at", "local"):
@@ -366,9 +431,13 @@ def test_files_of_another_type_or_in_folders_are_refused(tmp_path: Path) -> None
     write(tmp_path / "v1", rows.set_column(place, "score", rows["score"].cast(pa.float32())))
     with pytest.raises(InvalidRequest, match="column score of type float in a file'; must be of the bound type double"):
         require_embedded(request(tmp_path / "v1"))
-    write(tmp_path / "v2" / "day=1", rows)
-    with pytest.raises(InvalidRequest, match="must have its files in one folder"):
-        require_embedded(request(tmp_path / "v2"))
+    write(tmp_path / "v2" / "few=1", rows)
+    with pytest.raises(InvalidRequest, match="column few of folders'; must be of type string"):
+        require_embedded(request(tmp_path / "v2", where="few = 1"))
+    require_embedded(request(tmp_path / "v2"))  # it does not read that column
+    write(tmp_path / "v4" / "site=", rows)
+    with pytest.raises(InvalidRequest, match="must have folders with a value after each column"):
+        require_embedded(request(tmp_path / "v4"))
     (tmp_path / "v3").mkdir()
     with pytest.raises(InvalidRequest, match="must be a table with files in it"):
         require_embedded(request(tmp_path / "v3"))

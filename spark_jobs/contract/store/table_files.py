@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -189,6 +190,27 @@ def footer_bytes(size: int, last: Callable[[int], bytes]) -> bytes | None:
 def partition_columns(name: str) -> tuple[str, ...]:
     """The columns in the folders of a file, as in ``day=2026-11-21/part-0.parquet``."""
     return tuple(folder.partition("=")[0] for folder in name.split("/")[:-1])
+
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""The value in the name of the folder of the rows that have none."""
+_ESCAPED, _TO_ESCAPE = re.compile("%([0-9A-Fa-f]{2})"), re.compile("%(?=[0-9A-Fa-f]{2})|[/\0]")
+
+
+def folder_values(name: str) -> tuple[str | None, ...]:
+    """The values in the folders of a file as engines read them: each escape is one character, and none of UTF-8."""
+    values = (folder.partition("=")[2] for folder in name.split("/")[:-1])
+    return tuple(
+        None if value == NO_VALUE else _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), value) for value in values
+    )
+
+
+def folder_of(column: str, value: str | None) -> str:
+    """The name of a folder from which ``folder_values`` reads a value; not longer than another such name."""
+    text = (
+        NO_VALUE if value is None else re.sub("%(?=[0-9A-Fa-f]{2})|[/\0]", lambda part: f"%{ord(part[0]):02X}", value)
+    )
+    return f"{column}={text}"
 
 
 def log_among(names: Iterable[str]) -> str:
