@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class AggregateSummation:
-    """Sums rows by cell; a row has one line, in its cell (``sum_statistics.RowSummation``)."""
+    """Sums rows by cell, and counts values in cells (``sum_statistics.RowSummation``).
+
+    A row has one line, in its cell, and one for each number with quantiles, of which only the place counts.
+    """
 
     def inputs(self, statistic: AggregateCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         """A column for each dimension, and one for each measure."""
@@ -44,32 +47,32 @@ class AggregateSummation:
         return row_of(inputs, statistic)
 
     def size(self, statistic: AggregateCells) -> int:
-        """The number of cells."""
-        return statistic.cells
+        """The number of cells, and of keys of values in them."""
+        return statistic.cells + statistic.value_keys
 
     def places(self, statistic: AggregateCells, key: Column) -> list[Column]:
-        """The row's cell."""
-        from spark_jobs.statistics.spark.aggregates import cell_of
+        """The row's cell, and the key of each value whose quantiles are wanted."""
+        from spark_jobs.statistics.spark.aggregates import places_of_row
 
-        return [cell_of(key)]
+        return places_of_row(key, statistic)
 
     def line(self, statistic: AggregateCells, key: Column, place: Column) -> Column:
-        """The row as ``key`` has it."""
-        from pyspark.sql import functions as sf
+        """The row as ``key`` has it, at its cell."""
+        from spark_jobs.statistics.spark.aggregates import line_of
 
-        return sf.when(place.isNotNull(), key)
+        return line_of(key, place, statistic)
 
     def aggregates(self, statistic: AggregateCells, key: Column, line: Column) -> list[Column]:
-        """Rows, complete rows, and sums of places."""
-        from spark_jobs.statistics.spark.aggregates import cell_sums
+        """Rows, complete rows, and sums of places; and with keys of values the rows of each."""
+        from spark_jobs.statistics.spark.aggregates import place_sums
 
-        return cell_sums(line, statistic)
+        return place_sums(key, line, statistic)
 
     def build(self, statistic: AggregateCells, places: Int64Array, sums: list[Int64Array]) -> AggregateSums:
-        """The statistic with these sums in these cells."""
-        from spark_jobs.statistics.spark.aggregates import by_cell
+        """The statistic with these sums at these places."""
+        from spark_jobs.statistics.spark.aggregates import by_place
 
-        return AggregateSums(design=statistic, **by_cell(places, sums, statistic))
+        return AggregateSums(design=statistic, **by_place(places, sums, statistic))
 
 
 class KeyDiscovery:

@@ -67,7 +67,7 @@ _COUNTED: Mapping[type, tuple[str, ...]] = {
     Moments: (*SUMS, "unusable"),
     NewtonSums: ("gradient", "hessian"),
     PairedScoreCounts: ("counts",),
-    AggregateSums: ("rows", "incomplete", "sums"),
+    AggregateSums: ("rows", "incomplete", "sums", "value_counts"),
     PointCounts: ("count", "unusable"),
     ResidualCounts: ("counts",),
     ScoreCounts: ("negatives", "positives"),

@@ -65,7 +65,7 @@ class NoisyCellSums:
         steps: places of each term's lattice, but one; shape (p,).
         numbers: of each cell, its rows; or its two halves; or its rows and sums in units of ``1 / UNIT``. Shape (k, 1)
             without terms, (k, 2) with one, (k, 1 + p) with several.
-        incomplete: incomplete rows of each cell; shape (k,), or (0,) without terms.
+        incomplete: incomplete rows of each cell; shape (k,), or (0,) where no row can be incomplete.
         epsilon: the cost for an added or removed row: half of that for a replaced one.
         joint: whether the noise of several terms was drawn together.
     """
@@ -108,6 +108,7 @@ def noisy_cell_sums(
     epsilon: Cost,
     neighbours: Neighbours,
     noise: Noise,
+    measured: bool = False,
 ) -> NoisyCellSums:
     """One noisy measurement of all cells; ``epsilon``-DP (see the module's proof).
 
@@ -120,6 +121,7 @@ def noisy_cell_sums(
         epsilon: the cost of all cells together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
+        measured: whether rows can be incomplete also without terms, as they lack a value of which nothing is summed.
 
     Raises:
         InvalidRequest: epsilon is not a finite number above 0, or too small for noise that is drawn together.
@@ -138,7 +140,7 @@ def noisy_cell_sums(
     return NoisyCellSums(
         steps=tuple(steps),
         numbers=noisy,
-        incomplete=noise.laplace(incomplete, epsilon=cost, l1_sensitivity=1) if steps else none,
+        incomplete=noise.laplace(incomplete, epsilon=cost, l1_sensitivity=1) if steps or measured else none,
         epsilon=cost,
         joint=joint,
     )

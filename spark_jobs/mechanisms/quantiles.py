@@ -22,7 +22,7 @@ from spark_jobs.mechanisms.median_bounds import Line, part_medians
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Cost, Noise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, monotone
-from spark_jobs.mechanisms.selection import permute_and_flip
+from spark_jobs.mechanisms.selection import permute_and_flip, permute_and_flip_runs
 from spark_jobs.mechanisms.smooth_sensitivity import whole_counts
 
 MAX_LEVELS = 16
@@ -143,6 +143,47 @@ def private_quantile(
     )
 
 
+def sparse_quantile(
+    cells: Int64Array,
+    counts: Int64Array,
+    *,
+    size: int,
+    level: Cost,
+    epsilon: Cost,
+    neighbours: Neighbours,
+    noise: Noise,
+) -> int:
+    """``private_quantile`` of counts most of which are 0: the same choice, from the same random words.
+
+    Between two cells with rows all scores are equal, so that they are computed once for each such run.
+
+    Args:
+        cells: those with rows, ascending, within ``size``; shape (k,).
+        counts: their rows, above 0; shape (k,).
+        size: the number of cells, public, from 1 to 2^22.
+        level: as in ``private_quantile``.
+        epsilon: the total cost.
+        neighbours: one row added or removed, or one replaced.
+        noise: source of the random bits (``SecureNoise`` in production).
+
+    Raises:
+        InvalidRequest: ``level`` or ``epsilon`` is out of bounds.
+    """
+    target = quantile_target(level)
+    starts = np.column_stack([cells, cells + 1]).ravel()
+    runs = np.zeros(2 * cells.size + 1, dtype=np.int64)
+    runs[1::2] = counts
+    lengths = np.diff(np.concatenate([[0], starts, [size]]))
+    kept = lengths > 0
+    return permute_and_flip_runs(
+        quantile_scores(runs, target)[kept],
+        lengths[kept],
+        epsilon=epsilon,
+        l_inf_sensitivity=quantile_sensitivity(target, neighbours),
+        noise=noise,
+    )
+
+
 def tree_quantiles(tree: NoisyTree, levels: Sequence[Cost]) -> Int64Array:
     """The cells that hold these quantiles, computed from a released tree; they do not decrease with the level.
 
@@ -195,6 +236,18 @@ def quantile_sensitivity(target: Fraction, neighbours: Neighbours) -> int:
     if neighbours is Neighbours.ADD_REMOVE:
         return max(target.numerator, target.denominator - target.numerator)
     return target.denominator
+
+
+def rings(cell: int, cells: int) -> Int64Array:
+    """The edges of rings around a cell, ascending from 0 to ``cells``: the widths double with every ring.
+
+    Args:
+        cell: the released cell.
+        cells: number of cells.
+    """
+    reach = 2 ** np.arange(cells.bit_length() + 1) - 1
+    edges = np.concatenate([cell - reach, cell + 1 + reach])
+    return np.unique(np.clip(edges, 0, cells)).astype(np.int64)
 
 
 def _split_all(line: Line, edges: Int64Array, shape: SmoothNoise, noise: Noise) -> tuple[Int64Array, int]:

@@ -8,11 +8,12 @@ changes by at most ``l_inf_sensitivity``. The caller must ensure this bound; the
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.mechanisms.exact_choice import (
+    MAX_CANDIDATES,
     MAX_POINTS,
     choose,
     choose_point,
@@ -90,6 +91,33 @@ def permute_and_flip(
     levels, weights = integer_weights(scores, rate)
     if meter is not None:
         meter.spend(epsilon, label="permute and flip")
+    return _first_accepted(levels, weights, noise)
+
+
+def permute_and_flip_runs(
+    scores: ArrayLike, lengths: ArrayLike, *, epsilon: Cost, l_inf_sensitivity: float, noise: Noise
+) -> int:
+    """``permute_and_flip`` of candidates that come in runs of one score: the same choice, from the same random words.
+
+    Args:
+        scores: of each run, left to right; shape (k,), integers or floats.
+        lengths: how many candidates each run has; at least 1, their sum public and at most 2^22; shape (k,).
+        epsilon: the total cost.
+        l_inf_sensitivity: of the score of each candidate; above 0.
+        noise: source of the random bits (``SecureNoise`` in production).
+
+    Raises:
+        InvalidRequest: epsilon is too small.
+        ValueError: another parameter is outside these bounds.
+    """
+    length = np.asarray(lengths, dtype=np.int64)
+    if length.size == 0 or length.min() < 1 or int(length.sum()) > MAX_CANDIDATES:
+        raise ValueError(f"lengths: must be whole numbers of at least 1 that sum to {MAX_CANDIDATES} at most")
+    levels, weights = integer_weights(scores, exponential_rate(epsilon, l_inf_sensitivity, monotone=False))
+    return _first_accepted(np.repeat(levels, length), weights, noise)
+
+
+def _first_accepted(levels: NDArray[np.intp], weights: list[int], noise: Noise) -> int:
     accepted = np.flatnonzero(coins(levels, weights, noise))
     return int(accepted[uniform_below(accepted.size, noise)])
 

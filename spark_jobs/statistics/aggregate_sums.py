@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from spark_jobs.contract.calendar import periods
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.aggregates import AggregateCells, AggregatesOptions, DiscoverableCells
 from spark_jobs.contract.options.dimensions import Dimension
-from spark_jobs.contract.options.measures import EXACT_SQUARES, SQUARE_STEPS, Measured, Term
+from spark_jobs.contract.options.measures import EXACT_SQUARES, SQUARE_STEPS, Measured, Term, ValueLine
 from spark_jobs.statistics.arrays import as_doubles, read_only
 from spark_jobs.statistics.point_grid import nearest_places
 from spark_jobs.statistics.public_keys import key_places, row_places
@@ -22,6 +23,10 @@ from spark_jobs.statistics.state_grid import as_microseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+def _none() -> Int64Array:
+    return np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -34,17 +39,21 @@ class AggregateSums:
     adds to no sum. Where distinct units are counted, one complete row of each unit in a cell has the value 1 and all
     others 0; a row without a unit is in no cell. No value in the data raises an error. What is summed are the design's
     terms, of which a measure has one or more; the place of a row on the lattice of each is a function of the place of
-    its value (``term_places``).
+    its value (``term_places``). Of measures with quantiles the complete rows are counted by cell and value, too, on
+    cells of neighbouring places (``AggregateCells.value_lines``); only counts above 0 are kept.
 
     Sensitivity: a row that is added or removed changes one entry of ``incomplete`` by 1, or one of ``rows`` by 1 and
-    that cell's sums by at most each term's ``last``; see ``mechanisms.cell_sums``. Sums of disjoint sets of rows
-    can be added; where units are counted, of sets that have no unit in common.
+    that cell's sums by at most each term's ``last``, and by 1 one count of values of each line, in the same cell; see
+    ``mechanisms.cell_sums`` and ``mechanisms.cell_quantiles``. Sums of disjoint sets of rows can be added; where units
+    are counted, of sets that have no unit in common.
 
     Args:
         design: dimensions and measures; public.
         rows: the number of rows with a value of every measure; shape (cells,).
         incomplete: the number of rows without; shape (cells,).
         sums: the sums of places on the lattice of each of the design's terms; shape (terms, cells).
+        value_keys: the keys of values that rows have (``value_keys_of``), ascending; shape (k,).
+        value_counts: the number of rows of each, above 0; shape (k,).
 
     Raises:
         InvalidRequest: an array is not of whole numbers of at least 0, or not of the design's size.
@@ -54,10 +63,21 @@ class AggregateSums:
     rows: Int64Array
     incomplete: Int64Array
     sums: Int64Array
+    value_keys: Int64Array = field(default_factory=_none)
+    value_counts: Int64Array = field(default_factory=_none)
 
     def __post_init__(self) -> None:
-        cells, terms = self.design.cells, len(self.design.terms)
-        for name, shape in (("rows", (cells,)), ("incomplete", (cells,)), ("sums", (terms, cells))):
+        cells, terms, keys = self.design.cells, len(self.design.terms), np.asarray(self.value_keys)
+        shapes: dict[str, tuple[int, ...]] = {"rows": (cells,), "incomplete": (cells,), "sums": (terms, cells)}
+        shapes |= {"value_keys": keys.shape[:1], "value_counts": keys.shape[:1]}
+        if keys.size and ((np.diff(keys) <= 0).any() or keys[-1] >= self.design.value_keys):
+            raise InvalidRequest(
+                "value_keys",
+                None,
+                f"must ascend, up to {self.design.value_keys - 1}",
+                "build the sums with from_arrays",
+            )  # fmt: skip
+        for name, shape in shapes.items():
             array = np.asarray(getattr(self, name))
             if array.shape != shape or array.dtype.kind not in "iu" or (array < 0).any():
                 raise InvalidRequest(
@@ -134,7 +154,11 @@ class AggregateSums:
         used = complete & (cell >= 0)
         for row, term in zip(sums, design.terms, strict=True):
             np.add.at(row, cell[used], term_places(places[term.measure, used], term, design.measures[term.measure]))
-        return cls(design=design, rows=counts[0], incomplete=counts[1], sums=sums)
+        keys = [of_values(cell[used], places[line.measure, used]) for line, of_values in value_keys_of(design)]
+        values, number = np.unique(np.concatenate([_none(), *keys]), return_counts=True)
+        return cls(
+            design=design, rows=counts[0], incomplete=counts[1], sums=sums, value_keys=values, value_counts=number
+        )
 
     @classmethod
     def from_dataframe(
@@ -167,8 +191,11 @@ class AggregateSums:
             return NotImplemented
         if other.design != self.design:
             raise InvalidRequest("design", None, "must be the same for both", "sum both in one design")
-        sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)[1:]}
-        return AggregateSums(design=self.design, **sums)
+        sums = {name: getattr(self, name) + getattr(other, name) for name in ("rows", "incomplete", "sums")}
+        keys, place = np.unique(np.concatenate([self.value_keys, other.value_keys]), return_inverse=True)
+        counts = np.zeros(keys.size, dtype=np.int64)
+        np.add.at(counts, place, np.concatenate([self.value_counts, other.value_counts]))
+        return AggregateSums(design=self.design, **sums, value_keys=keys, value_counts=counts)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AggregateSums):
@@ -207,6 +234,20 @@ def term_places(places: Int64Array, term: Term, measure: Measured) -> Int64Array
     if measure.steps <= EXACT_SQUARES:
         return centred**2
     return np.rint((centred / measure.steps) ** 2 * SQUARE_STEPS).astype(np.int64)
+
+
+def value_keys_of(
+    design: AggregateCells,
+) -> Iterator[tuple[ValueLine, Callable[[Int64Array, Int64Array], Int64Array]]]:
+    """Of each line of values, what makes keys of cells and of places of values on the measure's lattice."""
+    start = 0
+    for line in design.value_lines:
+        yield line, partial(_value_key, line, start)
+        start += design.cells * line.cells
+
+
+def _value_key(line: ValueLine, start: int, cell: Int64Array, place: Int64Array) -> Int64Array:
+    return start + cell * line.cells + np.minimum(place // line.places, line.cells - 1)
 
 
 def _first_of_units(units: NDArray[np.object_], cell: Int64Array, complete: BoolArray) -> Int64Array:

@@ -57,6 +57,7 @@ EXAMPLES: dict[str, list[dict]] = {
         {"by": [SITES], "measures": [SPEND, {"of": "stay", "bounds": (0.0, 30.0), "step": 1.0}]},
         {"by": [SITES], "measures": [{**SPEND, "figures": ["mean", "sd"]}], "marginals": [[]]},
         {"by": [SITES], "measures": [PREDICTED]},
+        {"by": [SITES], "measures": [{**SPEND, "figures": ["p50", "p90", "mean"]}], "marginals": [[]]},
     ],
     "roc_curve": [{}, {"thresholds": 8}],
     "roc_comparison": [{"other": OTHER_MODEL}, {"compare_with": EARLIER}],

@@ -11,7 +11,15 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.base import Options, RequestContext, Settings, Statistic
 from spark_jobs.contract.options.dimensions import MIN_UNITS, Dimension
-from spark_jobs.contract.options.measures import LATTICE_OF_UNITS, Measured, Term, counts_units, terms_of
+from spark_jobs.contract.options.measures import (
+    LATTICE_OF_UNITS,
+    Measured,
+    Term,
+    ValueLine,
+    counts_units,
+    terms_of,
+    value_lines,
+)
 from spark_jobs.contract.options.metrics import in_full
 from spark_jobs.contract.privacy import GroupBound
 from spark_jobs.contract.published import Result
@@ -27,6 +35,12 @@ MAX_ROWS = 1_000_000
 """The most rows of a unit, or of its groups."""
 MAX_NUMBERS = 400_000
 """The most figures of all cells together: the driver then needs less than 1 GiB."""
+NUMBERS_OF_QUANTILE = 8
+"""As how many figures a quantile counts there: counts around it are drawn for its interval."""
+MAX_VALUE_CELLS, ALL_VALUE_CELLS = 2**15, 2**24
+"""The most cells in which the values of a measure with quantiles are counted, within a cell of the table, and the most
+of all measures and cells together, of which the driver holds those with a row. By ``MAX_NUMBERS`` a measure has room
+for 256 of them in the largest table."""
 
 
 class AggregateCells(Statistic):
@@ -55,14 +69,29 @@ class AggregateCells(Statistic):
         return terms_of(self.measures)
 
     @property
+    def value_lines(self) -> tuple[ValueLine, ...]:
+        """The cells in which values are counted, within each of the table's, of each measure with quantiles.
+
+        How many they are follows from the request alone: a power of two, unless a measure has fewer values.
+        """
+        room = ALL_VALUE_CELLS // (self.cells * max(sum(bool(one.quantiles) for one in self.measures), 1))
+        limit = min(MAX_VALUE_CELLS, 1 << max(room.bit_length() - 1, 0))
+        return value_lines(self.measures, limit)
+
+    @property
+    def value_keys(self) -> int:
+        """The number of keys of values: of all cells of the first line, cell by cell, then of the second, and so on."""
+        return self.cells * sum(line.cells for line in self.value_lines)
+
+    @property
     def of_units(self) -> int | None:
         """The number of the measure that counts distinct units; None without one."""
         return next((number for number, measure in enumerate(self.measures) if measure.counts_units), None)
 
     @property
     def max_keys(self) -> int:
-        """Rows with and without all measures, and the sums of all measures, for each cell."""
-        return self.cells * (2 + len(self.terms))
+        """Rows with and without all measures, and the sums of all measures, for each cell; and counts of values."""
+        return self.cells * (2 + len(self.terms)) + self.value_keys
 
 
 class DiscoverableCells(AggregateCells):
@@ -221,11 +250,13 @@ class AggregatesOptions(AggregatesSettings, Options):
             )  # fmt: skip
         sizes = [len(dimension.labels) for dimension in self.by]
         cells = sum(math.prod(sizes[one] for one in table) for table in self.tables(self.by))
-        figures = 1 + sum(len(measure.figures) for measure in self.measures)
+        quantiles = sum(len(measure.quantiles) for measure in self.measures)
+        figures = 1 + sum(len(measure.figures) for measure in self.measures) + (NUMBERS_OF_QUANTILE - 1) * quantiles
         if cells > min(MAX_CELLS, MAX_NUMBERS // figures):
             raise InvalidRequest(
                 "by", f"{cells:,} cells",
-                f"must make at most {min(MAX_CELLS, MAX_NUMBERS // figures):,} cells of {figures} figures",
+                f"must make at most {min(MAX_CELLS, MAX_NUMBERS // figures):,} cells of {figures} figures"
+                + (f", each quantile counting as {NUMBERS_OF_QUANTILE}" if quantiles else ""),
                 "list fewer values, or leave out a dimension or a figure",
             )  # fmt: skip
         return self
@@ -258,6 +289,13 @@ class AggregatesOptions(AggregatesSettings, Options):
                 "must count no units and limit no groups of one for silos, where a unit may have rows in several",
                 "count rows, or pool the tables",
             )  # fmt: skip
+        for measure in self.measures:
+            if measure.quantiles:
+                raise InvalidRequest(
+                    "measures", f"{measure.quantiles[0]} of {measure.of}",
+                    "must be no quantile for silos: a value is chosen, which is no sum that silos could add up",
+                    "request quantiles at one silo, or pool the tables",
+                )  # fmt: skip
         if len(terms_of(self.measures)) > 1:
             raise InvalidRequest(
                 "measures", [f"{name} of {one.of}" for one in self.measures for name in one.figures][:8],

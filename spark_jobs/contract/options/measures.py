@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
@@ -15,6 +16,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import are_bounds, check_grid, values_of_steps
 from spark_jobs.contract.options.linear import Amount, expression
+from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.values import Frozen, did_you_mean
 
 STEPS = 2**21
@@ -28,10 +30,12 @@ UNITS = "units"
 LATTICE_OF_UNITS: Mapping[str, Any] = {"bounds": (0.0, 1.0), "step": 1.0}
 """The lattice of these."""
 MEANS, ERRORS = ("mean", "sum", "variance", "sd"), ("mae", "rmse", "bias", "r2")
-COVERAGE, PINBALL = "interval_coverage", "pinball"
-FIGURES = (*MEANS, *ERRORS, f"{PINBALL}_LEVEL", COVERAGE, UNITS)
-"""The names of figures; a level is a decimal number between 0 and 1, as in ``pinball_0.9``."""
+COVERAGE, PINBALL, QUANTILE = "interval_coverage", "pinball", "quantile"
+FIGURES = (*MEANS, "p50", *ERRORS, f"{PINBALL}_LEVEL", COVERAGE, UNITS)
+"""The names of figures; a level is a decimal number between 0 and 1, as in ``pinball_0.9``. A quantile is named by its
+percentage, with four decimals at most, as in ``p50`` and ``p99.9``."""
 _LEVEL = re.compile(r"(?P<name>[a-z]+)_(?P<level>0\.\d{0,5}[1-9])")
+_PERCENTAGE = re.compile(r"p(?P<percentage>0\.\d{0,3}[1-9]|[1-9]\d?(\.\d{0,3}[1-9])?)")
 Power = Literal["value", "size", "square"]
 POWERS: tuple[Power, ...] = ("value", "size", "square")
 """What is summed of a value: a itself, ``2 |a| - 1`` and ``2 a^2 - 1``, all in [-1, 1]."""
@@ -47,8 +51,10 @@ NEEDS: Mapping[str, tuple[Power, ...]] = {
     PINBALL: ("value", "size"),
     COVERAGE: ("value",),
     UNITS: ("value",),
+    QUANTILE: (),
 }
-"""The sums that each figure is made of; ``r2`` needs those of a variance of the outcome, too."""
+"""The sums that each figure is made of; ``r2`` needs those of a variance of the outcome, too. A quantile is chosen
+among counts of values."""
 
 
 class Term(NamedTuple):
@@ -65,6 +71,20 @@ class Term(NamedTuple):
     last: int
 
 
+class ValueLine(NamedTuple):
+    """The cells in which the values of a measure are counted, within each cell of a table.
+
+    Attributes:
+        measure: the number of the measure.
+        places: how many neighbouring places of its lattice a cell has; the last one may have others.
+        cells: the number of cells.
+    """
+
+    measure: int
+    places: int
+    cells: int
+
+
 _OF_MODEL = ("outcome", "prediction", "lower", "upper")
 """Fields that are left out where they are not given, so that what was written without them stays as it is."""
 
@@ -78,7 +98,8 @@ class Measured(Frozen):
         step: the distance of neighbouring values, where they are whole steps from the lower bound: sums are then exact
             before noise. Without one, values are rounded to 2^21 steps between the bounds.
         figures: what is released of it: ``mean``, ``sum``, ``variance``, ``sd``. A mean and a sum cost the same as one;
-            a variance, or its root, takes one sum more, of squares, which makes the noise of all numbers larger. Of
+            a variance, or its root, takes one sum more, of squares, which makes the noise of all numbers larger. A
+            quantile, such as ``p50``, has a share of the budget of its own, as large as that of all sums together. Of
             errors, whose bounds are as far below 0 as above, also ``mae``, ``rmse``, ``bias``, ``r2`` and
             ``pinball_LEVEL``; of what is true or false, ``interval_coverage``. ``units`` alone, of the unit's column,
             is the number of distinct ones, and needs no bounds.
@@ -105,9 +126,10 @@ class Measured(Frozen):
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             leveled = _LEVEL.fullmatch(name) is not None
-            if figure_kind(name) not in NEEDS or leveled != (figure_kind(name) == PINBALL):
+            if name == QUANTILE or figure_kind(name) not in NEEDS or leveled != (figure_kind(name) == PINBALL):
                 raise InvalidRequest(
-                    "", name, f"must be one of {', '.join(FIGURES)}, with a level such as 0.9",
+                    "", name,
+                    f"must be one of {', '.join(FIGURES)}, with a level such as 0.9, or another percentage than p50",
                     f"correct it{did_you_mean(name, FIGURES)}",
                 )  # fmt: skip
         return value
@@ -168,6 +190,11 @@ class Measured(Frozen):
         return UNITS in self.figures
 
     @property
+    def quantiles(self) -> tuple[str, ...]:
+        """Those of its figures that are quantiles."""
+        return tuple(name for name in self.figures if figure_kind(name) == QUANTILE)
+
+    @property
     def steps(self) -> int:
         """Lattice steps from the lower to the upper bound."""
         return STEPS if self.step is None else values_of_steps(*self.bounds, self.step) - 1
@@ -212,6 +239,8 @@ def counts_units(entry: Any) -> bool:
 
 def figure_kind(name: str) -> str:
     """A figure's name without its level."""
+    if _PERCENTAGE.fullmatch(name):
+        return QUANTILE
     match = _LEVEL.fullmatch(name)
     return name if match is None else match["name"]
 
@@ -222,6 +251,44 @@ def figure_level(name: str) -> float:
     if match is None:
         raise ValueError(f"{name} has no level")
     return float(match["level"])
+
+
+def quantile_level(name: str) -> Decimal:
+    """The level of the quantile of this name, exactly: 0.999 of ``p99.9``."""
+    match = _PERCENTAGE.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name} is no quantile")
+    return Decimal(match["percentage"]) / 100
+
+
+def quantile_figure(level: Decimal) -> str:
+    """The name of the quantile of this level: ``p99.9`` of 0.999.
+
+    Raises:
+        InvalidRequest: there is none.
+    """
+    name = f"p{plain(100 * level)}"
+    if not _PERCENTAGE.fullmatch(name):
+        raise InvalidRequest(
+            "figures", plain(level), "must be a level between 0 and 1 with six decimals at most",
+            "give another, such as 0.5; the smallest and the largest value are one row's own",
+        )  # fmt: skip
+    return name
+
+
+def value_lines(measures: tuple[Measured, ...], limit: int) -> tuple[ValueLine, ...]:
+    """The cells in which values are counted, of each measure with quantiles.
+
+    Args:
+        measures: all measures.
+        limit: how many cells one of them may have.
+    """
+    lines = []
+    for number, measure in enumerate(measures):
+        if measure.quantiles:
+            places = -(-measure.steps // limit)
+            lines.append(ValueLine(number, places, min(-(-(measure.steps + 1) // places), limit)))
+    return tuple(lines)
 
 
 def terms_of(measures: tuple[Measured, ...]) -> tuple[Term, ...]:

@@ -76,7 +76,7 @@ def estimates(draw: AggregatesDraw, seed: int) -> list[CellEstimates]:
     sizes = [len(dimension.labels) for dimension in draw.design.by]
     drawn = {tuple(range(len(sizes))): draw.cells, **{one.dimensions: one.cells for one in draw.marginals}}
     numbers = {
-        table: np.stack([cells.rows, *cells.centred, *([cells.incomplete] if cells.steps else [])])
+        table: np.stack([cells.rows, *cells.centred, *([cells.incomplete] if cells.incomplete.size else [])])
         for table, cells in drawn.items()
     }
     costs = {table: float(cells.epsilon) for table, cells in drawn.items()}

@@ -15,7 +15,8 @@ import numpy as np
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import AggregateCells, AggregatesSettings
-from spark_jobs.contract.privacy import share, share_of
+from spark_jobs.contract.privacy import exact_difference, share, share_of
+from spark_jobs.diagnostics.aggregates.quantiles import QuantilesOfCells, measure_quantiles
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.cell_forms import forms_of
@@ -32,10 +33,12 @@ class MarginalDraw:
     Attributes:
         dimensions: its dimensions, by number, ascending.
         cells: the noisy numbers.
+        quantiles: those of its cells; None without any.
     """
 
     dimensions: Dimensions
     cells: NoisyCellSums
+    quantiles: tuple[QuantilesOfCells, ...] | None = field(default=None, metadata={codec.LEFT_OUT: True})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,6 +51,7 @@ class AggregatesDraw(Draw):
         cells: the noisy numbers.
         marginals: those of tables by fewer dimensions.
         discovered: the keys of ``cells``, where they are not public; None where they are.
+        quantiles: those of the cells; None without any.
     """
 
     design: AggregateCells
@@ -55,13 +59,15 @@ class AggregatesDraw(Draw):
     cells: NoisyCellSums
     marginals: tuple[MarginalDraw, ...] = field(default=())
     discovered: DiscoveredKeys | None = field(default=None, metadata={codec.LEFT_OUT: True})
+    quantiles: tuple[QuantilesOfCells, ...] | None = field(default=None, metadata={codec.LEFT_OUT: True})
 
 
 def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSettings, terms: Terms) -> AggregatesDraw:
     """Draw the noise of all cells of all tables.
 
     Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.cell_sums``); the tables are measured
-    one after the other, each at its share of epsilon, and these add up. Of keys that are discovered,
+    one after the other, each at its share of epsilon, and these add up, as do those of a table's quantiles and of its
+    rows and sums (``mechanisms.cell_quantiles``). Of keys that are discovered,
     ``(epsilon, delta)``-DP for one row, where a unit has at most one row in each key (``mechanisms.discovered_keys``).
 
     Args:
@@ -81,7 +87,11 @@ def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSetti
     for place, table in enumerate(tables):
         label = f"rows and sums by {', '.join(design.by[one].column for one in table)}" if table else "rows and sums"
         last = place == len(tables) - 1
-        epsilon = meter.spend_rest(label=label) if last else meter.spend(parts[place], label=label)
+        whole = meter.remaining if last else parts[place]
+        quantiles = measure_quantiles(statistic, table, whole, terms, meter) if design.value_lines else ()
+        spent = [one.epsilon for one in meter.spendings[-2 * len(quantiles) :]] if quantiles else []
+        left = exact_difference(whole, *spent)
+        epsilon = meter.spend_rest(label=label) if last else meter.spend(left, label=label)
         cells = noisy_cell_sums(
             _summed(statistic.rows, sizes, table),
             _summed(statistic.incomplete, sizes, table),
@@ -91,12 +101,14 @@ def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSetti
             epsilon=epsilon,
             neighbours=terms.neighbours,
             noise=terms.noise,
+            measured=bool(design.measures),
         )
-        drawn.append(MarginalDraw(dimensions=table, cells=cells))
+        drawn.append(MarginalDraw(dimensions=table, cells=cells, quantiles=quantiles or None))
     return AggregatesDraw(
         design=design,
         confidence=options.confidence,
         cells=drawn[0].cells,
+        quantiles=drawn[0].quantiles,
         marginals=tuple(drawn[1:]),
         neighbours=terms.neighbours,
         guarantee=terms.noise.guarantee,

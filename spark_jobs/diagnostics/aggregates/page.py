@@ -8,7 +8,15 @@ import numpy as np
 
 from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import OK
-from spark_jobs.contract.options.measures import PINBALL, UNITS, figure_kind, figure_level
+from spark_jobs.contract.options.measures import (
+    PINBALL,
+    QUANTILE,
+    UNITS,
+    figure_kind,
+    figure_level,
+    quantile_level,
+)
+from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable, CellsOfTable
 from spark_jobs.diagnostics.aggregates.plots import TITLE, labels_of, picture
@@ -89,6 +97,9 @@ def name_of(one: Aggregate) -> str:
     if one.name == UNITS:
         return f"Distinct {one_line(one.of, _NAME_CHARACTERS)}"
     name = _NAMES.get(one.name) or one.name.capitalize()
+    if figure_kind(one.name) == QUANTILE:
+        level_of = quantile_level(one.name)
+        name = "Median" if one.name == "p50" else f"Quantile {plain(level_of)}"
     if figure_kind(one.name) == PINBALL:
         name = f"Pinball loss at level {figure_level(one.name):g}"
     return f"{name} of {one_line(one.of, _NAME_CHARACTERS)}"
@@ -232,6 +243,12 @@ def _notes(result: AggregateTable) -> tuple[str, ...]:
             notes.append(
                 f"Values are clipped to public bounds: {listed(list(clipped))}. A row without a value of one of them "
                 "counts as incomplete, in no mean and no sum."
+            )
+        if any(figure_kind(one.name) == QUANTILE for one in result.measures):
+            notes.append(
+                "Each quantile has a share of the budget of its own, half of it for the interval, and those of several "
+                "cells together are their own, too: they do not follow from those of the cells. The smallest and the "
+                "largest value are not released, as each is one row's own."
             )
         if len(ranges) < len({one.of for one in result.measures}):
             notes.append("Distinct units are those of the rows that count: of one unit only so many rows are used.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable, Ce
 from spark_jobs.diagnostics.aggregates.cell_figures import MeasuredCells
 from spark_jobs.diagnostics.aggregates.estimates import CellEstimates, estimates
 from spark_jobs.diagnostics.aggregates.measurement import AggregatesDraw
+from spark_jobs.diagnostics.aggregates.quantiles import QuantileReader, QuantilesOfCells, quantiles_by_name
 from spark_jobs.diagnostics.aggregates.rounding import published
 from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 
@@ -35,7 +37,11 @@ def summarise(draw: AggregatesDraw, *, seed: int, sampling: Sampling = OF_ROWS) 
         sampling: of what the rows are a sample; for intervals for a population, which means have with a variance.
     """
     effect = sampling.effect().value
-    every, *marginals = (_fields(one, draw, effect, seed) for one in estimates(draw, seed))
+    drawn = (draw.quantiles, *(one.quantiles for one in draw.marginals))
+    every, *marginals = (
+        _fields(one, draw, quantiles_by_name(own), effect, seed)
+        for one, own in zip(estimates(draw, seed), drawn, strict=True)
+    )
     return AggregateTable(
         **every,
         marginals=tuple(CellsOfTable(**one) for one in marginals),
@@ -46,7 +52,13 @@ def summarise(draw: AggregatesDraw, *, seed: int, sampling: Sampling = OF_ROWS) 
     )
 
 
-def _fields(of: CellEstimates, draw: AggregatesDraw, effect: float, seed: int) -> dict[str, Any]:
+def _fields(
+    of: CellEstimates,
+    draw: AggregatesDraw,
+    quantiles: Mapping[tuple[int, str], QuantilesOfCells],
+    effect: float,
+    seed: int,
+) -> dict[str, Any]:
     """The fields of a table's cells."""
     rows, law, design = of.rows, of.law(), draw.design
     ok_from = max(OK_FROM_STDDEVS * law.stddev(1.0, 0.0), law.count_above(EMPTY_SHOWN / rows.size))
@@ -60,6 +72,7 @@ def _fields(of: CellEstimates, draw: AggregatesDraw, effect: float, seed: int) -
         )
         for number, measure in enumerate(design.measures)
     ]  # fmt: skip
+    reader = QuantileReader(design=design, confidence=draw.confidence, seed=seed)
     by_name = {one.measure.of: one for one in measured}
     return {
         "by": tuple(design.by[one].column for one in of.table),
@@ -70,8 +83,15 @@ def _fields(of: CellEstimates, draw: AggregatesDraw, effect: float, seed: int) -
         "incomplete": published(of.incomplete) if design.measures else None,
         "rows": float(published((rows.sum() + of.incomplete.sum())[None])[0]),
         "measures": tuple(
-            Aggregate(name=name, of=one.measure.of, bounds=one.measure.bounds, values=one.figure(name))
-            for one in (
+            Aggregate(
+                name=name,
+                of=one.measure.of,
+                bounds=one.measure.bounds,
+                values=reader.figure(quantiles[number, name], strong)
+                if (number, name) in quantiles
+                else one.figure(name),
+            )
+            for number, one in enumerate(
                 one if one.measure.outcome is None else replace(one, outcome=by_name.get(one.measure.outcome))
                 for one in measured
             )

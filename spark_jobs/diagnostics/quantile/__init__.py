@@ -22,7 +22,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from spark_jobs.arrays import FloatArray, Int64Array
+from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import DEFINED_ABOVE, OK, UNCHECKED, UNDEFINED
 from spark_jobs.contract.options import QuantileOptions, QuantileSettings
@@ -32,7 +32,7 @@ from spark_jobs.diagnostics.ecdf.measurement import ends_of, line_of
 from spark_jobs.diagnostics.ecdf.noise_model import NoiseModel
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
-from spark_jobs.mechanisms.quantiles import private_quantile
+from spark_jobs.mechanisms.quantiles import private_quantile, rings
 from spark_jobs.mechanisms.trees import Tree
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
@@ -113,18 +113,6 @@ def measure_quantile(
         cell=cell,
         around=around,
     )
-
-
-def rings(cell: int, cells: int) -> Int64Array:
-    """The edges of rings around a cell, ascending from 0 to ``cells``: the widths double with every ring.
-
-    Args:
-        cell: the released cell.
-        cells: number of cells.
-    """
-    reach = 2 ** np.arange(cells.bit_length() + 1) - 1
-    edges = np.concatenate([cell - reach, cell + 1 + reach])
-    return np.unique(np.clip(edges, 0, cells)).astype(np.int64)
 
 
 def summarise(draw: QuantileDraw, *, seed: int) -> SingleQuantile:

@@ -21,7 +21,7 @@ from spark_jobs.statistics.spark.columns import key_column, listed_place, numeri
 from spark_jobs.statistics.spark.points import nearest_place
 from spark_jobs.statistics.spark.states import microseconds
 
-_ROW, _CELL, _FIRST = "row", "cell", "first"
+_ROW, _CELL, _FIRST, _LINE = "row", "cell", "first", "line"
 _UNIT = "unit"
 NO_VALUE = -1
 """The place of a row without a value."""
@@ -113,8 +113,35 @@ def _places(row: Column, design: AggregateCells) -> list[Column]:
     return [sf.get(row, sf.lit(1 + number)) for number in range(len(design.measures))]
 
 
+def places_of_row(row: Column, design: AggregateCells) -> list[Column]:
+    """The places at which a row counts: its cell, and then, if it is complete, the key of each line's value.
+
+    The first key of values is at place ``design.cells``; the keys are those of ``aggregate_sums.value_keys_of``.
+    """
+    cell, values, start = cell_of(row), _places(row, design), design.cells
+    complete = reduce(and_, (value != NO_VALUE for value in values), row.isNotNull())
+    places = [cell]
+    for line in design.value_lines:
+        value = sf.least(
+            sf.floor(values[line.measure] / line.places).cast("bigint"), sf.lit(line.cells - 1).cast("bigint")
+        )
+        places.append(sf.when(complete, start + cell * line.cells + value))
+        start += design.cells * line.cells
+    return places
+
+
+def line_of(row: Column, place: Column, design: AggregateCells) -> Column:
+    """The row at the place of its cell; null at the others."""
+    return sf.when(place < design.cells, row)
+
+
+def place_sums(row: Column, line: Column, design: AggregateCells) -> list[Column]:
+    """The aggregates of ``by_place``, from the rows of one place and their lines."""
+    return [*cell_sums(line, design), *([sf.count(row)] if design.value_lines else [])]
+
+
 def cell_sums(row: Column, design: AggregateCells) -> list[Column]:
-    """The aggregates of ``by_cell``, from the rows of one cell; null for no row."""
+    """Rows, complete rows and sums of places of the rows of one cell; null for no row."""
     places = _places(row, design)
     complete = reduce(and_, (place != NO_VALUE for place in places), row.isNotNull())
     terms = (term_place(places[term.measure], term, design.measures[term.measure]) for term in design.terms)
@@ -138,17 +165,24 @@ def term_place(place: Column, term: Term, measure: Measured) -> Column:
     return sf.rint(ratio * ratio * sf.lit(float(SQUARE_STEPS))).cast("bigint")
 
 
-def by_cell(cells: Int64Array, sums: Sequence[Int64Array], design: AggregateCells) -> dict[str, Int64Array]:
-    """The arrays of ``AggregateSums``, by name, from those of ``cell_sums`` for these cells; 0 elsewhere."""
-    every = np.zeros((len(sums), design.cells), dtype=np.int64)
-    for row, values in zip(every, sums, strict=True):
-        row[cells] = values
+def by_place(places: Int64Array, sums: Sequence[Int64Array], design: AggregateCells) -> dict[str, Int64Array]:
+    """The arrays of ``AggregateSums``, by name, from those of ``place_sums`` for these places; 0 elsewhere."""
+    of_cells = places < design.cells
+    counted = sums[: 2 + len(design.terms)]
+    every = np.zeros((len(counted), design.cells), dtype=np.int64)
+    for row, values in zip(every, counted, strict=True):
+        row[places[of_cells]] = values[of_cells]
     rows, complete, *totals = every
-    return {
+    arrays = {
         "rows": complete,
         "incomplete": rows - complete,
         "sums": np.array(totals, dtype=np.int64).reshape(len(totals), design.cells),
     }
+    if design.value_lines:
+        keys, counts = places[~of_cells] - design.cells, sums[-1][~of_cells]
+        order = np.argsort(keys)
+        arrays |= {"value_keys": keys[order], "value_counts": counts[order]}
+    return arrays
 
 
 def sums_of_table(df: DataFrame, design: AggregateCells) -> dict[str, Int64Array]:
@@ -164,9 +198,12 @@ def sums_of_table(df: DataFrame, design: AggregateCells) -> dict[str, Int64Array
         if rows.schema[_UNIT].dataType.simpleString() in ("float", "double"):
             known &= ~sf.isnan(_UNIT)
         rows = with_units(rows.where(known), _ROW, _UNIT, design)
-    rows = rows.select(cell_of(sf.col(_ROW)).alias(_CELL), _ROW)
-    aggregates = cell_sums(sf.col(_ROW), design)
-    return by_cell(*sums_by_key(rows, _CELL, distinct=design.cells, aggregates=aggregates), design)
+    places = places_of_row(sf.col(_ROW), design)
+    rows = rows.select((sf.explode(sf.array(*places)) if len(places) > 1 else places[0]).alias(_CELL), _ROW)
+    rows = rows.select(_CELL, _ROW, line_of(sf.col(_ROW), sf.col(_CELL), design).alias(_LINE))
+    aggregates = place_sums(sf.col(_ROW), sf.col(_LINE), design)
+    distinct = design.cells + design.value_keys
+    return by_place(*sums_by_key(rows, _CELL, distinct=distinct, aggregates=aggregates), design)
 
 
 def _value(df: DataFrame, measure: Measured) -> Column:

@@ -20,6 +20,7 @@ ERRORS = [
     {"outcome": "spend", "prediction": "stay", "largest_error": 8, "figures": ["mae", "rmse", "pinball_0.9"]},
     {"outcome": "age", "lower": "spend", "upper": "stay"},
 ]
+QUANTILES = [{**MEASURES[0], "figures": ["p50", "p99.9"]}, {**MEASURES[1], "figures": ["mean", "p25"]}]
 SCHEMA = "region string, age double, at timestamp_ntz, spend double, stay double"
 
 
@@ -43,8 +44,21 @@ def nasty_rows():
         (BY[1:], [MEASURES[0], UNITS]),
         (BY[:1], [{**UNITS, "of": "age"}]),
         (BY[:1], ERRORS),
+        (BY, QUANTILES),
+        ([], [*QUANTILES[1:], UNITS]),
     ],
-    ids=["all", "rows", "one", "none", "squares", "units", "numbers of units", "errors"],
+    ids=[
+        "all",
+        "rows",
+        "one",
+        "none",
+        "squares",
+        "units",
+        "numbers of units",
+        "errors",
+        "quantiles",
+        "quantiles and units",
+    ],
 )
 def test_nasty_rows_are_summed_like_arrays(spark, by, measures, ansi):
     rows = nasty_rows()
