@@ -28,6 +28,7 @@ from dp_operators.command_tools import (
     opened_ledger,
     request_of,
 )
+from dp_operators.profile_command import profile_table
 from dp_operators.run_command import run_release
 from dp_operators.set_up_command import init
 from dp_operators.sql_command import answer_sql
@@ -49,6 +50,7 @@ for commands in (ledger_commands, administration_commands, domain_commands):
 app.command("init")(init)
 app.command("run")(run_release)
 app.command("sql")(answer_sql)
+app.command("profile")(profile_table)
 app.add_typer(key_commands, name="keys")
 app.add_typer(stream_commands, name="stream")
 

@@ -16,6 +16,7 @@ from dp_operators.operators.diagnostics import (
     LinearFitOperator as LinearFitOperator,
     LinearRegressionOperator as LinearRegressionOperator,
     LogisticFitOperator as LogisticFitOperator,
+    ProfileOperator as ProfileOperator,
     QuantileOperator as QuantileOperator,
     RankingFiguresOperator as RankingFiguresOperator,
     RecalibrationOperator as RecalibrationOperator,

@@ -616,3 +616,26 @@ class AggregatesOperator(DiagnosticOperator):
         max_rows_per_group: int | Later | None = None,
         **release: Unpack[ReleaseArguments],
     ) -> None: ...
+
+class ProfileOperator(DiagnosticOperator):
+    """Releases one ``profile``: what each column of a table holds: shares of nulls and values, histograms, means and
+    quantiles.
+
+    Args:
+        quantiles: the levels of the quantiles of numbers.
+        confidence: nominal level of intervals.
+        columns: the columns, by name, where the account knows what they may hold; all such columns if left out.
+        pairs: two columns each, which are counted together, too.
+        bins: the most bins of a number, or periods of a time.
+        release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
+    """
+    def __init__(
+        self,
+        *,
+        quantiles: Sequence[float] | Later = (0.05, 0.25, 0.5, 0.75, 0.95),
+        confidence: float | Later = 0.9,
+        columns: Sequence[Mapping[str, Any]] | Later = (),
+        pairs: Sequence[Sequence[str]] | Later = (),
+        bins: int | Later = 128,
+        **release: Unpack[ReleaseArguments],
+    ) -> None: ...

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from spark_jobs.application.points import PointInputs, point_grid
+from spark_jobs.application.profiles import ProfileCounter
 from spark_jobs.application.score_counters import GROUPED_SCORES, PAIRED_SCORES, SCORES
 from spark_jobs.application.sum_statistics import ROW_PASSES, ROW_SUMMATIONS, RowPasses, RowSummation
 from spark_jobs.application.value_statistics import SEARCHED, Values
@@ -26,6 +27,7 @@ from spark_jobs.contract.options import (
     PairedScoreCells,
     PointCells,
     PointSums,
+    ProfileCells,
     ResidualCells,
     ScoreCells,
     SearchedValueCells,
@@ -111,6 +113,7 @@ CELL_COUNTERS: Mapping[type[Statistic], CellCounter] = {
     SearchedValueCells: SEARCHED,
     ResidualCells: _Residuals(),
     PointCells: _Points(),
+    ProfileCells: ProfileCounter(),
 }
 """The counter of each type of statistic that is counted in cells."""
 

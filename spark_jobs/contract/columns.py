@@ -22,6 +22,8 @@ from spark_jobs.contract.options import (
     PairedScoreCells,
     PointCells,
     PointSums,
+    ProfileCells,
+    ProfileColumn,
     ResidualCells,
     Statistic,
     ValueCells,
@@ -202,6 +204,8 @@ def _counted(statistic: Statistic, columns: Collection[str]) -> Iterator[ColumnN
             for measure in statistic.measures:
                 if not measure.counts_units:
                     yield from _amount(amount_need(measure.of, "measures"), columns)
+        case ProfileCells(columns=profiled):
+            yield from map(profile_need, profiled)
         case PointCells(x=x, y=y, group_by=group_by) | PointSums(x=x, y=y, group_by=group_by):
             yield from _amount(amount_need(x, "x"), columns)
             yield from _amount(amount_need(y, "y"), columns)
@@ -281,6 +285,15 @@ def dimension_need(dimension: Dimension) -> ColumnNeed:
         kinds=TIME_KINDS if of_time else GROUP_KINDS,
         remedy=f"name a column of {'dates or timestamps' if of_time else 'text or whole numbers'}",
     )
+
+
+def profile_need(column: ProfileColumn) -> ColumnNeed:
+    """A column of a profile."""
+    if column.start is not None:
+        kinds: tuple[Kind, ...] = TIME_KINDS
+    else:
+        kinds = CATEGORICAL_KINDS if column.values is not None else FEATURE_KINDS
+    return ColumnNeed(name=column.column, field="diagnostics.columns", kinds=kinds)
 
 
 def time_need(name: str) -> ColumnNeed:

@@ -34,11 +34,13 @@ from spark_jobs.contract.options import (
     ByGroupOptions,
     FitSettings,
     Options,
+    ProfileOptions,
 )
 from spark_jobs.contract.options.aggregates import entries_by
 from spark_jobs.contract.options.measures import counts_units
 from spark_jobs.contract.options.metrics import is_short, lacks_bounds
 from spark_jobs.contract.options.values import OfValues
+from spark_jobs.contract.profile_completion import profile_leaves_out, with_profiled
 from spark_jobs.contract.score_scale import ScoreScale
 from spark_jobs.contract.stated_scale import on_scale, states_scale, with_stated_scale
 
@@ -166,6 +168,8 @@ def _diagnostic(given: Any, domains: Domains, scale: ScoreScale | None) -> Any:
         filled = _features(filled, domains)
     if issubclass(options, AggregatesOptions):
         filled = with_groups_and_bounds(filled, domains)
+    if issubclass(options, ProfileOptions):
+        filled = with_profiled(filled, domains)
     if filled.get("other") is not None:
         filled["other"], _ = _model(filled["other"], domains, "diagnostics.other")
     return given if filled == entry else filled
@@ -301,6 +305,8 @@ def entry_leaves_out(entry: Any) -> bool:
             lacks_bounds(one) if is_short(one) else _lacks(one, "bounds") and not counts_units(one)
             for one in _listed(measures)
         )
+    if issubclass(options, ProfileOptions) and profile_leaves_out(entry):
+        return True
     if states_scale(entry.get("other")):
         return True
     # on a scale of scores that only the account knows

@@ -16,6 +16,7 @@ from spark_jobs.contract.options import (
     LabelledRowCells,
     PointCells,
     PointSums,
+    ProfileCells,
     ResidualCells,
     Statistic,
     ValueCells,
@@ -128,6 +129,8 @@ def _numbers_of(statistic: Statistic) -> Iterator[tuple[str, bool]]:
             yield statistic.outcome, False
         case AggregateCells():
             yield from ((measure.of, True) for measure in statistic.measures if not measure.counts_units)
+        case ProfileCells():
+            yield from ((one.column, True) for one in statistic.columns if one.bounds is not None)
         case PointCells() | PointSums():
             yield from ((statistic.x, True), (statistic.y, True))
         case CrossProductCells():

@@ -25,6 +25,7 @@ from spark_jobs.contract.options import (
     PairedScoreCells,
     PointCells,
     PointSums,
+    ProfileCells,
     ResidualCells,
     ScoreCells,
     Statistic,
@@ -41,6 +42,7 @@ from spark_jobs.statistics import (
     Moments,
     PairedScoreCounts,
     PointCounts,
+    ProfileCounts,
     ResidualCounts,
     ScoreCounts,
     SumsByKey,
@@ -50,6 +52,7 @@ from spark_jobs.statistics.key_batch import KeyBatch
 from spark_jobs.statistics.labelled_rows import NewtonSums
 from spark_jobs.statistics.moments import SUMS
 from spark_jobs.statistics.point_grid import nearest_places
+from spark_jobs.statistics.profile_counts import cells_of
 
 MAX_ROWS = 200_000
 """How many rows are made up; a larger table consists of these rows several times."""
@@ -69,6 +72,7 @@ _COUNTED: Mapping[type, tuple[str, ...]] = {
     PairedScoreCounts: ("counts",),
     AggregateSums: ("rows", "incomplete", "sums", "value_counts"),
     PointCounts: ("count", "unusable"),
+    ProfileCounts: ("counts",),
     ResidualCounts: ("counts",),
     ScoreCounts: ("negatives", "positives"),
     ValueCounts: ("counts",),
@@ -122,6 +126,8 @@ def _counted(statistic: Statistic, rows: _Rows) -> Any:
             return _points(statistic, rows)
         case AggregateCells():
             return _aggregates(statistic, rows)
+        case ProfileCells():
+            return _profile(statistic, rows)
         case CrossProductCells():
             features = rows.features(statistic)
             deviates = rows.deviates or [rows.noise()]
@@ -142,6 +148,21 @@ def _aggregates(statistic: AggregateCells, rows: _Rows) -> AggregateSums:
     size = rows.labels.size
     of_rows = np.array(places, dtype=np.int64).reshape(len(places), size)
     return AggregateSums.from_places(np.arange(size) * statistic.cells // size, of_rows, design=statistic)
+
+
+def _profile(statistic: ProfileCells, rows: _Rows) -> ProfileCounts:
+    """Rows that all have a value: numbers where they are stated, and listed values and periods equally often."""
+    cell: Any = 0
+    for column, labels in zip(statistic.columns, statistic.keys, strict=True):
+        if column.bounds is not None:
+            deviates = rows.noise()
+            values = rows.numbers(column.column, deviates, bounds=column.bounds, logarithmic=column.scale == "log")
+            own = cells_of(values, column, statistic)
+        else:
+            own = (len(column.labels(statistic.bins)) * uniform(rows.source, rows.labels.size)).astype(np.int64)
+        cell = cell * len(labels) + own
+    counts = np.bincount(cell, minlength=statistic.max_keys)
+    return ProfileCounts(design=statistic, counts=counts.astype(np.int64))
 
 
 def _keys(statistic: DiscoverableCells, rows: _Rows, times: int) -> SumsByKey:
@@ -176,7 +197,7 @@ class _Rows:
     """Made-up rows: their labels, and what makes up their numbers."""
 
     def __init__(self, table: ExpectedTable, count: int, noise: SeededNoise) -> None:
-        self.table, self._noise = table, noise
+        self.table, self.source = table, noise
         rate = 0.5 if table.positive_rate is None else table.positive_rate
         self._log_odds = math.log(rate / (1 - rate))
         self._separation = math.sqrt(2) * float(ndtri(table.auc))
@@ -185,7 +206,7 @@ class _Rows:
 
     def noise(self) -> FloatArray:
         """Standard normal numbers, one for each row."""
-        return normal(self._noise, (self.labels.size,))
+        return normal(self.source, (self.labels.size,))
 
     def scores(self, noise: FloatArray) -> FloatArray:
         """Scores that separate the classes as stated and exceed thresholds as often as stated; calibrated otherwise."""
@@ -247,7 +268,7 @@ class _Rows:
         }
         for variable in statistic.categorical:
             levels = np.array(variable.levels, dtype=object)
-            columns[variable.column] = levels[(levels.size * uniform(self._noise, self.labels.size)).astype(np.int64)]
+            columns[variable.column] = levels[(levels.size * uniform(self.source, self.labels.size)).astype(np.int64)]
         return columns
 
 

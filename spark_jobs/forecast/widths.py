@@ -22,12 +22,15 @@ from spark_jobs.contract.figures import UNDEFINED, status_of
 from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.results.profile import ColumnProfile
 from spark_jobs.forecast.typical_rows import typical_statistic
 from spark_jobs.forecast.typical_units import typical_squares
 from spark_jobs.mechanisms.noise import SeededNoise
 
 REHEARSALS = 3
 _ENDS = Span("lower", "upper", None)
+_OF_COLUMN = ("shares", "missing", "mean", "quantiles")
+"""The figures of a column of a profile whose widths are said."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +111,11 @@ def widths_of(kind: str, result: dict[str, Any]) -> dict[str, float]:
     widths = {interval.name: _width(interval, result) for interval in DIAGNOSTICS[kind].result.intervals()}
     # each measure of a table has widths of its own
     widths |= {f"{one['name']} of {one['of']}": _width(_ENDS, one) for one in result.get("measures", ())}
+    for one in result["columns"] if kind == "profile" else ():  # so has each column of a profile
+        spans = ColumnProfile.specs().items()
+        widths |= {
+            f"{name} of {one['column']}": _width(Span(*span.names["interval"], None), one) for name, span in spans
+        }
     return {name: width for name, width in widths.items() if width is not None}
 
 

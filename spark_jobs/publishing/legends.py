@@ -47,6 +47,7 @@ _MARKS: Mapping[str, Callable[[list[Style]], bool]] = {
     **dict.fromkeys(("curve", "band", "point", "right"), _coloured("curve")),
     **dict.fromkeys(("second", "outlier", "dot", "gap", "spent", "wrong"), _coloured("spent")),
     **dict.fromkeys(("zone", "speck"), _filled("chance")),
+    "before": _filled("before"),
     "band-outer": _two_bands,
     "chance": _dashed("chance"),
     "earlier": _dashed("ink"),

@@ -33,6 +33,7 @@ _NAMES = {
     "binormal_roc": "binormal ROC curve",
     "cdf_points": "points of a distribution function",
     "ecdf": "distribution function",
+    "profile": "profile of the table",
     "roc_comparison": "comparison of ROC curves",
     "roc_curve": "ROC curve",
 }

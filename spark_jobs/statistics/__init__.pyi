@@ -5,6 +5,7 @@ from spark_jobs.statistics.labelled_rows import LabelledRows as LabelledRows
 from spark_jobs.statistics.moments import Moments as Moments
 from spark_jobs.statistics.paired_scores import PairedScoreCounts as PairedScoreCounts
 from spark_jobs.statistics.point_counts import PointCounts as PointCounts
+from spark_jobs.statistics.profile_counts import ProfileCounts as ProfileCounts
 from spark_jobs.statistics.residual_counts import ResidualCounts as ResidualCounts
 from spark_jobs.statistics.score_counts import ScoreCounts as ScoreCounts
 from spark_jobs.statistics.state_counts import StateCounts as StateCounts

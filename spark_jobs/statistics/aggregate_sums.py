@@ -118,7 +118,7 @@ class AggregateSums:
                 differs in length.
         """
         design = _of_public_groups(design_of(by, measures))
-        places = [_group(_given(columns, one.column), one) for one in design.by]
+        places = [groups_of(_given(columns, one.column), one) for one in design.by]
         values = [
             np.zeros(np.asarray(_given(columns, one.of)).size, dtype=np.int64)
             if one.counts_units
@@ -291,7 +291,7 @@ def _values(columns: Mapping[str, ArrayLike], measure: Measured) -> FloatArray:
     return np.where(inside, 1.0, np.where(outside, 0.0, np.nan))
 
 
-def _group(values: ArrayLike, dimension: Dimension) -> Int64Array:
+def groups_of(values: ArrayLike, dimension: Dimension) -> Int64Array:
     """The group of each row in a dimension; -1 for none."""
     if dimension.values is not None:
         group = row_places(values, key_places(dimension.values), field=dimension.column)

@@ -377,3 +377,34 @@ def test_what_was_written_is_known_of_a_request() -> None:
         "table": {"path": "/lake/t", "snapshot": {"path_version": "v1"}},
         "model": {"kind": "columns", "basis": "public", "score": "s"},
     }  # fmt: skip
+
+
+def test_a_profile_has_all_columns_with_a_domain_and_what_they_may_hold() -> None:
+    every = {of["column"]: of for of in entry("profile")["columns"]}
+    assert list(every) == [column.name for column in DOMAINS.columns if column.domain is not None]
+    assert every["churned"] == {"column": "churned", "values": ["yes", "no"]}
+    assert every["smokes"]["values"] == [1, 2]
+    assert every["region"]["values"] == ["north", "south", "01067"]
+    assert every["age"] == {"column": "age", "bounds": [0.0, 120.0], "step": 1.0}
+    assert every["income"] == {"column": "income", "bounds": [0.0, 1e7], "scale": "log"}
+    assert every["margin"] == {"column": "margin", "bounds": [-10.0, 10.0]}
+    assert every["at"] == {"column": "at", "start": "2024-01-01 00:00:00", "end": "2030-01-01 00:00:00"}
+    assert every["day"]["end"] == "2025-01-01 00:00:00", "the last day is part of a period of dates"
+    assert [one["column"] for one in entry("profile", columns=["age", "grade"])["columns"]] == ["age", "grade"]
+    assert entry_leaves_out({"kind": "profile"})
+    assert entry_leaves_out({"kind": "profile", "columns": ["age"]})
+    assert not entry_leaves_out({"kind": "profile", **entry("profile", columns="age")})
+
+
+@pytest.mark.parametrize(
+    ("domains", "columns", "said"),
+    [
+        (Domains(columns=(BoundColumn(name="n", type="int"),), lists={}), None, "`dp-budget domains ACCOUNT --set"),
+        (DOMAINS, ["anything"], "columns.anything: must have values, bounds, or start and end"),
+    ],
+)
+def test_a_profile_of_a_column_of_which_nothing_is_known_is_refused(domains: Domains, columns: Any, said: str) -> None:
+    given = {"diagnostics": [{"kind": "profile", **({"columns": columns} if columns else {})}]}
+    with pytest.raises(InvalidRequest) as refused:
+        a_request(**completed(given, domains))
+    assert said in str(refused.value)

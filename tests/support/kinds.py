@@ -13,6 +13,7 @@ from spark_jobs.contract.options import (
     GroupedScoreCells,
     PointCells,
     PointSums,
+    ProfileCells,
     ResidualCells,
 )
 from spark_jobs.contract.options.base import ScoreCells
@@ -29,6 +30,7 @@ from spark_jobs.statistics import (
     Moments,
     PairedScoreCounts,
     PointCounts,
+    ProfileCounts,
     ResidualCounts,
     ScoreCounts,
     ValueCounts,
@@ -112,6 +114,8 @@ def statistic_of(cells, seed, *, sizes):
         }
         columns |= {one.of: random.lognormal(2, skew, rows) for one in cells.measures}
         return AggregateSums.from_arrays(columns, by=cells.by, measures=cells.measures)
+    if isinstance(cells, ProfileCells):
+        return ProfileCounts(design=cells, counts=random.multinomial(rows, random.dirichlet(np.ones(cells.max_keys))))
     if isinstance(cells, ValueCells):
         of = {name: getattr(cells, name) for name in ("lower", "upper", "cells", "scale", "unit")}
         return ValueCounts.from_arrays(random.lognormal(0, skew, rows), **of)

@@ -19,6 +19,7 @@ from spark_jobs.contract.options import (
     PairedScoreCells,
     PointCells,
     PointSums,
+    ProfileCells,
     ResidualCells,
     ScoreCells,
     Statistic,
@@ -35,10 +36,12 @@ from spark_jobs.statistics import (
     Moments,
     PairedScoreCounts,
     PointCounts,
+    ProfileCounts,
     ResidualCounts,
     ScoreCounts,
     ValueCounts,
 )
+from spark_jobs.statistics.profile_counts import cells_of
 from spark_jobs.tables.rules import rules
 from tests.support.kinds import EXAMPLES
 
@@ -93,6 +96,12 @@ def exact(statistic: Statistic, rows: dict[str, np.ndarray]) -> Any:
             return CrossProducts.from_arrays(rows, rows["y"], design=statistic)
         case LabelledRowCells():
             return LabelledRows.from_arrays(rows, rows["label"], design=statistic)
+        case ProfileCells():
+            cell: Any = 0
+            for column, labels in zip(statistic.columns, statistic.keys, strict=True):
+                cell = cell * len(labels) + cells_of(rows[column.column], column, statistic)
+            counts = np.bincount(cell, minlength=statistic.max_keys)
+            return ProfileCounts(design=statistic, counts=counts.astype(np.int64))
         case AggregateCells():
             return AggregateSums.from_arrays(rows, by=statistic.by, measures=statistic.measures)
     raise AssertionError(f"no rows for {type(statistic).__name__}")
@@ -227,6 +236,15 @@ KINDS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "measures": [{"of": "amount", "bounds": bounds}],
         },
         _kind("aggregates", confidence=CONFIDENCES),
+        BOUNDS,
+    ),
+    "profile": st.builds(
+        lambda options, bounds: {
+            **options,
+            "columns": [{"column": "tract", "values": KEYS}, {"column": "amount", "bounds": bounds}],
+            "pairs": [["tract", "amount"]],
+        },
+        _kind("profile", confidence=CONFIDENCES, bins=st.sampled_from([8, 100, 256])),
         BOUNDS,
     ),
     "roc_curve": _ROC,

@@ -12,7 +12,14 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.diagnostic import Terms, diagnostic
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.publishing import figures
-from spark_jobs.statistics import AggregateSums, CrossProducts, GroupedScoreCounts, ScoreCounts, ValueCounts
+from spark_jobs.statistics import (
+    AggregateSums,
+    CrossProducts,
+    GroupedScoreCounts,
+    ProfileCounts,
+    ScoreCounts,
+    ValueCounts,
+)
 from tests.support import linear_results
 from tests.support import publications as made
 
@@ -37,6 +44,10 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "aggregates": {"by": [REGION], "measures": [{"of": "pay", "bounds": (0, 90)}], "marginals": [[]]},
     "two_way_table": {"kind": "aggregates", "by": [REGION, DECADE], "measures": [{"of": "pay", "bounds": (-90, 90)}]},
     "table_by_hour": {"kind": "aggregates", "by": [{"column": "age", "edges": list(range(18, 50))}]},
+    "profile": {
+        "columns": [REGION, {"column": "age", "bounds": (0, 120), "step": 1}, {"column": "pay", "bounds": (-90, 90)}],
+        "pairs": [("region", "age")],
+    },
     "linear_fit": {
         "features": {"age": (18, 80), "CASE WHEN pay < 0 THEN 0 ELSE LN(1 + pay) END": (0, 12)},
         "categorical": {"region": ("north", "south", "west")},
@@ -60,7 +71,7 @@ def report_page(name: str, *, rows: int = 4000) -> bytes:
     fields: dict[str, Any] = {"diagnostics": [entry], "title": f"The page of {name}"}
     if kind == "residual_plot":
         fields |= {"label": None, "model": {"kind": "linear", "basis": "public", "coefficients": {"age": 1.0}}}
-    elif kind in ("linear_regression", "linear_fit", "ecdf", "aggregates"):
+    elif kind in ("linear_regression", "linear_fit", "ecdf", "aggregates", "profile"):
         fields |= {"label": None, "model": None}
     request = made.request(**fields)
     result = MADE_UP[name][rows == 0] if name in MADE_UP else _released(kind, request, rows)
@@ -70,7 +81,7 @@ def report_page(name: str, *, rows: int = 4000) -> bytes:
 
 def _released(kind: str, request: ReleaseRequest, rows: int) -> Any:
     random = np.random.default_rng(7)
-    (options,), (cells,) = request.diagnostics, request.statistics
+    (options,), (cells, *_) = request.diagnostics, request.statistics
     group = random.choice(np.array([*REGIONS, None], dtype=object), rows)
     labels = random.random(rows) < 0.35
     scores = 1 / (1 + np.exp(-(random.normal(0, 1, rows) + (1 + (group == "north")) * (labels - 0.5))))
@@ -84,6 +95,10 @@ def _released(kind: str, request: ReleaseRequest, rows: int) -> Any:
                 by=options.by,
                 measures=options.measures,
             )
+        case "profile":
+            columns = {"region": group, "age": random.integers(18, 80, rows), "pay": random.normal(5, 30, rows)}
+            of = [column.model_dump(mode="json") for column in options.columns]
+            statistic = ProfileCounts.from_arrays(columns, of=of, pairs=options.pairs)
         case "ecdf":
             statistic = ValueCounts.from_arrays(random.normal(40, 12, rows), lower=0, upper=120, cells=1024)
         case "linear_fit":

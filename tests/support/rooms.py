@@ -44,8 +44,8 @@ FLOORS = (
 )
 """From the lowest to the highest: a room imports rooms of lower floors alone."""
 COMMANDS = {
-    "cli", "command_tools", "doctor", "dry_run", "many_requests", "release_order", "run_command", "set_up",
-    "set_up_command", "sql_command", "stream_commands",
+    "asked_release", "cli", "command_tools", "doctor", "dry_run", "many_requests", "profile_command", "release_order",
+    "run_command", "set_up", "set_up_command", "sql_command", "stream_commands",
 }  # fmt: skip
 """The modules of ``dp-budget`` beside its package's rooms."""
 CALLED_BY_USERS = {

@@ -13,6 +13,7 @@ from spark_jobs.contract.options import (
     comparisons,
     fits,
     linear,
+    profile,
     residuals,
     score_figures,
     scores,
@@ -56,6 +57,7 @@ from spark_jobs.contract.options.linear import (
     PointSums,
 )
 from spark_jobs.contract.options.measures import Measured
+from spark_jobs.contract.options.profile import ProfileCells, ProfileColumn, ProfileOptions, ProfileSettings
 from spark_jobs.contract.options.residuals import ResidualCells, ResidualPlotOptions, ResidualPlotSettings
 from spark_jobs.contract.options.score_figures import (
     AucOptions,
@@ -134,6 +136,10 @@ __all__ = [
     "PairedScoreCells",
     "PointCells",
     "PointSums",
+    "ProfileCells",
+    "ProfileColumn",
+    "ProfileOptions",
+    "ProfileSettings",
     "PublishedCurve",
     "QuantileOptions",
     "QuantileSettings",
@@ -156,7 +162,19 @@ __all__ = [
     "ValueCells",
 ]
 
-_IN_ORDER = (scores, comparisons, score_figures, by_group, values, cdf_points, residuals, linear, fits, aggregates)
+_IN_ORDER = (
+    scores,
+    comparisons,
+    score_figures,
+    by_group,
+    values,
+    cdf_points,
+    residuals,
+    linear,
+    fits,
+    aggregates,
+    profile,
+)
 DIAGNOSTICS: Mapping[str, type[Options]] = {
     options.model_fields["kind"].default: options
     for module in (*_IN_ORDER, *(import_module(f"{__name__}.{name}") for _, name, _ in pkgutil.iter_modules(__path__)))

@@ -1,0 +1,81 @@
+"""A release that a command builds itself: its request, price and widths are shown, and it is charged if agreed to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dp_operators.command_tools import ended_by_signals, opened_ledger, settings_of
+from dp_operators.dry_run import dry_run_lines
+from dp_operators.release_order import report_end, run_to_end
+from spark_jobs.contract.documents import to_yaml
+from spark_jobs.contract.expected_table import ExpectedTable
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.written import read_written
+
+Epsilon = Annotated[str, typer.Option(help="The full cost.")]
+Partition = Annotated[
+    list[str] | None,
+    typer.Option(help="A partition column and the value that it is pinned to, as NAME=VALUE; may be repeated."),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Charge and release without asking.")]
+
+
+def pinned_to(partition: list[str] | None) -> dict[str, str]:
+    """The partition columns that a command pins, and their values."""
+    return settings_of(partition, field="partition", example="day=2026-11-21")
+
+
+def release_if_agreed(
+    given: Mapping[str, Any],
+    *,
+    expected: Callable[[ReleaseRequest], ExpectedTable],
+    lines: Callable[[Any], Iterable[str]],
+    yes: bool,
+    master: str,
+    conf: list[str] | None,
+    private_dir: Path | None,
+    key: str | None,
+    allotment: str | None,
+    actor: str | None,
+    ledger: str | None,
+) -> None:
+    """Show a request with what it would cost and say, ask, and release it; a release that is paid for is not asked for.
+
+    Args:
+        given: the fields of the request.
+        expected: what is assumed of the table, by the completed request.
+        lines: what is printed of the results of the release.
+        yes: whether to release without asking.
+        master: as for ``dp-budget run``.
+        conf: likewise.
+        private_dir: likewise.
+        key: of the release; by default the one that follows from the request.
+        allotment: as for ``dp-budget run``.
+        actor: likewise.
+        ledger: likewise.
+    """
+    from dp_operators.releasing import LocalRunner, forecast, on_terms
+    from dp_operators.releasing.preflight import default_key
+
+    written = read_written(ReleaseRequest, given)
+    runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
+    with opened_ledger(ledger) as opened:
+        key = key or default_key(written, opened)
+        completed, named = on_terms(written, opened, key)
+        paid = forecast(written, ledger=opened, runner=runner, key=key, allotment=allotment).charge is not None
+        if not (yes or paid):
+            typer.echo(to_yaml(given).rstrip(), err=True)
+            table = expected(completed)
+            for line in dry_run_lines(written, opened, runner, allotment=allotment, key=key, table=table):
+                typer.echo(line, err=True)
+            if not (sys.stdin.isatty() and typer.confirm("Release it?", err=True)):
+                typer.echo("nothing was charged; add --yes to release it", err=True)
+                return
+        with ended_by_signals():
+            published = run_to_end(completed, opened, runner, key=named, allotment=allotment, actor=actor)
+        report_end(published, opened, lines(published.results))
