@@ -29,6 +29,8 @@ from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.store.layout import ExitCode
 
 _COMMAND = (sys.executable, "-P", "-m", "spark_jobs.application.warm")
+MAX_RUNS = 200
+"""How many runs a process serves: Spark keeps one to two megabytes of each context that was stopped."""
 _IN_ORDER = (ExitCode.DONE, ExitCode.REFUSED)
 """How a run ends that leaves nothing behind: a refusal comes before a row is read, and closes its session."""
 _CHUNK = 2**20
@@ -167,7 +169,7 @@ class WarmRunner(LocalRunner):
     def _started(self, arguments: list[str], variables: Mapping[str, str], *, log: Path) -> ForkedRun:
         environment = {**self.inherited(), **self._spark_variables()}
         application = self._shared.application
-        if application is not None and application.environment == environment:
+        if application is not None and application.environment == environment and application.runs < MAX_RUNS:
             with suppress(OSError):  # it, or its Java, has ended since
                 return application.start(arguments, variables, log=log)
         self._end(log)

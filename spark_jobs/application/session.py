@@ -37,6 +37,10 @@ SQL_SETTINGS = {name: value for name, value in BOUNDARY_SETTINGS.items() if ".sq
 """Those of them that a session of a server has."""
 
 
+_GATEWAY_OBJECTS = ("t", "j", "GATEWAY_SERVER")
+"""The names of the gateway's own objects: its entry point, its view of Java, and itself."""
+
+
 def under_spark_submit() -> bool:
     """Whether ``spark-submit`` started this process, and so chose the master."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
@@ -93,6 +97,20 @@ def start_java() -> None:
     gateway.close()  # a connection must not be shared
     os.environ["PYSPARK_GATEWAY_PORT"] = str(address.port)
     os.environ["PYSPARK_GATEWAY_SECRET"] = address.auth_token
+
+
+def leave_java() -> None:
+    """Have the shared Java forget the objects of this process, which it would keep: plans, and what they gave."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    names = gateway.java_gateway_server.getGateway().getBindings().keySet()
+    kept = gateway.jvm.java.util.ArrayList()
+    for name in _GATEWAY_OBJECTS:
+        kept.add(name)
+    names.retainAll(kept)
 
 
 def _prepare_environment() -> None:

@@ -112,8 +112,10 @@ def _run(order: Mapping[str, Any], channel: Sequence[IO[str]]) -> NoReturn:
         os.close(log)
         os.environ.update(order["variables"])
         from spark_jobs.application.main import main as run
+        from spark_jobs.application.session import leave_java
 
         status = run(order["run"])
+        leave_java()
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 1
     except BaseException:

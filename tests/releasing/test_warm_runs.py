@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from dp_operators.release_check import check_release
-from dp_operators.releasing import Published, ReleaseFailed, WarmRunner, release
+from dp_operators.releasing import Published, ReleaseFailed, WarmRunner, release, warm_runs
 from dp_operators.releasing.reservations import seal_of
 from spark_jobs.contract import ReleaseRequest
 from spark_jobs.contract.store.layout import ReleaseLayout
@@ -101,9 +101,8 @@ def test_memory_that_holds_a_word_is_convicted() -> None:
 
 def test_a_run_that_fails_ends_the_process_and_no_other_run(lab: SmallTables, runner: WarmRunner) -> None:
     released(lab, runner, 0)
-    shared, content = warm(runner), bytearray(lab.table(1).read_bytes())
-    content[100:-3000] = b"\x07" * (len(content) - 3100)
-    lab.table(1).write_bytes(content)
+    shared = warm(runner)
+    lab.damage(1)
     with pytest.raises(ReleaseFailed) as failed:
         released(lab, runner, 1)
     assert "Zebedee" not in str(failed.value)
@@ -156,14 +155,17 @@ def test_a_run_that_is_ended_ends_with_its_engine(lab: SmallTables, runner: Warm
     assert lab.states() == ["reserved"]
 
 
-def test_another_environment_has_a_process_of_its_own(
+def test_another_environment_has_a_process_of_its_own_and_none_serves_forever(
     lab: SmallTables, runner: WarmRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released(lab, runner, 0)
-    before = warm(runner)
+    processes = [warm(runner)]
     monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "another salt of other people")
     released(lab, runner, 1)
-    assert warm(runner) != before
+    processes.append(warm(runner))
+    monkeypatch.setattr(warm_runs, "MAX_RUNS", 1)
+    released(lab, runner, 2)
+    assert len({*processes, warm(runner)}) == 3
 
 
 def command(lab: SmallTables) -> list[str]:

@@ -46,6 +46,13 @@ class SmallTables:
         """The file of a table."""
         return _file(self.folder, number)
 
+    def damage(self, number: int) -> None:
+        """Overwrite a table's values, and leave its footer as it is."""
+        file = self.table(number)
+        content = bytearray(file.read_bytes())
+        content[100:-3000] = b"\x07" * (len(content) - 3100)
+        file.write_bytes(content)
+
     def ledger(self) -> PrivacyLedger:
         return PrivacyLedger(self.url)
 
