@@ -67,6 +67,9 @@ def test_the_embedded_engine_has_a_line_and_is_no_fault_where_it_is_missing(
     monkeypatch.setattr(installed, "_version", {"pyspark": "4.3.0"}.get)
     assert line().finding is Finding.UNKNOWN
     assert "needs pysail 0.7.2, and this machine has none; install dp-diagnostics[embedded]" in line().message
+    monkeypatch.setattr(installed, "_version", {"pysail": "0.7.2", "pyspark": "4.2.0"}.get)
+    assert line().finding is Finding.UNKNOWN
+    assert "needs PySpark 4.3.x with its client, and this machine has 4.2.0; install" in line().message
 
 
 def bad(fields: dict[str, Any]) -> list[str]:

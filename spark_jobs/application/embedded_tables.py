@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ from spark_jobs.application.count_statistics import prepare
 from spark_jobs.contract.embedded_engine import needed_columns, require_embedded
 from spark_jobs.contract.file_checks import pinned_names
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.store.table_files import NO_VALUE, TableFiles, partition_columns
+from spark_jobs.contract.store.delta_log import DeltaVersion
+from spark_jobs.contract.store.table_files import NO_VALUE, TableFiles, folder_values, partition_columns
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.embedded.client import FOLDER
 
@@ -32,7 +34,7 @@ def prepare_embedded(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
 
 
 def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
-    """The bound columns of Parquet files; what NaN a file has, is the one that all engines put above all numbers.
+    """The bound columns of Parquet files, or of a version of a Delta table, with one NaN that is above all numbers.
 
     Raises:
         InvalidRequest: the table cannot be read.
@@ -44,12 +46,11 @@ def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
     from spark_jobs.tables.views import make_view
 
     require_no_links(source)
-    files = TableFiles.of(source.pinned)
     view = Path(tempfile.mkdtemp(dir=str(spark.conf.get(FOLDER)))) / "table"
-    folders = partition_columns(files.names[0])
+    files, folders = _files_of(source)
     make_view(
-        Path(files.folder),
-        pinned_names(source, files.names),
+        Path(str(source.pinned.local)),
+        files,
         {column.name: column.type for column in source.columns or ()},
         view=view,
         folder_columns=folders,
@@ -65,3 +66,14 @@ def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
         return sf.when(column != NO_VALUE, column).alias(name) if name.lower() in of_folders else column
 
     return frame.select(*(alike(field.name, field.dataType.simpleString()) for field in frame.schema.fields))
+
+
+def _files_of(source: TableSource) -> tuple[Mapping[str, Sequence[str | None]], tuple[str, ...]]:
+    """The table's files, with the values of the columns that they do not hold, and these columns."""
+    if source.form == "delta":
+        version = DeltaVersion.of(str(source.pinned.local), int(source.snapshot.table_version or 0))
+        return version.files, version.folder_columns
+    names = TableFiles.of(source.pinned).names
+    # summaries of other files, which Spark passes over
+    shown = (name for name in pinned_names(source, names) if not Path(name).name.startswith(("_", ".")))
+    return {name: folder_values(name) for name in shown}, partition_columns(names[0])

@@ -9,7 +9,8 @@ table's rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NoReturn
 
 from spark_jobs.contract.binding import Format
@@ -26,13 +27,14 @@ from spark_jobs.contract.footers import NANOSECONDS
 from spark_jobs.contract.options import AggregateCells, PairedScoreCells
 from spark_jobs.contract.options.aggregates import DiscoverableCells
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.store.delta_log import DeltaVersion
 from spark_jobs.contract.store.table_files import TableFiles, folder_values, partition_columns, require_all_rows
 from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.contract.tables import ColumnsModel, LinearModel, Model, TableSource
 
 EMBEDDED = "embedded"
 """The Spark master that stands for the embedded engine."""
-FORMATS: tuple[Format, ...] = ("parquet",)
+FORMATS: tuple[Format, ...] = ("parquet", "delta")
 TYPES = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "date", "timestamp",
     "timestamp_ntz",
@@ -180,29 +182,50 @@ def _require_files(request: ReleaseRequest) -> None:
     """Reject a folder that is not there, and files in which the needed columns have not the bound types."""
     table = request.table
     table.pinned.require_real(what="table.path")
-    files = TableFiles.of(table.pinned)
-    require_all_rows(files, field="table.path", value=table.path)
-    if not files.names:
-        raise InvalidRequest("table.path", table.path, *EMPTY)
     needed = {column.name.lower(): column for column in needed_columns(request)}
-    for name in partition_columns(files.names[0]):
+    files, folder_columns = _of_delta(table, needed) if table.form == "delta" else _of_folder(table)
+    for name in folder_columns:
         of_folder = needed.pop(name.lower(), None)
         if "%" in name or (of_folder is not None and of_folder.type != "string"):
             _refuse(
                 "table", f"column {name} of folders",
                 "must be of type string, and be written without escapes, with the embedded engine",
             )  # fmt: skip
-    if any("" in folder_values(name) for name in files.names):
-        raise InvalidRequest("table.path", table.path, *_NAMELESS)
-    for footer in footers_of(table, files, pinned_names(table, files.names)).values():
+    for footer in footers_of(table, files, files.names).values():
         types = {name.lower(): of for name, of in footer.types.items()}
         for column in needed.values():
             of = types.get(column.name.lower())
-            if of is None or NANOSECONDS.get(of, of) != column.type:
+            # files that were written before a column was added have nulls there
+            if (of is None and table.form != "delta") or NANOSECONDS.get(of or "", of) not in (None, column.type):
                 _refuse(
                     "table", f"column {column.name} of type {of or 'none'} in a file",
                     f"must be of the bound type {column.type} in all files with the embedded engine",
                 )  # fmt: skip
+
+
+def _of_folder(table: TableSource) -> tuple[TableFiles, tuple[str, ...]]:
+    """The files of a folder that are read, and the columns that their folders add."""
+    files = TableFiles.of(table.pinned)
+    require_all_rows(files, field="table.path", value=table.path)
+    if not files.names:
+        raise InvalidRequest("table.path", table.path, *EMPTY)
+    if any("" in folder_values(name) for name in files.names):
+        raise InvalidRequest("table.path", table.path, *_NAMELESS)
+    return replace(files, names=pinned_names(table, files.names)), partition_columns(files.names[0])
+
+
+def _of_delta(table: TableSource, needed: Mapping[str, BoundColumn]) -> tuple[TableFiles, tuple[str, ...]]:
+    """The files of a version of a Delta table, and the columns whose values its log holds."""
+    folder = str(table.pinned.local)
+    version = DeltaVersion.of(folder, int(table.snapshot.table_version or 0))
+    types = {name.lower(): of for name, of in version.types.items()}
+    for name, column in needed.items():
+        if types.get(name) != column.type:
+            _refuse(
+                "table", f"column {column.name} of type {types.get(name) or 'none'} in this version",
+                f"must be of the bound type {column.type} with the embedded engine",
+            )  # fmt: skip
+    return TableFiles(folder=folder, names=tuple(version.files)), version.folder_columns
 
 
 def _refuse(field: str, value: object, requirement: str) -> NoReturn:

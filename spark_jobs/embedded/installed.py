@@ -33,14 +33,14 @@ def require_engine() -> None:
             "TMPDIR", None, "must name a folder that can be written to", "set it, or make /tmp so"
         ) from None
     engine, client = _version(PACKAGE), _version("pyspark")
-    if engine != RELEASE:
-        raise InvalidRequest(
-            "master", EMBEDDED, f"needs {PACKAGE} {RELEASE}, and this machine has {engine or 'none'}",
-            f"install dp-diagnostics[embedded], or {REMEDY}",
-        )  # fmt: skip
+    missing = [] if engine == RELEASE else [(f"{PACKAGE} {RELEASE}", engine)]
     if client is None or not client.startswith(CLIENTS) or importlib.util.find_spec("grpc_status") is None:
+        missing.append((f"PySpark {CLIENTS[0]}x with its client", client))
+    if missing:
+        needed = " and ".join(what for what, _ in missing)
+        there = " and ".join(present or "none" for _, present in missing)
         raise InvalidRequest(
-            "master", EMBEDDED, f"needs PySpark {CLIENTS[0]}x with its client, and this machine has {client or 'none'}",
+            "master", EMBEDDED, f"needs {needed}, and this machine has {there}",
             f"install dp-diagnostics[embedded], or {REMEDY}",
         )  # fmt: skip
 

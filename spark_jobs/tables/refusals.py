@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_checks import EMPTY
+from spark_jobs.contract.store.delta_log import UNREADABLE_VERSION as UNREADABLE_VERSION
 
 _DAMAGED = "must contain only intact files of its format", "find the damaged file, or one that may not be read"
 _REFUSALS = {
@@ -28,7 +29,7 @@ _REFUSALS = {
     ),
     "DATA_SOURCE_NOT_FOUND": (
         "must be of a format that Spark can read",
-        "add the connector of its format by spark.jars",
+        "add the connector of its format by spark.jars; the master embedded reads Delta tables of one machine",
     ),
     "CANNOT_MERGE_SCHEMAS": ("must have one type for each column in all its files", "write the files again"),
     "COLUMN_ALREADY_EXISTS": ("must have column names that differ in more than case", "rename one of them"),
@@ -37,10 +38,6 @@ _REFUSALS = {
 }
 _NO_FILE_SYSTEM = ("No FileSystem for scheme", "ClassNotFoundException: Class ")
 _NO_STORE = "must be in a store that Spark can read", "add the connector of its scheme by spark.jars, or to the cluster"
-UNREADABLE_VERSION = (
-    "must be a table that can be read at this version",
-    "check its name and format, and whether it still has the version",
-)
 UNREADABLE = ("must be a table that can be read", "check its address, its format and the permission to read it")
 
 

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.contract.footers import NANOSECONDS
-from spark_jobs.contract.store.table_files import folder_of, folder_values
+from spark_jobs.contract.store.table_files import folder_of
 
 _ROWS = 1 << 16
 _ARROW = {
@@ -42,56 +42,61 @@ _WHOLE_THOUSANDS = 2**63 // 1000
 
 
 def make_view(
-    table: Path, names: Sequence[str], columns: Mapping[str, str], *, view: Path, folder_columns: Sequence[str] = ()
+    table: Path,
+    files: Mapping[str, Sequence[str | None]],
+    columns: Mapping[str, str],
+    *,
+    view: Path,
+    folder_columns: Sequence[str] = (),
 ) -> None:
-    """Make the folder ``view``, with the folders of the table's files; one file without rows if there is none.
+    """Make the folder ``view``, with a folder for each value of such a column; one file without rows if there is none.
 
-    Files without a byte and summaries of others, which Spark passes over, are left out. All names are plain, as an
-    engine may take others for patterns.
+    Files without a byte, which Spark passes over, are left out. All names are plain, as an engine may take others for
+    patterns.
 
     Args:
         table: the table's folder.
-        names: the paths of its files below it.
+        files: by the path of each file below it, the values of ``folder_columns``.
         columns: the types of those that are read, as all files have them, by their names as bound; a file may spell a
-            name in another case.
+            name in another case, and one without a column has nulls there.
         view: the folder, which only this user may enter. A copy has these columns alone.
-        folder_columns: the columns that the files' folders add, in order.
+        folder_columns: the columns whose values the files do not hold, in order.
 
     Raises:
         OSError: a file cannot be read, or a copy not be written.
     """
     view.mkdir(mode=0o700)
     folders = {column.lower() for column in folder_columns}
-    types = {column: of for column, of in columns.items() if column.lower() not in folders}
-    for place, name in enumerate(names):
-        if not (table / name).stat().st_size or Path(name).name.startswith(("_", ".")):
+    types = {column: _arrow_type(of) for column, of in columns.items() if column.lower() not in folders}
+    wanted = {column.lower() for column in columns}
+    used = [place for place, column in enumerate(folder_columns) if column.lower() in wanted]
+    for place, (name, values) in enumerate(files.items()):
+        if not (table / name).stat().st_size:
             continue
-        target = _below(view, folder_columns, folder_values(name)) / f"part-{place:06}.parquet"
+        named = [folder_of(folder_columns[column], values[column]) for column in used]
+        target = _below(view, named) / f"part-{place:06}.parquet"
         with pq.ParquetFile(table / name, pre_buffer=False, coerce_int96_timestamp_unit="us") as file:
-            own = _types_of(file.schema_arrow.names, types)
+            spelt = {column.lower(): column for column in file.schema_arrow.names}
+            own = {spelt[column.lower()]: of for column, of in types.items() if column.lower() in spelt}
             texts = [column for column, of in own.items() if of == pa.string()]
-            is_plain = all(_is_plain(file, column, of) for column, of in own.items())
+            is_plain = len(own) == len(types) and all(_is_plain(file, column, of) for column, of in own.items())
             # of a column of the folders, a file's own values do not count
-            is_plain &= not folders & {column.lower() for column in file.schema_arrow.names}
+            is_plain &= folders.isdisjoint(spelt)
             if is_plain and _is_valid(file, texts):
                 target.symlink_to(table / name)
             else:
-                _copy(file, table / name, own, target)
+                rest = {column: of for column, of in types.items() if column.lower() not in spelt}
+                _copy(file, table / name, own, target, without=rest)
     if not any(view.iterdir()):
-        schema = pa.schema([(column, _arrow_type(of)) for column, of in types.items()])
-        target = _below(view, folder_columns, [None] * len(folder_columns)) / "part-000000.parquet"
-        pq.write_table(schema.empty_table(), target, store_schema=False)
+        named = [folder_of(folder_columns[column], None) for column in used]
+        target = _below(view, named) / "part-000000.parquet"
+        pq.write_table(pa.schema(list(types.items())).empty_table(), target, store_schema=False)
 
 
-def _below(view: Path, columns: Sequence[str], values: Sequence[str | None]) -> Path:
-    folder = view.joinpath(*map(folder_of, columns, values))
+def _below(view: Path, folders: Sequence[str]) -> Path:
+    folder = view.joinpath(*folders)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
-
-
-def _types_of(of_file: Sequence[str], columns: Mapping[str, str]) -> dict[str, pa.DataType]:
-    wanted = {column.lower(): of for column, of in columns.items()}
-    return {name: _arrow_type(wanted[name.lower()]) for name in of_file if name.lower() in wanted}
 
 
 def _arrow_type(of: str) -> pa.DataType:
@@ -149,9 +154,12 @@ def _has_text_alone(values: pa.Array) -> bool:
     return True
 
 
-def _copy(file: Any, path: Path, types: Mapping[str, pa.DataType], to: Path) -> None:
+def _copy(
+    file: Any, path: Path, types: Mapping[str, pa.DataType], to: Path, *, without: Mapping[str, pa.DataType]
+) -> None:
+    """Copy a file's columns of these types, and nulls for those that it is without."""
     early = [column for column in types if _is_96_bits(file, column)]
-    schema = pa.schema(list(types.items()))
+    schema = pa.schema([*types.items(), *without.items()])
     with (
         pq.ParquetFile(path, pre_buffer=False, coerce_int96_timestamp_unit="ms") as in_milliseconds,
         pq.ParquetWriter(to, schema, compression="zstd", store_schema=False) as writer,
@@ -159,6 +167,7 @@ def _copy(file: Any, path: Path, types: Mapping[str, pa.DataType], to: Path) -> 
         milliseconds = in_milliseconds.iter_batches(_ROWS, columns=early)
         for batch in file.iter_batches(_ROWS, columns=list(types)):
             values = {name: _as(batch.column(name), of) for name, of in types.items()}
+            values |= {name: pa.nulls(batch.num_rows, of) for name, of in without.items()}
             if early:
                 rounded = next(milliseconds)
                 times = {name: _of_96_bits(batch.column(name), rounded.column(name)) for name in early}

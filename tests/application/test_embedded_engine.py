@@ -193,6 +193,10 @@ def test_an_engine_that_is_gone_fails_the_query_at_once(engine: EmbeddedEngine) 
         ({"pysail": None}, "needs pysail 0.7.2, and this machine has none; install dp-diagnostics"),
         ({"pysail": "0.7.1"}, "needs pysail 0.7.2, and this machine has 0.7.1"),
         ({"pyspark": "4.1.3"}, "needs PySpark 4.3.x with its client, and this machine has 4.1.3"),
+        (
+            {"pysail": None, "pyspark": "4.2.0"},
+            "needs pysail 0.7.2 and PySpark 4.3.x with its client, and this machine has none and 4.2.0",
+        ),
     ],
 )
 def test_an_engine_that_nothing_was_proved_of_is_refused(

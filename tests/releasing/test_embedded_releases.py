@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
+from dp_operators import cli, run_command, sql_command, stream_commands
+from dp_operators.budget.cli import run
 from dp_operators.releasing import LocalRunner, ReleaseError
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.embedded import installed
@@ -60,6 +65,32 @@ def test_a_release_states_its_engine_and_tells_no_value(
     assert list(tmp_path.glob("dp-engine-*")) == []
 
 
+def test_a_version_of_a_delta_table_is_released_and_stated(lab: Lab, canaries: str, tmp_path: Path) -> None:
+    made = tmp_path / "delta"
+    rows = pq.read_table(Path(canaries) / "v1")
+    write_deltalake(made, rows)
+    write_deltalake(made, rows.slice(0, 10), mode="overwrite")
+    lab.output = lab.open_account("visits", str(made), epsilon=100, form="delta", version={"by": "table_version"})
+    table = {"path": str(made), "snapshot": {"table_version": 0}}
+    request = make_request(lab.output, account="visits", table=table, budget={"epsilon": "50"})
+    lab.release(request=request, runner=LocalRunner(master="embedded", private_dir=private(lab)))
+    [manifest] = Path(lab.output).glob("*/release.json")
+    stated = json.loads(manifest.read_bytes())
+    assert stated["request"]["table"]["snapshot"]["table_version"] == 0
+    assert stated["versions"]["pysail"] == installed.RELEASE
+    assert files_with(CANARY, private(lab), Path(lab.output)) == []
+
+
+def test_a_version_that_is_gone_is_charged_nothing(lab: Lab, canaries: str, tmp_path: Path) -> None:
+    made = tmp_path / "delta"
+    write_deltalake(made, pq.read_table(Path(canaries) / "v1"))
+    lab.output = lab.open_account("visits", str(made), epsilon=100, form="delta", version={"by": "table_version"})
+    request = make_request(lab.output, account="visits", table={"path": str(made), "snapshot": {"table_version": 1}})
+    with pytest.raises(InvalidRequest, match="must be a table that can be read at this version"):
+        lab.release(request=request, runner=LocalRunner(master="embedded", private_dir=private(lab)))
+    assert lab.ledger().history("visits") == ()
+
+
 def test_a_file_that_is_damaged_within_tells_no_value(lab: Lab, canaries: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.output = lab.open_account("visits", canaries, epsilon=100)
     file = Path(canaries) / "v1" / "part.parquet"
@@ -76,3 +107,51 @@ def test_a_request_that_needs_spark_is_charged_nothing(lab: Lab, canaries: str) 
     with pytest.raises(InvalidRequest, match="must be without LN with the embedded engine; run it on Spark"):
         released(lab, canaries, where="LN(score) < 0")
     assert lab.ledger().history("visits") == ()
+
+
+def command_line(lab: Lab, table: str, *options: str) -> int:
+    made = make_request(lab.output, account="visits", table={"path": table, "snapshot": {"path_version": "v1"}})
+    file = Path(lab.output).parent / "request.json"
+    file.write_text(json.dumps(made.to_dict()))
+    return run(cli.app, ["run", str(file), "--private-dir", str(private(lab)), "--ledger", lab.url, *options])
+
+
+@pytest.mark.parametrize("there", [{"pyspark": "4.3.0"}, {"pysail": "0.7.2", "pyspark": "4.2.0"}, {"pysail": "0.7.1"}])
+def test_an_engine_that_is_not_installed_is_one_line_and_no_charge(
+    lab: Lab, canaries: str, there: dict[str, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lab.output = lab.open_account("visits", canaries, epsilon=100)
+    monkeypatch.setattr(installed, "_version", there.get)
+    assert command_line(lab, canaries, "--master", "embedded") == 2
+    [line] = [line for line in capfd.readouterr().err.splitlines() if line]
+    assert "master: got 'embedded'; needs p" in line.lower()
+    assert "; install dp-diagnostics[embedded], or name another master" in line
+    assert lab.ledger().history("visits") == ()
+
+
+WHERE_A_MASTER_IS_NAMED = [
+    run_command.run_release, sql_command.answer_sql, stream_commands.advance_command, stream_commands.follow_command,
+    LocalRunner,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("entrance", WHERE_A_MASTER_IS_NAMED)
+def test_nothing_but_its_name_chooses_the_engine(entrance: Any) -> None:
+    assert inspect.signature(entrance).parameters["master"].default == "local[*]"
+
+
+@pytest.mark.parametrize("changes", [{}, {"where": "LN(score) < 0"}], ids=["it could", "it could not"])
+def test_spark_counts_where_no_master_is_named(
+    lab: Lab, canaries: str, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whether or not the engine is proved to count a request."""
+    lab.output = lab.open_account("visits", canaries, epsilon=100)
+    started = tmp_path / "started.json"
+    script = f"import json, sys; json.dump(sys.argv, open({str(started)!r}, 'w')); sys.exit(1)"
+    runner = LocalRunner(private_dir=private(lab), command=(sys.executable, "-c", script))
+    request = make_request(
+        lab.output, account="visits", table={"path": canaries, "snapshot": {"path_version": "v1"}}, **changes
+    )
+    with pytest.raises(ReleaseError):
+        lab.release(request=request, runner=runner)
+    assert "--master=local[*]" in json.loads(started.read_text())

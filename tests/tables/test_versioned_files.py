@@ -129,3 +129,11 @@ def test_a_number_pins_no_folder_of_files(table: Path, name: str | None) -> None
                 }
             )
         )
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_format_without_its_connector_is_refused_with_a_remedy(spark: SparkSession, table: Path, name: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        read_table(spark.newSession(), source(table, name, 3))
+    assert "must be of a format that Spark can read; add the connector of its format by" in str(refused.value)
+    assert "the master embedded reads Delta tables of one machine" in str(refused.value)
