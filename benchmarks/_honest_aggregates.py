@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._shown import LEVEL, Intervals, Shown, noise_of
+from benchmarks._shown import LEVEL, Intervals, Shown, in_cells, noise_of
 from spark_jobs.arrays import FloatArray
 from spark_jobs.contract.results.aggregates import AggregateTable
 from spark_jobs.diagnostics import aggregates
@@ -20,6 +20,7 @@ ROWS = (10, 100, 1_000, 10_000)
 """Rows of a cell times epsilon."""
 GROUPS, HIGHEST_VALUE = 5, 100.0
 SPREAD = ("mean", "sum", "variance", "sd")
+QUANTILES = (("p1", 0.01), ("p25", 0.25), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
 ERRORS = ("mae", "rmse", "bias", "r2", "pinball_0.9", "pinball_0.25")
 
 
@@ -91,6 +92,29 @@ def of_errors(random: np.random.Generator, signal: float) -> Intervals:
         released, "interval_coverage", "y BETWEEN low AND high", of_group, inside
     )
     return shown
+
+
+def of_quantiles(random: np.random.Generator, signal: float) -> Intervals:
+    """A quantile of a group, of whole numbers or of values without a step, of the raw rows."""
+    epsilon = float(random.choice([0.5, 1.0, 2.0]))
+    shape = random.choice(np.array([0.4, 2.0, 5.0, 40.0]), 2)
+    name, level = QUANTILES[int(random.integers(len(QUANTILES)))]
+    group, of_group = _groups(random, signal / epsilon)
+    values = HIGHEST_VALUE * random.beta(shape[0], shape[1], group.size)
+    measure: dict[str, Any] = {"of": "v", "bounds": [0, HIGHEST_VALUE], "figures": [name]}
+    starts = np.linspace(0, HIGHEST_VALUE, 2**15, endpoint=False)
+    if random.random() < 0.5:
+        values, starts, measure = np.round(values), np.arange(HIGHEST_VALUE + 1), {**measure, "step": 1}
+    figure = _released(random, {"g": group, "v": values}, [measure], epsilon).of(name, "v").values.at(of_group)
+    exact = float(np.quantile(values[group == of_group], level, method="inverted_cdf"))
+    low, high = (float(end) for end in figure.ends())
+    value = float(figure.number)
+    if (low, high) == (0.0, HIGHEST_VALUE):
+        middle = HIGHEST_VALUE / 2 if np.isnan(value) else value
+        return {"aggregates: a quantile": Shown(value=middle, low=low, high=high, exact=exact, whole=1.0)}
+    return {
+        "aggregates: a quantile": in_cells(starts, (low + high) / 2 if np.isnan(value) else value, (low, high), exact)
+    }
 
 
 def _groups(random: np.random.Generator, rows: float) -> tuple[FloatArray, int]:

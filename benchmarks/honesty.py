@@ -80,6 +80,7 @@ KINDS: Mapping[str, tuple[Kind, tuple[float, ...], str]] = {
     "groups-of-rows": (curves.of_groups_of_rows, GROUP_ROWS, "rows of a group x epsilon"),
     "tables": (tables.of_tables, tables.ROWS, "rows of a cell x epsilon"),
     "tables-of-errors": (tables.of_errors, tables.ROWS, "rows of a cell x epsilon"),
+    "tables-of-quantiles": (tables.of_quantiles, tables.ROWS, "rows of a cell x epsilon"),
     "streams": (streams.of_streams, streams.EVENTS, "events of a step x epsilon"),
     "comparisons": (scores.of_comparisons, COMPARED_ROWS, "rows of the smaller class x epsilon"),
     "raw-values-on-a-lattice": (raw.of_raw_values(LATTICE, "on a lattice"), numbers.ROWS, PRODUCT),

@@ -157,6 +157,35 @@ def test_distinct_units_are_those_of_pandas(released: Callable[[str], SqlAnswer]
     assert column(beside, "n") == pytest.approx([len(known)], abs=0.01)
 
 
+def test_quantiles_are_those_of_pandas(released: Callable[[str], SqlAnswer], rows: pd.DataFrame) -> None:
+    answered = released(
+        "SELECT region, MEDIAN(spend) AS middle, PERCENTILE(spend, 0.9) AS high, AVG(spend) AS mean, COUNT(*) AS n, "
+        "PERCENTILE_CONT(0.999) WITHIN GROUP (ORDER BY spend) - PERCENTILE_APPROX(spend, 1e-2) AS spread, "
+        "MEDIAN(spend) / AVG(spend) AS ratio, quantile(spend, 0.90) AS again, "
+        "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY spend) AS disc "
+        "FROM customers GROUP BY region HAVING MEDIAN(spend) > 1 ORDER BY region"
+    )
+    groups = rows.groupby("region")["spend"]
+    exact = {name: groups.quantile(level) for name, level in (("middle", 0.5), ("high", 0.9), ("again", 0.9))}
+    exact |= {"disc": groups.median(), "spread": groups.quantile(0.999) - groups.quantile(0.01)}
+    exact |= {"ratio": groups.median() / groups.mean()}
+    known = [name for name in groups.groups if name in REGIONS]
+    answered_of = dict(zip(column(answered, "region"), answered.rows, strict=True))
+    for name, values in exact.items():
+        for region in known:
+            value = answered_of[region][answered.columns.index(name)]
+            assert value == pytest.approx(values[region], abs={"spread": 8.0, "ratio": 0.01}.get(name, 0.3)), name
+            if name in ("middle", "high"):
+                low, high = (answered_of[region][answered.columns.index(f"{name}_{end}")] for end in ("lower", "upper"))
+                assert low <= values[region] <= high
+    [entry] = SqlStatement.parse("SELECT QUANTILE(x, 0.9), MEDIAN(x), SUM(x), percentile(x, .25) FROM a").fields(
+        epsilon=1
+    )["diagnostics"]
+    assert entry["measures"] == [{"of": "x", "figures": ["sum", "p25", "p50", "p90"]}]
+    text = "SELECT MEDIAN(ABS(y - f)) FROM a WHERE site != 'PERCENTILE' AND LEAST(x, y, 3) > 1"
+    assert SqlStatement.parse(text).measures == ({"of": "ABS(y - f)", "figures": ["p50"]},)
+
+
 @pytest.mark.parametrize("scaled", ["FLOOR(age / 20) * 20", "20 * FLOOR((age) / 20)", "FLOOR(age / 20)"])
 def test_bins_are_those_of_floor(released: Callable[[str], SqlAnswer], rows: pd.DataFrame, scaled: str) -> None:
     text = f"SELECT {scaled} AS bin, COUNT(*) AS n FROM customers GROUP BY 1 HAVING bin >= 3 ORDER BY 1 DESC"
@@ -185,8 +214,13 @@ def test_cases_with_written_results_are_groups(released: Callable[[str], SqlAnsw
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize(
     ("measures", "holds"),
-    [([("x", ["sum"])], 0.9), ([("x", ["sum"]), ("y", ["mean"])], 0.9), ([("x", ["sum", "sd"])], 0.905)],
-    ids=["one", "two", "a variance"],
+    [
+        ([("x", ["sum"])], 0.9),
+        ([("x", ["sum"]), ("y", ["mean"])], 0.9),
+        ([("x", ["sum", "sd"])], 0.905),
+        ([("x", ["sum", "p50"])], 0.9),
+    ],
+    ids=["one", "two", "a variance", "a quantile"],
 )
 def test_intervals_of_all_rows_hold_as_often_as_stated(
     measures: list[tuple[str, list[str]]], holds: float, neighbours: Any
@@ -198,7 +232,7 @@ def test_intervals_of_all_rows_hold_as_often_as_stated(
     columns = {"g": np.repeat(cells, 4), "x": np.tile([1.0, 0.5, 0.0, np.nan], len(cells))}
     columns["y"] = columns["x"]
     sums = AggregateSums.from_arrays(columns, by=[{"column": "g", "values": cells, "other": False}], measures=given)
-    for name in ("rows", "incomplete", "sums"):
+    for name in ("rows", "incomplete", "sums", "value_counts"):
         object.__setattr__(sums, name, getattr(sums, name) * 10)
     result = aggregates.release(sums, epsilon=1, neighbours=neighbours, noise=SeededNoise(3)).to_dict()
     answered = answer(statement, result)
@@ -268,10 +302,27 @@ def test_the_order_and_the_limit_are_of_released_figures(released: Callable[[str
         ("SELECT COUNT(DISTINCT x + 1) FROM a", "COUNT(DISTINCT"),
         ("SELECT SUM(DISTINCT x) FROM a", "DISTINCT in the function SUM"),
         ("SELECT STDDEV(DISTINCT x) FROM a", "DISTINCT in the function STDDEV"),
-        ("SELECT MEDIAN(x) FROM a", "MEDIAN cannot be answered"),
-        ("SELECT PERCENTILE(x, 0.9) FROM a", "cannot be answered"),
-        ("SELECT APPROX_PERCENTILE(x, 0.9) FROM a", "cannot be answered"),
-        ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x) FROM a", "cannot be answered"),
+        ("SELECT MEDIAN(DISTINCT x) FROM a", "DISTINCT in the function MEDIAN"),
+        ("SELECT PERCENTILE(DISTINCT x, 0.9) FROM a", "DISTINCT in"),
+        ("SELECT PERCENTILE(x, 0.9, y) FROM a", "PERCENTILE of more than a number and a level"),
+        ("SELECT ROUND(percentile (LEAST(x, 5), 0.9, (y)), 2) FROM a", "PERCENTILE of more than a number and a level"),
+        ("SELECT `PERCENTILE`(x, 0.9, 3) FROM a", "PERCENTILE of more than a number and a level"),
+        ("SELECT COUNT(*) FROM a HAVING PERCENTILE(x, 0.5, 3, 4) > 1", "PERCENTILE of more than a number and a level"),
+        ("SELECT APPROX_PERCENTILE(x, 0.9, 100) FROM a", "APPROX_PERCENTILE of more than a number and a level"),
+        ("SELECT PERCENTILE(x, ARRAY(0.5, 0.9)) FROM a", "one level, written out"),
+        ("SELECT PERCENTILE(x, y) FROM a", "one level, written out"),
+        ("SELECT PERCENTILE(x, '0.5') FROM a", "one level, written out"),
+        ("SELECT PERCENTILE(x, 1 / 2) FROM a", "one level, written out"),
+        ("SELECT PERCENTILE(x, 0) FROM a", "the level 0 must be above 0"),
+        ("SELECT PERCENTILE(x, 1.0) FROM a", "the level 1.0 must be above 0 and below 1"),
+        ("SELECT PERCENTILE(x, 90) FROM a", "the level 90 must be above 0 and below 1"),
+        ("SELECT PERCENTILE(x, 0.1234567) FROM a", "six decimals at most"),
+        ("SELECT PERCENTILE_CONT(x, 0.9) FROM a", "cannot be answered"),
+        ("SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x DESC) FROM a", "ascending order"),
+        ("SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x, y) FROM a", "must have one expression"),
+        ("SELECT MODE() WITHIN GROUP (ORDER BY x) FROM a", "WITHIN GROUP of another function"),
+        ("SELECT MEDIAN(x) FILTER (WHERE y > 1) FROM a", "FILTER"),
+        ("SELECT MEDIAN(RAND()) FROM a", "RAND"),
         ("SELECT AVG(x) FILTER (WHERE y > 1) FROM a", "FILTER"),
         ("SELECT COUNT(x, y) FROM a", "COUNT of several columns"),
         ("SELECT x FROM a GROUP BY x", "a count or a figure"),

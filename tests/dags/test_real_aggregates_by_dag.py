@@ -42,10 +42,14 @@ ORIGINS, MONTHS = ["EWR", "JFK", "LGA"], ["01", "02", "10", "1e3"]
 """Months that a template engine reads as numbers, and one that does not occur."""
 EDGES = [0, 500, 1000.5, 5000]
 GAP = "ABS(arr_delay - dep_delay)"
-STEPPED = {"of": "dep_delay", "bounds": [-30, 300], "step": 1}
-ROUNDED = {"of": GAP, "bounds": [0, 77.7]}
+QUANTILES = {"p50": 0.5, "p90": 0.9}
+FIGURES = ["mean", "sum", *QUANTILES]
+STEPPED = {"of": "dep_delay", "bounds": [-30, 300], "step": 1, "figures": FIGURES}
+ROUNDED = {"of": GAP, "bounds": [0, 77.7], "figures": FIGURES}
 OFF = 77.7 / (4 * 2**20)
 """How far rounding to the lattice moves a value."""
+CELL = 77.7 / 2**15
+"""The width of the cells in which values without a step are counted."""
 
 
 def flights() -> pd.DataFrame:
@@ -61,14 +65,18 @@ def flights() -> pd.DataFrame:
 
 
 def grouped(table: pd.DataFrame, by: list[pd.Series], values: pd.Series, bounds: list[float]) -> pd.DataFrame:
-    """Rows, incomplete rows, sums and means of clipped values, by pandas."""
-    clipped = values.clip(*bounds)
-    found = clipped.groupby(by).agg(["count", "size", "sum", "mean"])
+    """Rows, incomplete rows, sums, means and the ends of quantiles of clipped values, by pandas."""
+    groups = values.clip(*bounds).groupby(by)
+    found = groups.agg(["count", "size", "sum", "mean"])
     assert isinstance(found, pd.DataFrame)
+    for name, level in QUANTILES.items():
+        found[name] = groups.quantile(level)
+        for end in ("lower", "higher"):
+            found[f"{name}_{end}"] = groups.quantile(level, interpolation=end)
     return found
 
 
-def require_equal(result: dict[str, Any], exact: pd.DataFrame, *, off: float) -> None:
+def require_equal(result: dict[str, Any], exact: pd.DataFrame, *, off: float, cell_width: float = 0.0) -> None:
     """A result's cells are pandas' groups; a cell that pandas lacks is empty."""
     by_name = {one["name"]: one for one in result["measures"]}
     cells = list(pd.MultiIndex.from_product(result["keys"]))
@@ -87,6 +95,11 @@ def require_equal(result: dict[str, Any], exact: pd.DataFrame, *, off: float) ->
         mean = by_name["mean"]
         assert mean["values"][place] == pytest.approx(group["mean"], rel=1e-11, abs=off + 1e-9)
         assert mean["lower"][place] - 1e-9 <= group["mean"] <= mean["upper"][place] + 1e-9
+        for name in QUANTILES:
+            found = by_name[name]
+            low, high = group[f"{name}_lower"] - cell_width - off, group[f"{name}_higher"] + off
+            assert low - 1e-9 <= found["values"][place] <= high + 1e-9
+            assert found["lower"][place] - 1e-9 <= group[name] <= found["upper"][place] + 1e-9
 
 
 def by_quarter(table: pd.DataFrame) -> list[pd.Series]:
@@ -139,7 +152,10 @@ def request_of(home: Path, place: str, diagnostic: dict[str, Any]) -> dict[str, 
 def test_every_way_to_ask_has_the_groups_of_pandas(
     airflow_ledger: PrivacyLedger, tmp_path: Path, account: str, table: pd.DataFrame, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    stepped = {"by": ["origin", {"column": "at", "every": "quarter"}], "measures": ["dep_delay"]}
+    stepped = {
+        "by": ["origin", {"column": "at", "every": "quarter"}],
+        "measures": [{"of": "dep_delay", "figures": FIGURES}],
+    }
     listed = {"column": "month", "values": {"list": "months"}}
     assert run(app, keys_registered(tmp_path, account)) == 0
     rounded = {"by": [listed, {"column": "distance", "edges": EDGES, "other": False}], "measures": [ROUNDED]}
@@ -184,15 +200,17 @@ def test_every_way_to_ask_has_the_groups_of_pandas(
     for place in ("yaml", "operator"):
         result = manifest(tmp_path / "releases" / place)
         assert result["keys"][0] == [*MONTHS, "other"]
-        require_equal(result, grouped(table, by_month(table), gap, [0, 77.7]), off=OFF)
-    assert history_of("aggregates.EWR.2013-Q3.mean.dep_delay.upper", account, capfd) == [
-        next(one for one in found["measures"] if one["name"] == "mean")["upper"][2]
-    ]
+        require_equal(result, grouped(table, by_month(table), gap, [0, 77.7]), off=OFF, cell_width=CELL)
+    for name in ("mean", "p90"):
+        assert history_of(f"aggregates.EWR.2013-Q3.{name}.dep_delay.upper", account, capfd) == [
+            next(one for one in found["measures"] if one["name"] == name)["upper"][2]
+        ]
 
 
 SELECT = """
 SELECT f.origin, date_trunc('quarter', at) AS quarter, COUNT(*) AS n, AVG(dep_delay) AS late,
-    AVG(ABS(dep_delay)) AS away, SUM(dep_delay) / COUNT(dep_delay) AS ratio
+    AVG(ABS(dep_delay)) AS away, SUM(dep_delay) / COUNT(dep_delay) AS ratio, MEDIAN(dep_delay) AS middle,
+    PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY dep_delay) AS high
 FROM flights VERSION AS OF '{{ params.version }}' AS f WHERE f.distance >= 500 GROUP BY origin, 2
 HAVING COUNT(*) > 5000 ORDER BY late DESC LIMIT 5;
 """
@@ -225,12 +243,15 @@ def test_a_select_has_the_answer_of_pandas(
     clipped = far["dep_delay"].clip(-30, 300)
     groups = by_quarter(far)
     exact = clipped.groupby(groups).agg(["size", "mean"])
+    exact["middle"], exact["high"] = clipped.groupby(groups).median(), clipped.groupby(groups).quantile(0.9)
     exact["away"] = far["dep_delay"].abs().clip(0, 300).groupby(groups).mean()
     exact = exact[exact["size"] > 5000].sort_values("mean", ascending=False)[:5]
     for found in (by_command, pd.DataFrame(kept["rows"], columns=kept["columns"])):
         assert list(zip(found["origin"], found["quarter"].str[:7], strict=True)) == list(exact.index)
         assert list(found["n"]) == pytest.approx(list(exact["size"]), abs=1e-4)
         assert list(found["late"]) == pytest.approx(list(exact["mean"]), abs=1e-6)
+        assert list(found["middle"]) == list(exact["middle"])
+        assert list(found["high"]) == pytest.approx(list(exact["high"]), abs=1)
         assert list(found["ratio"]) == pytest.approx(list(exact["mean"]), abs=1e-6)
         assert list(found["away"]) == pytest.approx(list(exact["away"]), abs=300 / 2**22)
         assert ((found["late_lower"] <= found["late"]) & (found["late"] <= found["late_upper"])).all()
@@ -264,4 +285,4 @@ def test_python_has_the_groups_of_pandas(table: pd.DataFrame) -> None:
         AggregateSums.from_arrays(columns, by=by, measures=[ROUNDED]), epsilon=EPSILON, noise=SeededNoise(1)
     ).to_dict()
     gap = (table["arr_delay"] - table["dep_delay"]).abs()
-    require_equal(result, grouped(table, by_month(table), gap, [0, 77.7]), off=OFF)
+    require_equal(result, grouped(table, by_month(table), gap, [0, 77.7]), off=OFF, cell_width=CELL)

@@ -111,6 +111,13 @@ def syntax_tree(text: str, *, what: str = "expression") -> Any:
     return statements[0]
 
 
+def tokens_of(text: str) -> list[Any]:
+    """Sqlglot's tokens of a text that it has read."""
+    import sqlglot
+
+    return list(sqlglot.tokenize(text, dialect="spark"))
+
+
 def parse_node(node: Any) -> Expression:
     """Sqlglot's tree of an expression as one of the allow-list.
 

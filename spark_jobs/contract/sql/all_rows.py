@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from spark_jobs.contract.options.measures import NEEDS
+from spark_jobs.contract.options.measures import NEEDS, QUANTILE, figure_kind
 from spark_jobs.contract.privacy import Neighbours
 
 _HALVINGS = 100
@@ -33,9 +33,11 @@ def reach_of_rows(result: Mapping[str, Any]) -> float:
     Args:
         result: a released table with measures and without marginals, as published.
     """
-    terms = {(one["of"], power) for one in result["measures"] for power in NEEDS[one["name"]]}
+    kinds = [figure_kind(one["name"]) for one in result["measures"]]
+    terms = {(one["of"], power) for one, kind in zip(result["measures"], kinds, strict=True) for power in NEEDS[kind]}
     halved = 2.0 if result["neighbours"] == Neighbours.REPLACE_ONE else 1.0
-    scale = halved / float(result["epsilon"])
+    shares = 1 + kinds.count(QUANTILE)  # each quantile has a share as large as that of the rows and sums
+    scale = halved * shares / float(result["epsilon"])
     return scale * reach(1 + len(terms), 1 - float(result["confidence"]))
 
 

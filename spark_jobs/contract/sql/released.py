@@ -6,14 +6,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.language import NotAllowedError
 from spark_jobs.contract.expressions.parser import parse, parse_node, spelling
 from spark_jobs.contract.expressions.tree import ColumnReference
-from spark_jobs.contract.options.measures import MEANS, UNITS
+from spark_jobs.contract.options.measures import MEANS, QUANTILE, UNITS, figure_kind, quantile_level
 from spark_jobs.contract.sql.dimensions import SqlDimension, dimension_of
+from spark_jobs.contract.sql.quantiles import NODES, WRITTEN, quantile_of
 
 TABLE = "released"
 """The table of released figures, for the answer."""
@@ -22,9 +23,8 @@ COUNTED: Mapping[str, Any] = {"bounds": [0.0, 1.0], "step": 1.0}
 ENDS = ("lower", "upper")
 """The ends of an interval, in names of columns."""
 _RELEASED = (*MEANS, UNITS)
-"""The figures of measures that statements ask for."""
+"""The figures of measures that statements ask for, beside quantiles."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-FigureName = Literal["rows", "count", "mean", "sum", "variance", "sd", "units"]
 _ALLOWED = frozenset({
     "Abs", "Add", "And", "Between", "Boolean", "Case", "Cast", "Coalesce", "Column", "DataType", "Div", "EQ", "GT",
     "GTE", "Identifier", "If", "In", "Is", "LT", "LTE", "Literal", "Mul", "NEQ", "Neg", "Not", "Null", "Nullif", "Or",
@@ -33,14 +33,13 @@ _ALLOWED = frozenset({
 """What may be computed of released figures."""
 _COMPUTED = "+ - * /, comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, CASE, CAST, ABS, COALESCE, NULLIF and ROUND"
 _AGGREGATES = (
-    "COUNT(*), COUNT(x), COUNT(DISTINCT unit), COUNT_IF(condition), SUM(x), AVG(x), VAR_SAMP(x), VAR_POP(x), STDDEV(x) "
-    "and STDDEV_POP(x)"
+    "COUNT(*), COUNT(x), COUNT(DISTINCT unit), COUNT_IF(condition), SUM(x), AVG(x), VAR_SAMP(x), VAR_POP(x), "
+    f"STDDEV(x), STDDEV_POP(x), {WRITTEN}"
 )
-_QUANTILES = "release the quantile of all rows with `quantile`, or several with `ecdf`; by group there is none yet"
 _REFUSED = {
-    **dict.fromkeys(("Median", "Quantile", "ApproxQuantile", "WithinGroup", "PercentileCont"), _QUANTILES),
-    "Min": "the smallest value is one row's own: release a low quantile with `quantile`",
-    "Max": "the largest value is one row's own: release a high quantile with `quantile`",
+    **dict.fromkeys(("PercentileCont", "PercentileDisc"), f"write {WRITTEN}"),
+    "Min": "the smallest value is one row's own: ask for a low quantile, such as PERCENTILE(x, 0.01)",
+    "Max": "the largest value is one row's own: ask for a high quantile, such as PERCENTILE(x, 0.99)",
     "Window": "leave OVER out: what one row gets must not depend on other rows",
 }
 
@@ -56,7 +55,7 @@ class SqlFigure:
             rows.
     """
 
-    name: FigureName
+    name: str
     of: str | None = None
     of_sample: bool = False
 
@@ -115,13 +114,10 @@ class ReleasedColumns:
         """The numbers that are summed, as in a request."""
         figures: dict[str, list[str]] = {}
         for figure in self._figures:
-            if figure.of is not None and figure.name in _RELEASED:
+            if figure.of is not None and (figure.name in _RELEASED or figure_kind(figure.name) == QUANTILE):
                 figures.setdefault(figure.of, []).append(figure.name)
         fixed = {figure.of: bounds for figure, bounds in self._fixed.items()}
-        return tuple(
-            {"of": of, **fixed.get(of, {}), "figures": [name for name in _RELEASED if name in names]}
-            for of, names in figures.items()
-        )
+        return tuple({"of": of, **fixed.get(of, {}), "figures": _in_order(names)} for of, names in figures.items())
 
     def answer(self, having: Any, order: Any, limit: Any) -> str:
         """The SELECT of released figures, in the dialect of SQLite.
@@ -205,6 +201,12 @@ class ReleasedColumns:
         return self._figures.index(figure)
 
 
+def _in_order(names: Sequence[str]) -> list[str]:
+    """Names of figures in the one order that a request has them in, whatever the order of the statement."""
+    quantiles = sorted((name for name in names if name not in _RELEASED), key=quantile_level)
+    return [*(name for name in _RELEASED if name in names), *quantiles]
+
+
 def normal(node: Any) -> str:
     """The one spelling of a node."""
     return str(node.sql(dialect="spark", comments=False))
@@ -280,11 +282,20 @@ def _indicator(condition: str, then: str, otherwise: str) -> tuple[SqlFigure, di
     return figure, dict(COUNTED)
 
 
-def _of_values(name: FigureName, *, of_sample: bool = False) -> Callable[[Any], tuple[SqlFigure, dict[str, Any]]]:
+def _quantile(node: Any) -> tuple[SqlFigure, dict[str, Any]]:
+    name, inner = quantile_of(node)
+    return SqlFigure(name, _text(_not_distinct(inner, node))), {}
+
+
+def _not_distinct(inner: Any, node: Any) -> Any:
+    if type(inner).__name__ == "Distinct":
+        raise NotAllowedError(f"DISTINCT in {spelling(node)} cannot be answered", "leave it out")
+    return inner
+
+
+def _of_values(name: str, *, of_sample: bool = False) -> Callable[[Any], tuple[SqlFigure, dict[str, Any]]]:
     def wanted(node: Any) -> tuple[SqlFigure, dict[str, Any]]:
-        if type(node.this).__name__ == "Distinct":
-            raise NotAllowedError(f"DISTINCT in {spelling(node)} cannot be answered", "leave it out")
-        return SqlFigure(name, _text(node.this), of_sample), {}
+        return SqlFigure(name, _text(_not_distinct(node.this, node)), of_sample), {}
 
     return wanted
 
@@ -322,4 +333,5 @@ _FIGURES: Mapping[str, Callable[[Any], tuple[SqlFigure, dict[str, Any]]]] = {
     "Stddev": _of_values("sd", of_sample=True),
     "StddevSamp": _of_values("sd", of_sample=True),
     "StddevPop": _of_values("sd"),
+    **dict.fromkeys(NODES, _quantile),
 }

@@ -15,8 +15,9 @@ from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.language import NotAllowedError
-from spark_jobs.contract.expressions.parser import spelling, syntax_tree
+from spark_jobs.contract.expressions.parser import spelling, syntax_tree, tokens_of
 from spark_jobs.contract.sql.dimensions import SqlDimension
+from spark_jobs.contract.sql.quantiles import require_two_arguments
 from spark_jobs.contract.sql.released import ReleasedColumns, SqlFigure, text_of
 
 _CLAUSES = {
@@ -99,7 +100,9 @@ class SqlStatement:
 
 
 def _statement(text: str) -> SqlStatement:
-    tree = syntax_tree(text.strip().removesuffix(";"), what="statement")
+    text = text.strip().removesuffix(";")
+    tree = syntax_tree(text, what="statement")
+    require_two_arguments(tokens_of(text))
     if type(tree).__name__ != "Select":
         raise NotAllowedError(f"{spelling(tree)} is not allowed", "write one SELECT ... FROM an account")
     for name, clause in tree.args.items():
