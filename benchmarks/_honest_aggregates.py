@@ -108,13 +108,8 @@ def of_quantiles(random: np.random.Generator, signal: float) -> Intervals:
     figure = _released(random, {"g": group, "v": values}, [measure], epsilon).of(name, "v").values.at(of_group)
     exact = float(np.quantile(values[group == of_group], level, method="inverted_cdf"))
     low, high = (float(end) for end in figure.ends())
-    value = float(figure.number)
-    if (low, high) == (0.0, HIGHEST_VALUE):
-        middle = HIGHEST_VALUE / 2 if np.isnan(value) else value
-        return {"aggregates: a quantile": Shown(value=middle, low=low, high=high, exact=exact, whole=1.0)}
-    return {
-        "aggregates: a quantile": in_cells(starts, (low + high) / 2 if np.isnan(value) else value, (low, high), exact)
-    }
+    value = (low + high) / 2 if np.isnan(figure.number) else float(figure.number)
+    return {"aggregates: a quantile": in_cells(starts, value, (low, high), exact)}
 
 
 def _groups(random: np.random.Generator, rows: float) -> tuple[FloatArray, int]:
