@@ -150,19 +150,20 @@ class WarmRunner(LocalRunner):
     def submit(self, submission: Submission) -> Handle:
         """Start the application: as a fork, of a new process if there is none for this environment.
 
+        If there can be no such process, it is started by itself, as ``LocalRunner`` does.
+
         Raises:
             OSError: it could not be started.
         """
+        self._shared.failed, self._shared.current = False, None
         arguments = [*submission.arguments(), f"--master={self.master}"]
-        folder = self.private_folder()
-        with private_file(folder, ".log") as (_, log):
+        with private_file(self.private_folder(), ".log") as (_, log):
             pass
         try:
             run = self._started(arguments, submission.variables(), log=log)
-        except BaseException:
+        except OSError:
             self._end(log)
-            raise
-        self._shared.failed = False
+            return super().submit(submission)
         self._shared.current = self._processes.adopt(run, log=log)
         return self._shared.current
 
@@ -172,7 +173,7 @@ class WarmRunner(LocalRunner):
         if application is not None and application.environment == environment and application.runs < MAX_RUNS:
             with suppress(OSError):  # it, or its Java, has ended since
                 return application.start(arguments, variables, log=log)
-        self._end(log)
+        self._end()
         application = WarmApplication(self.master, environment, folder=self.private_folder(), groups=self._processes)
         self._shared.application = application
         return application.start(arguments, variables, log=log)

@@ -18,6 +18,8 @@ from spark_jobs.contract.store.layout import ApplicationStage
 from spark_jobs.statistics.spark.settings import SESSION_SETTINGS
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from pyspark.sql import SparkSession
 
 Rows = TypeVar("Rows")
@@ -78,7 +80,7 @@ def open_session(master: str | None) -> SparkSession:
         ) from None
 
 
-def start_java() -> None:
+def start_java() -> Popen[bytes]:
     """Start the Java to which the sessions of this process's forks connect, one after the other.
 
     It ends once none of these processes is left, because nobody holds its standard input then.
@@ -97,6 +99,8 @@ def start_java() -> None:
     gateway.close()  # a connection must not be shared
     os.environ["PYSPARK_GATEWAY_PORT"] = str(address.port)
     os.environ["PYSPARK_GATEWAY_SECRET"] = address.auth_token
+    process: Popen[bytes] = gateway.proc
+    return process
 
 
 def leave_java() -> None:

@@ -12,7 +12,7 @@ marks of its stages. Messages are lines of JSON on standard input, each answered
     {"run": [ARGUMENT, ...], "variables": {NAME: VALUE}, "log": FILE}    {"pid": NUMBER}
     {"ended": NUMBER}                                     {"status": EXIT CODE}, null while it runs
 
-It ends when its standard input does.
+It ends when its standard input does, and without an answer if a run would find that Java has ended.
 """
 
 from __future__ import annotations
@@ -58,13 +58,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for name in (*_MODULES, *_OF_ENGINE[master == EMBEDDED]):
         importlib.import_module(name)
+    java = None
     if master != EMBEDDED:
         from spark_jobs.application.session import start_java
 
-        start_java()
+        java = start_java()
     gc.freeze()  # a search for garbage would copy what is imported into each fork
     for line in orders:
         order = json.loads(line)
+        if "run" in order and java is not None and java.poll() is not None:
+            return 1
         answer = {"status": _status(order["ended"])} if "ended" in order else {"pid": _fork(order, orders, answers)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

@@ -168,6 +168,16 @@ def test_another_environment_has_a_process_of_its_own_and_none_serves_forever(
     assert len({*processes, warm(runner)}) == 3
 
 
+def test_where_no_process_can_be_shared_a_request_has_an_application_of_its_own(
+    lab: SmallTables, runner: WarmRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_runs, "_COMMAND", (sys.executable, "-c", "raise SystemExit('no memory')"))
+    released(lab, runner, 0)
+    assert not runner.failed_after_others
+    assert lab.states() == ["committed"]
+    assert len(files_with([b"no memory"], lab.private)) == 1
+
+
 def command(lab: SmallTables) -> list[str]:
     words = ["run", str(lab.folder / "requests"), "--master", "embedded", "--private-dir", str(lab.private)]
     return [sys.executable, "-m", "dp_operators.cli", *words, "--ledger", lab.url]

@@ -56,7 +56,7 @@ def test_requests_share_a_java_and_nothing_in_it(tmp_path: Path, monkeypatch: py
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    lab = small_tables(tmp_path / "lab", tables=4, rows=2000, where="name <> 'x'")
+    lab = small_tables(tmp_path / "lab", tables=5, rows=2000, where="name <> 'x'")
     with WarmRunner(master="local[2]", private_dir=lab.private) as runner:
         javas = []
         for number in range(2):
@@ -75,9 +75,11 @@ def test_requests_share_a_java_and_nothing_in_it(tmp_path: Path, monkeypatch: py
             released(lab, runner, 2)
         assert not runs(javas[0])
         released(lab, runner, 3)
+        psutil.Process(java_below(warm(runner))).kill()
+        released(lab, runner, 4)
         last = java_below(warm(runner))
     assert not runs(last)
-    assert lab.states() == ["committed", "committed", "reserved", "committed"]
+    assert lab.states() == ["committed", "committed", "reserved", "committed", "committed"]
     assert list(temporary.iterdir()) == []
 
 
