@@ -10,6 +10,7 @@ import pytest
 
 from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.left_out import LEFT_OUT
+from spark_jobs.contract.options.profile import ProfileCells, ProfileColumn
 from spark_jobs.statistics import ProfileCounts
 from tests.application.test_draw import request
 
@@ -90,3 +91,37 @@ def test_arrays_are_counted_as_spark_counts_rows(spark: Any, table: Path) -> Non
     moved = age.counts.copy()
     moved[-2:] = [age.counts[-2:].sum(), 0]  # arrays have no texts that are no value
     assert [one.counts.tolist() for one in of] == [moved.tolist(), plan.counts.tolist(), pair.counts.tolist()]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"bounds": [0, 120], "step": 1},
+        {"bounds": [0, 5000], "step": 0.01},
+        {"bounds": [-3.3, 7.1]},
+        {"bounds": [1e9, 1e9 + 1]},
+        {"bounds": [0, 1e7], "scale": "log"},
+        {"bounds": [0.02, 3000], "scale": "log"},
+        {"bounds": [-50, 3000], "scale": "log"},
+    ],
+)
+@pytest.mark.parametrize("bins", [8, 128, 255])
+def test_numbers_at_edges_and_beside_them_are_in_the_bins_of_arrays(
+    spark: Any, given: dict[str, Any], bins: int
+) -> None:
+    from pyspark.sql import functions as sf
+
+    from spark_jobs.statistics.profile_counts import cells_of
+    from spark_jobs.statistics.spark.profiles import profile_key
+
+    column = ProfileColumn.parse({"column": "n", **given})
+    design = ProfileCells(columns=(column,), bins=bins)
+    edges = np.array(column.edges(bins))
+    low, high = given["bounds"]
+    lattice = low + given.get("step", (high - low) / 999) * np.arange(0, 500_000, 97)
+    near = [np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf), lattice[lattice <= high]]
+    values = np.concatenate([*near, [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e300, -1e300]])
+    frame = spark.createDataFrame([(float(value),) for value in values], "n double")
+    key = profile_key([(sf.col("n"), sf.lit(False))], design)
+    assert [row[0] for row in frame.select(key).collect()] == cells_of(values, column, design).tolist()
