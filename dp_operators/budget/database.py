@@ -44,6 +44,7 @@ BACKOFF = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
 _CANCELLED = ("40001", "40P01", "23505", "DP002")
 _LOCKED = "55P03"
 _NOT_ALLOWED = "42501"
+_ON_DISK = "on disk"
 
 
 class Overtaken(Exception):
@@ -122,12 +123,14 @@ class Database:
 
     def _once(self, work: Callable[[Connection], T], begin: str, *, writes: bool, needs_ledger: bool) -> T:
         with self._connect(needs_ledger=needs_ledger) as connection:
+            connection.info.pop(_ON_DISK, None)
             if begin:
                 run(connection, begin)
             result = work(connection)
             if writes:
                 failpoint("ledger_before_commit")
-            run(connection, f"{self._backend.commit if begin else ''}{self._backend.flush}")
+            if not connection.info.pop(_ON_DISK, False):
+                run(connection, f"{self._backend.commit if begin else ''}{self._backend.flush}")
         if writes:
             failpoint("ledger_after_commit")
         return result
@@ -172,6 +175,11 @@ class Database:
         message = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
         shown = without_secrets(message.splitlines()[0], self._url)
         return without_places(shown) if self._named else shown
+
+
+def on_disk(connection: Connection) -> None:
+    """Say that the last statement of a change has waited for the disk itself, and was its last."""
+    connection.info[_ON_DISK] = True
 
 
 def revision_in(connection: Connection) -> str | None:

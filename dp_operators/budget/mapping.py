@@ -100,12 +100,17 @@ def charge_row(charge: Charge) -> dict[str, Any]:
         "renewed_at": charge.renewed_at,
         "settled_at": charge.settled_at,
         "allotment": charge.allotment,
-        "drawn_events": None if charge.drawn_events is None else canonical(charge.drawn_events),
-        "figures": None if charge.figures is None else canonical(charge.figures),
+        "drawn_events": texts(charge.drawn_events),
+        "figures": texts(charge.figures),
         "runs": charge.runs,
         "open_runs": canonical(charge.open_runs),
         "draw_sha256": charge.draw_sha256,
     }
+
+
+def texts(values: tuple[Any, ...] | None) -> str | None:
+    """The column of events or figures; None where there are none."""
+    return None if values is None else canonical(values)
 
 
 def account_details(account: Account) -> dict[str, Any]:

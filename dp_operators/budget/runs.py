@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from dp_operators.budget import audit, rows
 from dp_operators.budget.errors import ChargeConflict
-from dp_operators.budget.sql_writes import write_change
+from dp_operators.budget.sql_writes import change_unread, write_change
 from dp_operators.budget.transactions import require_thawed
 from dp_operators.budget.values import Charge, ChargeState, Run
 from spark_jobs.contract.errors import InvalidRequest
@@ -72,6 +72,11 @@ def record_draw(connection: Connection, charge_id: str, draw_sha256: str, *, act
         InvalidRequest: no such charge.
         ChargeConflict: another draw is recorded, or the charge ended without one.
     """
+    undrawn = {"state": ChargeState.RESERVED.value, "draw_sha256": None}
+    changes = {"draw_sha256": draw_sha256}
+    changed = change_unread(connection, charge_id, changes, expected=undrawn, actor=actor, reason="")
+    if changed is not None:
+        return changed
     charge, _, frozen = rows.charge_in_context(connection, charge_id)
     if charge.draw_sha256 == draw_sha256:
         return charge
@@ -86,7 +91,7 @@ def record_draw(connection: Connection, charge_id: str, draw_sha256: str, *, act
     if charge.state is not ChargeState.RESERVED:
         raise _already_ended(charge, "no draw can be recorded for it")
     drawn = replace(charge, draw_sha256=draw_sha256)
-    _write(connection, charge, drawn, audit.DRAW_RECORDED, {"draw_sha256": draw_sha256}, actor=actor)
+    _write(connection, charge, drawn, audit.DRAW_RECORDED, changes, actor=actor)
     return drawn
 
 

@@ -2,10 +2,10 @@
 
 On SQLite the transaction has locked the file: what it read is still true, and the rows are simply written.
 
-On PostgreSQL each change is one statement with its own guard: room in every block, or a charge that has not changed
-since it was read. The statement takes its row locks and releases them before the client gets the result. So no call
-waits for the network or processor of another, and a worker that is paused or killed holds no lock. Where a guard fails
-nothing is written, and the caller reads again. The server itself checks what is written
+On PostgreSQL each change is one call with its own guard: room in every block, or a charge that is what it must be. The
+call takes its row locks, releases them, and waits for the disk before the client gets the result. So no call waits for
+the network or processor of another, and a worker that is paused or killed holds no lock. Where a guard fails nothing is
+written, and the caller reads again. The server itself checks what is written
 (``migrations/guards_of_charges``), updates the totals (``guards_of_totals``) and writes each change into the audit log
 (``guards_of_log``), whose head is locked before the totals.
 """
@@ -13,14 +13,15 @@ nothing is written, and the caller reads again. The server itself checks what is
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, update
 from sqlalchemy.exc import DBAPIError
 
 from dp_operators.budget.audit import NewEntry, append, canonical
-from dp_operators.budget.database import Overtaken
-from dp_operators.budget.mapping import amounts, charge_row
+from dp_operators.budget.database import Overtaken, on_disk
+from dp_operators.budget.mapping import amounts, charge_of, charge_row
 from dp_operators.budget.queries import fetch
 from dp_operators.budget.rows import Spent
 from dp_operators.budget.schema import block_totals, charges
@@ -47,17 +48,10 @@ _SET_TOTAL = (
     .values({name: bindparam(name) for name in ("epsilon", "delta", "rho")})
 )
 
-# PostgreSQL, in psycopg's own notation
-_RESERVE_AT_ONCE = f"""
-INSERT INTO charges ({", ".join(column.name for column in charges.columns)})
-VALUES ({", ".join(f"%({column.name})s" for column in charges.columns)}) RETURNING entry
-"""  # noqa: S608 - the schema's own names
-_CHANGE_AT_ONCE = f"""
-UPDATE charges SET {", ".join(f"{name} = %({name})s" for name in (*_CHANGING, *_BY))}
-WHERE id = %(charge)s AND {" AND ".join(f"{name} IS NOT DISTINCT FROM %(seen_{name})s" for name in _GUARDED)}
-RETURNING id
-"""  # noqa: S608
-_NO_ROOM = "DP001"
+# PostgreSQL, in psycopg's own notation; see ``migrations/writes_of_charges``
+_RESERVE_AT_ONCE = "CALL reserve_at_once(%(charge)s)"
+_CHANGE_AT_ONCE = "CALL change_at_once(%(charge)s, %(of_charge)s, %(expected)s)"
+_NO_ROOM, _FROZEN = "DP001", "DP002"
 
 
 def write_reservation(
@@ -84,7 +78,7 @@ def write_reservation(
     row = {**charge_row(charge), "blocks": blocks, "changed_by": entry.actor, "change_reason": entry.reason}
     failpoint("ledger_before_write")
     if connection.dialect.name == "postgresql":
-        return int(_at_once(connection, _RESERVE_AT_ONCE, row).entry)
+        return int(_at_once(connection, _RESERVE_AT_ONCE, {"charge": canonical(row)}))
     seq = append(connection, entry)
     connection.execute(_MAKE, {**row, "entry": seq})
     rows = [
@@ -121,24 +115,73 @@ def write_change(
     values = {name: row[name] for name in _CHANGING} | {"changed_by": entry.actor, "change_reason": entry.reason}
     failpoint("ledger_before_write")
     if connection.dialect.name == "postgresql":
-        guards = {f"seen_{name}": row_before[name] for name in _GUARDED}
-        _at_once(connection, _CHANGE_AT_ONCE, {"charge": changed.id, **values, **guards})
+        expected = {name: row_before[name] for name in _GUARDED}
+        if _changed_at_once(connection, changed.id, values, expected) is None:
+            raise Overtaken
         return
     connection.execute(_CHANGE, {"of_charge": changed.id, **values})
     _set_totals(connection, changed.account, totals or {})
     append(connection, entry)
 
 
+def change_unread(
+    connection: Connection,
+    charge_id: str,
+    changes: Mapping[str, Any],
+    *,
+    expected: Mapping[str, Any],
+    actor: str,
+    reason: str,
+) -> Charge | None:
+    """On PostgreSQL, change a charge in one call, without reading it before; the charge after the change.
+
+    Args:
+        connection: a connection in a change of the ledger.
+        charge_id: the charge.
+        changes: the columns that change.
+        expected: what some columns must be, and as ``drawn`` whether a draw must be recorded.
+        actor: who requests it.
+        reason: why.
+
+    Returns:
+        None if nothing was changed: on SQLite, where the charge is not as ``expected`` or unknown, and where the ledger
+        is frozen. The caller then reads, and says why.
+    """
+    if connection.dialect.name != "postgresql":
+        return None
+    failpoint("ledger_before_write")
+    try:
+        row = _changed_at_once(
+            connection, charge_id, {**changes, "changed_by": actor, "change_reason": reason}, expected
+        )
+    except DBAPIError as error:
+        if _code(error) == _FROZEN:
+            return None
+        raise
+    return None if row is None else charge_of(SimpleNamespace(**row))
+
+
+def _changed_at_once(
+    connection: Connection, charge_id: str, changes: Mapping[str, Any], expected: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    given = {"charge": canonical(changes), "of_charge": charge_id, "expected": canonical(expected)}
+    row = _at_once(connection, _CHANGE_AT_ONCE, given)
+    return row and {f"{table}_{name}": value for table, of in row.items() for name, value in of.items()}
+
+
 def _at_once(connection: Connection, statement: str, given: Mapping[str, Any]) -> Any:
     try:
-        rows = fetch(connection, statement, given)
+        [(result,)] = fetch(connection, statement, given)
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) == _NO_ROOM:
+        if _code(error) == _NO_ROOM:
             raise Overtaken from None
         raise
-    if not rows:
-        raise Overtaken
-    return rows[0]
+    on_disk(connection)
+    return result
+
+
+def _code(error: DBAPIError) -> str | None:
+    return getattr(error.orig, "sqlstate", None)
 
 
 def _set_totals(connection: Connection, account: str, totals: Spent) -> None:

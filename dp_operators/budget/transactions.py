@@ -17,7 +17,7 @@ from dp_operators.budget.composition import added, cost_in, fits, limits_of, sub
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen
 from dp_operators.budget.overlaps import require_separate_outputs, require_separate_tables
 from dp_operators.budget.schema import account_tables, accounts, block_totals, charges, run_keys
-from dp_operators.budget.sql_writes import write_change, write_reservation
+from dp_operators.budget.sql_writes import change_unread, write_change, write_reservation
 from dp_operators.budget.values import ALL, Account, Charge, ChargeState, SubBudget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
@@ -205,6 +205,14 @@ def end_reservation(
         ChargeConflict: it ended in another state or with another manifest; or it is to be given back though rows may
             have been read for it, or committed though no draw is recorded.
     """
+    at = audit.now()
+    if state is not ChargeState.VOID and not while_frozen:
+        spent_on = {"state": state.value, "manifest_sha256": manifest_sha256, "settled_at": at}
+        drawn = {"drawn_events": mapping.texts(events), "figures": mapping.texts(figures)}
+        expected = {"state": ChargeState.RESERVED.value} | ({"drawn": True} if state is ChargeState.COMMITTED else {})
+        changed = change_unread(connection, charge_id, spent_on | drawn, expected=expected, actor=actor, reason=reason)
+        if changed is not None:
+            return changed
     charge, unit_stays, frozen = rows.charge_in_context(connection, charge_id)
     if charge.state is not ChargeState.RESERVED:
         return _already(charge, state, manifest_sha256)
@@ -215,13 +223,13 @@ def end_reservation(
         charge,
         state=state,
         manifest_sha256=manifest_sha256,
-        settled_at=audit.now(),
+        settled_at=at,
         drawn_events=events,
         figures=figures,
         draw_sha256="" if while_frozen and charge.draw_sha256 is None else charge.draw_sha256,
     )
     entry = audit.NewEntry(
-        at=str(ended.settled_at),
+        at=at,
         actor=actor,
         action=state.value,
         account=charge.account,

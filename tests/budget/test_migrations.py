@@ -208,8 +208,16 @@ def test_baseline_makes_every_guard_of_the_server(postgres_url: str) -> None:
     SELECT proname FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
         AND (proacl IS NULL OR EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0))
     """
-    # the first four read nothing, and the last only refuses
-    public = {"is_block", "block_list", "is_events", "json_text", "only_by_charges"}
+    # the first four read nothing, one only refuses, and the others have the rights of their caller
+    public = {
+        "is_block",
+        "block_list",
+        "is_events",
+        "json_text",
+        "only_by_charges",
+        "reserve_at_once",
+        "change_at_once",
+    }
     assert {name for (name,) in execute(postgres_url, of_public)} == public
     definers = "SELECT proname FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND prosecdef"
     assert {name for (name,) in execute(postgres_url, definers)} == {

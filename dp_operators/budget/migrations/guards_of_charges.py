@@ -35,6 +35,8 @@ BEGIN
         WHEN (NEW.epsilon ~ amount AND NEW.delta ~ amount AND coalesce(NEW.rho, '0') ~ amount) IS NOT TRUE
             THEN 'no cost of this account'
         WHEN NOT is_events(NEW.events) THEN 'events are a short list'
+        -- as nearly every charge of an account without blocks; the same written otherwise is checked below
+        WHEN NEW.blocks = '["all"]' AND (payer.expression IS NULL OR NOT payer.by_block) THEN NULL
         WHEN length(NEW.blocks) > 100000 OR jsonb_typeof(NEW.blocks::jsonb) <> 'array'
             OR jsonb_array_length(NEW.blocks::jsonb) NOT BETWEEN 1 AND 4000
             OR EXISTS (SELECT FROM jsonb_array_elements(NEW.blocks::jsonb) AS block

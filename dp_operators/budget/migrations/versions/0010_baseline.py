@@ -5,7 +5,9 @@ import secrets
 import sqlalchemy as sa
 from alembic import op
 
-from dp_operators.budget.migrations import guards_of_charges, guards_of_log, guards_of_steps, guards_of_totals
+from dp_operators.budget.migrations import (
+    guards_of_charges, guards_of_log, guards_of_steps, guards_of_totals, writes_of_charges,
+)
 
 revision = "0010"
 down_revision = None
@@ -29,6 +31,8 @@ FUNCTIONS = (
     guards_of_charges.CHANGE_CHARGE,
     guards_of_steps.RECORD_STEPS,
     guards_of_steps.STEPS_STAY,
+    writes_of_charges.RESERVE_AT_ONCE,
+    writes_of_charges.CHANGE_AT_ONCE,
 )
 # whoever may run one as a trigger of a table of their own could move totals by any amount, or write any entry
 NOBODYS = (
