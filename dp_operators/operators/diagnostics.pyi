@@ -602,6 +602,8 @@ class AggregatesOperator(DiagnosticOperator):
         max_groups: the most cells in which one unit is used, chosen by a secret order; None for no limit but its rows.
         max_rows_per_group: with ``max_groups``, the most of its rows in one of them. Both together allow for fewer rows
             than ``unit.max_rows`` or as many, and the noise is that of so many.
+        unit_totals: with ``max_groups``, that a unit counts once in each of its cells, with the total of its values
+            there, which the bounds are about: no row of a unit within them is left out. Counts are of units then.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(
@@ -614,6 +616,7 @@ class AggregatesOperator(DiagnosticOperator):
         measures: str | Sequence[str | Mapping[str, Any]] | Later = (),
         max_groups: int | Later | None = None,
         max_rows_per_group: int | Later | None = None,
+        unit_totals: bool | Later | None = None,
         **release: Unpack[ReleaseArguments],
     ) -> None: ...
 

@@ -163,6 +163,8 @@ def prepare(spark: SparkSession, request: ReleaseRequest, *, read: Reader | None
     rows = scored.select(
         *(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *owned.values(), *why.values()
     )
+    if request.of_unit_totals:
+        rows = _unit_totals(rows, request, [f"input_{i}_{j}" for i, j in inputs])
     keys = key_names(request)
     cells = (
         _aggregation(statistic).key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
@@ -179,6 +181,19 @@ def prepare(spark: SparkSession, request: ReleaseRequest, *, read: Reader | None
     unowned = sf.col(_UNIT).isNull() if _UNIT in owned else sf.lit(False)
     rows = rows.withColumn(CAUSE, sf.when(unowned, CAUSES.index("no_unit")).when(nothing, sf.col(CAUSE)))
     return _bounded(rows, request, row_id=_ROW if _ROW in owned else None) if owned else rows
+
+
+def _unit_totals(rows: DataFrame, request: ReleaseRequest, inputs: list[str]) -> DataFrame:
+    """The rows with one for each unit and cell, of the only statistic of a request that is about totals."""
+    from pyspark.sql import functions as sf
+
+    from spark_jobs.application.causes import PASSES
+    from spark_jobs.statistics.spark.aggregates import unit_totals
+
+    (statistic,) = request.statistics
+    if not isinstance(statistic, AggregateCells):
+        raise TypeError(f"no totals of units for {type(statistic).__name__}")
+    return unit_totals(rows, inputs, _UNIT, sf.col(PASSES) & sf.col(_UNIT).isNotNull(), statistic)
 
 
 def _bounded(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None) -> DataFrame:

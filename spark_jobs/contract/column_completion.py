@@ -66,7 +66,8 @@ def with_groups_and_bounds(entry: dict[str, Any], domains: Domains) -> dict[str,
         entry = {**entry, "by": [_dimension(one, domains) for one in by]}
     if isinstance(measures, list):
         full = in_full([_with_outcome_bounds(one, domains) for one in measures])
-        entry = {**entry, "measures": [_measured(one, domains) for one in full]}
+        totals = bool(entry.get("unit_totals"))
+        entry = {**entry, "measures": [_measured(one, domains, totals=totals) for one in full]}
     return entry
 
 
@@ -129,11 +130,13 @@ def _few_values(name: Any, domains: Domains) -> list[Any] | None:
     return list(range(int(limits.lower), int(limits.upper) + 1))
 
 
-def _measured(given: Any, domains: Domains) -> Any:
+def _measured(given: Any, domains: Domains, *, totals: bool = False) -> Any:
     if not isinstance(given, Mapping) or counts_units(given):
         return given
-    name, filled = given.get("of"), with_bounds(dict(given), "of", "bounds", domains, "diagnostics.measures")
-    if filled.get("bounds") is None and isinstance(name, str) and domains.column(name) is None:
+    name, filled = given.get("of"), dict(given)
+    if not totals:  # a total has other bounds than its values
+        filled = with_bounds(filled, "of", "bounds", domains, "diagnostics.measures")
+    if not totals and filled.get("bounds") is None and isinstance(name, str) and domains.column(name) is None:
         bounds = limits_of(name, domains)
         return filled if bounds is None else {**filled, "bounds": list(bounds)}
     step, limits = domains.step(name), domains.range(name)

@@ -196,6 +196,11 @@ class ReleaseRequest(TableRequest):
         return next((options.group_bound for options in self.diagnostics if options.group_bound is not None), None)
 
     @property
+    def of_unit_totals(self) -> bool:
+        """Whether a unit counts once in each of its groups, with the totals of its rows there."""
+        return any(options.of_unit_totals for options in self.diagnostics)
+
+    @property
     def rows_of_unit(self) -> int:
         """The most rows of one unit that are used: the account's, or fewer of few groups."""
         return self.unit.max_rows if self.group_bound is None else self.group_bound.rows_of_unit

@@ -223,6 +223,12 @@ def _units(request: ReleaseRequest) -> list[str]:
     order = (
         "a secret order" if request.row_id is None else f"a secret order, in which {request.row_id} distinguishes them"
     )
+    if request.of_unit_totals:
+        return [
+            f"The values of rows that share a value of {unit.column} are added up in each cell of the table, and their "
+            f"totals clipped to the bounds; those of at most {request.rows_of_unit} cells are used, chosen by a secret "
+            f"order; a row without {unit.column} is left out."
+        ]
     return [
         f"Of the rows that share a value of {unit.column}, at most {rows} used{_in_few_groups(request)}, chosen by "
         f"{order}; a row without {unit.column} is left out."

@@ -17,11 +17,12 @@ from spark_jobs.contract.completion import completed, entry_leaves_out, leaves_o
 from spark_jobs.contract.domain_checks import Domains
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import AggregatesOptions
-from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.privacy import Budget, PrivacyUnit
 from spark_jobs.contract.request import ReleaseRequest
 
 REGION = {"column": "region", "values": ["north", "south"]}
 SPEND = {"of": "spend", "bounds": [0, 100]}
+PERSONS = {"of": "person", "figures": ["units"]}
 ERRORS = {"outcome": "y", "prediction": "f", "largest_error": 20}
 
 
@@ -122,6 +123,16 @@ def parsed(**options: Any) -> AggregatesOptions:
         ),
         ({"max_groups": 2}, "max_rows_per_group: must be given where the other"),
         ({"max_rows_per_group": 2}, "max_groups: must be given where the other"),
+        ({"unit_totals": True}, "max_groups: must be given with unit_totals"),
+        (
+            {"unit_totals": True, "max_groups": 2, "max_rows_per_group": 1},
+            "max_rows_per_group: got 1; must be left out with unit_totals",
+        ),
+        (
+            {"unit_totals": True, "max_groups": 2, "measures": [PERSONS]},
+            "measures: got 'units'; must be one of mean, sum, variance, sd or a quantile of",
+        ),
+        ({"unit_totals": True, "max_groups": 2, "by": [PAGE]}, "max_groups: got 2; must be left out if keys are"),
         ({"max_groups": 0, "max_rows_per_group": 1}, "max_groups: got 0; must be a whole number from 1 to 1000000"),
         ({"max_groups": 1, "max_rows_per_group": 1.5}, "max_rows_per_group"),
         ({"by": [{**PAGE, "min_units": 1}]}, "by.0.page.min_units: got 1; must be at least 2: below, a key that one"),
@@ -247,6 +258,13 @@ def entry(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in filled.items() if name != "kind"}
 
 
+def test_a_total_has_the_step_of_its_values_and_bounds_of_its_own() -> None:
+    totals = entry(measures=["price", {"of": "age", "bounds": [0, 500]}], max_groups=2, unit_totals=True)
+    assert totals["measures"] == [{"of": "price"}, {"of": "age", "bounds": [0, 500], "step": 1.0}]
+    with pytest.raises(InvalidRequest, match="price.bounds: is required"):
+        parsed(**totals)
+
+
 def test_an_account_says_the_groups_bounds_and_steps() -> None:
     assert entry(by="region", measures=["age", {"of": "price", "bounds": [0, 20]}]) == {
         "by": [{"column": "region", "values": ["north", "south"]}],
@@ -335,9 +353,6 @@ def test_periods_follow_the_calendar(every: Any, labels: tuple[str, ...]) -> Non
     assert len(edges) == len(labels) + 1
 
 
-PERSONS = {"of": "person", "figures": ["units"]}
-
-
 def of_persons(max_rows: int = 6, **options: Any) -> ReleaseRequest:
     return ReleaseRequest.parse(
         {
@@ -371,6 +386,15 @@ def test_what_the_unit_does_not_allow_is_refused_in_one_line(options: dict[str, 
     with pytest.raises(InvalidRequest) as refused:
         of_persons(**options)
     assert line in str(refused.value)
+
+
+def test_totals_of_units_need_a_unit_and_bounds_of_their_own() -> None:
+    with pytest.raises(InvalidRequest, match="unit_totals: got True; must be left out where every row is a unit"):
+        of_persons(measures=[SPEND], unit_totals=True, max_groups=1).changed(unit=PrivacyUnit())
+    made = of_persons(measures=[SPEND], unit_totals=True, max_groups=1)
+    assert ReleaseRequest.parse(made.to_dict()) == made
+    assert (made.rows_of_unit, made.of_unit_totals) == (1, True)
+    assert "unit_totals" not in of_persons().to_dict()["diagnostics"][0]
 
 
 def test_a_limit_of_groups_is_of_a_request_with_nothing_else() -> None:

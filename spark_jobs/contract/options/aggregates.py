@@ -21,6 +21,7 @@ from spark_jobs.contract.options.measures import (
     value_lines,
 )
 from spark_jobs.contract.options.metrics import in_full
+from spark_jobs.contract.options.unit_totals import require_totals, require_unit
 from spark_jobs.contract.privacy import GroupBound
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.aggregates import AggregateTable
@@ -185,6 +186,8 @@ class AggregatesOptions(AggregatesSettings, Options):
         max_groups: the most cells in which one unit is used, chosen by a secret order; None for no limit but its rows.
         max_rows_per_group: with ``max_groups``, the most of its rows in one of them. Both together allow for fewer rows
             than ``unit.max_rows`` or as many, and the noise is that of so many.
+        unit_totals: with ``max_groups``, that a unit counts once in each of its cells, with the total of its values
+            there, which the bounds are about: no row of a unit within them is left out. Counts are of units then.
     """
 
     result: ClassVar[type[Result]] = AggregateTable
@@ -193,12 +196,13 @@ class AggregatesOptions(AggregatesSettings, Options):
     measures: tuple[Measured, ...] = ()
     max_groups: int | None = None
     max_rows_per_group: int | None = None
+    unit_totals: bool | None = None
 
     @model_serializer(mode="wrap")
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # a request without these fields has the hash that it had before the fields existed
         given: dict[str, Any] = handler(self)
-        later = ("max_groups", "max_rows_per_group", "weights")
+        later = ("max_groups", "max_rows_per_group", "unit_totals", "weights")
         return {name: value for name, value in given.items() if name not in later or value is not None}
 
     @field_validator("by", mode="before")
@@ -313,7 +317,9 @@ class AggregatesOptions(AggregatesSettings, Options):
                     f"must be a whole number from 1 to {MAX_ROWS}",
                     "give a number of the unit's, such as 3",
                 )
-        if (self.max_groups is None) != (self.max_rows_per_group is None):
+        if self.unit_totals:
+            require_totals(self.max_groups, self.max_rows_per_group, self.measures)
+        elif (self.max_groups is None) != (self.max_rows_per_group is None):
             lacking = "max_groups" if self.max_groups is None else "max_rows_per_group"
             raise InvalidRequest(
                 lacking, None, "must be given where the other of max_groups and max_rows_per_group is",
@@ -324,13 +330,22 @@ class AggregatesOptions(AggregatesSettings, Options):
     @property
     def group_bound(self) -> GroupBound | None:
         """The cells in which one unit is used, and its rows in one of them."""
+        if self.unit_totals and self.max_groups is not None:
+            return GroupBound(self.max_groups, 1)
         if self.max_groups is None or self.max_rows_per_group is None:
             return None
         return GroupBound(self.max_groups, self.max_rows_per_group)
 
+    @property
+    def of_unit_totals(self) -> bool:
+        """Whether a unit counts once in each of its cells, with the totals of its rows there."""
+        return bool(self.unit_totals)
+
     def check(self, request: RequestContext) -> None:
         """Reject figures of units, and bounds, that the request's unit does not have."""
         bound, unit = self.group_bound, request.unit
+        if self.unit_totals:
+            require_unit(unit)
         for measure in self.measures:
             if measure.counts_units and measure.of != unit.column:
                 raise InvalidRequest(

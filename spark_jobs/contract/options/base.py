@@ -238,6 +238,11 @@ class Options(Frozen):
         """How many groups of its table one unit is used in, and with how many rows; None for as many as it has."""
         return None
 
+    @property
+    def of_unit_totals(self) -> bool:
+        """Whether a unit counts once in each of its groups, with the totals of its rows there."""
+        return False
+
     def sizes_are_public(self, neighbours: Neighbours) -> bool:
         """Whether it takes the number of rows that it uses to be public."""
         return False

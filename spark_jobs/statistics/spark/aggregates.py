@@ -21,7 +21,7 @@ from spark_jobs.statistics.spark.columns import key_column, listed_place, numeri
 from spark_jobs.statistics.spark.points import nearest_place
 from spark_jobs.statistics.spark.states import microseconds
 
-_ROW, _CELL, _FIRST, _LINE = "row", "cell", "first", "line"
+_ROW, _CELL, _FIRST, _LINE, _ROW_NUMBER = "row", "cell", "first", "line", "row_number"
 _UNIT = "unit"
 NO_VALUE = -1
 """The place of a row without a value."""
@@ -69,14 +69,41 @@ def row_of(values: Sequence[Column], design: AggregateCells) -> Column:
         values: a column for each dimension (``group_of``), and then one of numbers or booleans for each measure.
         design: dimensions and measures.
     """
-    cell = sf.lit(0).cast("bigint")
-    for dimension, value in zip(design.by, values, strict=False):
-        cell = cell * len(dimension.labels) + group_of(value, dimension)
+    cell = _cell(values, design)
     places = [
         sf.coalesce(nearest_place(value, *measure.bounds, measure.steps), sf.lit(NO_VALUE)).cast("bigint")
         for measure, value in zip(design.measures, values[len(design.by) :], strict=True)
     ]
     return sf.when(cell.isNotNull(), sf.array(cell, *places))
+
+
+def _cell(values: Sequence[Column], design: AggregateCells) -> Column:
+    """The number of a row's cell; null for a row in none."""
+    cell = sf.lit(0).cast("bigint")
+    for dimension, value in zip(design.by, values, strict=False):
+        cell = cell * len(dimension.labels) + group_of(value, dimension)
+    return cell
+
+
+def unit_totals(rows: DataFrame, values: Sequence[str], unit: str, counts: Column, design: AggregateCells) -> DataFrame:
+    """One row for each unit and cell, with the totals of the unit's values there; rows that do not count as they are.
+
+    What becomes of a unit's rows depends on these alone, so that of tables which differ by a unit all other rows are
+    the same. A value that is missing adds nothing; a total is missing where all values are, or where it is no number.
+
+    Args:
+        rows: with the inputs of rows; other columns are those of one of the rows.
+        values: the columns of each dimension and then of each measure, as of ``row_of``.
+        unit: the column of units.
+        counts: whether a row counts if it lies in a cell.
+        design: dimensions and measures.
+    """
+    summed = values[len(design.by) :]
+    apart = rows.withColumn(_CELL, sf.when(counts, _cell([sf.col(name) for name in values], design)))
+    apart = apart.withColumn(_ROW_NUMBER, sf.when(sf.isnull(_CELL), sf.monotonically_increasing_id()))
+    totals = [sf.sum(sf.nullif(sf.col(name).try_cast("double"), sf.lit(float("nan")))).alias(name) for name in summed]
+    others = [sf.first(name).alias(name) for name in rows.columns if name not in (unit, *summed)]
+    return apart.groupBy(unit, _CELL, _ROW_NUMBER).agg(*others, *totals).select(*rows.columns)
 
 
 def cell_of(row: Column) -> Column:

@@ -1,0 +1,44 @@
+"""What a table of totals of units, which count once in each of their cells, must be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.measures import MEANS, Measured
+from spark_jobs.contract.privacy import PrivacyUnit
+
+
+def require_totals(max_groups: int | None, max_rows_per_group: int | None, measures: Sequence[Measured]) -> None:
+    """Refuse totals of units without a limit of their cells, with one of their rows, or of other figures.
+
+    Raises:
+        InvalidRequest: the options do not fit.
+    """
+    if max_groups is None or max_rows_per_group is not None:
+        name = "max_groups" if max_groups is None else "max_rows_per_group"
+        raise InvalidRequest(
+            name, max_rows_per_group,
+            "must be given with unit_totals" if max_groups is None else "must be left out with unit_totals",
+            "give max_groups alone: a unit has one total in each of its groups, of all its rows there",
+        )  # fmt: skip
+    others = [name for one in measures for name in one.figures if name not in (*MEANS, *one.quantiles)]
+    if others or any(measure.outcome is not None for measure in measures):
+        raise InvalidRequest(
+            "measures", others[0] if others else "outcome",
+            f"must be one of {', '.join(MEANS)} or a quantile of a number with unit_totals",
+            "leave it out: count is the number of units, and errors are of rows",
+        )  # fmt: skip
+
+
+def require_unit(unit: PrivacyUnit) -> None:
+    """Refuse totals where every row is a unit.
+
+    Raises:
+        InvalidRequest: the unit has no column.
+    """
+    if unit.column is None:
+        raise InvalidRequest(
+            "unit_totals", True, "must be left out where every row is a unit of its own",
+            "name the unit's column in unit.column, or leave it out",
+        )  # fmt: skip
