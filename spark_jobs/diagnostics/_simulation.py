@@ -69,14 +69,16 @@ def tree_errors(
 
     Args:
         tree: the released counts.
-        epsilon: what they cost.
+        epsilon: what they cost; of sums, what each of their terms cost.
         neighbours: the relation of their guarantee.
         copies: how many to draw.
         noise: sampler with a public seed.
     """
     levels = [level.size for level in tree.nodes]
     sensitivity = tree.tree.measured * rows_changed(neighbours)
-    drawn = noise.laplace(np.zeros((copies, sum(levels)), dtype=np.int64), epsilon=epsilon, l1_sensitivity=sensitivity)
+    drawn = np.zeros((copies, sum(levels)), dtype=np.int64)
+    for _ in range(tree.summed or 1):
+        drawn = noise.laplace(drawn, epsilon=epsilon, l1_sensitivity=sensitivity)
     return tree.tree.least_squares(tuple(np.split(drawn, np.cumsum(levels)[:-1], axis=1)))
 
 

@@ -15,13 +15,14 @@ both totals, so that neither is public then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import Cost, Noise, laplace_scale, laplace_variance
 from spark_jobs.mechanisms.trees import Tree
 
@@ -33,14 +34,16 @@ class NoisyTree:
     Attributes:
         tree: the public shape.
         nodes: noisy integer counts of the measured levels, leaves first.
-        scale: of the two-sided geometric noise in every node.
+        scale: of the two-sided geometric noise in every node; of a sum of several noises, one with their variance.
         total: the exact total if it is public, else None.
+        summed: how many equal noises are in every node, of tables that share no row; None for one.
     """
 
     tree: Tree
     nodes: tuple[Int64Array, ...]
     scale: float
     total: int | None = None
+    summed: int | None = field(default=None, metadata={codec.LEFT_OUT: True})
 
     def counts(self) -> FloatArray:
         """Least-squares estimates of the cells' counts: unbiased, consistent, possibly negative."""

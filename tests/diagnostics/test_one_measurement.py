@@ -17,6 +17,7 @@ from spark_jobs.contract.options import ByGroupOptions, CalibrationOptions, RocC
 from spark_jobs.contract.options.by_group import KINDS_BY_GROUP, MAX_SUMMED
 from spark_jobs.contract.privacy import Neighbours, exact_sum
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups, measure_shared
+from spark_jobs.diagnostics._simulation import tree_errors
 from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
@@ -119,6 +120,10 @@ def test_the_numbers_of_all_rows_are_sums_and_their_noise_adds_up(neighbours: Ne
     assert laplace_variance(together) == pytest.approx(4 * laplace_variance(one))
     simulated = of_all.errors(4000, SeededNoise(3))[:, :2].var(axis=0)
     assert np.allclose(simulated, laplace_variance(together), rtol=0.2)
+    copies = tree_errors(
+        made.trees[0], epsilon=made.spendings[-1].epsilon, neighbours=neighbours, copies=4000, noise=SeededNoise(4)
+    )
+    assert np.allclose(copies.var(axis=0), laplace_variance(together), rtol=0.2)
     assert of_all.size_variance() == pytest.approx(4 * made.by_key[0].size_variance())
 
 
@@ -132,6 +137,21 @@ def test_with_little_noise_groups_and_all_rows_are_counted_exactly() -> None:
         assert np.array_equal(one.groups.positives, np.bincount(place[kept], minlength=cuts.size - 1))
     sums = np.bincount(place, middles_of(grid)[cells_of(table.scores, grid)], minlength=cuts.size - 1)
     assert np.allclose(made.groups.values()[2], sums, atol=0.05 * np.diff(cuts).max() / grid * 8000)
+
+
+@pytest.mark.slow
+def test_intervals_of_all_rows_hold() -> None:
+    """Of 80 intervals of 90%, 61 or fewer hold with chance 0.0003; by the noise of one group, half do."""
+    wanted = request(diagnostics=["auc", MATRIX, BY_GROUP])
+    held = []
+    for seed in range(40):
+        table = Table(100 + seed, 8000)
+        _, results, _ = table.released(wanted, seed)
+        matrix = results["confusion_matrix"]
+        for place, threshold in enumerate(matrix.thresholds):
+            low, high = (ends[place] for ends in matrix.recall.ends())
+            held.append(low <= (table.scores[table.labels] >= threshold).mean() <= high)
+    assert sum(held) > 61
 
 
 def test_a_draw_survives_storage() -> None:

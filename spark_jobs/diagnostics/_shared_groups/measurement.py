@@ -71,7 +71,9 @@ class SharedGroups(Draw):
         of_one = laplace_scale(self.spendings[-1].epsilon, rows_changed(self.neighbours))
         scale = scale_of_sum(of_one, self.groups.summed or 1)
         nodes = self.groups.negatives, self.groups.positives
-        negatives, positives = (NoisyTree(tree=flat, nodes=(counts,), scale=scale) for counts in nodes)
+        negatives, positives = (
+            NoisyTree(tree=flat, nodes=(counts,), scale=scale, summed=self.groups.summed) for counts in nodes
+        )
         return negatives, positives
 
 

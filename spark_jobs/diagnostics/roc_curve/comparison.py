@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from spark_jobs.arrays import FloatArray
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number, figure
 from spark_jobs.contract.figures import OK, UNDEFINED
@@ -266,16 +266,23 @@ def _above(rate: FloatArray, size: int, noise: SeededNoise) -> FloatArray:
     return rows
 
 
+def _measured_again(tree: NoisyTree, counts: Int64Array, draw: RocDraw, noise: SeededNoise) -> NoisyTree:
+    """Other counts with fresh noise of a tree; of a sum, with that of its terms, all but one of which count nothing."""
+    terms = [counts, *([np.zeros_like(counts)] * ((tree.summed or 1) - 1))]
+    drawn = [
+        noisy_tree(one, tree=tree.tree, epsilon=draw.spendings[-1].epsilon, neighbours=draw.neighbours, noise=noise)
+        for one in terms
+    ]
+    if len(drawn) == 1:
+        return drawn[0]
+    nodes = tuple(np.sum(levels, axis=0) for levels in zip(*(one.nodes for one in drawn), strict=True))
+    return replace(drawn[0], nodes=nodes, scale=tree.scale, summed=tree.summed)
+
+
 def _released_again(draw: RocDraw, above: list[FloatArray], noise: SeededNoise) -> Trace:
     """The raw curve of fresh noise around other counts."""
     drawn = [
-        noisy_tree(
-            np.diff(counts)[::-1].astype(np.int64),
-            tree=tree.tree,
-            epsilon=draw.spendings[-1].epsilon,
-            neighbours=draw.neighbours,
-            noise=noise,
-        )
+        _measured_again(tree, np.diff(counts)[::-1].astype(np.int64), draw, noise)
         for tree, counts in zip(_trees(draw), above, strict=True)
     ]
     return trace(replace(draw, negatives=drawn[0], positives=drawn[1]), raw=True)
