@@ -102,6 +102,16 @@ def test_a_level_in_the_name_of_a_figure_stands_in_quotes() -> None:
     assert recorded_label('"pinball_0.9"."a.b"') == "pinball_0.9 of a.b"
 
 
+def test_quantiles_have_names_of_cells() -> None:
+    spend = {"of": "spend", "bounds": [0, 40], "figures": ["p50", "p99.9", "mean"]}
+    result = {"aggregates": table(measures=[spend])}
+    for place, written_as in enumerate(("p50.spend", '"p99.9".spend')):
+        name, values = f'aggregates.north."0.5 to 1".{written_as}', result["aggregates"]["measures"][place]
+        assert figure_named(result, f"{name}.upper") == values["upper"][1]
+        assert name in figure_columns(result)
+    assert recorded_label('north.*."p99.9".spend') == "p99.9 of spend in north"
+
+
 def test_a_star_is_the_table_by_the_other_dimensions() -> None:
     by_region, total = RESULTS["aggregates"]["marginals"]
     assert figure_named(RESULTS, "aggregates.north.*.count") == by_region["count"][0]

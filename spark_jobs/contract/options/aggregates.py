@@ -38,10 +38,10 @@ MAX_NUMBERS = 400_000
 """The most figures of all cells together: the driver then needs less than 1 GiB."""
 NUMBERS_OF_QUANTILE = 8
 """As how many figures a quantile counts there: counts around it are drawn for its interval."""
-MAX_VALUE_CELLS, ALL_VALUE_CELLS = 2**15, 2**24
+MAX_VALUE_CELLS, ALL_VALUE_CELLS = 2**15, 2**23
 """The most cells in which the values of a measure with quantiles are counted, within a cell of the table, and the most
 of all measures and cells together, of which the driver holds those with a row. By ``MAX_NUMBERS`` a measure has room
-for 256 of them in the largest table."""
+for 128 of them in the largest table."""
 
 
 class AggregateCells(Statistic):

@@ -39,6 +39,8 @@ from spark_jobs.statistics import AggregateSums
 
 COPIES = 1 << 13
 """Simulated copies of the noise of counts around a cell."""
+_AT_ONCE = 1 << 20
+"""Counts that are added up together, which bounds memory."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,18 +93,20 @@ def _values_of(statistic: AggregateSums, line: ValueLine, table: Dimensions) -> 
     design = statistic.design
     start = design.cells * sum(one.cells for one in design.value_lines if one.measure < line.measure)
     first, last = np.searchsorted(statistic.value_keys, [start, start + design.cells * line.cells])
-    cell, value = np.divmod(statistic.value_keys[first:last] - start, line.cells)
-    counts, sizes = statistic.value_counts[first:last], [len(dimension.labels) for dimension in design.by]
-    if len(table) < len(sizes):
-        groups = np.unravel_index(cell, sizes)
-        cell = np.zeros_like(cell)
-        for one in table:
-            cell = cell * sizes[one] + groups[one]
-    keys, place = np.unique(cell * line.cells + value, return_inverse=True)
-    summed = np.zeros(keys.size, dtype=np.int64)
-    np.add.at(summed, place, counts)
+    keys, counts = statistic.value_keys[first:last] - start, statistic.value_counts[first:last]
+    sizes = [len(dimension.labels) for dimension in design.by]
     cells = math.prod(sizes[one] for one in table)
-    return ValuesByCell(cells=cells, size=line.cells, keys=keys, counts=summed)
+    if len(table) == len(sizes):
+        return ValuesByCell(cells=cells, size=line.cells, keys=keys, counts=counts)
+    summed = np.zeros(cells * line.cells, dtype=np.int64)
+    for place in range(0, keys.size, _AT_ONCE):
+        cell, value = np.divmod(keys[place : place + _AT_ONCE], line.cells)
+        groups, own = np.unravel_index(cell, sizes), np.zeros_like(cell)
+        for one in table:
+            own = own * sizes[one] + groups[one]
+        np.add.at(summed, own * line.cells + value, counts[place : place + _AT_ONCE])
+    occupied = np.flatnonzero(summed)
+    return ValuesByCell(cells=cells, size=line.cells, keys=occupied, counts=summed[occupied])
 
 
 @dataclass(frozen=True, kw_only=True)
