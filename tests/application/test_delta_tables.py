@@ -116,6 +116,16 @@ def test_versions_differ(embedded: Any, delta: Path) -> None:
     assert differences(found[1], found[2]) != []
 
 
+def test_a_version_without_rows_is_counted(embedded: Any, tmp_path: Path) -> None:
+    made, rows = tmp_path / "visits", within_the_calendar()
+    write_deltalake(made, rows, partition_by=["site"])
+    DeltaTable(made).delete()
+    write(tmp_path / "v1", rows.slice(0, 0), files=1)
+    for name in CASES:
+        expected = counts(embedded, request(tmp_path / "v1", **cases()[name]))
+        assert differences(counts(embedded, at(made, 1, **cases()[name])), expected) == []
+
+
 @pytest.mark.parametrize("version", [0, 5, 7])
 def test_the_engines_own_reader_has_the_same_rows(embedded: Any, delta: Path, version: int) -> None:
     rows = embedded.read.format("delta").option("versionAsOf", str(version)).load(str(delta))
