@@ -259,8 +259,10 @@ class _Scope:
         if value.kind is not Kind.INTEGER:
             return Typed(column=sf.abs(self.convert(value, Kind.NUMBER)), kind=Kind.NUMBER)
         # the smallest bigint has no absolute value as a bigint, but has one as a decimal. The value occurs only once,
-        # because a plan that repeats it would triple with each nested ABS
-        return Typed(column=sf.abs(value.column.cast("decimal(20,0)")).try_cast("bigint"), kind=Kind.INTEGER)
+        # because a plan that repeats it would triple with each nested ABS. Zero is added, so that the embedded engine
+        # does not compare a constant with the decimal instead, which has a value where the bigint has none
+        absolute = sf.abs(value.column.cast("decimal(20,0)")).try_cast("bigint")
+        return Typed(column=sf.try_add(absolute, sf.lit(0).cast("bigint")), kind=Kind.INTEGER)
 
     def _case(self, branches: tuple[tuple[tree.Expression, tree.Expression], ...], otherwise: tree.Expression) -> Typed:
         conditions = [self._as(condition, Kind.BOOLEAN) for condition, _ in branches]

@@ -37,6 +37,7 @@ WHERE = (
     "born >= DATE '2020-01-01' AND NOT (at < TIMESTAMP '2021-06-30 12:00:00' OR local = at)",
     "cents * 3 > few OR cents = 1.25 OR GREATEST(at, local) > TIMESTAMP '0001-01-01 00:00:00'",
     "COALESCE(born, DATE '9999-12-31') IN (DATE '1970-01-01', DATE '9999-12-31') OR at IS NULL",
+    "ABS(person) != -1",
 )
 UNITS: dict[str, dict[str, Any]] = {
     "whole": {"unit": {"column": "person", "max_rows": 3}},
