@@ -18,7 +18,7 @@ from benchmarks.harness import Report, Target, Timing, alternate, arguments, pub
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import account_json
 from dp_operators.budget.overview import ChargeFilter
-from dp_operators.budget.schema import block_totals, charges
+from dp_operators.budget.tables.schema import block_totals, charges
 from dp_operators.plugins import pages
 
 LIMIT, CHARGE_LIMIT = 0.3, 1.0

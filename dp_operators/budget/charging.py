@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from dp_operators.budget import runs, stream_steps, transactions, validation
+from dp_operators.budget import validation
 from dp_operators.budget.reader import LedgerReader
+from dp_operators.budget.transactions import charges, runs, stream_steps
 from dp_operators.budget.values import ALL, Charge, ChargeState, RecordedSteps, Run, StreamHead
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 
@@ -58,7 +59,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: the key is charged for another request, cost or blocks.
             InvalidRequest: no such account or block, or a table, relation or unit that is not the account's.
         """
-        order = transactions.Order(
+        order = charges.Order(
             account=validation.name_of("account", account),
             release=validation.name_of("release", release, limit=1000),
             epsilon=epsilon,
@@ -73,7 +74,7 @@ class ChargingLedger(LedgerReader):
             tables=validation.table_identities(tables),
             actor=validation.optional_name("actor", actor),
         )
-        return self._database.change(lambda connection: transactions.reserve(connection, order))
+        return self._database.change(lambda connection: charges.reserve(connection, order))
 
     def commit(
         self,
@@ -160,7 +161,7 @@ class ChargingLedger(LedgerReader):
             ChargeConflict: the key is charged for another request, cost or blocks.
             InvalidRequest: no such account, sub-budget or block.
         """
-        order = transactions.Order(
+        order = charges.Order(
             account=validation.name_of("account", account),
             release=validation.name_of("release", release, limit=1000),
             epsilon=epsilon,
@@ -172,7 +173,7 @@ class ChargingLedger(LedgerReader):
             restored=validation.name_of("charge", id),
             reason=validation.name_of("reason", reason, limit=500),
         )
-        return self._database.change(lambda connection: transactions.reserve(connection, order))
+        return self._database.change(lambda connection: charges.reserve(connection, order))
 
     def restore_commit(
         self,
@@ -289,7 +290,7 @@ class ChargingLedger(LedgerReader):
             InvalidRequest: no such charge.
         """
         charge_id = validation.name_of("charge", id)
-        return self._database.change(lambda connection: transactions.renew(connection, charge_id))
+        return self._database.change(lambda connection: charges.renew(connection, charge_id))
 
     def _end_reservation(
         self,
@@ -308,7 +309,7 @@ class ChargingLedger(LedgerReader):
         drawn_events = None if events is None else tuple(json.loads(validation.plain_list("events", events)))
         recorded = None if figures is None else tuple(json.loads(validation.plain_list("figures", figures)))
         return self._database.change(
-            lambda connection: transactions.end_reservation(
+            lambda connection: charges.end_reservation(
                 connection,
                 charge_id,
                 state,

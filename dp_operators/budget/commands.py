@@ -33,8 +33,8 @@ from dp_operators.budget.cli import (
     open_ledger,
 )
 from dp_operators.budget.domain_commands import table_of
-from dp_operators.budget.grants import grants
 from dp_operators.budget.table_schemas import binding_of
+from dp_operators.budget.tables.grants import grants
 from dp_operators.budget.values import Account
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain

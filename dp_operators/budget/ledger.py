@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dp_operators.budget import administration, audit, bindings, transactions, validation
+from dp_operators.budget import validation
 from dp_operators.budget.cap_decision import CapDecision
 from dp_operators.budget.charging import ChargingLedger
 from dp_operators.budget.composition import cap_of, known_composition
+from dp_operators.budget.tables import audit
+from dp_operators.budget.transactions import administration, bindings
 from dp_operators.budget.values import Account, AuditEntry, KeyList, SubBudget
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.domains import Domain
@@ -40,7 +42,7 @@ class PrivacyLedger(ChargingLedger):
             InvalidRequest: the ledger is newer than this program or was made before 0.1.0, or the database is Airflow's
                 own.
         """
-        from dp_operators.budget.migrate import migrate
+        from dp_operators.budget.tables.migrate import migrate
 
         migrate(self._database)
 
@@ -113,7 +115,7 @@ class PrivacyLedger(ChargingLedger):
             opened_at=audit.now(),
             opened_by=validation.optional_name("actor", actor),
         )
-        return self._database.alone(lambda connection: transactions.open_account(connection, account))
+        return self._database.alone(lambda connection: administration.open_account(connection, account))
 
     def raise_cap(
         self,

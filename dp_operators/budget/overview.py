@@ -13,13 +13,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Float, Select, bindparam, case, cast, func, literal_column, select
 
-from dp_operators.budget.audit import canonical
 from dp_operators.budget.burn_down import RATE_DAYS, BurnDown
 from dp_operators.budget.composition import added, fraction_spent, limits_of, zero_cost
-from dp_operators.budget.mapping import account_of, budget_of, charge_of
-from dp_operators.budget.queries import Query, fetch
-from dp_operators.budget.rows import no_account, sub_budgets_of
-from dp_operators.budget.schema import account_tables, accounts, audit_head, block_totals, charges
+from dp_operators.budget.tables.audit import canonical
+from dp_operators.budget.tables.mapping import account_of, budget_of, charge_of
+from dp_operators.budget.tables.queries import Query, fetch
+from dp_operators.budget.tables.rows import no_account, sub_budgets_of
+from dp_operators.budget.tables.schema import account_tables, accounts, audit_head, block_totals, charges
 from dp_operators.budget.values import ALL, Account, Charge, ChargeState, SubBudget, exact_budget
 from spark_jobs.contract.privacy import Budget
 

@@ -8,11 +8,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from dp_operators.budget import audit, overview, rows, stream_steps, transactions, validation, verification
+from dp_operators.budget import overview, validation
 from dp_operators.budget.composition import cost_in, limits_of, minimum, room, zero_cost
-from dp_operators.budget.database import Database
 from dp_operators.budget.mechanism_events import MechanismEvent, charged_events
 from dp_operators.budget.overview import AccountOverview, ChargeFilter, ChargePage
+from dp_operators.budget.tables import audit, rows
+from dp_operators.budget.tables.database import Database
+from dp_operators.budget.transactions import charges, stream_steps, verification
+from dp_operators.budget.transactions.overlaps import nested_table
 from dp_operators.budget.values import (
     ALL,
     Account,
@@ -132,7 +135,7 @@ class LedgerReader:
             cost = cost_in(terms.composition, epsilon, delta, rho)
             sub_budget = rows.get_sub_budget(connection, name, payer) if payer else None
             spent = rows.spent_in(connection, name, terms.paying(names), payer)
-            transactions.totals_after(terms, sub_budget, payer, spent, names, cost)
+            charges.totals_after(terms, sub_budget, payer, spent, names, cost)
             caps: dict[str, Account | SubBudget] = {"": terms} | ({} if sub_budget is None else {payer: sub_budget})
             kind = "approximate" if cost.epsilon else "gaussian"
             return {block: _remaining_in(terms, caps, spent, block, kind) for block in terms.paying(names)}
@@ -266,7 +269,7 @@ class LedgerReader:
             # tables that were bound by an earlier version may overlap
             for bound, other in rows.bound_tables(connection):
                 if bound != place and bound.overlaps(place):
-                    raise validation.nested_table(place.identity, bound.identity, other)
+                    raise nested_table(place.identity, bound.identity, other)
             return rows.get_account(connection, owner)
 
         return self._database.read(work)
@@ -354,7 +357,7 @@ class LedgerReader:
         return self._database.read(audit.read_head)
 
     def sees_all(self) -> bool:
-        """Whether the database shows every account to this role; see ``dp_operators.budget.grants``."""
+        """Whether the database shows every account to this role; see ``dp_operators.budget.tables.grants``."""
         return self._database.read(rows.sees_all)
 
     def verify(self) -> bool:

@@ -16,11 +16,11 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from dp_operators.budget import audit
-from dp_operators.budget.database import Database
 from dp_operators.budget.ledger import PrivacyLedger
-from dp_operators.budget.queries import run
-from dp_operators.budget.schema import (
+from dp_operators.budget.tables import audit
+from dp_operators.budget.tables.database import Database
+from dp_operators.budget.tables.queries import run
+from dp_operators.budget.tables.schema import (
     account_tables,
     accounts,
     allotments,
@@ -33,8 +33,8 @@ from dp_operators.budget.schema import (
     seal_secret,
     stream_steps,
 )
+from dp_operators.budget.transactions.verification import verify
 from dp_operators.budget.values import AuditEntry, Head
-from dp_operators.budget.verification import verify
 from spark_jobs.contract.errors import InvalidRequest
 
 _TABLES = (

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dp_operators.budget.audit import canonical
+from dp_operators.budget.tables.audit import canonical
+from dp_operators.budget.transactions.overlaps import nested_table
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.column_types import is_known_type
 from spark_jobs.contract.domains import Domain, parse_domain
@@ -101,15 +102,6 @@ def bound_identities(tables: Iterable[Any]) -> tuple[str, ...]:
             if place != other and place.contains(other):
                 raise nested_table(other.identity, place.identity)
     return tuple(sorted({place.identity for place in places}))
-
-
-def nested_table(table: str, other: str, account: str | None = None) -> InvalidRequest:
-    """The error for a table that contains another table, or lies within it."""
-    whose = "" if account is None else f", which is bound to account {account}"
-    return InvalidRequest(
-        "table", table, f"must not contain, or lie within, table {other}{whose}",
-        "bind one of the two folders, or rows could be read on two accounts",
-    )  # fmt: skip
 
 
 def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:

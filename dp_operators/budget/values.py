@@ -309,7 +309,7 @@ class AuditEntry:
         reason: why, if a reason was given.
         details: canonical JSON of everything else that changed.
         previous: hash of the entry before; 64 zeros for the first entry.
-        hash: SHA-256 of all fields above; see ``dp_operators.budget.audit.entry_hash``.
+        hash: SHA-256 of all fields above; see ``dp_operators.budget.tables.audit.entry_hash``.
     """
 
     seq: int

@@ -96,7 +96,7 @@ def ledger_url(connection: Connection) -> str:
     from sqlalchemy import URL, make_url
     from sqlalchemy.exc import ArgumentError
 
-    from dp_operators.budget.backends import passwords_in
+    from dp_operators.budget.tables.backends import passwords_in
 
     what = f"connection {connection.conn_id}"
     _require_type(connection, what)

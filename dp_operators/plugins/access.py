@@ -1,7 +1,7 @@
 """Who may see a ledger, and what a refusal looks like: a page for a browser, JSON for the API.
 
-A connection shows what its database login may read in the ledger (``dp_operators.budget.grants``). So a user who may
-read only their team's connection in Airflow sees only that team's account.
+A connection shows what its database login may read in the ledger (``dp_operators.budget.tables.grants``). So a user who
+may read only their team's connection in Airflow sees only that team's account.
 """
 
 from __future__ import annotations

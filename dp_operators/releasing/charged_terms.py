@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from dp_operators.budget.audit import DOMAINS_CHANGED, OPENED, OUTPUTS_BOUND, TABLE_BOUND
-from dp_operators.budget.bindings import with_domain_texts
+from dp_operators.budget.tables.audit import DOMAINS_CHANGED, OPENED, OUTPUTS_BOUND, TABLE_BOUND
+from dp_operators.budget.transactions.bindings import with_domain_texts
 from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.federations import key_of, with_federation
 from dp_operators.releasing.from_account import account_of, blocks_on, from_account, lists_of

@@ -1,7 +1,7 @@
 """A stream, from its one reservation to the publication of each step; repeating it always gives the same steps.
 
 The charge is reserved before the first row is read, and pays for every step. From there on each run goes on where the
-ledger's chain of objects ends (``dp_operators.budget.stream_steps``):
+ledger's chain of objects ends (``dp_operators.budget.transactions.stream_steps``):
 
 =======================================  =================================================================
 what an attempt finds                    what it does

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.budget.grants import grants
+from dp_operators.budget.tables.grants import grants
 from tests.support.ledgers import execute
 from tests.support.postgres import PostgresServer
 

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import create_engine, select, update
 
 from dp_operators.budget import Head, PrivacyLedger
-from dp_operators.budget.audit import GENESIS, broken_links, entry_hash
-from dp_operators.budget.schema import audit_log
-from dp_operators.budget.verification import verify
+from dp_operators.budget.tables.audit import GENESIS, broken_links, entry_hash
+from dp_operators.budget.tables.schema import audit_log
+from dp_operators.budget.transactions.verification import verify
 from tests.support.ledgers import commit, execute
 
 

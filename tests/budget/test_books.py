@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_operators.budget import BudgetExceeded, Charge, ChargeConflict, PrivacyLedger
-from dp_operators.budget.verification import Replay
+from dp_operators.budget.transactions.verification import Replay
 from tests.support.ledgers import CAPS, COSTS
 
 BLOCKS = ("2026-01", "2026-02", "2026-03")

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection
 
 from dp_operators.budget import Charge, LedgerUnavailable, PrivacyLedger
-from dp_operators.budget.database import Database
+from dp_operators.budget.tables.database import Database
 from spark_jobs.contract.store.failpoints import LEDGER_POINTS
 from tests.support.ledgers import DRAW, commit, killed_at
 from tests.support.postgres import PostgresServer, running_postgres

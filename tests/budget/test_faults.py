@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger, audit, transactions
-from dp_operators.budget.database import BACKOFF
+from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
+from dp_operators.budget.tables import audit
+from dp_operators.budget.tables.database import BACKOFF
+from dp_operators.budget.transactions import charges as charge_changes
 from spark_jobs.contract.store.failpoints import VARIABLE
 from tests.support.ledgers import await_pause, commit, new_ledger
 from tests.support.postgres import PostgresServer, running_postgres
@@ -33,7 +35,7 @@ class Refused(Exception):
 def failing(monkeypatch: pytest.MonkeyPatch, times: int, sqlstate: str) -> list[float]:
     """Make reservations fail so often before they work; when each was tried."""
     tried: list[float] = []
-    reserve = transactions.reserve
+    reserve = charge_changes.reserve
 
     def attempt(connection: object, order: object) -> object:
         tried.append(time.monotonic())
@@ -41,7 +43,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, times: int, sqlstate: str) -> list[
             raise DBAPIError(None, None, Refused(sqlstate))
         return reserve(connection, order)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(transactions, "reserve", attempt)
+    monkeypatch.setattr(charge_changes, "reserve", attempt)
     return tried
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from dp_operators.budget import ChargeState, NotAllowed, PrivacyLedger
-from dp_operators.budget.grants import PARTS, grants
+from dp_operators.budget.tables.grants import PARTS, grants
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import commit, execute
 

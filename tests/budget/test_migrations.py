@@ -11,8 +11,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect
 
-from dp_operators.budget import PrivacyLedger, migrate
-from dp_operators.budget.schema import BASELINE, REVISION, VERSION_TABLE, metadata
+from dp_operators.budget import PrivacyLedger
+from dp_operators.budget.tables import migrate
+from dp_operators.budget.tables.schema import BASELINE, REVISION, VERSION_TABLE, metadata
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import execute, in_processes, killed_at
 
@@ -109,7 +110,7 @@ def test_released_ledger_is_refused_by_a_later_program_until_it_is_migrated(
     ledger: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later = f"{int(REVISION) + 1:04d}"
-    monkeypatch.setattr("dp_operators.budget.database.REVISION", later)
+    monkeypatch.setattr("dp_operators.budget.tables.database.REVISION", later)
     with pytest.raises(InvalidRequest, match=f"schema {REVISION} at .*; must be at schema {later}; run `dp-budget mig"):
         ledger.accounts()
 

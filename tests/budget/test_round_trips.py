@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dp_operators.budget import Charge, ChargeConflict, ChargeState, LedgerFrozen, PrivacyLedger, queries
+from dp_operators.budget import Charge, ChargeConflict, ChargeState, LedgerFrozen, PrivacyLedger
+from dp_operators.budget.tables import queries
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import DRAW, execute
 
@@ -109,7 +110,7 @@ def test_refused_change_says_why_at_its_first_attempt(
     if "frozen" in name:
         owner.freeze(reason="restored")
     head = owner.head()
-    monkeypatch.setattr("dp_operators.budget.database.time.sleep", no_pause)
+    monkeypatch.setattr("dp_operators.budget.tables.database.time.sleep", no_pause)
     with pytest.raises(error, match=message):
         call(owner, reserved.id)
     assert owner.head() == head

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dp_operators.budget import Charge, ChargeState, LedgerFrozen, NotAllowed, PrivacyLedger
-from dp_operators.budget.audit import entry_hash
+from dp_operators.budget.tables.audit import entry_hash
 from tests.support.ledgers import DRAW, execute, tamper
 
 pytestmark = pytest.mark.postgres

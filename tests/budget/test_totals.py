@@ -14,9 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger, database, transactions
+from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
 from dp_operators.budget.composition import added, fits, limits_of, zero_cost
-from dp_operators.budget.grants import PARTS, grants
+from dp_operators.budget.tables import database
+from dp_operators.budget.tables.grants import PARTS, grants
+from dp_operators.budget.transactions import charges as charge_changes
 from spark_jobs.contract.privacy import Budget
 from tests.support.ledgers import CAPS, COSTS, commit, execute
 from tests.support.postgres import PostgresServer
@@ -245,7 +247,7 @@ def test_server_and_program_agree_on_what_fits(
     owner: PrivacyLedger, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """The program's own check left out, so that the server decides alone."""
-    monkeypatch.setattr(transactions, "fits", lambda limits, spent: True)
+    monkeypatch.setattr(charge_changes, "fits", lambda limits, spent: True)
     monkeypatch.setattr(database, "BACKOFF", ())
 
     @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
@@ -262,7 +264,7 @@ def test_server_and_program_agree_on_what_fits(
                 charge = owner.reserve(name, release=f"r{number}", allotment="team" if allotted else None, **amounts)
             except LedgerUnavailable:
                 charge = None
-            cost_of = transactions.cost_in(account.composition, **{"epsilon": None, **amounts})
+            cost_of = charge_changes.cost_in(account.composition, **{"epsilon": None, **amounts})
             purses = {"": account, **({"team": team} if allotted else {})}
             after = {purse: added(spent[purse], cost_of) for purse in purses}
             limits = {purse: limits_of(account.composition, cap.cap, cap.slack) for purse, cap in purses.items()}

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from dp_operators.budget import LedgerUnavailable, PrivacyLedger
-from dp_operators.budget.audit import GENESIS
+from dp_operators.budget.tables.audit import GENESIS
 from dp_operators.budget.transfer import move
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import BOTH, commit, execute, in_processes, killed_at, new_ledger

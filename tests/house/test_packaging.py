@@ -130,7 +130,7 @@ def test_wheel_holds_every_module_and_data_file(wheels: dict[str, zipfile.ZipFil
 
 def test_wheels_hold_what_is_no_module(wheels: dict[str, zipfile.ZipFile]) -> None:
     of_airflow, of_spark = (wheels[side].namelist() for side in TOPS)
-    assert [name for name in of_airflow if name.startswith("dp_operators/budget/migrations/versions/")]
+    assert [name for name in of_airflow if name.startswith("dp_operators/budget/tables/migrations/versions/")]
     assert [name for name in of_spark if name.startswith("spark_jobs/publishing/templates/")]
     assert [path for path in tracked_files() if name_of(path) == "examples/demo/__main__.py"]
     assert [name for name in (*of_airflow, *of_spark) if "demo" in name] == []

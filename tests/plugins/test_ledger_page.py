@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.budget.grants import grants
+from dp_operators.budget.tables.grants import grants
 from dp_operators.plugins.pages import render
 from tests.support.chromium import PHONE, browse
 from tests.support.ledgers import commit, execute

@@ -10,10 +10,11 @@ import pytest
 from sqlalchemy import create_engine, event, insert
 
 from benchmarks.account_page import CHARGE_LIMIT, LIMIT, filled
-from dp_operators.budget import PrivacyLedger, rows
+from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import account_json
 from dp_operators.budget.overview import ChargeFilter
-from dp_operators.budget.schema import block_totals
+from dp_operators.budget.tables import rows
+from dp_operators.budget.tables.schema import block_totals
 from dp_operators.plugins import pages
 from tests.support.ledgers import new_ledger
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dp_operators.budget import LedgerFrozen, NotAllowed, PrivacyLedger
-from dp_operators.budget.grants import grants
+from dp_operators.budget.tables.grants import grants
 from dp_operators.releasing import check_release_folder, reconcile
 from tests.support.accounts import open_bound
 from tests.support.ledgers import execute

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from dp_operators.budget import Charge, PrivacyLedger
-from dp_operators.budget.audit import GENESIS
+from dp_operators.budget.tables.audit import GENESIS
 from spark_jobs.contract.store.failpoints import VARIABLE
 from tests.support.postgres import PostgresServer
 

@@ -52,7 +52,7 @@ CALLED_BY_USERS = {
     "dp_operators.policies": "from airflow_local_settings.py",
     "spark_jobs.mechanisms.streams.window_filter": "in Python, of released counts: the sums of the page on streams",
 }
-CALLED_BY_FOLDER = ("dp_operators.budget.migrations.",)
+CALLED_BY_FOLDER = ("dp_operators.budget.tables.migrations.",)
 """What alembic finds in a folder."""
 
 

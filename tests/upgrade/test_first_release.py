@@ -14,7 +14,7 @@ import pytest
 
 from dp_operators.budget import ChargeConflict, ChargeState, PrivacyLedger
 from dp_operators.budget.cli import run as run_command
-from dp_operators.budget.grants import grants
+from dp_operators.budget.tables.grants import grants
 from dp_operators.cli import app
 from dp_operators.releasing import (
     ReleaseClosed,

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from dp_operators.budget.audit import canonical
+from dp_operators.budget.tables.audit import canonical
 from dp_operators.budget.values import Account, Charge, ChargeState, KeyList, SubBudget, exact_budget
 from spark_jobs.contract.expressions.blocks import BlockExpression
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, text, update
 
 from dp_operators.budget.errors import LedgerFrozen
-from dp_operators.budget.schema import audit_head, audit_log
+from dp_operators.budget.tables.schema import audit_head, audit_log
 from dp_operators.budget.values import AuditEntry, Head
 
 GENESIS = "0" * 64

@@ -12,12 +12,12 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, literal_column, select
 from sqlalchemy.exc import DBAPIError
 
-from dp_operators.budget import audit, rows
-from dp_operators.budget.database import Overtaken
 from dp_operators.budget.errors import ChargeConflict
-from dp_operators.budget.queries import Query, fetch
-from dp_operators.budget.schema import stream_steps
-from dp_operators.budget.transactions import require_thawed
+from dp_operators.budget.tables import audit, rows
+from dp_operators.budget.tables.database import Overtaken
+from dp_operators.budget.tables.queries import Query, fetch
+from dp_operators.budget.tables.schema import stream_steps
+from dp_operators.budget.transactions.charges import require_thawed
 from dp_operators.budget.values import ChargeState, RecordedSteps, StreamHead
 from spark_jobs.contract.store.failpoints import failpoint
 

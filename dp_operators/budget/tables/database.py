@@ -21,7 +21,8 @@ from sqlalchemy import Connection, Engine, column, inspect, select, table
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dp_operators.budget.backends import (
+from dp_operators.budget.errors import LedgerUnavailable, NotAllowed
+from dp_operators.budget.tables.backends import (
     PostgreSQL,
     SQLite,
     parse_ledger_url,
@@ -29,9 +30,8 @@ from dp_operators.budget.backends import (
     without_places,
     without_secrets,
 )
-from dp_operators.budget.errors import LedgerUnavailable, NotAllowed
-from dp_operators.budget.queries import run
-from dp_operators.budget.schema import BASELINE, REVISION, VERSION_TABLE
+from dp_operators.budget.tables.queries import run
+from dp_operators.budget.tables.schema import BASELINE, REVISION, VERSION_TABLE
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import failpoint
 

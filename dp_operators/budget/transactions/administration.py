@@ -1,4 +1,4 @@
-"""What an administrator changes: caps, sub-budgets, and whether the ledger is frozen."""
+"""What an administrator changes: accounts, caps, sub-budgets, and whether the ledger is frozen."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, update
 
-from dp_operators.budget import audit, mapping, rows
-from dp_operators.budget.composition import APPROXIMATE, PURE, ZCDP, cap_of, is_raise
-from dp_operators.budget.queries import fetch
-from dp_operators.budget.schema import accounts, allotments
-from dp_operators.budget.transactions import require_thawed
-from dp_operators.budget.values import Account, AuditEntry, SubBudget
+from dp_operators.budget.composition import APPROXIMATE, PURE, ZCDP, cap_of, is_raise, zero_cost
+from dp_operators.budget.tables import audit, mapping, rows
+from dp_operators.budget.tables.queries import fetch
+from dp_operators.budget.tables.schema import account_tables, accounts, allotments, block_totals
+from dp_operators.budget.transactions.charges import require_thawed
+from dp_operators.budget.transactions.overlaps import require_separate_outputs, require_separate_tables
+from dp_operators.budget.values import ALL, Account, AuditEntry, SubBudget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 
 _FREEZE_FORGOTTEN = "SELECT freeze_forgotten(%(seq)s::integer, %(hash)s, %(seal)s, %(who)s, %(why)s)::text AS done"
+
+_TERMS = ("composition", "cap", "slack", "neighbours", "unit", "tables", "blocks", "unit_stays")
+_LATER_TERMS = ("bindings", "outputs", "requester_approves")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +43,34 @@ class CapRequest:
     rho: Any
     actor: str
     reason: str
+
+
+def open_account(connection: Connection, wanted: Account) -> Account:
+    """Open an account; one that is open with the same settings is returned.
+
+    Raises:
+        InvalidRequest: it is open with other settings, or its tables or folders overlap with others.
+    """
+    existing = rows.find_account(connection, wanted.name)
+    if existing is not None:
+        return _as_wanted(existing, wanted)
+    require_thawed(rows.frozen(connection))
+    require_separate_tables(connection, wanted.name, wanted.tables)
+    require_separate_outputs(connection, wanted.name, wanted.outputs, wanted.tables)
+    entry = audit.NewEntry(
+        at=wanted.opened_at,
+        actor=wanted.opened_by,
+        action=audit.OPENED,
+        account=wanted.name,
+        details=mapping.account_details(wanted),
+    )
+    audit.append(connection, entry)
+    connection.execute(insert(accounts), mapping.account_row(wanted))
+    if wanted.tables:
+        connection.execute(insert(account_tables), mapping.table_rows(wanted))
+    spent = mapping.amounts(zero_cost(wanted.composition))
+    connection.execute(insert(block_totals), {"account": wanted.name, "allotment": "", "block": ALL, **spent})
+    return wanted
 
 
 def raise_cap(connection: Connection, request: CapRequest) -> Account | SubBudget:
@@ -173,6 +205,18 @@ def thaw(connection: Connection, reason: str, *, actor: str) -> None:
 def _log(connection: Connection, action: str, reason: str, *, actor: str) -> None:
     entry = audit.NewEntry(actor=actor, action=action, account="", reason=reason, details={})
     audit.append(connection, entry)
+
+
+def _as_wanted(existing: Account, wanted: Account) -> Account:
+    # what is bound after the account was opened may differ
+    terms = (*_TERMS, *(field for field in _LATER_TERMS if getattr(wanted, field)))
+    for field in terms:
+        if getattr(existing, field) != getattr(wanted, field):
+            raise InvalidRequest(
+                "account", existing.name, f"is already open with another {field}",
+                "open an account with another name; `dp-budget show` prints the settings of this one",
+            )  # fmt: skip
+    return existing
 
 
 def _raised_cap(account: Account, current: Account | SubBudget, request: CapRequest) -> tuple[Budget, Decimal]:

@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, update
 
-from dp_operators.budget import audit, mapping, rows
-from dp_operators.budget.audit import canonical
-from dp_operators.budget.overlaps import require_separate_outputs, require_separate_tables
-from dp_operators.budget.schema import account_tables, accounts, key_lists
-from dp_operators.budget.transactions import require_thawed
+from dp_operators.budget.tables import audit, mapping, rows
+from dp_operators.budget.tables.audit import canonical
+from dp_operators.budget.tables.schema import account_tables, accounts, key_lists
+from dp_operators.budget.transactions.charges import require_thawed
+from dp_operators.budget.transactions.overlaps import require_separate_outputs, require_separate_tables
 from dp_operators.budget.values import Account, KeyList
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.domains import Domain, ListedValues

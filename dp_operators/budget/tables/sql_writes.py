@@ -19,12 +19,12 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, update
 from sqlalchemy.exc import DBAPIError
 
-from dp_operators.budget.audit import NewEntry, append, canonical
-from dp_operators.budget.database import Overtaken, on_disk
-from dp_operators.budget.mapping import amounts, charge_of, charge_row
-from dp_operators.budget.queries import fetch
-from dp_operators.budget.rows import Spent
-from dp_operators.budget.schema import block_totals, charges
+from dp_operators.budget.tables.audit import NewEntry, append, canonical
+from dp_operators.budget.tables.database import Overtaken, on_disk
+from dp_operators.budget.tables.mapping import amounts, charge_of, charge_row
+from dp_operators.budget.tables.queries import fetch
+from dp_operators.budget.tables.rows import Spent
+from dp_operators.budget.tables.schema import block_totals, charges
 from dp_operators.budget.values import Charge
 from spark_jobs.contract.store.failpoints import failpoint
 

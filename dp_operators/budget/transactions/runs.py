@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from dp_operators.budget import audit, rows
 from dp_operators.budget.errors import ChargeConflict
-from dp_operators.budget.sql_writes import change_unread, write_change
-from dp_operators.budget.transactions import require_thawed
+from dp_operators.budget.tables import audit, rows
+from dp_operators.budget.tables.sql_writes import change_unread, write_change
+from dp_operators.budget.transactions.charges import require_thawed
 from dp_operators.budget.values import Charge, ChargeState, Run
 from spark_jobs.contract.errors import InvalidRequest
 

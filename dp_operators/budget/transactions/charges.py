@@ -1,4 +1,4 @@
-"""Changes of the ledger: each function reads, decides, and writes only if what it read is still true.
+"""Changes of charges: each function reads, decides, and writes only if what it read is still true.
 
 I3 rests on ``write_reservation``: between reading a block's total and writing the next one no other call writes it, or
 nothing is written at all.
@@ -12,12 +12,11 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, update
 
-from dp_operators.budget import audit, mapping, rows
 from dp_operators.budget.composition import added, cost_in, fits, limits_of, subtracted, zero_cost
 from dp_operators.budget.errors import BudgetExceeded, ChargeConflict, LedgerFrozen
-from dp_operators.budget.overlaps import require_separate_outputs, require_separate_tables
-from dp_operators.budget.schema import account_tables, accounts, block_totals, charges, run_keys
-from dp_operators.budget.sql_writes import change_unread, write_change, write_reservation
+from dp_operators.budget.tables import audit, mapping, rows
+from dp_operators.budget.tables.schema import charges, run_keys
+from dp_operators.budget.tables.sql_writes import change_unread, write_change, write_reservation
 from dp_operators.budget.values import ALL, Account, Charge, ChargeState, SubBudget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit
@@ -29,8 +28,6 @@ _RENEW = (
 )
 
 
-_TERMS = ("composition", "cap", "slack", "neighbours", "unit", "tables", "blocks", "unit_stays")
-_LATER_TERMS = ("bindings", "outputs", "requester_approves")
 _SECRET_BYTES = 32
 _MAKE_KEY = insert(run_keys)
 
@@ -57,34 +54,6 @@ class Order:
     actor: str
     restored: str = ""
     reason: str = ""
-
-
-def open_account(connection: Connection, wanted: Account) -> Account:
-    """Open an account; one that is open with the same settings is returned.
-
-    Raises:
-        InvalidRequest: it is open with other settings, or its tables or folders overlap with others.
-    """
-    existing = rows.find_account(connection, wanted.name)
-    if existing is not None:
-        return _as_wanted(existing, wanted)
-    require_thawed(rows.frozen(connection))
-    require_separate_tables(connection, wanted.name, wanted.tables)
-    require_separate_outputs(connection, wanted.name, wanted.outputs, wanted.tables)
-    entry = audit.NewEntry(
-        at=wanted.opened_at,
-        actor=wanted.opened_by,
-        action=audit.OPENED,
-        account=wanted.name,
-        details=mapping.account_details(wanted),
-    )
-    audit.append(connection, entry)
-    connection.execute(insert(accounts), mapping.account_row(wanted))
-    if wanted.tables:
-        connection.execute(insert(account_tables), mapping.table_rows(wanted))
-    spent = mapping.amounts(zero_cost(wanted.composition))
-    connection.execute(insert(block_totals), {"account": wanted.name, "allotment": "", "block": ALL, **spent})
-    return wanted
 
 
 def reserve(connection: Connection, order: Order) -> Charge:
@@ -273,18 +242,6 @@ def renew(connection: Connection, charge_id: str) -> Charge:
     """
     connection.execute(_RENEW, {"charge_id": charge_id, "charge_renewed_at": audit.now()})
     return rows.get_charge(connection, charge_id)
-
-
-def _as_wanted(existing: Account, wanted: Account) -> Account:
-    # what is bound after the account was opened may differ
-    terms = (*_TERMS, *(field for field in _LATER_TERMS if getattr(wanted, field)))
-    for field in terms:
-        if getattr(existing, field) != getattr(wanted, field):
-            raise InvalidRequest(
-                "account", existing.name, f"is already open with another {field}",
-                "open an account with another name; `dp-budget show` prints the settings of this one",
-            )  # fmt: skip
-    return existing
 
 
 def require_thawed(frozen: str) -> None:

@@ -11,10 +11,18 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
-from dp_operators.budget import rows
-from dp_operators.budget.validation import nested_table
+from dp_operators.budget.tables import rows
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
+
+
+def nested_table(table: str, other: str, account: str | None = None) -> InvalidRequest:
+    """The error for a table that contains another table, or lies within it."""
+    whose = "" if account is None else f", which is bound to account {account}"
+    return InvalidRequest(
+        "table", table, f"must not contain, or lie within, table {other}{whose}",
+        "bind one of the two folders, or rows could be read on two accounts",
+    )  # fmt: skip
 
 
 def require_separate_tables(connection: Connection, account: str, tables: Iterable[str]) -> None:

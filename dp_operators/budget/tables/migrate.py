@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from dp_operators.budget.database import Database, require_release, revision_in
+from dp_operators.budget.tables.database import Database, require_release, revision_in
 
 _ONE_AT_A_TIME = threading.Lock()  # alembic keeps its state in the process
 

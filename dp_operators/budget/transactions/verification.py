@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, select
 
-from dp_operators.budget.audit import (
+from dp_operators.budget.composition import added, fits, is_raise, limits_of, subtracted, zero_cost
+from dp_operators.budget.tables.audit import (
     ALLOTTED,
     APPROVALS_SET,
     ARRIVED,
@@ -35,11 +36,9 @@ from dp_operators.budget.audit import (
     read_entries,
     read_head,
 )
-from dp_operators.budget.bindings import with_domain_texts
-from dp_operators.budget.composition import added, fits, is_raise, limits_of, subtracted, zero_cost
-from dp_operators.budget.mapping import amounts, blocks_of, budget_of
-from dp_operators.budget.rows import frozen, sees_all
-from dp_operators.budget.schema import (
+from dp_operators.budget.tables.mapping import amounts, blocks_of, budget_of
+from dp_operators.budget.tables.rows import frozen, sees_all
+from dp_operators.budget.tables.schema import (
     account_tables,
     accounts,
     allotments,
@@ -48,6 +47,7 @@ from dp_operators.budget.schema import (
     key_lists,
     stream_steps,
 )
+from dp_operators.budget.transactions.bindings import with_domain_texts
 from dp_operators.budget.values import ALL, AuditEntry, ChargeState, Verification
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget

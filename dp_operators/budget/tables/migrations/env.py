@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from dp_operators.budget.schema import VERSION_TABLE, metadata
+from dp_operators.budget.tables.schema import VERSION_TABLE, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

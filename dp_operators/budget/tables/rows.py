@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, func, literal_column, or_, select
 
-from dp_operators.budget.audit import canonical
 from dp_operators.budget.composition import total
-from dp_operators.budget.mapping import account_of, blocks_of, budget_of, charge_of, key_list_of, sub_budget_of
-from dp_operators.budget.queries import Query, fetch
-from dp_operators.budget.schema import (
+from dp_operators.budget.tables.audit import canonical
+from dp_operators.budget.tables.mapping import account_of, blocks_of, budget_of, charge_of, key_list_of, sub_budget_of
+from dp_operators.budget.tables.queries import Query, fetch
+from dp_operators.budget.tables.schema import (
     account_tables,
     accounts,
     allotments,

@@ -5,7 +5,7 @@ import secrets
 import sqlalchemy as sa
 from alembic import op
 
-from dp_operators.budget.migrations import (
+from dp_operators.budget.tables.migrations import (
     guards_of_charges, guards_of_log, guards_of_steps, guards_of_totals, writes_of_charges,
 )
 
