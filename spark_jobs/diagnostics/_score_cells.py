@@ -24,6 +24,9 @@ REFINING_COST, REFINING_SHARES = 100, (0.04, 0.1)
 this cost over the signal, which makes a 24th of the rows three standard deviations of noise, within these bounds."""
 CROWDED_BELOW, CROWDED_BELOW_AT_LOW_SIGNAL = 10.0, 2.5
 """Effective numbers of cells in use (inverse of the sum of squared shares) below which a histogram is refined."""
+APART, CLEAR_OF_NOISE = 0.9, 2.0
+"""The share of the rows in cells that are apart from each other, and the standard deviations of noise beyond one from
+which a cell has rows, for scores to count as a few values."""
 MIN_SIGNAL, REFINING_SIGNAL, LARGE_SIGNAL = 100, 1_000, 3_000
 """Rows times epsilon from which a refined histogram is worth its cost: if very few cells are in use, if few are, and
 always. The first refined histogram separates the classes, the second has cells for both."""
@@ -134,8 +137,24 @@ def locate_rows(
 
 
 def are_tied(located: tuple[NoisyCells, ...]) -> bool:
-    """Whether every histogram has most rows in few cells, as if the scores take few values."""
-    return _refinements(located) == MAX_REFINEMENTS and _crowded(located[-1], math.inf)
+    """Whether every histogram has most rows in few cells, as if the scores take few values.
+
+    So has a histogram of all rows that are apart from each other in two cells or more, with no others beside them, as
+    the scores of a model that answers yes or no: where rows are few, no other histogram is made.
+    """
+    return (_refinements(located) == MAX_REFINEMENTS and _crowded(located[-1], math.inf)) or _are_apart(located)
+
+
+def _are_apart(located: tuple[NoisyCells, ...]) -> bool:
+    """Whether nearly all rows are in two cells or more, none beside another, that have more than the noise."""
+    of_all = [one for one in located if one.counts.ndim == 1]
+    if not of_all:
+        return False
+    last = of_all[-1]
+    clear = last.counts > (1.0 + CLEAR_OF_NOISE) * last.stddev
+    beside = np.append(clear[1:], False) | np.append(False, clear[:-1])
+    apart = clear & ~beside
+    return bool(apart.sum() > 1 and last.counts[apart].sum() >= APART * last.total)
 
 
 def _refinements(located: tuple[NoisyCells, ...]) -> int:

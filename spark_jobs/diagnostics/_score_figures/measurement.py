@@ -8,7 +8,7 @@ compute the figure from noisy counts of both classes, like a ROC curve, and have
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from typing import Literal
 
@@ -19,10 +19,12 @@ from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options import AucSettings, AveragePrecisionSettings, RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours, exact_difference
+from spark_jobs.diagnostics._score_figures.ties import NoisyValues
 from spark_jobs.diagnostics._score_figures.weighted import FINER, measure_precision
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, measure_curve
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.continuous_noise import RESIDUAL_DELTA, Density, SmoothNoise, laplace_noise
 from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import laplace_scale, laplace_variance
@@ -72,6 +74,7 @@ class FigureDraw(Draw):
             directly, with an interval.
         crowded: with them, how many rows of both classes have almost equal scores, in rows of the smaller class
             (``crowd``).
+        values: the noisy number of different scores, beside counts of an average precision that do not show ties.
     """
 
     figure: str
@@ -83,6 +86,7 @@ class FigureDraw(Draw):
     weighted: WeightedSum | None = None
     ends: tuple[int, ...] | None = None
     crowded: int | None = None
+    values: NoisyValues | None = field(default=None, metadata={codec.LEFT_OUT: True})
 
     @property
     def class_sizes(self) -> ClassSizes | None:
@@ -122,11 +126,11 @@ def measure_figure(
         InvalidRequest: ``laplace`` without a delta above 0.
     """
     meter, method = terms.meter(), str(options.method)
-    sizes = value = counts = weighted = ends = crowded = None
+    sizes = value = counts = weighted = ends = crowded = values = None
     if method == "auto" and figure == "auc":
         method, sizes = _automatic(statistic, meter=meter, terms=terms)
     if method in ("auto", "weighted_counts"):
-        counts, weighted = measure_precision(
+        counts, weighted, values = measure_precision(
             statistic,
             method=method,
             meter=meter,
@@ -168,6 +172,7 @@ def measure_figure(
         weighted=weighted,
         ends=ends,
         crowded=crowded,
+        values=values,
     )
 
 

@@ -102,7 +102,7 @@ def _order_stddevs(curve: Edges, sizes: tuple[float, float]) -> tuple[float, flo
     In each wide cell the figure lies between that of all negatives first and that of all positives first. A share
     ``UNKNOWN_ORDER`` of this range counts as the standard deviation of the cell below, and ``POSITIVES_FIRST`` above,
     as scores of a model that ranks well rise inside a cell too. If scores seem to take few values, so does half the
-    difference of the figure from that without ties.
+    difference of the figure from that without ties in these cells.
     """
     false, true = curve.fpr * sizes[0], curve.tpr * sizes[1]
     p, q = np.diff(true), np.diff(false)
@@ -112,7 +112,7 @@ def _order_stddevs(curve: Edges, sizes: tuple[float, float]) -> tuple[float, flo
     inside = float(np.sqrt((np.where(wide, best - worst, 0.0) ** 2).sum()) / max(true[-1], 1.0))
     of_ties = 0.0
     if curve.tied:
-        untied, tied = (average_precision_of(false, true, np.full(p.size, as_one)) for as_one in (False, True))
+        untied, tied = (average_precision_of(false, true, ~wide | as_one) for as_one in (False, True))
         of_ties = float(untied - tied) / 2
     return math.hypot(UNKNOWN_ORDER * inside, of_ties), math.hypot(POSITIVES_FIRST * inside, of_ties)
 

@@ -15,9 +15,11 @@ from spark_jobs.contract.results.score_figures import ScoreFigure
 from spark_jobs.diagnostics._score_ends import CLEAR_OF_NOISE, CROWDED, AtEnds
 from spark_jobs.diagnostics._score_figures.measurement import FigureDraw, bound_for, smaller_size
 from spark_jobs.diagnostics._score_figures.precision import precision_from_counts
+from spark_jobs.diagnostics._score_figures.ties import lowered_by_ties
 from spark_jobs.diagnostics._score_figures.weighted import precision_from_sum
 from spark_jobs.diagnostics.roc_curve import summarise as summarise_curve
-from spark_jobs.diagnostics.roc_curve.trace import trace
+from spark_jobs.diagnostics.roc_curve.measurement import RocDraw
+from spark_jobs.diagnostics.roc_curve.trace import Trace, trace
 from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import laplace_scale, laplace_variance
 from spark_jobs.mechanisms.prefix_sums import rows_changed
@@ -152,8 +154,14 @@ def _from_counts(draw: FigureDraw, *, seed: int, sampling: Sampling) -> dict[str
         curve = summarise_curve(counts, seed=seed, sampling=sampling)
         figure = curve.auc
         fields |= {"status": curve.status, "at_ends": curve.at_ends}
-    elif draw.weighted is None:
-        figure = precision_from_counts(counts, traced, seed=seed, effect=sampling.effect().value)
     else:
-        figure = precision_from_sum(counts, draw.weighted, traced, seed=seed, effect=sampling.effect().value)
+        figure = _precision(draw, counts, traced, seed=seed, effect=sampling.effect().value)
     return {"figure": replace(figure, value=round(figure.number, DECIMALS)), **fields}
+
+
+def _precision(draw: FigureDraw, counts: RocDraw, traced: Trace, *, seed: int, effect: float) -> Figure[float]:
+    if draw.weighted is None:
+        figure = precision_from_counts(counts, traced, seed=seed, effect=effect)
+    else:
+        figure = precision_from_sum(counts, draw.weighted, traced, seed=seed, effect=effect)
+    return figure if draw.values is None else lowered_by_ties(figure, traced.edges, traced.sizes, draw.values)

@@ -19,6 +19,7 @@ from spark_jobs.contract.privacy import Neighbours
 from spark_jobs.diagnostics import _score_cells as score_cells
 from spark_jobs.diagnostics._score_figures.densities import expected_rows, fine_cuts, narrow_at_top
 from spark_jobs.diagnostics._score_figures.smoothing_prior import as_observation, posterior_of_counts
+from spark_jobs.diagnostics._score_figures.ties import NoisyValues, measure_values
 from spark_jobs.diagnostics._score_figures.weights import choose_weights, draw_copies, precision_given
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.roc_curve import measurement as roc
@@ -53,10 +54,11 @@ def measure_precision(
     neighbours: Neighbours,
     noise: Noise,
     confidence: float,
-) -> tuple[roc.RocDraw, WeightedSum | None]:
-    """Noisy counts of both classes and a noisy weighted sum; all of the meter's epsilon is spent.
+) -> tuple[roc.RocDraw, WeightedSum | None, NoisyValues | None]:
+    """Noisy counts of both classes, a noisy weighted sum, and a noisy number of different scores.
 
-    Rounds compose sequentially: the histograms, the counts of disjoint cells, the sum. Each round depends on public
+    All of the meter's epsilon is spent. Rounds compose sequentially: the histograms, the number of different scores,
+    the counts of disjoint cells, the sum. Each round depends on public
     facts and on earlier releases alone (adaptive composition). All is spent on counts, and the sum is None, if scores
     take few values, or the whole grid can be counted (many rows and a large epsilon). With ``auto`` it is None for few
     rows too. The noisy histograms decide these cases. If the counts then cannot tell the size of a class from noise, no
@@ -79,7 +81,9 @@ def measure_precision(
     options = RocCurveSettings(confidence=confidence)
     points = roc.points_for(options, epsilon=epsilon, grid=grid)
     few = method == "auto" and signal < MIN_SIGNAL
-    alone = few or signal >= full_grid_from or score_cells.are_tied(located)
+    with_ties = signal >= full_grid_from or score_cells.are_tied(located)
+    values = None if with_ties else measure_values(counts, meter=meter, noise=noise)
+    alone = few or with_ties
 
     trees = None
     if not alone:
@@ -110,11 +114,12 @@ def measure_precision(
         located=located,
     )
     if alone:
-        return counted, None
+        return counted, None, values
     cost = meter.remaining
     weights = choose_weights(counted, epsilon=float(cost), seed=WEIGHTS_SEED)
     meter.spend_rest(label="weighted sum of rows")
-    return counted, weighted_sum(counts, weights, epsilon=cost, neighbours=neighbours, noise=noise)
+    summed = weighted_sum(counts, weights, epsilon=cost, neighbours=neighbours, noise=noise)
+    return counted, summed, values
 
 
 def _trees(
