@@ -73,9 +73,11 @@ def lowered_by_ties(
     wide, cells = -np.diff(curve.cuts) > 1, true.size - 1
     untied, tied = (float(average_precision_of(false, true, ~wide | as_one)) for as_one in (False, True))
     spread = NOISE_ALLOWED * math.sqrt(laplace_variance(values.scale))
-    most, shift, least = ((untied - tied) / max((values.count + off) / cells, 1.0) for off in (-spread, 0.0, spread))
+    larger, shift, smaller = (
+        (untied - tied) / max((values.count + off) / cells, 1.0) for off in (-spread, 0.0, spread)
+    )
     uneven = UNEVEN * shift
-    below, above = uneven + most - shift, uneven + shift - least
+    below, above = uneven + larger - shift, uneven + shift - smaller
 
     def around(ends: Ends[float]) -> Ends[float]:
         down, up = math.hypot(figure.number - ends.lower, below), math.hypot(ends.upper - figure.number, above)
