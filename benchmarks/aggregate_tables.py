@@ -2,7 +2,7 @@
 
 Only Spark's work is timed: the plan of a request for counts and three means by 1,000 listed groups with its one pass
 over the table, and the same groups' counts and three sums by ``groupBy`` alone, which clips nothing, rounds nothing and
-reads any group there is.
+reads any group there is. ``--parts`` times what lies between the two as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.request import ReleaseRequest
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 GROUPS = 1_000
 NUMBERS = ("a", "b", "c")
@@ -50,6 +50,38 @@ def bare(spark: SparkSession, folder: Path) -> Callable[[], object]:
     return summed
 
 
+def parts(spark: SparkSession, folder: Path, wanted: ReleaseRequest) -> dict[str, Callable[[], object]]:
+    """Grouped sums with some of what a release does to a row, without its array and its causes."""
+    from pyspark.sql import functions as sf
+
+    from spark_jobs.contract.options import AggregateCells
+    from spark_jobs.statistics.spark.aggregates import group_of
+    from spark_jobs.statistics.spark.cells import sums_by_key
+    from spark_jobs.statistics.spark.points import nearest_place
+
+    (design,) = wanted.statistics
+    if not isinstance(design, AggregateCells):
+        raise TypeError("the request is for a table of aggregates")
+    plain, listed = sf.col("site"), group_of(sf.col("site"), design.by[0])
+    cents = [(100 * sf.col(name)).cast("bigint") for name in NUMBERS]
+    places = [nearest_place(sf.col(one.of), *one.bounds, one.steps).cast("bigint") for one in design.measures]
+
+    def summed(key: Column, values: Sequence[Column]) -> object:
+        table = spark.read.parquet(str(folder / "v1"))
+        named = [value.alias(f"value_{place}") for place, value in enumerate(values)]
+        sums = [sf.sum(f"value_{place}") for place in range(len(values))]
+        return sums_by_key(
+            table.select(key.alias("key"), *named), "key", distinct=GROUPS, aggregates=[sf.count(sf.lit(1)), *sums]
+        )
+
+    return {
+        "sums of cents": lambda: summed(plain, cents),
+        "groups looked up": lambda: summed(listed, cents),
+        "values rounded": lambda: summed(plain, places),
+        "groups looked up and values rounded": lambda: summed(listed, places),
+    }
+
+
 def write(master: str, folder: Path, rows: int) -> None:
     """The table, as one version of a folder."""
     from pyspark.sql import functions as sf
@@ -67,6 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments(str(__doc__).splitlines()[0])
     parser.add_argument("--rows", type=int, help="of the table (default: 10 million)")
     parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
+    parser.add_argument("--parts", action="store_true", help="time parts of the work, too")
     given = parser.parse_args(argv)
     rows = given.rows or (100_000 if given.quick else 10_000_000)
     with scratch_folder() as folder:
@@ -79,6 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         cases = {
             "three means": lambda: count(prepare(spark, wanted), wanted),
             "bare sums": bare(spark, folder),
+            **(parts(spark, folder, wanted) if given.parts else {}),
         }
         timed = alternate(cases, repetitions=given.repetitions, cpu_clock=jvm_clock(spark))
         spark.stop()
