@@ -100,7 +100,33 @@ def measure_precision(
         cost = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
         tree = best_tree(cuts.size - 1)
         trees = _trees(counts, cuts, tree, epsilon=cost, neighbours=neighbours, noise=noise)
-    counted = roc.RocDraw(
+    counted = _drawn(
+        trees, cuts, located, grid=grid, points=points, confidence=confidence,
+        meter=meter, neighbours=neighbours, noise=noise,
+    )  # fmt: skip
+    if alone:
+        return counted, None, values
+    cost = meter.remaining
+    weights = choose_weights(counted, epsilon=float(cost), seed=WEIGHTS_SEED)
+    meter.spend_rest(label="weighted sum of rows")
+    summed = weighted_sum(counts, weights, epsilon=cost, neighbours=neighbours, noise=noise)
+    return counted, summed, values
+
+
+def _drawn(
+    trees: tuple[NoisyTree, NoisyTree],
+    cuts: Int64Array,
+    located: tuple[NoisyCells, ...],
+    *,
+    grid: int,
+    points: int,
+    confidence: float,
+    meter: BudgetMeter,
+    neighbours: Neighbours,
+    noise: Noise,
+) -> roc.RocDraw:
+    """The noisy counts as those of a ROC curve, at what has been spent so far."""
+    return roc.RocDraw(
         method="auto",
         thresholds=points,
         confidence=confidence,
@@ -113,13 +139,6 @@ def measure_precision(
         positives=trees[1],
         located=located,
     )
-    if alone:
-        return counted, None, values
-    cost = meter.remaining
-    weights = choose_weights(counted, epsilon=float(cost), seed=WEIGHTS_SEED)
-    meter.spend_rest(label="weighted sum of rows")
-    summed = weighted_sum(counts, weights, epsilon=cost, neighbours=neighbours, noise=noise)
-    return counted, summed, values
 
 
 def _trees(
