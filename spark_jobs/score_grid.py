@@ -111,6 +111,25 @@ def places_on(scale: ScoreScale, scores: FloatArray) -> FloatArray:
         return np.where(scores < lower, -1.0, place)
 
 
+def cuts_of_values(steps: int, grid: int) -> Int64Array:
+    """Cuts of the grid with a cell for each of the scores ``0, 1 / steps, ..., 1``; fewer on a coarser grid."""
+    return np.union1d([0, grid], cells_of(np.arange(1, steps + 1) / steps, grid)).astype(np.int64)
+
+
+def values_inside(cuts: Int64Array, steps: int, grid: int) -> Int64Array:
+    """How many of the scores ``0, 1 / steps, ..., 1`` each cell of a partition holds.
+
+    Args:
+        cuts: ascending cuts of the grid; shape (k + 1,).
+        steps: the number of steps.
+        grid: the number of cells of the grid.
+
+    Returns:
+        Shape (k,).
+    """
+    return np.diff(np.searchsorted(cells_of(np.arange(steps + 1) / steps, grid), cuts))
+
+
 @cache
 def edges_of(grid: int) -> FloatArray:
     """The starts of the cells, and 1; shape (grid + 1,), read-only."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Protocol
@@ -35,7 +36,7 @@ from spark_jobs.contract.options import (
     ValueCells,
 )
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.tables import TableSource
+from spark_jobs.contract.tables import ColumnsModel, TableSource
 from spark_jobs.statistics import (
     PointCounts,
     ResidualCounts,
@@ -274,7 +275,15 @@ def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
     for statistic, name in once.items():
         if isinstance(statistic, SearchedValueCells):
             counted[statistic] = SEARCHED.with_rows(counted[statistic], rows, name)
+    if ScoreCells() in counted:
+        counted[ScoreCells()] = replace(counted[ScoreCells()], steps=_steps_of_scores(request))
     return {**later, **counted}
+
+
+def _steps_of_scores(request: ReleaseRequest) -> int | None:
+    """The steps of the scale of the request's scores, if it has a step."""
+    scale = request.model.scale if isinstance(request.model, ColumnsModel) else None
+    return None if scale is None or scale.step is None else scale.steps
 
 
 def _count_once(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:

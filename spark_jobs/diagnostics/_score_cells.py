@@ -24,6 +24,8 @@ REFINING_COST, REFINING_SHARES = 100, (0.04, 0.1)
 this cost over the signal, which makes a 24th of the rows three standard deviations of noise, within these bounds."""
 CROWDED_BELOW, CROWDED_BELOW_AT_LOW_SIGNAL = 10.0, 2.5
 """Effective numbers of cells in use (inverse of the sum of squared shares) below which a histogram is refined."""
+FEW_STEPS = 16
+"""Steps of the scale of scores below which cells are its values, and nothing is spent on where scores lie."""
 APART, CLEAR_OF_NOISE = 0.9, 2.0
 """The share of the rows in cells that are apart from each other, and the standard deviations of noise beyond one from
 which a cell has rows, for scores to count as a few values."""
@@ -37,6 +39,11 @@ FULL_GRID_SIGNAL = 300_000
 about ties."""
 GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2
 """Prior of the scores: a logistic distribution of their log-odds, which covers about 0.02 to 0.95."""
+
+
+def takes_few_values(steps: int | None) -> bool:
+    """Whether a scale has so few values, publicly, that each of them has a cell."""
+    return steps is not None and steps < FEW_STEPS
 
 
 def auto_cuts(located: tuple[NoisyCells, ...], signal: float, grid: int, *, finer: int = 1) -> Int64Array:

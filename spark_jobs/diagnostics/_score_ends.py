@@ -14,12 +14,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from spark_jobs.arrays import FloatArray, Int64Array
+import numpy as np
+
+from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.figure import DECIMALS, Ends, Figure, Number
 from spark_jobs.contract.figures import COARSE, DEFINED_ABOVE, OK, UNDEFINED
 from spark_jobs.contract.grids import SCORE_CELLS, TAIL_DOUBLINGS
 from spark_jobs.mechanisms.prefix_sums import NoisyTree
-from spark_jobs.score_grid import edges_of
+from spark_jobs.score_grid import edges_of, values_inside
 
 CROWDED = 0.9
 """The share of each class in neighbouring cells from which their order counts as hidden."""
@@ -44,6 +46,9 @@ class CountedCells(Protocol):
     @property
     def cuts(self) -> Int64Array: ...
 
+    @property
+    def steps(self) -> int | None: ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class AtEnds:
@@ -64,14 +69,17 @@ class AtEnds:
         """By the counts of a curve; unknown on grids of equal cells, and for counts of unknown noise."""
         if draw.grid != SCORE_CELLS or not (isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree)):
             return cls()
-        in_cells = _pairs_in_cells(negatives.counts(), positives.counts())
+        hidden = np.ones(draw.cuts.size - 1, dtype=np.bool_)
+        if draw.steps is not None:
+            hidden = values_inside(draw.cuts, draw.steps, draw.grid) > 1
+        in_cells = _pairs_in_cells(negatives.counts(), positives.counts(), hidden)
         edges = edges_of(draw.grid)[draw.cuts]
         ends = [place for place, near in ((0, edges[1] <= NEAR), (-1, edges[-2] >= 1 - NEAR)) if near]
         if not ends:
             return cls(in_cells=in_cells)
         stddev = math.sqrt(negatives.range_variance(0, 1))
         at_ends = cls.of_rows(_at(negatives.counts(), ends), _at(positives.counts(), ends), stddev=stddev)
-        return replace(at_ends, in_cells=in_cells)
+        return replace(at_ends, in_cells=in_cells, tied=at_ends.tied if draw.steps is None else 0.0)
 
     @classmethod
     def of_rows(cls, negatives: list[float], positives: list[float], *, stddev: float) -> AtEnds:
@@ -118,12 +126,15 @@ def notice(status: str, at_ends: float | None) -> str | None:
         return text
     if at_ends is not None and at_ends <= STATED_FROM:
         text = "Nearly all rows have almost equal scores: these take a very small part of the range from 0 to 1."
-    return f"{text} The area's interval allows for any order of them: give scores between 0 and 1 that keep the order."
+    return (
+        f"{text} The area's interval allows for any order of them: give scores between 0 and 1 that keep the order, or "
+        "the step of scores that take few values."
+    )
 
 
-def _pairs_in_cells(negatives: FloatArray, positives: FloatArray) -> float:
-    """The share of pairs of both classes in one cell; unbiased, as the noise of both is independent."""
-    pairs = float((negatives * positives).sum())
+def _pairs_in_cells(negatives: FloatArray, positives: FloatArray, hidden: BoolArray) -> float:
+    """The share of pairs of both classes in one of these cells; unbiased, as the noise of both is independent."""
+    pairs = float((negatives * positives)[hidden].sum())
     return min(max(pairs / (max(float(negatives.sum()), 1.0) * max(float(positives.sum()), 1.0)), 0.0), 1.0)
 
 

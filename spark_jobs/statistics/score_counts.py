@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,6 +43,8 @@ class ScoreCounts(DisjointCounts):
         negatives: the number of rows with label 0 in each cell; an integer array of length ``cells``, kept as a
             read-only int64 copy.
         positives: the number of rows with label 1 in each cell, likewise.
+        steps: where scores are ``j / steps`` for whole numbers j, as a scale with a step says: public, as it is; None
+            where they may be any numbers.
 
     Raises:
         InvalidRequest: the arrays are not two rows of whole numbers of at least 0, or their length is neither that of
@@ -51,6 +53,7 @@ class ScoreCounts(DisjointCounts):
 
     negatives: Int64Array
     positives: Int64Array
+    steps: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("negatives", "positives"):
@@ -89,11 +92,12 @@ class ScoreCounts(DisjointCounts):
         score = as_doubles(scores, what="scores")
         if label.size != score.size:
             raise InvalidRequest("scores", None, "must have as many values as labels", "give one of each per row")
+        steps = None if scale is None or scale.step is None else scale.steps
         if scale is not None:
             score = places_on(scale, score)
         kept = ((label == 0) | (label == 1)) & ~np.isnan(score)
         keys = label[kept].astype(np.int64) * cells + cells_of(score[kept], cells)
-        return cls._from_packed(np.bincount(keys, minlength=2 * cells))
+        return replace(cls._from_packed(np.bincount(keys, minlength=2 * cells)), steps=steps)
 
     @classmethod
     def from_dataframe(
@@ -155,7 +159,9 @@ class ScoreCounts(DisjointCounts):
             return NotImplemented
         if other.cells != self.cells:
             raise InvalidRequest("cells", other.cells, f"must be {self.cells}", "count both on one grid")
-        return ScoreCounts(negatives=self.negatives + other.negatives, positives=self.positives + other.positives)
+        steps = self.steps if self.steps == other.steps else None
+        negatives, positives = self.negatives + other.negatives, self.positives + other.positives
+        return ScoreCounts(negatives=negatives, positives=positives, steps=steps)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreCounts):

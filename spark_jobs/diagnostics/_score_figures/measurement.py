@@ -19,6 +19,7 @@ from spark_jobs.contract.grids import SCORE_CELLS
 from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options import AucSettings, AveragePrecisionSettings, RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours, exact_difference
+from spark_jobs.diagnostics._score_cells import takes_few_values
 from spark_jobs.diagnostics._score_figures.ties import NoisyValues
 from spark_jobs.diagnostics._score_figures.weighted import FINER, measure_precision
 from spark_jobs.diagnostics.class_sizes import ClassSizes
@@ -127,7 +128,9 @@ def measure_figure(
     """
     meter, method = terms.meter(), str(options.method)
     sizes = value = counts = weighted = ends = crowded = values = None
-    if method == "auto" and figure == "auc":
+    if method == "auto" and takes_few_values(statistic.steps):
+        method = "counts"
+    elif method == "auto" and figure == "auc":
         method, sizes = _automatic(statistic, meter=meter, terms=terms)
     if method in ("auto", "weighted_counts"):
         counts, weighted, values = measure_precision(
@@ -154,7 +157,8 @@ def measure_figure(
                 method, min(meter.remaining * (1 - SIZES_SHARE - BESIDE_SHARE), MAX_EPSILON), meter.remaining_delta
             )
             sizes = _sizes(statistic, meter=meter, terms=terms)
-        if sizes is not None and figure == "auc" and statistic.cells == SCORE_CELLS:
+        hides_order = statistic.cells == SCORE_CELLS and statistic.steps is None
+        if sizes is not None and figure == "auc" and hides_order:
             ends = _ends(statistic, meter=meter, terms=terms)
             crowded = _crowded(statistic, sizes, meter=meter, terms=terms)
         value = _direct(statistic, figure, method, meter=meter, terms=terms)

@@ -45,31 +45,32 @@ def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int, effect: fl
     value = precision_of_curve(curve, traced.sizes)
     sizes = zip((curve.fpr, curve.tpr), traced.sizes, strict=True)
     rows = np.stack([np.diff(rates)[::-1] * size for rates, size in sizes])
-    cuts = curve.cuts[::-1]
+    cuts, alone = curve.cuts[::-1], curve.alone[::-1]
     copies = exact_copies(draw, curve, noise=noise)
     of_classes = [
         (estimate - np.diff(above)[:, ::-1]) @ change
-        for above, estimate, change in zip(copies, rows, influence(rows, cuts), strict=True)
+        for above, estimate, change in zip(copies, rows, influence(rows, cuts, alone), strict=True)
     ]
     errors = np.sum(of_classes, axis=0)
     below, above = _order_stddevs(curve, traced.sizes)
     order = normal(noise, errors.shape)
     errors = errors + np.where(order > 0, below, above) * order
-    sampling = math.sqrt(effect * sampling_variance(rows, cuts))
+    sampling = math.sqrt(effect * sampling_variance(rows, cuts, alone))
     return with_intervals(value, errors, sampling=sampling, confidence=draw.confidence)
 
 
-def sampling_variance(rows: FloatArray, cuts: Int64Array) -> float:
+def sampling_variance(rows: FloatArray, cuts: Int64Array, alone: BoolArray | None = None) -> float:
     """Variance of the figure over samples of rows, by the infinitesimal jackknife (Efron 1982).
 
     Args:
         rows: rows of both classes in the cells; shape (2, k), ascending scores.
         cuts: the cells.
+        alone: as of ``influence``.
     """
-    return float((rows * influence(rows, cuts) ** 2).sum())
+    return float((rows * influence(rows, cuts, alone) ** 2).sum())
 
 
-def influence(rows: FloatArray, cuts: Int64Array) -> FloatArray:
+def influence(rows: FloatArray, cuts: Int64Array, alone: BoolArray | None = None) -> FloatArray:
     """The change of the average precision through one more row in each cell; shape (2, k), ascending scores.
 
     A row changes the precision of all positives below it and of half the positives in its own cell, if that is wide. A
@@ -78,10 +79,12 @@ def influence(rows: FloatArray, cuts: Int64Array) -> FloatArray:
     Args:
         rows: rows of both classes in the cells, not negative; shape (2, k), ascending scores.
         cuts: the cells.
+        alone: whether each cell is one score; by default single cells of the grid are.
     """
+    alone = np.diff(cuts) == 1 if alone is None else alone
     negatives, positives = rows[0, ::-1], rows[1, ::-1]
     # in random order, the positives of a cell lie at its middle on average
-    part = np.where(np.diff(cuts)[::-1] == 1, 0.0, 0.5)
+    part = np.where(alone[::-1], 0.0, 0.5)
     true = np.cumsum(positives) - part * positives
     all_ = np.maximum(true + np.cumsum(negatives) - part * negatives, 0.5)
 
@@ -106,7 +109,7 @@ def _order_stddevs(curve: Edges, sizes: tuple[float, float]) -> tuple[float, flo
     """
     false, true = curve.fpr * sizes[0], curve.tpr * sizes[1]
     p, q = np.diff(true), np.diff(false)
-    t, f, wide = true[:-1], false[:-1], -np.diff(curve.cuts) > 1
+    t, f, wide = true[:-1], false[:-1], ~curve.alone
     best = _positives_first(t, f, p)
     worst = _positives_first(t, f + q, p)
     inside = float(np.sqrt((np.where(wide, best - worst, 0.0) ** 2).sum()) / max(true[-1], 1.0))

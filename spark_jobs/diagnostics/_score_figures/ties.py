@@ -70,7 +70,7 @@ def lowered_by_ties(
         values: the noisy number of different scores.
     """
     false, true = curve.fpr * sizes[0], curve.tpr * sizes[1]
-    wide, cells = -np.diff(curve.cuts) > 1, true.size - 1
+    wide, cells = ~curve.alone, true.size - 1
     untied, tied = (float(average_precision_of(false, true, ~wide | as_one)) for as_one in (False, True))
     spread = NOISE_ALLOWED * math.sqrt(laplace_variance(values.scale))
     larger, shift, smaller = (

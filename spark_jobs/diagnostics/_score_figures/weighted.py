@@ -101,7 +101,7 @@ def measure_precision(
         tree = best_tree(cuts.size - 1)
         trees = _trees(counts, cuts, tree, epsilon=cost, neighbours=neighbours, noise=noise)
     counted = _drawn(
-        trees, cuts, located, grid=grid, points=points, confidence=confidence,
+        trees, cuts, located, grid=grid, points=points, confidence=confidence, steps=statistic.steps,
         meter=meter, neighbours=neighbours, noise=noise,
     )  # fmt: skip
     if alone:
@@ -121,6 +121,7 @@ def _drawn(
     grid: int,
     points: int,
     confidence: float,
+    steps: int | None,
     meter: BudgetMeter,
     neighbours: Neighbours,
     noise: Noise,
@@ -138,6 +139,7 @@ def _drawn(
         negatives=trees[0],
         positives=trees[1],
         located=located,
+        steps=steps,
     )
 
 

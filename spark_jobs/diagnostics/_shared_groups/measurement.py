@@ -47,11 +47,13 @@ class SharedGroups(Draw):
         located: the noisy histograms that placed the groups.
         by_key: the noisy sums of the rows with each key of a public list, and last of all others, of which ``groups``
             are the sums; None if all rows were measured together.
+        steps: of the scale of the scores, if it has a step.
     """
 
     groups: NoisyGroups
     located: tuple[NoisyCells, ...]
     by_key: tuple[NoisyGroups, ...] | None = field(default=None, metadata={codec.LEFT_OUT: True})
+    steps: int | None = field(default=None, metadata={codec.LEFT_OUT: True})
 
     @property
     def of_keys(self) -> tuple[SharedGroups, ...]:
@@ -115,7 +117,7 @@ def measure_shared(
     of_counts = meter.spend_rest(label=f"counts of both classes in {cells} groups")
     by_key = [_groups(one, cuts, of_counts, of_sums, neighbours=neighbours, noise=noise) for one in of_keys]
     if isinstance(statistic, ScoreCounts):
-        return SharedGroups.of(terms, meter, groups=by_key[0], located=located)
+        return SharedGroups.of(terms, meter, groups=by_key[0], located=located, steps=statistic.steps)
     return SharedGroups.of(terms, meter, groups=by_key[0].plus(*by_key[1:]), located=located, by_key=tuple(by_key))
 
 

@@ -237,7 +237,7 @@ def _hidden_courses(curve: Edges, points: CurvePoints) -> tuple[FloatArray, Floa
     own chord; the curve is taken to rise straight up before its first cell, and to run flat after its last. The arc of
     a cell is within reach on either side, even if the scores seem to take few values.
     """
-    alone: BoolArray = -np.diff(curve.cuts) == 1
+    alone = curve.alone
     run, rise = np.diff(curve.fpr) + np.diff(curve.tpr), np.diff(curve.tpr)
     rising = np.where(run > NO_RUN, rise / np.maximum(run, NO_RUN), 0.5)
     before, after = np.append(1.0, rising[:-1]), np.append(rising[1:], 0.0)
@@ -256,6 +256,7 @@ def _inner_stddev(curve: Edges, points: CurvePoints, sizes: tuple[float, float])
     q, p = np.diff(curve.fpr)[points.cell] * n0, np.diff(curve.tpr)[points.cell] * n1
     rows = p + q
     mixed = points.fraction * (1 - points.fraction) * p * q / np.maximum(rows - 1, 1.0)
+    mixed = np.where(curve.alone[points.cell], 0.0, mixed)  # one score, whose rows are tied
     deviation = np.sqrt(mixed) * rows / np.maximum(p * n0 + q * n1, 1e-9)
     return np.concatenate([[0.0], deviation])
 
@@ -279,11 +280,11 @@ def _sampling(
 
 def _one_row(curve: Edges, sizes: tuple[float, float]) -> float:
     """Half a step of the exact curve, a staircase, if some cell is wider than one score; otherwise 0."""
-    return float((-np.diff(curve.cuts) > 1).any()) * sum(1 / max(size, 1.0) for size in sizes) / 2
+    return float((~curve.alone).any()) * sum(1 / max(size, 1.0) for size in sizes) / 2
 
 
 def _inner_area_stddev(curve: Edges, sizes: tuple[float, float]) -> float:
-    wide = -np.diff(curve.cuts) > 1
+    wide = ~curve.alone
     q, p = np.diff(curve.fpr)[wide] * sizes[0], np.diff(curve.tpr)[wide] * sizes[1]
     return float(np.sqrt((p * q * (p + q + 1) / 12).sum()) / (sizes[0] * sizes[1]))
 
@@ -291,7 +292,7 @@ def _inner_area_stddev(curve: Edges, sizes: tuple[float, float]) -> float:
 def _boxes(curve: Edges, points: CurvePoints) -> tuple[FloatArray, FloatArray, float]:
     """Distances below and above the curve that it may run inside unresolved cells, and the slack of its area."""
     fpr_step, tpr_step = np.diff(curve.fpr), np.diff(curve.tpr)
-    open_cell = (np.diff(curve.depth) > UNRESOLVED) & (-np.diff(curve.cuts) > 1)
+    open_cell = (np.diff(curve.depth) > UNRESOLVED) & ~curve.alone
     run = points.fraction * (fpr_step + tpr_step)[points.cell]
     course = points.fraction * tpr_step[points.cell]
     lowest = np.maximum(0.0, run - fpr_step[points.cell])

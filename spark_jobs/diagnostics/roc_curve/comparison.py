@@ -182,7 +182,7 @@ def _hidden(traced: Trace, at: FloatArray) -> tuple[FloatArray, float]:
     curve = traced.edges
     run, course = curve.fpr + curve.tpr, np.interp(at, traced.fpr + traced.tpr, traced.tpr)
     room, room_area = np.zeros(at.size), 0.0
-    for i in np.flatnonzero((np.diff(curve.depth) > UNRESOLVED) & (-np.diff(curve.cuts) > 1)):
+    for i in np.flatnonzero((np.diff(curve.depth) > UNRESOLVED) & ~curve.alone):
         fpr_step, tpr_step = curve.fpr[i + 1] - curve.fpr[i], curve.tpr[i + 1] - curve.tpr[i]
         above = course - curve.tpr[i]
         lowest = np.maximum(0.0, at - run[i] - fpr_step)
@@ -228,7 +228,7 @@ def _copies(
 def _ends(draw: RocDraw) -> FloatArray:
     """Released FPR + TPR at the edges of all counted cells."""
     above = (counts_above(tree.counts()) for tree in _trees(draw))
-    curve: Edges = edges(draw.cuts[::-1], *above, tied=draw.tied)
+    curve: Edges = edges(draw.cuts[::-1], *above, tied=draw.tied, steps=draw.steps)
     return curve.fpr + curve.tpr
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import numpy as np
@@ -12,11 +12,12 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import RocCurveSettings
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.diagnostics._score_cells import are_tied, auto_cuts, locate_scores, place_cells
+from spark_jobs.diagnostics._score_cells import are_tied, auto_cuts, locate_scores, place_cells, takes_few_values
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.diagnostics.roc_curve.histograms import HistogramCells, histogram_cells
 from spark_jobs.diagnostics.roc_curve.medians import cells_by_medians
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.cells import (
     NoisyCells,
     equal_width,
@@ -26,6 +27,7 @@ from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.mechanisms.prefix_sums import NoisyTree, noisy_tree
 from spark_jobs.mechanisms.trees import best_tree
+from spark_jobs.score_grid import cuts_of_values, values_inside
 from spark_jobs.statistics import ScoreCounts
 
 CURVE_POINTS = 256
@@ -47,6 +49,7 @@ class RocDraw(Draw):
         cuts: the counted cells, as cuts of the grid.
         negatives, positives: noisy counts of each class in these cells.
         located: the noisy histograms that placed the cells.
+        steps: of the scale of the scores, if it has a step.
     """
 
     method: str
@@ -57,6 +60,7 @@ class RocDraw(Draw):
     negatives: ClassCounts
     positives: ClassCounts
     located: tuple[NoisyCells, ...]
+    steps: int | None = field(default=None, metadata={codec.LEFT_OUT: True})
 
     @property
     def noise_is_known(self) -> bool:
@@ -70,7 +74,9 @@ class RocDraw(Draw):
 
     @property
     def tied(self) -> bool:
-        """Whether every histogram has most rows in few cells, as if the scores take few values."""
+        """Whether each cell holds one score, or every histogram has most rows in few cells, as if it did."""
+        if self.steps is not None and (values_inside(self.cuts, self.steps, self.grid) <= 1).all():
+            return True
         return are_tied(self.located)
 
 
@@ -97,7 +103,7 @@ def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Term
     grid = counts.shape[1]
     points = points_for(options, epsilon=float(meter.granted.epsilon), grid=grid)
     cuts, located = _place_cells(
-        counts, options.method, points, finer=finer, meter=meter, neighbours=neighbours, noise=noise
+        counts, options.method, points, statistic.steps, finer=finer, meter=meter, neighbours=neighbours, noise=noise
     )
     rest = meter.spend_rest(label=f"counts of both classes in {cuts.size - 1} cells")
     negatives, positives = (
@@ -115,6 +121,7 @@ def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Term
         negatives=negatives,
         positives=positives,
         located=located,
+        steps=statistic.steps,
     )
 
 
@@ -146,6 +153,7 @@ def _place_cells(
     counts: Int64Array,
     method: str,
     points: int,
+    steps: int | None,
     *,
     finer: int,
     meter: BudgetMeter,
@@ -160,6 +168,8 @@ def _place_cells(
         return cells_by_medians(counts.sum(axis=0), points, meter=meter, neighbours=neighbours, noise=noise), ()
     if method == "tree":
         return equal_width(grid, grid), ()
+    if steps is not None and takes_few_values(steps) and method == "auto":
+        return cuts_of_values(steps, grid), ()
     rounds, signal = locate_scores(counts, meter=meter, neighbours=neighbours, noise=noise)
     if method == "equi_depth":
         return place_cells(rounds[-1], grid=grid, cells=points), rounds

@@ -14,6 +14,7 @@ from scipy.special import ndtr, ndtri
 from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.mechanisms.cells import fraction_inside, inside
 from spark_jobs.mechanisms.prefix_sums import monotone
+from spark_jobs.score_grid import values_inside
 
 TIED = 5.0
 """A cell this many times as deep as the average counts as one score that many rows share: a straight segment."""
@@ -41,12 +42,23 @@ class Edges:
         cuts: the edges, falling from ``grid`` to 0.
         fpr, tpr: rates at each edge; from 0 to 1, never falling.
         tied: whether most rows are in few cells, as if the scores take few values.
+        steps: of the scale of the scores, if it has a step.
     """
 
     cuts: Int64Array
     fpr: FloatArray
     tpr: FloatArray
     tied: bool
+    steps: int | None = None
+
+    @property
+    def alone(self) -> BoolArray:
+        """Whether each cell is known to be one score: a single grid cell, or with one value of the scale at most."""
+        width: BoolArray = np.diff(self.cuts) == -1
+        if self.steps is None:
+            return width
+        inside_cells = values_inside(self.cuts[::-1], self.steps, int(self.cuts[0]))
+        return width | (inside_cells[::-1] <= 1)
 
     @property
     def depth(self) -> FloatArray:
@@ -66,8 +78,7 @@ class Edges:
         crowded: BoolArray = depth > CROWDED * width / self.cuts[0]
         others = depth[~crowded]
         in_few = bool(others.sum() < IN_FEW * others.size * (others**2).sum())
-        alone: BoolArray = width == 1
-        return alone | ((crowded | (in_few or not crowded.any())) & self.tied)
+        return self.alone | ((crowded | (in_few or not crowded.any())) & self.tied)
 
     @property
     def straight(self) -> BoolArray:
@@ -97,11 +108,13 @@ def counts_above(counts: FloatArray) -> FloatArray:
     return np.concatenate([np.zeros_like(above[..., :1]), above], axis=-1)
 
 
-def edges(cuts: Int64Array, negatives: FloatArray, positives: FloatArray, *, tied: bool) -> Edges:
+def edges(
+    cuts: Int64Array, negatives: FloatArray, positives: FloatArray, *, tied: bool, steps: int | None = None
+) -> Edges:
     """The curve at falling cuts, from the ``counts_above`` of both classes."""
     rows = monotone(negatives), monotone(positives)
     fpr, tpr = (np.append(counts[:-1] / max(counts[-1], 1.0), 1.0) for counts in rows)
-    return Edges(cuts=cuts, fpr=np.minimum(fpr, 1.0), tpr=np.minimum(tpr, 1.0), tied=tied)
+    return Edges(cuts=cuts, fpr=np.minimum(fpr, 1.0), tpr=np.minimum(tpr, 1.0), tied=tied, steps=steps)
 
 
 def evenly_deep(curve: Edges, cells: int) -> Int64Array:

@@ -20,4 +20,5 @@ def curve_of_groups(options: RocCurveSettings, shared: SharedGroups) -> RocDraw:
         negatives=negatives,
         positives=positives,
         located=shared.located,
+        steps=shared.steps,
     )

@@ -73,7 +73,7 @@ def trace(draw: RocDraw, *, raw: bool = False, resolve_rarer: bool = False) -> T
         curve = _course(draw, *map(counts_above, counts), resolve_rarer=resolve_rarer)
     else:
         above = counts_above(_estimated(trees))
-        curve = edges(draw.cuts[::-1], above[0], above[1], tied=draw.tied)
+        curve = edges(draw.cuts[::-1], above[0], above[1], tied=draw.tied, steps=draw.steps)
     points = choose_points(curve, draw.thresholds)
     fpr, tpr = (rounded(rate) for rate in read(curve, points, curve.straight))
     auc = area(fpr, tpr) if defined else 0.5
@@ -109,7 +109,7 @@ def _estimated(trees: tuple[NoisyTree, NoisyTree]) -> FloatArray:
 
 def _course(draw: RocDraw, negatives: FloatArray, positives: FloatArray, *, resolve_rarer: bool) -> Edges:
     cuts = draw.cuts[::-1]
-    curve = edges(cuts, negatives, positives, tied=draw.tied)
+    curve = edges(cuts, negatives, positives, tied=draw.tied, steps=draw.steps)
     counts = draw.negatives
     if draw.method not in ("auto", "tree") or isinstance(counts, HistogramCells):
         return curve
@@ -120,7 +120,7 @@ def _course(draw: RocDraw, negatives: FloatArray, positives: FloatArray, *, reso
     if max(cells, MIN_CELLS) >= cuts.size - 1:
         return curve
     kept = evenly_deep(curve, max(cells, MIN_CELLS))
-    return edges(cuts[kept], negatives[kept], positives[kept], tied=draw.tied)
+    return edges(cuts[kept], negatives[kept], positives[kept], tied=draw.tied, steps=draw.steps)
 
 
 def _diagonal(draw: RocDraw) -> Edges:
