@@ -194,8 +194,8 @@ def _areas(table: Scored, counts: ScoreCounts, terms: dict[str, Any], random: np
     single = auc.release(counts, noise=noise_of(random), **terms)
     precision = average_precision.release(counts, noise=noise_of(random), **terms)
     return {
-        "roc_curve: AUC, raw": shown_of(traced.auc.value, traced.auc.interval, area),
-        "auc, raw": shown_of(single.value, single.interval, area),
+        "roc_curve: AUC, raw": shown_of(traced.auc.value, traced.auc.interval, area, coarse=traced.status == "coarse"),
+        "auc, raw": shown_of(single.value, single.interval, area, coarse=single.status == "coarse"),
         "average_precision, raw": shown_of(
             precision.value, precision.interval, exact.average_precision(table.labels, table.scores)
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,7 +24,8 @@ class Shown:
         exact: what the interval is for.
         cell: 1 if figures and ends are numbers of cells of a grid, from the cell of the lower end to that of the upper
             one; 0 for any other figure.
-        whole: 1 if the interval is all that the figure may be, which says nothing; otherwise 0.
+        whole: 1 if the interval is all that the figure may be, which says nothing, or allows for what the grid hides of
+            a ``coarse`` figure; otherwise 0.
     """
 
     value: float
@@ -86,11 +87,14 @@ def worst_of(ends: Ends, exact: FloatArray) -> Shown:
     return shown_at(int(np.lexsort((factor, ~inside))[-1]), (value, low, high), exact)
 
 
-def shown_of(value: float | None, interval: Sequence[float] | None, exact: float) -> Shown | None:
-    """A figure that may be undefined."""
+def shown_of(
+    value: float | None, interval: Sequence[float] | None, exact: float, *, coarse: bool = False
+) -> Shown | None:
+    """A figure that may be undefined, or ``coarse``; a coarse one that does not hold counts like any other."""
     if value is None or interval is None:
         return None
-    return Shown(value=value, low=interval[0], high=interval[1], exact=exact)
+    shown = Shown(value=value, low=interval[0], high=interval[1], exact=exact)
+    return replace(shown, whole=float(coarse and shown.holds))
 
 
 def in_cells(starts: FloatArray, value: float, interval: Sequence[float], exact: float) -> Shown:

@@ -163,3 +163,11 @@ def test_every_automatic_choice_is_compared_with_the_best(monkeypatch):
     assert len(rows) == 14
     # one table, four releases: a choice that is not among the methods may do better than the best of them
     assert all(0.5 <= float(row[1]) <= 20 for row in rows)
+
+
+def test_a_coarse_figure_counts_only_where_it_does_not_hold() -> None:
+    interval = (0.2, 0.8)
+    assert not shown_of(0.5, interval, 0.7, coarse=True).can_miss
+    assert shown_of(0.5, interval, 0.9, coarse=True).can_miss
+    assert shown_of(0.5, interval, 0.7).can_miss
+    assert shown_of(None, None, 0.7, coarse=True) is None
