@@ -10,7 +10,7 @@ import pytest
 from benchmarks._cells import Run, released
 from benchmarks._honest_choices import step_error
 from benchmarks._honest_curves import Population
-from benchmarks._shown import in_cells
+from benchmarks._shown import in_cells, shown_of
 from benchmarks.honesty import CHOICES, KINDS, Shown, coverage, coverage_report, one_release, regret_report
 from benchmarks.logistic_law import drawn_linear
 from spark_jobs.mechanisms.smooth_sensitivity import auc_fraction
