@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, get_args
@@ -30,7 +30,7 @@ from spark_jobs.diagnostics.ecdf import private_bounds
 from spark_jobs.diagnostics.residual_plot import box
 from spark_jobs.mechanisms import sparse_vector
 from spark_jobs.mechanisms.zcdp import rho_within
-from spark_jobs.statistics import CrossProducts, LabelledRows, PairedScoreCounts, ResidualCounts
+from spark_jobs.statistics import CrossProducts, LabelledRows, PairedScoreCounts, ProfileCounts, ResidualCounts
 from tests.support.kinds import EXAMPLES, statistic_of
 from tests.support.noises import Asked, Recording
 from tests.support.replay import released_outputs
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.audit]
 
 DELTA = "1e-6"
 MORE = (
-    {"linear_fit-laplace", "linear_fit-gaussian", "quantile", "roc_curve-recursive_medians"}
+    {"linear_fit-laplace", "linear_fit-gaussian", "quantile", "roc_curve-recursive_medians", "average_precision-auto"}
     | {
         f"{figure}-{method}"
         for figure in ("auc", "average_precision", "binormal_roc")
@@ -117,6 +117,10 @@ def with_a_row(cells: Any, seed: int) -> tuple[Any, Any]:
     before = statistic_of(cells, seed, sizes=None)
     if isinstance(cells, ResidualCells):  # at the end of its cell, which moves the sums by all that a row may
         return before, before + ResidualCounts.from_arrays([0.0], [0.0], unit=cells.unit)
+    if isinstance(before, ProfileCounts):
+        more = before.counts.copy()
+        more[0] += 1
+        return before, replace(before, counts=more)
     return before, before + statistic_of(cells, 1 - seed, sizes=(1,))
 
 

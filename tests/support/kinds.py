@@ -149,7 +149,7 @@ def tables(options, relation):
     return found
 
 
-OF_CELLS = {"keys", "group", "x_cell", "y_cell", "fitted_cells", "residual_cells"}
+OF_CELLS = {"keys", "group", "x_cell", "y_cell", "fitted_cells", "residual_cells", "value_keys"}
 """Arrays of a statistic that say where rows are, and not how many."""
 
 

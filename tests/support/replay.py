@@ -273,7 +273,8 @@ def _plain(value: Any) -> Any:
 _CHOICES: dict[str, Callable[..., int]] = {
     "exponential_mechanism": lambda scores, **_: np.size(scores),
     "permute_and_flip": lambda scores, **_: np.size(scores),
-    # how many intervals there are depends on the data; how many points does not
+    # how many runs or intervals there are depends on the data; how many points does not
+    "permute_and_flip_runs": lambda scores, lengths, **_: int(np.sum(lengths)),
     "interval_exponential": lambda scores, lengths, **_: int(np.sum(lengths)),
 }
 
