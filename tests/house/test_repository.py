@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -234,3 +235,18 @@ def test_every_test_folder_mirrors_a_room() -> None:
 def test_secrets_and_environments_are_not_tracked() -> None:
     names = {name_of(path) for path in tracked_files()}
     assert not {name for name in names if re.search(r"(^|/)\.env$|\.pem$|(^|/)id_rsa|\.db$|\.sqlite3?$", name)}
+
+
+def test_scripts_of_the_images_import_what_there_is():
+    scripts = [path for path in tracked_files() if path.is_relative_to(ROOT / "docker") and path.suffix in ("", ".py")]
+    imports = [
+        (script.name, node.module, name.name)
+        for script in scripts
+        if "python" in (text := script.read_text(encoding="utf-8")).split("\n")[0]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(("dp_operators", "spark_jobs"))
+        for name in node.names
+    ]
+    assert imports
+    missing = [one for one in imports if not hasattr(importlib.import_module(one[1]), one[2])]
+    assert not missing
