@@ -266,8 +266,8 @@ def test_dry_run_says_that_a_comparison_takes_its_first_curve_from_others(lab, d
     _, out, err = dp_budget("run", request_file(lab, diagnostics=kinds), "--output", lab.output, "--dry-run")
     assert err == ""
     assert out.splitlines()[1:] == [
-        "  epsilon 0.75 for one measurement, from which 2 are read: roc_curve, roc_comparison",
-        "  epsilon 0.25 for the rest of roc_comparison",
+        "  epsilon 0.5 for one measurement, from which 2 are read: roc_curve, roc_comparison",
+        "  epsilon 0.5 for the rest of roc_comparison",
     ]
 
 

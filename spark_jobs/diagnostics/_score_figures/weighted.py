@@ -82,7 +82,8 @@ def measure_precision(
     points = roc.points_for(options, epsilon=epsilon, grid=grid)
     few = method == "auto" and signal < MIN_SIGNAL
     with_ties = signal >= full_grid_from or score_cells.are_tied(located)
-    values = None if with_ties else measure_values(counts, meter=meter, noise=noise)
+    # silos show sums alone, and how many scores differ is none
+    values = None if with_ties or not noise.joint else measure_values(counts, meter=meter, noise=noise)
     alone = few or with_ties
 
     trees = None
