@@ -21,6 +21,9 @@ from spark_jobs.diagnostics.roc_curve.trace import Trace
 from spark_jobs.mechanisms.noise import SeededNoise
 
 FINE_POINTS = 1_024
+SMOOTHED = 0.1
+"""The part of all ties that an interval allows for at least: to second order, counts that are smoothed move the figure
+by more than their influences say."""
 UNKNOWN_ORDER, POSITIVES_FIRST = 0.12, 0.5
 """Chosen so that 90 % intervals have their nominal coverage on tables of several shapes; the second, on tables drawn at
 random with 100 and 300 positives, in whose highest cell the positives often come first.
@@ -115,8 +118,10 @@ def _order_stddevs(curve: Edges, sizes: tuple[float, float]) -> tuple[float, flo
     inside = float(np.sqrt((np.where(wide, best - worst, 0.0) ** 2).sum()) / max(true[-1], 1.0))
     of_ties = 0.0
     if curve.tied:
-        untied, tied = (average_precision_of(false, true, ~wide | as_one) for as_one in (False, True))
-        of_ties = float(untied - tied) / 2
+        none, tied, beside = (
+            average_precision_of(false, true, one) for one in (np.zeros_like(wide), np.ones_like(wide), ~wide)
+        )
+        of_ties = max(float(beside - tied), SMOOTHED * float(none - tied) if wide.any() else 0.0) / 2
     return math.hypot(UNKNOWN_ORDER * inside, of_ties), math.hypot(POSITIVES_FIRST * inside, of_ties)
 
 
