@@ -8,7 +8,8 @@ choice is ``epsilon``-DP (``quantiles.private_quantile``). Given the chosen cell
 partition of the line, so that one count changes by 1: geometric noise of scale ``1 / epsilon`` is ``epsilon``-DP. The
 two compose, adaptively. ``REPLACE_ONE`` runs at half of either cost: one row less and one more, in whichever cells.
 
-The number of random words depends on the public sizes alone, but for coins whose first 64 bits do not decide.
+The number of random words depends on the public sizes alone, but for coins whose first 64 bits do not decide, and for
+repeated draws of one candidate among those whose coins accept them.
 """
 
 from __future__ import annotations

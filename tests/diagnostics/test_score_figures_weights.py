@@ -203,3 +203,14 @@ def test_average_precision_holds_where_scores_are_rounded(decimals: int, positiv
 def test_neither_the_order_nor_the_class_of_scores_changes_how_many_there_are() -> None:
     counts = np.array([[3, 0, 0, 1], [2, 0, 5, 0]])
     assert different_scores(counts) == different_scores(counts[::-1]) == different_scores(counts[:, ::-1]) == 3
+
+
+def test_a_figure_that_ties_lower_is_known_less_and_owes_more_of_that_to_privacy() -> None:
+    random = np.random.default_rng(9)
+    labels = (np.arange(12_000) < 3000).astype(float)
+    scores = np.round(expit(random.normal(-1.0, 1.0, labels.size) + 1.5 * labels), 2)
+    draw = average_precision.measure(ScoreCounts.from_arrays(labels, scores), epsilon=2, noise=SeededNoise(4))
+    with_ties, without = (average_precision.summarise(one, seed=1).figure for one in (draw, replace(draw, values=None)))
+    assert with_ties.value < without.value
+    assert with_ties.interval[1] - with_ties.interval[0] > without.interval[1] - without.interval[0]
+    assert without.privacy_share < with_ties.privacy_share < 1

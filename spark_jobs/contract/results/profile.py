@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from spark_jobs.contract.figure import Number, Numbers, figure
 from spark_jobs.contract.figures import OK, WEAK
@@ -11,6 +12,10 @@ from spark_jobs.contract.published import PublishedFields, Result, nested
 from spark_jobs.contract.result_checks import ResultCheck, among
 
 _SHARE: tuple[float, float] = (0, 1)
+_OF_COLUMN: Mapping[str, Any] = {
+    "limits": _SHARE, "nullable": True, "optional": ("interval",), "forecast": False, "inside": ()
+}  # fmt: skip
+"""What is so of each share of all rows of a column: null where the noise may be all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,33 +54,9 @@ class ColumnProfile(PublishedFields):
         optional=("interval",),
         forecast=False,
     )
-    missing: Number = figure(
-        "share of rows without a value",
-        "interval",
-        limits=_SHARE,
-        nullable=True,
-        optional=("interval",),
-        forecast=False,
-        inside=(),
-    )
-    unparsed: Number = figure(
-        "share of rows with a text that is no value",
-        "interval",
-        limits=_SHARE,
-        nullable=True,
-        optional=("interval",),
-        forecast=False,
-        inside=(),
-    )
-    outside: Number = figure(
-        "share of rows with another value",
-        "interval",
-        limits=_SHARE,
-        nullable=True,
-        optional=("interval",),
-        forecast=False,
-        inside=(),
-    )
+    missing: Number = figure("share of rows without a value", "interval", **_OF_COLUMN)
+    unparsed: Number = figure("share of rows with a text that is no value", "interval", **_OF_COLUMN)
+    outside: Number = figure("share of rows with another value", "interval", **_OF_COLUMN)
     mean: Number = figure("mean", "interval", nullable=True, optional=("interval",), forecast=False, inside=())
     levels: tuple[float, ...]
     quantiles: Numbers = figure(

@@ -81,9 +81,14 @@ def lowered_by_ties(
 
     def around(ends: Ends[float]) -> Ends[float]:
         down, up = math.hypot(figure.number - ends.lower, below), math.hypot(ends.upper - figure.number, above)
-        low, high = max(value - down, 0.0), min(max(value + up, value), 1.0)
-        return Ends(round(low, DECIMALS), round(high, DECIMALS))
+        return Ends(round(max(value - down, 0.0), DECIMALS), round(min(value + up, 1.0), DECIMALS))
 
     value = min(max(figure.number - shift, 0.0), 1.0)
     interval, population = (around(figure.ends(of)) for of in ("interval", "population"))
-    return replace(figure, value=value, interval=interval, population=population)
+    of_sampling = (1.0 - (figure.privacy_share or 0.0)) * _width(figure.ends("population"))
+    share = round(1.0 - min(of_sampling / max(_width(population), 1e-12), 1.0), DECIMALS)
+    return replace(figure, value=value, interval=interval, population=population, privacy_share=share)
+
+
+def _width(ends: Ends[float]) -> float:
+    return ends.upper - ends.lower

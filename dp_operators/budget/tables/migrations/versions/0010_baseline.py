@@ -80,6 +80,7 @@ def of_account() -> sa.Column:
 
 
 def upgrade() -> None:
+    """Make all tables, then their guards, which PostgreSQL has as functions and triggers."""
     accounts()
     charges()
     log()
@@ -96,6 +97,7 @@ def upgrade() -> None:
 
 
 def accounts() -> None:
+    """Accounts, their tables, key lists, allotments and the totals of their blocks."""
     op.create_table(
         "accounts",
         key("name"), text("composition"), text("epsilon"), text("delta"), maybe("rho"), text("neighbours"),
@@ -121,6 +123,7 @@ def accounts() -> None:
 
 
 def charges() -> None:
+    """Charges, the keys of their runs, and the steps of their streams."""
     op.create_table(
         "charges",
         key("id"), of_account(), text("release_key"), number("generation"), number("entry"), text("state"),
@@ -144,6 +147,7 @@ def charges() -> None:
 
 
 def log() -> None:
+    """The audit log, its head, and the secret that seals the chain."""
     op.create_table(
         "audit_log",
         numbered("seq"), text("at"), text("actor"), text("action"), text("account"), text("charge"), text("reason"),
