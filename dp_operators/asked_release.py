@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dp_operators.command_tools import ended_by_signals, opened_ledger, settings_of
-from dp_operators.dry_run import dry_run_lines
+from dp_operators.dry_run import forecast_lines
 from dp_operators.release_order import report_end, run_to_end
 from spark_jobs.contract.documents import to_yaml
 from spark_jobs.contract.expected_table import ExpectedTable
@@ -59,23 +59,20 @@ def release_if_agreed(
         actor: likewise.
         ledger: likewise.
     """
-    from dp_operators.releasing import LocalRunner, forecast, on_terms
-    from dp_operators.releasing.preflight import default_key
+    from dp_operators.releasing import ChargedRequest, LocalRunner, forecast
 
     written = read_written(ReleaseRequest, given)
     runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
     with opened_ledger(ledger) as opened:
-        key = key or default_key(written, opened)
-        completed, named = on_terms(written, opened, key)
-        paid = forecast(written, ledger=opened, runner=runner, key=key, allotment=allotment).charge is not None
-        if not (yes or paid):
+        charged = ChargedRequest.of(written, opened, key)
+        price = forecast(charged, runner=runner, allotment=allotment)
+        if not (yes or price.charge is not None):
             typer.echo(to_yaml(given).rstrip(), err=True)
-            table = expected(completed)
-            for line in dry_run_lines(written, opened, runner, allotment=allotment, key=key, table=table):
+            for line in forecast_lines(price, expected(charged.request)):
                 typer.echo(line, err=True)
             if not (sys.stdin.isatty() and typer.confirm("Release it?", err=True)):
                 typer.echo("nothing was charged; add --yes to release it", err=True)
                 return
         with ended_by_signals():
-            published = run_to_end(completed, opened, runner, key=named, allotment=allotment, actor=actor)
+            published = run_to_end(charged, runner, allotment=allotment, actor=actor)
         report_end(published, opened, lines(published.results))

@@ -91,11 +91,8 @@ def give_back_release(
     The charge becomes void if it is certain that no row was read for it, and burnt otherwise. REQUEST must be exactly
     the request that was charged; the release's folder has a copy of it.
     """
-    from dp_operators.releasing.preflight import default_key
-
     release_request = request_of(ReleaseRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
-        key = key or default_key(release_request, opened)
         give_back_reservation(release_request, opened, key=key, reason=reason, actor=actor)
 
 

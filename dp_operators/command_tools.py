@@ -108,12 +108,12 @@ def request_of(
 
 
 def give_back_reservation(
-    request: TableRequest | Written[Any], ledger: PrivacyLedger, *, key: str, reason: str, actor: str | None
+    request: TableRequest | Written[Any], ledger: PrivacyLedger, *, key: str | None, reason: str, actor: str | None
 ) -> None:
     """Give a reservation back, and print what became of its charge."""
-    from dp_operators.releasing import give_back
+    from dp_operators.releasing import ChargedRequest, give_back
 
-    charge = give_back(request, ledger=ledger, key=key, reason=reason, actor=actor_or_user(actor))
+    charge = give_back(ChargedRequest.of(request, ledger, key), reason=reason, actor=actor_or_user(actor))
     typer.echo(f"charge {charge.id} of epsilon {plain(charge.cost.epsilon)} is {charge.state.value}")
 
 

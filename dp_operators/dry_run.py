@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dp_operators.budget import ChargeState, PrivacyLedger
+from dp_operators.budget import ChargeState
 from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
@@ -108,49 +108,21 @@ def _pairs(field: str, form: str, texts: Sequence[str]) -> Iterator[tuple[str, s
         yield left, right
 
 
-def dry_run_lines(
-    request: ReleaseRequest | Written[ReleaseRequest],
-    ledger: PrivacyLedger,
-    runner: Any,
-    *,
-    allotment: str | None,
-    key: str,
-    table: ExpectedTable | None,
-) -> Iterator[str]:
-    """What a request would cost, or that its release is paid for; nothing is reserved, run or written.
-
-    Args:
-        request: what would be released.
-        ledger: holds the account that would pay.
-        runner: would run the application.
-        allotment: a sub-budget that must be able to pay as well.
-        key: the release key.
-        table: what the caller expects of the table, for a forecast of widths.
-    """
-    from dp_operators.releasing import forecast
-
-    yield from forecast_lines(
-        forecast(request, ledger=ledger, runner=runner, key=key, allotment=allotment), request, table
-    )
-
-
-def forecast_lines(
-    price: Forecast[ReleaseRequest], request: ReleaseRequest | Written[ReleaseRequest], table: ExpectedTable | None
-) -> Iterator[str]:
-    """What a forecast says of a request."""
+def forecast_lines(price: Forecast[ReleaseRequest], table: ExpectedTable | None) -> Iterator[str]:
+    """What a request would cost, or that its release is paid for; ``table`` is what the caller expects of its table."""
     from dp_operators.releasing import expected_widths
 
-    completed = price.request
+    charged, completed = price.charged, price.charged.request
     widths = [] if table is None else _widths(expected_widths(completed, table))
     cost = plain(price.cost.epsilon)
     if price.charge is not None:
-        yield f"would charge nothing to {price.account}: {_PAID[price.charge.state]} epsilon {cost}"
+        yield f"would charge nothing to {charged.account}: {_PAID[price.charge.state]} epsilon {cost}"
     for block, budget in price.left.items():
-        where = price.account if block == "all" else f"block {block} of {price.account}"
+        where = charged.account if block == "all" else f"block {block} of {charged.account}"
         yield f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left"
     parts = split_budget(completed) if price.left else ()
     parts = parts if len(parts) > 1 else ()
-    yield from (*_filled_in(request, completed), *map(_bought, parts), *_coarse_steps(completed), *widths)
+    yield from (*_filled_in(charged.written, completed), *map(_bought, parts), *_coarse_steps(completed), *widths)
 
 
 def _coarse_steps(request: ReleaseRequest) -> Iterator[str]:

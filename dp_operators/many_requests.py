@@ -24,7 +24,7 @@ from dp_operators.budget.left import left_after
 from dp_operators.budget.values import ALL
 from dp_operators.command_tools import ended_by_signals
 from dp_operators.dry_run import forecast_lines
-from dp_operators.release_order import PreparedRelease, ReleaseOrder, closing_line, run_to_end
+from dp_operators.release_order import ReleaseOrder, closing_line, run_to_end
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, exact_sum, plain
 
@@ -101,8 +101,11 @@ def release_all(files: Sequence[Path], order: ReleaseOrder, runner: WarmRunner) 
 def _release(file: Path, order: ReleaseOrder, ledger: PrivacyLedger, runner: WarmRunner) -> Ending:
     from dp_operators.releasing import ReleaseFailed
 
-    prepared = order.prepare(file, order.read(file), ledger)
-    make = partial(_publish, file, prepared, order, ledger, runner)
+    charged, gate = order.prepare(file, order.read(file), ledger)
+
+    def make() -> Published:
+        return run_to_end(charged, runner, allotment=order.allotment, actor=order.actor, name=f"{file}: ")
+
     try:
         published = make()
     except ReleaseFailed:
@@ -111,25 +114,11 @@ def _release(file: Path, order: ReleaseOrder, ledger: PrivacyLedger, runner: War
         typer.echo(f"{file}: tried once more with an engine that no other request has used", err=True)
         published = make()
     typer.echo(published.uri)
-    unmet = order.unmet(published, prepared.gate)
+    unmet = order.unmet(published, gate)
     begun = "found" if published.adopted else "published"
     line = ", ".join([begun, *unmet.values(), closing_line(published, ledger)])
     warning = [published.warning] if published.warning else []
     return Ending(name=str(file), status=max(unmet, default=Exit.DONE), lines=(*warning, line), released=True)
-
-
-def _publish(
-    file: Path, prepared: PreparedRelease, order: ReleaseOrder, ledger: PrivacyLedger, runner: WarmRunner
-) -> Published:
-    return run_to_end(
-        prepared.completed,
-        ledger,
-        runner,
-        key=prepared.named,
-        allotment=order.allotment,
-        actor=order.actor,
-        name=f"{file}: ",
-    )
 
 
 def price_all(files: Sequence[Path], order: ReleaseOrder, runner: WarmRunner) -> None:
@@ -150,11 +139,11 @@ def price_all(files: Sequence[Path], order: ReleaseOrder, runner: WarmRunner) ->
 def _price(file: Path, order: ReleaseOrder, ledger: PrivacyLedger, runner: WarmRunner, new: NewCharges) -> Ending:
     from dp_operators.releasing import forecast
 
-    prepared = order.prepare(file, order.read(file), ledger)
-    price = forecast(prepared.written, ledger=ledger, runner=runner, key=prepared.key, allotment=order.allotment)
+    charged, _ = order.prepare(file, order.read(file), ledger)
+    price = forecast(charged, runner=runner, allotment=order.allotment)
     for block in price.left:
-        new[price.account, block][prepared.named] = price.cost
-    return Ending(name=str(file), lines=tuple(forecast_lines(price, prepared.written, order.table)))
+        new[charged.account, block][charged.key] = price.cost
+    return Ending(name=str(file), lines=tuple(forecast_lines(price, order.table)))
 
 
 def _sum(account: str, block: str, costs: dict[str, Budget], ledger: PrivacyLedger, order: ReleaseOrder) -> Ending:

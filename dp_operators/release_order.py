@@ -23,7 +23,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
-    from dp_operators.releasing import Published
+    from dp_operators.releasing import ChargedRequest, Published
 
 
 class OnUndefined(StrEnum):
@@ -63,51 +63,30 @@ class ReleaseOrder:
 
     def prepare(
         self, file: Path, written: ReleaseRequest | Written[ReleaseRequest], ledger: PrivacyLedger
-    ) -> PreparedRelease:
+    ) -> tuple[ChargedRequest[ReleaseRequest], Gate | None]:
         """The request on its account's terms, with its key, and the gate that it has to pass.
 
         Raises:
             InvalidRequest: its account cannot complete it, or it will not have the gate's figure.
             LedgerUnavailable: the ledger cannot be reached.
         """
-        from dp_operators.releasing import on_terms
-        from dp_operators.releasing.preflight import default_key
+        from dp_operators.releasing import ChargedRequest
 
         wanted = self.gate or gate_in_file(file)
-        key = self.key or default_key(written, ledger)
-        completed, named = on_terms(written, ledger, key)
+        charged = ChargedRequest.of(written, ledger, self.key)
         # a figure that the release will not have is refused before anything is charged
-        checked = None if wanted is None else gate_of(wanted, completed.diagnostics)
-        return PreparedRelease(written=written, completed=completed, key=key, named=named, gate=checked)
+        checked = None if wanted is None else gate_of(wanted, charged.request.diagnostics)
+        return charged, checked
 
     def unmet(self, published: Published, gate: Gate | None) -> dict[Exit, str]:
         """What was wanted of the release and is not so, by the exit code that it stands for."""
         return dict(_unmet(published, self.on_undefined, gate))
 
 
-@dataclass(frozen=True, kw_only=True)
-class PreparedRelease:
-    """A request that is ready to be priced or released.
-
-    Attributes:
-        written, completed: as it is written, and on its account's terms.
-        key, named: the release key, and the one that the release has.
-        gate: the condition on a released figure, if there is one.
-    """
-
-    written: ReleaseRequest | Written[ReleaseRequest]
-    completed: ReleaseRequest
-    key: str
-    named: str
-    gate: Gate | None
-
-
 def run_to_end(
-    request: ReleaseRequest,
-    ledger: PrivacyLedger,
+    charged: ChargedRequest[ReleaseRequest],
     runner: Any,
     *,
-    key: str,
     allotment: str | None,
     actor: str | None,
     name: str = "",
@@ -117,10 +96,8 @@ def run_to_end(
     from dp_operators.releasing import release
 
     return release(
-        request,
-        ledger=ledger,
+        charged,
         runner=runner,
-        key=key,
         check=check_release,
         allotment=allotment,
         actor=actor_or_user(actor),

@@ -28,8 +28,8 @@ from dp_operators.dry_run import (
     Rows,
     RSquared,
     Values,
-    dry_run_lines,
     expected_table,
+    forecast_lines,
 )
 from dp_operators.many_requests import price_all, release_all, request_files
 from dp_operators.release_order import OnUndefined, ReleaseOrder, report_end, run_to_end
@@ -112,18 +112,15 @@ def run_release(
 
 
 def _run_one(file: Path, order: ReleaseOrder, runner: LocalRunner, *, dry_run: bool) -> None:
+    from dp_operators.releasing import forecast
+
     written = order.read(file)
     with opened_ledger(order.ledger_url) as opened:
-        prepared = order.prepare(file, written, opened)
+        charged, gate = order.prepare(file, written, opened)
         if dry_run:
-            lines = dry_run_lines(
-                written, opened, runner, allotment=order.allotment, key=prepared.key, table=order.table
-            )
-            for line in lines:
+            for line in forecast_lines(forecast(charged, runner=runner, allotment=order.allotment), order.table):
                 typer.echo(line)
             return
         with ended_by_signals():
-            published = run_to_end(
-                prepared.completed, opened, runner, key=prepared.named, allotment=order.allotment, actor=order.actor
-            )
-        report_end(published, opened, [published.uri], order.unmet(published, prepared.gate))
+            published = run_to_end(charged, runner, allotment=order.allotment, actor=order.actor)
+        report_end(published, opened, [published.uri], order.unmet(published, gate))

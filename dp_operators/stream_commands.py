@@ -24,10 +24,9 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.store.layout import ApplicationStage
 from spark_jobs.contract.stream_request import StreamRequest, instant
-from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
-    from dp_operators.budget import PrivacyLedger
+    from dp_operators.releasing import ChargedRequest
     from dp_operators.releasing.stream_attempts import AdvancedStream
 
 app = typer.Typer(
@@ -74,7 +73,7 @@ def advance_command(
     The snapshot of the table may be another one at each call, and everything else must stay as it was charged. The keys
     that encrypt the stream's state come from DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
     """
-    from dp_operators.releasing import LocalRunner, on_terms
+    from dp_operators.releasing import ChargedRequest, LocalRunner
     from dp_operators.releasing.stream_views import refresh_report
     from dp_operators.releasing.streams import advance_stream, require_mode
 
@@ -82,17 +81,16 @@ def advance_command(
     moment = _until(until)
     runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
     with opened_ledger(ledger) as opened:
-        stream, key = on_terms(written, opened, key or default_stream_key(written))
+        charged = ChargedRequest.of(written, opened, key)
+        stream = charged.request
         require_mode(stream, followed=False)
         if dry_run:
-            _forecast(stream, opened, runner, stream.steps_before(moment), key=key, allotment=allotment)
+            _forecast(charged, runner, stream.steps_before(moment), allotment=allotment)
             return
         with ended_by_signals():
             advanced = advance_stream(
-                stream,
-                ledger=opened,
+                charged,
                 runner=runner,
-                key=key,
                 until=moment,
                 allotment=allotment,
                 actor=actor_or_user(actor),
@@ -137,7 +135,7 @@ def follow_command(
     the stream is, and counts each row once. SIGTERM and Ctrl-C end it. The keys that encrypt the stream's state come
     from DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
     """
-    from dp_operators.releasing import LocalRunner, on_terms
+    from dp_operators.releasing import ChargedRequest, LocalRunner
     from dp_operators.releasing.processes import PrivateFolder
     from dp_operators.releasing.stream_views import refresh_report
     from dp_operators.releasing.streams import follow_stream, require_mode
@@ -146,18 +144,17 @@ def follow_command(
     runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
     place = str(PrivateFolder(path=private_dir).open() / "checkpoints") if checkpoint is None else checkpoint
     with opened_ledger(ledger) as opened:
-        stream, key = on_terms(written, opened, key or default_stream_key(written))
+        charged = ChargedRequest.of(written, opened, key)
+        stream = charged.request
         require_mode(stream, followed=True)
         if dry_run:
             due = stream.steps_closed(dt.datetime.now(dt.UTC))
-            _forecast(stream, opened, runner, due, key=key, allotment=allotment)
+            _forecast(charged, runner, due, allotment=allotment)
             return
         with ended_by_signals():
             advanced = follow_stream(
-                stream,
-                ledger=opened,
+                charged,
                 runner=runner,
-                key=key,
                 checkpoint=absolute_place(place),
                 until=None if until is None else instant(until, field="until"),
                 allotment=allotment,
@@ -173,14 +170,15 @@ def show_command(
     request: StreamFile, output: StreamOutput = None, key: StreamKey = None, ledger: LedgerUrl = None
 ) -> None:
     """Show how far a stream is, and compare its published steps with the ledger; exit code 1 if they differ."""
-    from dp_operators.releasing import on_terms
+    from dp_operators.releasing import ChargedRequest
     from dp_operators.releasing.stream_records import stream_status
 
     written = request_of(StreamRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
-        stream, key = on_terms(written, opened, key or default_stream_key(written))
-        status = stream_status(stream, ledger=opened, key=key)
-    typer.echo(f"stream {key}: {status.state}, epsilon {plain(stream.budget.epsilon)}")
+        charged = ChargedRequest.of(written, opened, key)
+        stream = charged.request
+        status = stream_status(charged)
+    typer.echo(f"stream {charged.key}: {status.state}, epsilon {plain(stream.budget.epsilon)}")
     typer.echo(f"{status.steps} of {stream.steps} steps are released, up to {_moment(stream, status.steps)}")
     typer.echo("\n".join(status.findings) or f"{status.uri} is what the ledger recorded")
     if status.findings:
@@ -203,7 +201,6 @@ def give_back_command(
     """
     written = request_of(StreamRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
-        key = key or default_stream_key(written)
         give_back_reservation(written, opened, key=key, reason=reason, actor=actor)
 
 
@@ -224,22 +221,18 @@ def end_command(
     Its encrypted state is needed no more, and has a keyed hash of each unit whose rows were used: --remove-state
     removes it from the store, now or by a repetition of the command.
     """
-    from dp_operators.releasing import on_terms
+    from dp_operators.releasing import ChargedRequest
     from dp_operators.releasing.stream_records import end_stream
 
     written = request_of(StreamRequest, request, output=output, ledger=ledger)
     with opened_ledger(ledger) as opened:
-        stream, key = on_terms(written, opened, key or default_stream_key(written))
-        head = end_stream(
-            stream, ledger=opened, key=key, reason=reason, actor=known_actor(actor), remove_state=remove_state
-        )
+        charged = ChargedRequest.of(written, opened, key)
+        stream = charged.request
+        head = end_stream(charged, reason=reason, actor=known_actor(actor), remove_state=remove_state)
     state = "is removed" if remove_state else "stays in the store"
-    typer.echo(f"stream {key} is ended with {head.released} of {stream.steps} steps; its encrypted state {state}")
-
-
-def default_stream_key(request: StreamRequest | Written[StreamRequest]) -> str:
-    """The key of a stream without --key: the same for every snapshot of the table."""
-    return f"stream/{request.charged_sha256}"
+    typer.echo(
+        f"stream {charged.key} is ended with {head.released} of {stream.steps} steps; its encrypted state {state}"
+    )
 
 
 def _echo_unless_waiting(line: str) -> None:
@@ -265,27 +258,19 @@ def _until(given: str | None) -> dt.datetime:
     return moment
 
 
-def _forecast(
-    request: StreamRequest,
-    ledger: PrivacyLedger,
-    runner: Any,
-    due: int,
-    *,
-    key: str,
-    allotment: str | None,
-) -> None:
+def _forecast(charged: ChargedRequest[StreamRequest], runner: Any, due: int, *, allotment: str | None) -> None:
     """Print the cost of a stream and its due steps; nothing is reserved, run or written."""
     from dp_operators.releasing import forecast
 
-    price = forecast(request, ledger=ledger, runner=runner, key=key, allotment=allotment)
+    price = forecast(charged, runner=runner, allotment=allotment)
     cost, steps = plain(price.cost.epsilon), 0
     if price.charge is not None:
-        steps = ledger.stream_head(price.charge.id).released
-        typer.echo(f"would charge nothing to {price.account}: the stream is paid for, with epsilon {cost}")
+        steps = charged.ledger.stream_head(price.charge.id).released
+        typer.echo(f"would charge nothing to {charged.account}: the stream is paid for, with epsilon {cost}")
     for block, budget in price.left.items():
-        where = price.account if block == "all" else f"block {block} of {price.account}"
+        where = charged.account if block == "all" else f"block {block} of {charged.account}"
         typer.echo(f"would charge epsilon {cost} once to {where}, which has {plain(budget.epsilon)} left")
-    typer.echo(f"{max(0, due - steps)} steps are due; {steps} of {request.steps} are released")
+    typer.echo(f"{max(0, due - steps)} steps are due; {steps} of {charged.request.steps} are released")
 
 
 def _report(advanced: AdvancedStream, request: StreamRequest) -> None:

@@ -129,10 +129,10 @@ def test_the_exit_code_is_the_highest_of_all_requests(
 ) -> None:
     made = many_requests.run_to_end
 
-    def of_some(request: Any, *args: Any, **named: Any) -> Any:
-        if request.budget.epsilon == Decimal("0.1"):
+    def of_some(charged: Any, *args: Any, **named: Any) -> Any:
+        if charged.request.budget.epsilon == Decimal("0.1"):
             raise error
-        return made(request, *args, **named)
+        return made(charged, *args, **named)
 
     monkeypatch.setattr(many_requests, "run_to_end", of_some)
     files = [request_file(lab, f"{number}.json", f"0.{number}") for number in (1, 2)]

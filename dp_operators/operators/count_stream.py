@@ -165,7 +165,7 @@ class CountStreamOperator(ApplicationOperator):
         return alarms
 
     def _publish(self, context: Context, awaited: int) -> StreamEvent:
-        from dp_operators.releasing import ReleaseKey, on_terms, require_no_key_file, with_references
+        from dp_operators.releasing import ChargedRequest, ReleaseKey, require_no_key_file, with_references
         from dp_operators.releasing.streams import advance_stream
 
         given = self.request
@@ -184,22 +184,20 @@ class CountStreamOperator(ApplicationOperator):
         self.log.info("Advancing %s to %s", key, due.isoformat())
         with closing(hook.get_ledger()) as ledger:
             written = read_written(StreamRequest, with_references(fields, ledger))
-            request, named = on_terms(written, ledger, key)
+            charged = ChargedRequest.of(written, ledger, key)
             advanced = advance_stream(
-                request,
-                ledger=ledger,
+                charged,
                 runner=runner,
-                key=named,
                 until=due,
                 allotment=self.allotment or None,
                 actor=f"airflow:{task.dag_id}.{task.task_id}",
                 progress=self._progress,
                 waiting=self._waiting(runner, awaited),
             )
-            count_stale(str(request.account), ledger)
-            alarms = self._alarms(request, advanced)
+            count_stale(charged.account, ledger)
+            alarms = self._alarms(charged.request, advanced)
             self.released = StreamEvent.of(
-                request, advanced, ledger, connection=self.privacy_ledger_conn_id, alarms=alarms
+                charged.request, advanced, ledger, connection=self.privacy_ledger_conn_id, alarms=alarms
             )
         return self.released
 

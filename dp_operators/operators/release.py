@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
     from dp_operators.budget import PrivacyLedger
+    from dp_operators.releasing import ChargedRequest
 
 _PAID = "the release was published and paid for"
 
@@ -227,20 +228,20 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
 
     def _on_terms(
         self, given: Mapping[str, Any], ledger: PrivacyLedger, key: object, context: Context
-    ) -> tuple[ReleaseRequest, str]:
+    ) -> ChargedRequest[ReleaseRequest]:
         """The request on its account's terms, with its key, and with the content of what it names."""
-        from dp_operators.releasing import on_terms, with_references
+        from dp_operators.releasing import ChargedRequest, with_references
 
         fields = with_references(given, ledger)
         named = tuple(fields.get("blocks") or (ALL,))
         blocks = blocks_of_run(named, fields.get("account"), ledger, context)
         if blocks != named:
             fields["blocks"] = list(blocks)
-        request, named_key = on_terms(read_written(ReleaseRequest, fields), ledger, key)
+        charged = ChargedRequest.of(read_written(ReleaseRequest, fields), ledger, key)
         text = self.gate or (gate_in_file(self.request) if isinstance(self.request, str) else None)
         # a figure that the release will not have is refused before anything is charged
-        self._gate = gate_of(text, request.diagnostics) if text else None
-        return request, named_key
+        self._gate = gate_of(text, charged.request.diagnostics) if text else None
+        return charged
 
     def _publish(self, context: Context, awaited: int) -> ReleaseEvent:
         from dp_operators.release_check import check_release
@@ -253,20 +254,18 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         key = release_key(context, deployment=deployment_name(self.deployment, hook))
         self.log.info("Releasing %s", key)
         with closing(hook.get_ledger()) as ledger:
-            request, named = self._on_terms(fields, ledger, key, context)
+            charged = self._on_terms(fields, ledger, key, context)
             published = release(
-                request,
-                ledger=ledger,
+                charged,
                 runner=runner,
-                key=named,
                 check=check_release,
                 allotment=self.allotment or None,
                 actor=f"airflow:{key.dag_id}.{key.task_id}",
                 progress=self._progress,
                 waiting=self._waiting(runner, awaited),
             )
-            count_stale(str(request.account), ledger)
-            self.released = ReleaseEvent.of(request, published, ledger, connection=self.privacy_ledger_conn_id)
+            count_stale(charged.account, ledger)
+            self.released = ReleaseEvent.of(charged.request, published, ledger, connection=self.privacy_ledger_conn_id)
         return self.released
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
@@ -284,14 +283,14 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         runner, hook = self._runner(), PrivacyLedgerHook(self.privacy_ledger_conn_id)
         key = release_key(context, deployment=deployment_name(self.deployment, hook))
         with closing(hook.get_ledger()) as ledger:
-            request, named = self._on_terms(fields, ledger, key, context)
-            expected = forecast(request, ledger=ledger, runner=runner, key=named, allotment=self.allotment or None)
+            charged = self._on_terms(fields, ledger, key, context)
+            expected = forecast(charged, runner=runner, allotment=self.allotment or None)
         remaining = {block: budget.model_dump(mode="json") for block, budget in expected.left.items()}
         if expected.charge is not None:
             self.log.info("would charge nothing: charge %s is %s", expected.charge.id, expected.charge.state)
         else:
             self.log.info(
                 "would charge epsilon %s to account %s: %s",
-                plain(expected.cost.epsilon), expected.account, ", ".join(remaining),
+                plain(expected.cost.epsilon), charged.account, ", ".join(remaining),
             )  # fmt: skip
-        return {"account": expected.account, "cost": expected.cost.model_dump(mode="json"), "remaining": remaining}
+        return {"account": charged.account, "cost": expected.cost.model_dump(mode="json"), "remaining": remaining}

@@ -13,6 +13,7 @@ from typing import Any
 from dp_operators.budget import BudgetExceeded, LedgerUnavailable, PrivacyLedger
 from dp_operators.plugins.pages import line_of, render
 from dp_operators.releasing import (
+    ChargedRequest,
     ReleaseError,
     ReleaseFailed,
     expected_widths,
@@ -20,7 +21,7 @@ from dp_operators.releasing import (
     require_no_key_file,
     with_references,
 )
-from dp_operators.releasing.preflight import Forecast, default_key
+from dp_operators.releasing.preflight import Forecast
 from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
@@ -85,10 +86,10 @@ def cost_page(
 
 def _answer(text: str, stated: Mapping[str, str], ledger: PrivacyLedger) -> dict[str, Any]:
     request = _request(text, ledger)
-    expected = forecast(request, ledger=ledger, runner=NoMachine(), key=default_key(request, ledger))
-    completed = expected.request
+    expected = forecast(ChargedRequest.of(request, ledger), runner=NoMachine())
+    completed = expected.charged.request
     return {
-        "account": expected.account,
+        "account": expected.charged.account,
         "cost": _amount(expected.cost),
         "paid": None if expected.charge is None else expected.charge.state.value,
         "blocks": [_block(name, left, expected) for name, left in expected.left.items()],

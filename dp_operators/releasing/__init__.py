@@ -2,7 +2,7 @@
 
 from dp_operators.releasing.applications import ApplicationRuns, Waiting
 from dp_operators.releasing.backends import Backend, Handle, RunState
-from dp_operators.releasing.charged_terms import complete, on_terms
+from dp_operators.releasing.charged_terms import ChargedRequest, complete
 from dp_operators.releasing.earlier_releases import (
     earlier_function,
     fitted_model,
@@ -29,6 +29,7 @@ from dp_operators.releasing.warm_runs import WarmRunner
 __all__ = [
     "ApplicationRuns",
     "Backend",
+    "ChargedRequest",
     "DraftCheck",
     "Forecast",
     "Handle",
@@ -60,7 +61,6 @@ __all__ = [
     "has_references",
     "interval_blocks",
     "is_reference",
-    "on_terms",
     "price",
     "reconcile",
     "release",

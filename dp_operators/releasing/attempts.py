@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self
 
 from dp_operators.budget import ChargeConflict
 from dp_operators.budget.mechanism_events import planned_events
 from dp_operators.releasing.applications import HERE, Applications, Waiting
 from dp_operators.releasing.backends import Backend
+from dp_operators.releasing.charged_terms import AnyRequest, ChargedRequest
 from dp_operators.releasing.errors import ReleaseDamaged, ReleaseFailed
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.following import Progress
@@ -22,41 +23,36 @@ from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout, release_folder
-from spark_jobs.contract.store.objects import ObjectStore
 from spark_jobs.contract.store.sealing import Seal
-from spark_jobs.contract.table_request import TableRequest
 
 if TYPE_CHECKING:
-    from dp_operators.budget import Charge, PrivacyLedger, Run
+    from dp_operators.budget import Charge, Run
 
 GIVE_BACK = "the reservation stays, and is burnt when it is given back"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChargedAttempt:
-    """One attempt at what a request asks for: its request, and the ledger, store and runner that it uses.
+class ChargedAttempt(ChargedRequest[AnyRequest]):
+    """One attempt at a charged request.
 
     Attributes:
-        request: completed by its account's terms.
-        account, output, key: who pays, the folder of releases, and the key.
-        store, ledger, runner: the store of the output, the ledger, and where the application runs.
+        runner: where the application runs.
         allotment: the sub-budget that must be able to pay as well, if any.
         actor: who requests it, for the audit log.
         progress: receives public lines.
         waiting: how to wait for an application.
     """
 
-    request: TableRequest
-    account: str
-    output: str
-    store: ObjectStore
-    ledger: PrivacyLedger
     runner: Backend
-    key: str
     allotment: str | None
     actor: str
     progress: Progress
     waiting: Waiting = HERE
+
+    @classmethod
+    def at(cls, charged: ChargedRequest[AnyRequest], **rest: Any) -> Self:
+        """An attempt at ``charged``."""
+        return cls(**{part.name: getattr(charged, part.name) for part in fields(charged)}, **rest)
 
     def reserve(self, manifest: str) -> Charge:
         """The charge of the key: the existing one, or a new reservation if the request passes all checks.
@@ -67,7 +63,7 @@ class ChargedAttempt:
         manifest = f"{release_folder(self.output, self.key)}/{manifest}"
         # read before the ledger: a manifest that is visible now was committed before the ledger is read
         visible = self.store.read(manifest, limit=0) is not None
-        existing = self.ledger.find_charge(self.account, self.key)
+        existing = self.charge()
         request_sha256 = self.request.charged_sha256
         if existing is not None and existing.counts:
             if pays_for(existing, self.request):  # reserve refuses a key that pays for another request
@@ -77,7 +73,7 @@ class ChargedAttempt:
             require_no_rollback(self.store, self.output, self.account, self.ledger, actor=self.actor)
             if visible:
                 raise ReleaseDamaged(f"{manifest} exists, but the ledger has no charge that paid for it")
-            check_before_charge(self.request, ledger=self.ledger, runner=self.runner, allotment=self.allotment)
+            check_before_charge(self, runner=self.runner, allotment=self.allotment)
             claim(self.store, self.output, self.key, self.account)
         failpoint("before_reserve")
         charge = self.ledger.reserve(

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from dp_operators.budget.tables.audit import DOMAINS_CHANGED, OPENED, OUTPUTS_BOUND, TABLE_BOUND
 from dp_operators.budget.transactions.bindings import with_domain_texts
 from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.federations import key_of, with_federation
+from dp_operators.releasing.first_release import first_key
 from dp_operators.releasing.from_account import account_of, blocks_on, from_account, lists_of
 from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.binding import TableBinding
@@ -25,7 +28,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import ReleaseLayout
-from spark_jobs.contract.store.objects import open_store
+from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.contract.tables import TableSource
@@ -35,6 +38,87 @@ if TYPE_CHECKING:
     from dp_operators.budget import Account, Charge, PrivacyLedger
 
 AnyRequest = TypeVar("AnyRequest", bound=TableRequest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChargedRequest(Generic[AnyRequest]):
+    """A request that an account pays for, with its key: made once, before it is priced, released or given back.
+
+    Attributes:
+        written: the request as its author wrote it.
+        request: on the terms of its key's charge, if there is one for it, otherwise on its account's of today.
+        account: the account that pays.
+        output: normalized URI of the folder of releases.
+        key: the release key, or a stream's; a release with a federation has its agreement's.
+        ledger: holds the account and the charge.
+    """
+
+    written: AnyRequest | Written[AnyRequest]
+    request: AnyRequest
+    account: str
+    output: str
+    key: str
+    ledger: PrivacyLedger
+
+    @classmethod
+    def of(cls, request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger, key: object = None) -> Self:
+        """``request`` as it is charged or would be.
+
+        The stored request is used only for the terms of a charge and is not trusted: the result must have the hash in
+        the ledger.
+
+        Args:
+            request: as it is written, or completed.
+            ledger: holds the account, and the charge.
+            key: the release key, or a stream's; without one, the key follows from what is written, so that equal
+                requests have the same one wherever they are run, and whatever the account says later.
+
+        Raises:
+            InvalidRequest: see ``complete``; and there is no charge for the request.
+            ReleaseError: the store failed.
+            LedgerUnavailable: the ledger cannot be reached.
+        """
+        refused = None
+        try:
+            today: AnyRequest | None = complete(request, ledger)
+        except InvalidRequest as error:
+            # on today's terms it may be refused where a charge was made on earlier ones
+            today, refused = None, error
+        name = _key_of(request, today, ledger, key)
+        charge = ledger.find_charge(request.account, name) if request.account else None
+        whole = today
+        if charge is not None and charge.counts and (today is None or today.charged_sha256 != charge.request_sha256):
+            whole = _as_charged(request, ledger, charge) or today
+        if whole is None:
+            raise refused or ValueError
+        account, output = require_charged(whole)
+        return cls(written=request, request=whole, account=account, output=output, key=name, ledger=ledger)
+
+    @cached_property
+    def store(self) -> ObjectStore:
+        """The store of the output."""
+        return open_store(self.output)
+
+    def charge(self) -> Charge | None:
+        """The charge of the key, as it is now; None if there is none.
+
+        Raises:
+            LedgerUnavailable: the ledger cannot be reached.
+        """
+        return self.ledger.find_charge(self.account, self.key)
+
+
+def require_charged(request: TableRequest) -> tuple[str, str]:
+    """The account and the normalized output folder of a request that is to be charged.
+
+    Raises:
+        InvalidRequest: one of them is missing, or the output names no folder.
+    """
+    if request.account is None:
+        raise InvalidRequest("account", None, "is required", "name the ledger account that pays")
+    if request.output is None:
+        raise InvalidRequest("output", None, "is required", "name the folder that holds releases")
+    return request.account, Place.of_folder(request.output, what="output").folder
 
 
 def complete(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger) -> AnyRequest:
@@ -53,36 +137,18 @@ def complete(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger) -
     return _completed(request, ledger, None, {})
 
 
-def on_terms(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger, key: object) -> tuple[AnyRequest, str]:
-    """``request`` on the terms of its key's charge, if there is one for it, otherwise on today's; and its key.
-
-    The stored request is used only for these terms and is not trusted: the result must have the hash in the ledger.
-
-    Args:
-        request: as it is written, or completed.
-        ledger: holds the account, and the charge.
-        key: the release key, or a stream's; a release with a federation has its agreement's instead.
-
-    Raises:
-        InvalidRequest: see ``complete``; and there is no charge for the request.
-        ReleaseError: the store failed.
-        LedgerUnavailable: the ledger cannot be reached.
-    """
-    refused = None
-    try:
-        today: AnyRequest | None = complete(request, ledger)
-    except InvalidRequest as error:
-        today, refused = None, error
-    known = today if today is not None else request
-    name = key_of(known, key) if isinstance(known, TableRequest) else str(key)
-    charge = ledger.find_charge(known.account, name) if known.account else None
-    if charge is not None and charge.counts and (today is None or today.charged_sha256 != charge.request_sha256):
-        charged = _as_charged(request, ledger, charge)
-        if charged is not None:
-            return charged, name
-    if today is None:
-        raise refused or ValueError
-    return today, name
+def _key_of(
+    request: AnyRequest | Written[AnyRequest], today: AnyRequest | None, ledger: PrivacyLedger, key: object
+) -> str:
+    """The key of a request's charge: ``key``, or without it the one that follows from what is written."""
+    if not key:
+        kind = request.kind if isinstance(request, Written) else type(request)
+        stream = issubclass(kind, StreamRequest)
+        key = f"stream/{request.charged_sha256}" if stream else f"cli/{request.sha256}"
+        if isinstance(today, ReleaseRequest) and isinstance(request, ReleaseRequest):
+            key = first_key(today, ledger, written=request) or key
+    known = request if today is None else today
+    return key_of(known, key) if isinstance(known, TableRequest) else str(key)
 
 
 def _as_charged(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger, charge: Charge) -> AnyRequest | None:

@@ -42,7 +42,7 @@ from dp_operators.budget import ChargeConflict, ChargeState, Run
 from dp_operators.releasing.applications import HERE, Waiting
 from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
 from dp_operators.releasing.backends import Backend
-from dp_operators.releasing.charged_terms import on_terms
+from dp_operators.releasing.charged_terms import ChargedRequest
 from dp_operators.releasing.drafts import Draft, document, missing_files, publish
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import (
@@ -61,9 +61,8 @@ from dp_operators.releasing.first_release import (
     read_committed_draft,
 )
 from dp_operators.releasing.following import Progress
-from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import SPENT
-from dp_operators.releasing.requests import require_charged, require_own_output
+from dp_operators.releasing.requests import require_own_output
 from dp_operators.releasing.reservations import end_reservation, end_stated_runs, seal_of
 from dp_operators.releasing.sealed_drafts import SealedDrafts, closed_elsewhere, require_paid
 from dp_operators.releasing.submissions import Submission
@@ -73,12 +72,10 @@ from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import MANIFEST_NAME, MAX_MANIFEST, ReleaseLayout
-from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.store.sealing import sha256
-from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
-    from dp_operators.budget import Charge, PrivacyLedger
+    from dp_operators.budget import Charge
     from spark_jobs.contract.left_out import LeftOut
 
 DraftCheck = Callable[[Release, Callable[[str], bytes | None]], None]
@@ -135,26 +132,21 @@ class Published:
 
 
 def release(
-    request: ReleaseRequest | Written[ReleaseRequest],
+    charged: ChargedRequest[ReleaseRequest],
     *,
-    ledger: PrivacyLedger,
     runner: Backend,
-    key: ReleaseKey | str,
     check: DraftCheck,
     allotment: str | None = None,
     actor: str = "",
     progress: Progress = lambda line: None,
     waiting: Waiting = HERE,
 ) -> Published:
-    """Make the release of ``key``, or go on where earlier attempts stopped; safe to repeat and to run concurrently.
+    """Make a release, or go on where earlier attempts stopped; safe to repeat and to run concurrently.
 
     Args:
-        request: what to release, as it is written; its hash on its account's terms is bound to the key from the first
-            reservation on.
-        ledger: holds the account that pays.
+        charged: what to release; the hash of the request is bound to the key from the first reservation on, and every
+            attempt at one release has the same key.
         runner: where the Spark application runs.
-        key: names the release; every attempt at one release has the same key. A release with a federation has its
-            agreement's key instead.
         check: the release contract; any error that it raises ends the attempt before the commit.
         allotment: a sub-budget of the account that must be able to pay as well.
         actor: who requests it, for the audit log.
@@ -169,32 +161,19 @@ def release(
         ReleaseError: see its subclasses; ``retryable`` says whether to try again.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
-    request, key = on_terms(request, ledger, key)
-    account, output = require_charged(request)
-    require_own_output(request, ledger, key)
-    attempt = _Attempt(
-        request=request,
-        account=account,
-        output=output,
-        store=open_store(output),
-        ledger=ledger,
-        runner=runner,
-        key=key,
-        check=check,
-        allotment=allotment,
-        actor=actor,
-        progress=progress,
-        waiting=waiting,
+    require_own_output(charged)
+    attempt = _Attempt.at(
+        charged, runner=runner, check=check, allotment=allotment, actor=actor, progress=progress, waiting=waiting
     )
     with as_release_errors(UNCHARGED):
         charge = attempt.reserve(MANIFEST_NAME)
     with as_release_errors(PAID if charge.state is ChargeState.COMMITTED else RESERVED):
-        layout = ReleaseLayout.of(output, attempt.key, charge.id)
+        layout = ReleaseLayout.of(attempt.output, attempt.key, charge.id)
         if charge.state is ChargeState.COMMITTED:
             return attempt.finish(charge, layout)
         if charge.state is ChargeState.BURNT:
-            raise ReleaseClosed(f"release {key} {SPENT}")
-        if is_of_first_release(charge, request):
+            raise ReleaseClosed(f"release {attempt.key} {SPENT}")
+        if is_of_first_release(charge, attempt.request):
             raise attempt.end_unfinished(charge, layout)
         draw, draft = attempt.ensure_draft(charge, layout)
         attempt.commit(charge, draw, draft)
@@ -203,10 +182,9 @@ def release(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Attempt(ChargedAttempt):
+class _Attempt(ChargedAttempt[ReleaseRequest]):
     """One attempt at a release."""
 
-    request: ReleaseRequest
     check: DraftCheck
 
     def ensure_draft(self, charge: Charge, layout: ReleaseLayout) -> tuple[OpenedDraw, Draft]:

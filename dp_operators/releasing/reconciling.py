@@ -11,11 +11,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import BudgetExceeded, ChargeConflict, ChargeState
+from dp_operators.releasing.charged_terms import require_charged
 from dp_operators.releasing.drafts import require_releases
 from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.first_release import stored_sha256
 from dp_operators.releasing.inspection import RECONCILED, known_charge
-from dp_operators.releasing.requests import require_charged
 from dp_operators.releasing.reservations import events_of
 from dp_operators.releasing.rollback_guard import begin_epoch
 from dp_operators.releasing.stream_records import record_published_steps

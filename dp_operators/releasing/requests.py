@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget.composition import APPROXIMATE, ZCDP
+from dp_operators.releasing.charged_terms import ChargedRequest, require_charged
 from dp_operators.releasing.earlier_releases import require_as_released
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.from_account import account_of
@@ -24,7 +25,6 @@ from spark_jobs.contract.version_order import no_order
 if TYPE_CHECKING:
     from dp_operators.budget import Account, Charge, PrivacyLedger
 
-AnyRequest = TypeVar("AnyRequest", bound=TableRequest)
 _SHOWN = Decimal("1e-15")
 
 
@@ -98,19 +98,6 @@ def check_budget(request: TableRequest, ledger: PrivacyLedger, allotment: str | 
     return ledger.affordable(name, epsilon=cost.epsilon, delta=cost.delta, blocks=request.blocks, allotment=allotment)
 
 
-def require_charged(request: TableRequest) -> tuple[str, str]:
-    """The account and the normalized output folder of a request that is to be charged.
-
-    Raises:
-        InvalidRequest: one of them is missing, or the output names no folder.
-    """
-    if request.account is None:
-        raise InvalidRequest("account", None, "is required", "name the ledger account that pays")
-    if request.output is None:
-        raise InvalidRequest("output", None, "is required", "name the folder that holds releases")
-    return request.account, Place.of_folder(request.output, what="output").folder
-
-
 def require_output(output: str, account: Account) -> None:
     """Refuse an output folder that is not bound to the account.
 
@@ -135,21 +122,20 @@ def require_output(output: str, account: Account) -> None:
     place.require_real(what="output")
 
 
-def require_own_output(request: TableRequest, ledger: PrivacyLedger, key: str) -> None:
+def require_own_output(charged: ChargedRequest[Any]) -> None:
     """Refuse an output folder that is not bound to the account, before anything is written there.
 
-    A release that this request has already begun under ``key`` may go on, even if the binding has changed since. To
-    recognise one, the stored request of ``key`` may be read.
+    A release that this request has already begun under its key may go on, even if the binding has changed since. To
+    recognise one, the stored request of the key may be read.
 
     Raises:
         InvalidRequest: see ``require_output``.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    name, output = require_charged(request)
-    begun = ledger.find_charge(name, key)
-    if begun is None or not pays_for(begun, request):
-        require_output(output, ledger.account(name))
+    begun = charged.charge()
+    if begun is None or not pays_for(begun, charged.request):
+        require_output(charged.output, charged.ledger.account(charged.account))
 
 
 def account_state(ledger: PrivacyLedger, charge: Charge) -> AccountState:

@@ -7,19 +7,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.applications import kept_handle
 from dp_operators.releasing.backends import Handle, RunState
-from dp_operators.releasing.charged_terms import on_terms
+from dp_operators.releasing.charged_terms import ChargedRequest
 from dp_operators.releasing.drafts import document, require_releases
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import ReleaseDamaged, as_release_errors
 from dp_operators.releasing.first_release import pays_for
-from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.processes import PROCESS, ProcessGroups
-from dp_operators.releasing.requests import require_charged
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout, claim_uri
@@ -27,8 +25,6 @@ from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import Seal, SealBroken, open_whole
 from spark_jobs.contract.store.stream_objects import StreamLayout
-from spark_jobs.contract.table_request import TableRequest
-from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -36,20 +32,11 @@ if TYPE_CHECKING:
     from dp_operators.budget import Charge, PrivacyLedger
 
 
-def give_back(
-    request: TableRequest | Written[TableRequest],
-    *,
-    ledger: PrivacyLedger,
-    key: ReleaseKey | str,
-    reason: str,
-    actor: str = "",
-) -> Charge:
+def give_back(charged: ChargedRequest[Any], *, reason: str, actor: str = "") -> Charge:
     """Give the reservation of a release or a stream back for good: ``void`` if no row was read for it, else ``burnt``.
 
     Args:
-        request: the request that was charged; its output holds the draw, if there is one.
-        ledger: holds the reservation.
-        key: names the release or the stream.
+        charged: the request that was charged; its output holds the draw, if there is one.
         reason: written to the audit log; public.
         actor: who requests it, for the audit log.
 
@@ -61,21 +48,18 @@ def give_back(
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
-    request, key = on_terms(request, ledger, key)
-    account, output = require_charged(request)
-    store = open_store(output)
-    charge = ledger.find_charge(account, key)
-    if charge is None or not pays_for(charge, request):
+    store, charge = charged.store, charged.charge()
+    if charge is None or not pays_for(charge, charged.request):
         raise InvalidRequest(
-            "key", key, "must be the key of a reservation for this request",
+            "key", charged.key, "must be the key of a reservation for this request",
             "give the request as it was charged: the folder of the release or stream holds it",
         )  # fmt: skip
     if charge.state is not ChargeState.RESERVED:
         return charge
     with as_release_errors():
-        require_claim(store, output, charge.release, account)
-        layout = ReleaseLayout.of(output, charge.release, charge.id)
-        return end_reservation(store, layout, charge, ledger, actor=actor, reason=reason)
+        require_claim(store, charged.output, charge.release, charged.account)
+        layout = ReleaseLayout.of(charged.output, charge.release, charge.id)
+        return end_reservation(store, layout, charge, charged.ledger, actor=actor, reason=reason)
 
 
 LOOK_HERE = ProcessGroups(grace=0).look

@@ -6,18 +6,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.budget.values import StreamHead
 from dp_operators.releasing.applications import Applications
 from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
-from dp_operators.releasing.charged_terms import on_terms
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import ReleaseClosed, ReleaseDamaged, ReleaseFailed, ReleaseRejected
-from dp_operators.releasing.keys import ReleaseKey
 from dp_operators.releasing.preflight import SPENT
-from dp_operators.releasing.requests import require_charged, require_own_output
 from dp_operators.releasing.reservations import end_stated_runs, seal_of
 from dp_operators.releasing.sealed_drafts import closed_elsewhere
 from dp_operators.releasing.stream_watch import Watch
@@ -26,7 +23,6 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
 from spark_jobs.contract.snapshots import Snapshot
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.store.run_statement import FollowedElsewhere, NothingRead
 from spark_jobs.contract.store.sealing import Seal, SealBroken, open_whole, sha256
 from spark_jobs.contract.store.stream_objects import (
@@ -37,10 +33,9 @@ from spark_jobs.contract.store.stream_objects import (
     unpack_files,
 )
 from spark_jobs.contract.stream_request import StreamRequest
-from spark_jobs.contract.written import Written
 
 if TYPE_CHECKING:
-    from dp_operators.budget import Charge, PrivacyLedger
+    from dp_operators.budget import Charge
 
 MAX_CELLS = 1 << 24
 """The most counts of one run of the application; more are counted by several runs."""
@@ -88,7 +83,7 @@ class AdvancedStream:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamAttempt(ChargedAttempt):
+class StreamAttempt(ChargedAttempt[StreamRequest]):
     """One attempt at the due steps of a stream.
 
     Attributes:
@@ -96,36 +91,8 @@ class StreamAttempt(ChargedAttempt):
         published: called when steps were published.
     """
 
-    request: StreamRequest
     checkpoint: str = ""
     published: Callable[[str], object] = lambda uri: None
-
-    @classmethod
-    def of(
-        cls,
-        request: StreamRequest | Written[StreamRequest],
-        *,
-        ledger: PrivacyLedger,
-        key: ReleaseKey | str,
-        **rest: Any,
-    ) -> Self:
-        """The attempt at ``request``, completed by its account's terms.
-
-        Raises:
-            InvalidRequest: the request cannot be charged, or its key's stream is released elsewhere.
-        """
-        request, key = on_terms(request, ledger, key)
-        account, output = require_charged(request)
-        require_own_output(request, ledger, str(key))
-        return cls(
-            request=request,
-            account=account,
-            output=output,
-            store=open_store(output),
-            ledger=ledger,
-            key=str(key),
-            **rest,
-        )
 
     def charged(self) -> Charge:
         """The stream's charge, which is reserved if there is none."""

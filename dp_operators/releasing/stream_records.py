@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dp_operators.budget.values import STREAM_END, RecordedSteps, StreamHead
+from dp_operators.releasing.charged_terms import ChargedRequest
 from dp_operators.releasing.errors import as_release_errors
-from dp_operators.releasing.requests import require_charged
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.release import ReleaseFile
 from spark_jobs.contract.store.layout import DRAFT_FOLDER, ReleaseLayout
-from spark_jobs.contract.store.objects import ObjectStore, open_store
+from spark_jobs.contract.store.objects import ObjectStore
 from spark_jobs.contract.store.sealing import SealBroken, sha256
 from spark_jobs.contract.store.stream_objects import STEPS_FOLDER, StreamLayout, StreamSegment, segment_file
 from spark_jobs.contract.stream_request import StreamRequest
@@ -82,15 +82,16 @@ class StreamStatus:
     findings: tuple[str, ...]
 
 
-def stream_status(request: StreamRequest, *, ledger: PrivacyLedger, key: str) -> StreamStatus:
-    """The state of the stream of ``key``; nothing is changed.
+def stream_status(charged: ChargedRequest[StreamRequest]) -> StreamStatus:
+    """The state of a stream; nothing is changed.
 
     Raises:
         InvalidRequest: the ledger has no charge of this key.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    charge, layout, store = _begun(request, ledger, key)
+    charge, layout = _begun(charged)
+    store, ledger = charged.store, charged.ledger
     head = ledger.stream_head(charge.id)
     recorded = [one for one in ledger.recorded_steps(charge.id) if one.object_sha256 != STREAM_END]
     with as_release_errors():
@@ -100,20 +101,12 @@ def stream_status(request: StreamRequest, *, ledger: PrivacyLedger, key: str) ->
 
 
 def end_stream(
-    request: StreamRequest,
-    *,
-    ledger: PrivacyLedger,
-    key: str,
-    reason: str,
-    actor: str = "",
-    remove_state: bool = False,
+    charged: ChargedRequest[StreamRequest], *, reason: str, actor: str = "", remove_state: bool = False
 ) -> StreamHead:
-    """End the stream of ``key`` for good: no further step is released, and its charge stays. Safe to repeat.
+    """End a stream for good: no further step is released, and its charge stays. Safe to repeat.
 
     Args:
-        request: the stream.
-        ledger: holds its charge.
-        key: the stream's key.
+        charged: the stream.
         reason: written to the audit log; public.
         actor: who requests it, for the audit log.
         remove_state: whether to remove its encrypted objects from the store, once the ledger has the end.
@@ -125,11 +118,12 @@ def end_stream(
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    charge, layout, store = _begun(request, ledger, key)
+    charge, layout = _begun(charged)
+    store, ledger = charged.store, charged.ledger
     head = ledger.stream_head(charge.id)
     if head.steps == 0:
         raise InvalidRequest(
-            "key", key, "must be the key of a stream that has released a step",
+            "key", charged.key, "must be the key of a stream that has released a step",
             "free its reservation: `dp-budget stream give-back`",
         )  # fmt: skip
     if not head.ended:
@@ -150,15 +144,14 @@ def end_stream(
     return head
 
 
-def _begun(request: StreamRequest, ledger: PrivacyLedger, key: str) -> tuple[Charge, StreamLayout, ObjectStore]:
-    account, output = require_charged(request)
-    charge = ledger.find_charge(account, key)
+def _begun(charged: ChargedRequest[StreamRequest]) -> tuple[Charge, StreamLayout]:
+    charge = charged.charge()
     if charge is None or not charge.counts:
         raise InvalidRequest(
-            "key", key, "must be the key of a stream that was charged",
+            "key", charged.key, "must be the key of a stream that was charged",
             "give its --key, or begin it: `dp-budget stream advance`",
         )  # fmt: skip
-    return charge, StreamLayout.of(output, key, charge.id), open_store(output)
+    return charge, StreamLayout.of(charged.output, charged.key, charge.id)
 
 
 def _compared(store: ObjectStore, layout: StreamLayout, recorded: RecordedSteps, *, ended: bool) -> Iterator[str]:

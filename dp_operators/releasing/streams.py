@@ -31,32 +31,24 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from dp_operators.releasing.applications import HERE, Waiting
 from dp_operators.releasing.backends import Backend
-from dp_operators.releasing.charged_terms import on_terms
+from dp_operators.releasing.charged_terms import ChargedRequest
 from dp_operators.releasing.errors import RESERVED, UNCHARGED, as_release_errors
 from dp_operators.releasing.following import Progress
-from dp_operators.releasing.keys import ReleaseKey
-from dp_operators.releasing.requests import require_charged
+from dp_operators.releasing.requests import require_own_output
 from dp_operators.releasing.stream_attempts import AdvancedStream, StreamAttempt
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.store.objects import require_store
 from spark_jobs.contract.stream_request import StreamRequest
-from spark_jobs.contract.written import Written
-
-if TYPE_CHECKING:
-    from dp_operators.budget import PrivacyLedger
 
 
 def advance_stream(
-    request: StreamRequest | Written[StreamRequest],
+    charged: ChargedRequest[StreamRequest],
     *,
-    ledger: PrivacyLedger,
     runner: Backend,
-    key: ReleaseKey | str,
     until: dt.datetime,
     allotment: str | None = None,
     actor: str = "",
@@ -66,10 +58,9 @@ def advance_stream(
     """Release, in order, every step that has ended by ``until`` and is not released yet; safe to repeat at any time.
 
     Args:
-        request: the stream; all of it but the table's snapshot is bound to the key from the first attempt on.
-        ledger: holds the account that pays, once.
+        charged: the stream; all of it but the table's snapshot is bound to the key from the first attempt on, and every
+            attempt at any of its steps has the same key.
         runner: where the Spark application runs.
-        key: names the stream; every attempt at any of its steps has the same key.
         until: an instant with a time zone.
         allotment: a sub-budget of the account that must be able to pay as well.
         actor: who requests it, for the audit log.
@@ -82,24 +73,21 @@ def advance_stream(
         ReleaseError: see its subclasses; ``retryable`` says whether to try again.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
-    request, key = on_terms(request, ledger, key)
-    require_mode(request, followed=False)
-    attempt = StreamAttempt.of(
-        request, ledger=ledger, runner=runner, key=key, allotment=allotment, actor=actor, progress=progress,
-        waiting=waiting,
-    )  # fmt: skip
+    require_mode(charged.request, followed=False)
+    require_own_output(charged)
+    attempt = StreamAttempt.at(
+        charged, runner=runner, allotment=allotment, actor=actor, progress=progress, waiting=waiting
+    )
     with as_release_errors(UNCHARGED):
         charge = attempt.charged()
     with as_release_errors(RESERVED):
-        return attempt.advance(charge, request.steps_before(until))
+        return attempt.advance(charge, attempt.request.steps_before(until))
 
 
 def follow_stream(
-    request: StreamRequest | Written[StreamRequest],
+    charged: ChargedRequest[StreamRequest],
     *,
-    ledger: PrivacyLedger,
     runner: Backend,
-    key: ReleaseKey | str,
     checkpoint: str,
     until: dt.datetime | None = None,
     allotment: str | None = None,
@@ -113,10 +101,8 @@ def follow_stream(
     is recorded and published at once.
 
     Args:
-        request: the stream, with ``follow``.
-        ledger: holds the account that pays, once.
+        charged: the stream, with ``follow``.
         runner: where the Spark application runs.
-        key: names the stream.
         checkpoint: URI of the folder for checkpoints, inside the privacy boundary; each stream has its own below.
         until: an instant with a time zone; ends when the steps that are closed by then are released.
         allotment: a sub-budget of the account that must be able to pay as well.
@@ -129,11 +115,12 @@ def follow_stream(
         ReleaseError: see its subclasses; ``retryable`` says whether to try again.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
-    request, key = on_terms(request, ledger, key)
+    request = charged.request
     require_mode(request, followed=True)
-    _require_checkpoint_place(checkpoint, request)
-    attempt = StreamAttempt.of(
-        request, ledger=ledger, runner=runner, key=key, allotment=allotment, actor=actor, progress=progress,
+    _require_checkpoint_place(checkpoint, charged.output)
+    require_own_output(charged)
+    attempt = StreamAttempt.at(
+        charged, runner=runner, allotment=allotment, actor=actor, progress=progress,
         checkpoint=checkpoint.rstrip("/"), published=published,
     )  # fmt: skip
     with as_release_errors(UNCHARGED):
@@ -161,14 +148,14 @@ def require_mode(request: StreamRequest, *, followed: bool) -> None:
         )  # fmt: skip
 
 
-def _require_checkpoint_place(checkpoint: str, request: StreamRequest) -> None:
+def _require_checkpoint_place(checkpoint: str, output: str) -> None:
     """Refuse a place for checkpoints that cannot be used, or lies where releases lie.
 
     Raises:
         InvalidRequest: it is one.
     """
     require_store(checkpoint, what="checkpoint")
-    place, (_, output) = Place.of_folder(checkpoint, what="checkpoint"), require_charged(request)
+    place = Place.of_folder(checkpoint, what="checkpoint")
     if place.overlaps(Place.of_folder(output, what="output")):
         raise InvalidRequest(
             "checkpoint", checkpoint, "must lie apart from the releases: it names files and rows",

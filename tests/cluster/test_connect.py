@@ -19,7 +19,7 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.release_check import check_release
-from dp_operators.releasing import Published, ReleaseFailed, RunState, release
+from dp_operators.releasing import ChargedRequest, Published, ReleaseFailed, RunState, release
 from dp_operators.releasing.spark_connect import SparkConnectRunner
 from spark_jobs.contract import InvalidRequest, PrivacyUnit, ReleaseRequest
 from spark_jobs.contract.store.failpoints import VARIABLE
@@ -160,7 +160,7 @@ class Lab:
                 "output": str(self.folder / "releases"),
             }
         )
-        return release(request, ledger=self.ledger, runner=runner, key="k", check=check_release)
+        return release(ChargedRequest.of(request, self.ledger, "k"), runner=runner, check=check_release)
 
     def charges(self) -> list[str]:
         return [str(charge.state) for charge in self.ledger.history("people")]

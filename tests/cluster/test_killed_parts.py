@@ -17,7 +17,15 @@ import pytest
 
 from dp_operators.budget import Charge, LedgerUnavailable, PrivacyLedger
 from dp_operators.release_check import check_release
-from dp_operators.releasing import Backend, LocalRunner, Published, ReleaseFailed, ReleaseRejected, release
+from dp_operators.releasing import (
+    Backend,
+    ChargedRequest,
+    LocalRunner,
+    Published,
+    ReleaseFailed,
+    ReleaseRejected,
+    release,
+)
 from dp_operators.releasing.spark_connect import SparkConnectRunner
 from spark_jobs.contract import ReleaseRequest
 from spark_jobs.contract.store.failpoints import VARIABLE
@@ -74,7 +82,9 @@ class Workers:
                 opens.touch()
 
         with self.ledger() as ledger:
-            return release(self.request, ledger=ledger, runner=runner, key="k", check=self.check, progress=progress)
+            return release(
+                ChargedRequest.of(self.request, ledger, "k"), runner=runner, check=self.check, progress=progress
+            )
 
     def submit_and_die(self, runner: Backend) -> None:
         assert Attempt(lambda: self.attempt(runner), self.folder, "after_keep_handle").wait().killed

@@ -17,7 +17,7 @@ import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
 from dp_operators.release_check import check_release
-from dp_operators.releasing import Published, SparkSubmitRunner, release
+from dp_operators.releasing import ChargedRequest, Published, SparkSubmitRunner, release
 from spark_jobs.contract import PrivacyUnit, Release, ReleaseRequest
 from spark_jobs.contract.store.failpoints import VARIABLE
 from tests.support.accounts import open_bound
@@ -123,7 +123,9 @@ def test_release_on_a_cluster_that_loses_an_executor_is_paid_for_once_and_tells_
 
     def attempt() -> Published:
         request = request_for(table, output)
-        return release(request, ledger=ledger, runner=runner, key="k", check=check_release, progress=said.append)
+        return release(
+            ChargedRequest.of(request, ledger, "k"), runner=runner, check=check_release, progress=said.append
+        )
 
     def launched() -> int:
         return cluster.logs["worker-0"].read_text().count("Asked to launch executor")

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dp_operators.budget import PrivacyLedger
-from dp_operators.releasing import LocalRunner, Published, ReleaseKey
+from dp_operators.releasing import ChargedRequest, LocalRunner, Published
 from spark_jobs.contract.request import ReleaseRequest
 
 FAKE = (sys.executable, "-m", "tests.support.fake_application")
@@ -35,12 +34,14 @@ def quick_release(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """
     status = {"roc_curve": "ok"}
 
-    def publish(request: ReleaseRequest, *, ledger: PrivacyLedger, key: ReleaseKey, **_: Any) -> Published:
-        price = request.budget
-        charge = ledger.reserve(str(request.account), release=str(key), epsilon=price.epsilon, blocks=request.blocks)
+    def publish(charged: ChargedRequest[ReleaseRequest], **_: Any) -> Published:
+        request, price = charged.request, charged.request.budget
+        charge = charged.ledger.reserve(
+            charged.account, release=charged.key, epsilon=price.epsilon, blocks=request.blocks
+        )
         return Published(
             uri=f"{request.output}/folder",
-            key=str(key),
+            key=charged.key,
             cost=price,
             charge_id=charge.id,
             manifest_sha256="ab" * 32,

@@ -80,11 +80,11 @@ def test_groups_of_a_registered_list_are_part_of_the_request_and_its_hash(
     airflow_ledger.register_keys("children", "fewer", KEYS[:9], actor="admin")
     task = operator(tmp_path, "children", diagnostics=[lines()], model=None)
     context = rendered(task)
-    request, _ = task._on_terms(task.request, airflow_ledger, "key", context)
+    request = task._on_terms(task.request, airflow_ledger, "key", context).request
     assert request.to_dict()["diagnostics"][0]["groups"] == KEYS
     assert request.to_dict()["diagnostics"][0]["x_bounds"] == [0.0, 2.0]
     task.request["diagnostics"][0]["groups"] = {"list": "fewer"}
-    fewer, _ = task._on_terms(task.request, airflow_ledger, "another key", context)
+    fewer = task._on_terms(task.request, airflow_ledger, "another key", context).request
     assert fewer.sha256 != request.sha256
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dp_operators.budget import PrivacyLedger
 from dp_operators.plugins.verification import verification
-from dp_operators.releasing import LocalRunner, ReleaseError, release
+from dp_operators.releasing import ChargedRequest, LocalRunner, ReleaseError, release
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.request import ReleaseRequest
 from tests.operators.conftest import FAKE
@@ -35,7 +35,7 @@ def released(airflow_ledger: PrivacyLedger, tmp_path: Path) -> tuple[PrivacyLedg
     )
     runner = LocalRunner(command=FAKE, private_dir=tmp_path / "private", grace=5.0)
     key = "airflow/dag/run/task/-1"
-    published = release(request, ledger=airflow_ledger, runner=runner, key=key, check=lambda *_: None)
+    published = release(ChargedRequest.of(request, airflow_ledger, key), runner=runner, check=lambda *_: None)
     return airflow_ledger, published.uri
 
 

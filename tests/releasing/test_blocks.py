@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dp_operators.budget import BudgetExceeded
-from dp_operators.releasing import interval_blocks, release
+from dp_operators.releasing import ChargedRequest, interval_blocks, release
 from dp_operators.releasing.requests import account_state
 from spark_jobs.contract import InvalidRequest, ReleaseRequest
 from tests.support.release_lab import ForkRunner, Lab, accept, make_request
@@ -32,7 +32,7 @@ def asking(lab: Lab, **changes: object) -> ReleaseRequest:
 
 
 def made(lab: Lab, request: ReleaseRequest, key: str = "k", **how: object):
-    return release(request, ledger=lab.ledger(), runner=ForkRunner(), key=key, check=accept, **how)  # type: ignore[arg-type]
+    return release(ChargedRequest.of(request, lab.ledger(), key), runner=ForkRunner(), check=accept, **how)  # type: ignore[arg-type]
 
 
 def test_account_says_which_rows_lie_in_the_blocks(daily: Lab) -> None:

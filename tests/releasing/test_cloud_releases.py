@@ -15,7 +15,7 @@ import pytest
 
 from dp_operators.budget import ChargeState
 from dp_operators.plugins import releases
-from dp_operators.releasing import ReleaseClosed, ReleaseFailed, give_back
+from dp_operators.releasing import ChargedRequest, ReleaseClosed, ReleaseFailed, give_back
 from dp_operators.releasing.errors import UNCHARGED
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.store.layout import folder_name, release_folder
@@ -98,7 +98,7 @@ def test_reservation_is_given_back_by_a_tombstone(output: str, tmp_path: Path) -
     with pytest.raises(KeyboardInterrupt):
         lab.release(runner=Killed())
     ledger = lab.ledger()
-    give_back(lab.request, ledger=ledger, key=lab.key, reason="for this test", actor="admin")
+    give_back(ChargedRequest.of(lab.request, ledger, lab.key), reason="for this test", actor="admin")
     ledger.close()
     assert lab.states() == ["burnt"]  # it had started
     with pytest.raises(ReleaseClosed):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dp_operators.budget import LedgerFrozen
-from dp_operators.releasing import ReleaseDamaged, ReleaseFailed, give_back
+from dp_operators.releasing import ChargedRequest, ReleaseDamaged, ReleaseFailed, give_back
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.sealing import sha256
 from tests.support.release_lab import (
@@ -127,7 +127,7 @@ def test_retry_that_looks_at_another_disk_is_refused_and_draws_nothing(lab):
     with pytest.raises(InvalidRequest, match="must be the store in which this release began"):
         lab.release(runner=NoRunner())
     with pytest.raises(InvalidRequest, match="must be the store in which this release began"):
-        give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests")
+        give_back(ChargedRequest.of(lab.request, lab.ledger(), lab.key), reason="tests")
     assert lab.states() == ["reserved"]
 
 

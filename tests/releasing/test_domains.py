@@ -16,8 +16,7 @@ from sklearn.metrics import roc_auc_score
 from dp_operators.budget import ChargeConflict, PrivacyLedger
 from dp_operators.budget.cli import run
 from dp_operators.cli import app
-from dp_operators.releasing import complete, forecast, give_back
-from dp_operators.releasing.preflight import default_key
+from dp_operators.releasing import ChargedRequest, complete, forecast, give_back
 from spark_jobs.contract import InvalidRequest, ReleaseRequest
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.written import Written, read_written
@@ -67,8 +66,8 @@ def test_a_request_says_only_what_the_account_does_not(lab: Lab, ledger: Privacy
     assert (request.table.path, request.output) == (f"file://{TABLE}", f"file://{lab.output}")
     assert complete(request, ledger) == request
     assert complete(ReleaseRequest.from_json(request.to_json()), ledger) == request
-    told = forecast(written(), ledger=ledger, runner=ForkRunner(), key="k")
-    assert told.request == request
+    told = forecast(ChargedRequest.of(written(), ledger, "k"), runner=ForkRunner())
+    assert told.charged.request == request
     lab.open_account("visits", "/lake/visits-of-units", columns=COLUMNS, unit={"column": "person", "max_rows": 7})
     only = written(account="visits", unit={"column": "person"}, diagnostics=[{**LINE, "groups": ["a"]}])
     assert complete(only, ledger).unit.max_rows == 7
@@ -86,7 +85,7 @@ def test_the_release_holds_the_domains_that_it_used(lab: Lab, ledger: PrivacyLed
 
 
 def test_a_retry_after_a_change_asks_for_the_same(lab: Lab, ledger: PrivacyLedger) -> None:
-    key = default_key(written(), ledger)
+    key = ChargedRequest.of(written(), ledger).key
     first = lab.release(request=written(), key=key)
     other = f"{lab.folder}/moved"
     ledger.change_domains(
@@ -94,7 +93,7 @@ def test_a_retry_after_a_change_asks_for_the_same(lab: Lab, ledger: PrivacyLedge
     )
     ledger.bind_outputs("customers", [other, lab.output], actor="dpo", reason="a second folder")
     ledger.bind_outputs("customers", [other], actor="dpo", reason="another folder")
-    assert default_key(written(), ledger) == key
+    assert ChargedRequest.of(written(), ledger).key == key
     again = lab.release(request=written(), key=key, runner=None)
     assert (again.uri, again.adopted, again.charge_id) == (first.uri, True, first.charge_id)
     assert len(ledger.history("customers")) == 1
@@ -112,9 +111,9 @@ def test_a_reservation_is_given_back_on_the_terms_that_it_was_made_with(lab: Lab
     ledger.change_domains("customers", TABLE, {"age": "between 0 and 90"}, **WHO)
     assert complete(written(), ledger) != charged
     # nothing is in the store yet: the log says what the account said then
-    told = forecast(written(), ledger=ledger, runner=ForkRunner(), key="k")
-    assert told.request == charged
-    assert give_back(written(), ledger=ledger, key="k", reason="not needed").state == "void"
+    told = forecast(ChargedRequest.of(written(), ledger, "k"), runner=ForkRunner())
+    assert told.charged.request == charged
+    assert give_back(ChargedRequest.of(written(), ledger, "k"), reason="not needed").state == "void"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import ChargeConflict, ChargeState
-from dp_operators.releasing import LocalRunner, complete, forecast, give_back
-from dp_operators.releasing.preflight import default_key
+from dp_operators.releasing import ChargedRequest, LocalRunner, complete, forecast, give_back
 from spark_jobs.application.federated import open_silo
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.run import run_uncharged
@@ -67,7 +66,7 @@ def test_the_key_of_a_release_is_its_agreements_whoever_asks(lab: Lab, federatio
     assert again.adopted
     assert again.uri == published.uri
     ledger = lab.ledger()
-    assert default_key(asked(lab), ledger) == published.key
+    assert ChargedRequest.of(asked(lab), ledger).key == published.key
     [charge] = ledger.history("people")
     assert (charge.state, charge.cost.epsilon) == (ChargeState.COMMITTED, 1)
     stored = json.loads(Path(published.uri.removeprefix("file://"), "release.json").read_text())
@@ -86,7 +85,7 @@ def test_an_agreement_is_not_used_for_another_snapshot(lab: Lab, federation: Pat
 def test_a_reservation_of_a_federation_is_given_back_by_its_request(lab: Lab, federation: Path) -> None:
     request, ledger = asked(lab), lab.ledger()
     lab.attempt("after_reserve", request=request).wait()
-    assert give_back(request, ledger=ledger, key="any", reason="tests").state is ChargeState.VOID
+    assert give_back(ChargedRequest.of(request, ledger, "any"), reason="tests").state is ChargeState.VOID
     ledger.close()
 
 
@@ -135,7 +134,7 @@ def test_this_machine_must_have_the_folder_and_the_keys_of_a_silo(lab: Lab, fede
         runner.check(completed)
     del os.environ[FEDERATIONS_VARIABLE]
     with pytest.raises(InvalidRequest, match="must name the folder of registered federations"):
-        forecast(complete(asked(lab), ledger), ledger=ledger, runner=runner, key="k")
+        forecast(ChargedRequest.of(complete(asked(lab), ledger), ledger, "k"), runner=runner)
     ledger.close()
 
 

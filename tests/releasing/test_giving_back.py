@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dp_operators.releasing import ReleaseClosed, ReleaseFailed, give_back
+from dp_operators.releasing import ChargedRequest, ReleaseClosed, ReleaseFailed, give_back
 from spark_jobs.contract import InvalidRequest
 from tests.support.release_lab import HereRunner, NoRunner, judge, make_request, reserved_with
 
@@ -16,7 +16,7 @@ def test_giving_back_frees_what_no_row_was_read_for(lab, behaviour):
     else:
         with pytest.raises(ReleaseFailed):
             lab.release(runner=HereRunner(behaviour))
-    charge = give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="not needed", actor="admin")
+    charge = give_back(ChargedRequest.of(lab.request, lab.ledger(), lab.key), reason="not needed", actor="admin")
     assert charge.state == "void"
     assert lab.ledger().remaining("people").epsilon == 10
     last = lab.ledger().log()[-1]
@@ -26,7 +26,7 @@ def test_giving_back_frees_what_no_row_was_read_for(lab, behaviour):
 
 def test_giving_back_burns_what_was_drawn(lab):
     reserved_with(lab)
-    assert give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests").state == "burnt"
+    assert give_back(ChargedRequest.of(lab.request, lab.ledger(), lab.key), reason="tests").state == "burnt"
     assert lab.ledger().remaining("people").epsilon == 9
     with pytest.raises(ReleaseClosed, match="another key"):
         lab.release(runner=NoRunner())
@@ -37,7 +37,7 @@ def test_failure_after_the_first_row_is_paid_for(lab):
     """That there was one is an answer about the rows: it costs what any answer costs."""
     with pytest.raises(ReleaseFailed):
         lab.release(runner=HereRunner("fail"))
-    assert give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests").state == "burnt"
+    assert give_back(ChargedRequest.of(lab.request, lab.ledger(), lab.key), reason="tests").state == "burnt"
     assert lab.ledger().remaining("people").epsilon == 9
     judge(lab)
 
@@ -45,7 +45,7 @@ def test_failure_after_the_first_row_is_paid_for(lab):
 def test_giving_back_what_is_settled_changes_nothing(lab):
     lab.release(runner=HereRunner())
     head = lab.ledger().head()
-    assert give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests").state == "committed"
+    assert give_back(ChargedRequest.of(lab.request, lab.ledger(), lab.key), reason="tests").state == "committed"
     assert lab.ledger().head() == head
 
 
@@ -55,5 +55,5 @@ def test_giving_back_needs_the_very_request_and_key(lab, other):
         lab.release(runner=HereRunner("fail"))
     request = make_request(f"{lab.folder}/elsewhere") if other == "request" else lab.request
     with pytest.raises(InvalidRequest, match="key"):
-        give_back(request, ledger=lab.ledger(), key="other" if other == "key" else lab.key, reason="tests")
+        give_back(ChargedRequest.of(request, lab.ledger(), "other" if other == "key" else lab.key), reason="tests")
     assert lab.states() == ["reserved"]

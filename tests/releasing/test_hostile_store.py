@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dp_operators.releasing import (
+    ChargedRequest,
     ReleaseClosed,
     ReleaseDamaged,
     ReleaseError,
@@ -108,7 +109,7 @@ def test_deleted_draw_is_not_given_back(lab: Lab) -> None:
     """Deleted before the ledger knew it: nobody could read it, but rows were read."""
     lab.attempt("before_record_draw").wait()
     (draft_folder(lab) / "draw.json").unlink()
-    charge = give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests")
+    charge = give_back(ChargedRequest.of(lab.request, lab.ledger(), lab.key), reason="tests")
     assert charge.state == "burnt"
     assert spent(lab) == "1"
 
@@ -272,7 +273,7 @@ def test_draw_whose_noise_its_cost_does_not_pay_for_is_never_committed(
         lab.release(runner=HereRunner())
     assert lab.states() == ["reserved"]
     assert not (lab.root / "release.json").exists()
-    assert give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests").state == "burnt"
+    assert give_back(ChargedRequest.of(lab.request, lab.ledger(), lab.key), reason="tests").state == "burnt"
 
 
 # --- who can read what
@@ -319,7 +320,7 @@ def test_no_order_of_deletions_gives_a_charge_back_after_a_row_was_read(lab: Lab
             lab.attempt(point, key=key).wait()
         lab_key, lab.key = lab.key, key
         shutil.rmtree(draft_folder(lab), ignore_errors=True)
-        settled = give_back(lab.request, ledger=lab.ledger(), key=key, reason="tests")
+        settled = give_back(ChargedRequest.of(lab.request, lab.ledger(), key), reason="tests")
         assert settled.state == "burnt", point
         lab.key = lab_key
     assert spent(lab) == "4"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dp_operators.releasing import check_release_folder, release
+from dp_operators.releasing import ChargedRequest, check_release_folder, release
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import execute
 from tests.support.release_lab import ForkRunner, Lab, accept
@@ -17,7 +17,7 @@ from tests.support.release_lab import ForkRunner, Lab, accept
 @pytest.fixture
 def folder(tmp_path: Path) -> tuple[Lab, Path]:
     lab = Lab(tmp_path)
-    found = release(lab.request, ledger=lab.ledger(), runner=ForkRunner(), key=lab.key, check=accept)
+    found = release(ChargedRequest.of(lab.request, lab.ledger(), lab.key), runner=ForkRunner(), check=accept)
     return lab, Path(found.uri)
 
 

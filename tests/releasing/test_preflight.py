@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import ChargeConflict, PrivacyLedger
-from dp_operators.releasing import LocalRunner, ReleaseClosed, SparkSubmitRunner, forecast, release
+from dp_operators.releasing import ChargedRequest, LocalRunner, ReleaseClosed, SparkSubmitRunner, forecast, release
 from dp_operators.releasing.charged_terms import complete
 from dp_operators.releasing.clusters import YarnCluster
 from spark_jobs.contract import InvalidRequest, PrivacyUnit
@@ -55,8 +55,8 @@ def both(request: ReleaseRequest, ledger: PrivacyLedger, runner: Any, key: str =
     """The lines by which a release and a dry run refuse; the ledger is what it was."""
     before, lines = ledger.head(), []
     for ask in (
-        lambda: release(request, ledger=ledger, runner=runner, key=key, check=accept),
-        lambda: forecast(request, ledger=ledger, runner=runner, key=key),
+        lambda: release(ChargedRequest.of(request, ledger, key), runner=runner, check=accept),
+        lambda: forecast(ChargedRequest.of(request, ledger, key), runner=runner),
     ):
         with pytest.raises(InvalidRequest) as refused:
             ask()
@@ -78,17 +78,17 @@ def test_what_a_request_alone_says_is_refused_before_the_charge(lab: Any, ledger
 
 def test_a_dry_run_tells_what_the_key_stands_for(lab: Any, ledger: PrivacyLedger) -> None:
     request, runner = make_request(lab.output), ForkRunner()
-    told = forecast(request, ledger=ledger, runner=runner, key="k")
-    assert (told.account, told.cost, told.charge) == ("people", request.budget, None)
+    told = forecast(ChargedRequest.of(request, ledger, "k"), runner=runner)
+    assert (told.charged.account, told.cost, told.charge) == ("people", request.budget, None)
     assert list(told.left) == ["all"]
     charge = ledger.reserve("people", release="k", epsilon=1, request_sha256=complete(request, ledger).sha256)
-    again = forecast(request, ledger=ledger, runner=runner, key="k")
+    again = forecast(ChargedRequest.of(request, ledger, "k"), runner=runner)
     assert (again.charge, again.left) == (charge, {})
     with pytest.raises(ChargeConflict, match="is reserved for another request"):
-        forecast(make_request(lab.output, title="another"), ledger=ledger, runner=runner, key="k")
+        forecast(ChargedRequest.of(make_request(lab.output, title="another"), ledger, "k"), runner=runner)
     ledger.burn(charge.id)
     with pytest.raises(ReleaseClosed, match="is spent and never published"):
-        forecast(request, ledger=ledger, runner=runner, key="k")
+        forecast(ChargedRequest.of(request, ledger, "k"), runner=runner)
 
 
 @pytest.fixture
@@ -171,11 +171,11 @@ class TestMachine:
 
 
 def test_a_dry_run_leaves_no_folder(lab: Any, ledger: PrivacyLedger) -> None:
-    forecast(make_request(lab.output), ledger=ledger, runner=ForkRunner(), key="k")
+    forecast(ChargedRequest.of(make_request(lab.output), ledger, "k"), runner=ForkRunner())
     assert not os.path.lexists(lab.output)
     Path(lab.output).touch()
     with pytest.raises(InvalidRequest, match="must be a folder that can be written"):
-        forecast(make_request(lab.output), ledger=ledger, runner=ForkRunner(), key="k")
+        forecast(ChargedRequest.of(make_request(lab.output), ledger, "k"), runner=ForkRunner())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.releasing import ReleaseClosed, check_release_folder, reconcile, release, release_stale
+from dp_operators.releasing import (
+    ChargedRequest,
+    ReleaseClosed,
+    check_release_folder,
+    reconcile,
+    release,
+    release_stale,
+)
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import killed_at
 from tests.support.release_lab import ForkRunner, Lab, accept, make_request
@@ -28,7 +35,7 @@ AT_ONCE = timedelta(seconds=-1)
 
 def made(lab: Lab, key: str, runner: ForkRunner | None = None) -> str:
     request = make_request(lab.output, budget={"epsilon": "2"})
-    return release(request, ledger=lab.ledger(), runner=runner or ForkRunner(), key=key, check=accept).uri
+    return release(ChargedRequest.of(request, lab.ledger(), key), runner=runner or ForkRunner(), check=accept).uri
 
 
 def interrupted(lab: Lab, key: str, behaviour: str = "", failpoint: str = "") -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dp_operators.releasing import ReleaseFailed, ReleaseRejected, give_back
+from dp_operators.releasing import ChargedRequest, ReleaseFailed, ReleaseRejected, give_back
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.objects import open_store
 from spark_jobs.contract.store.run_statement import NothingRead
@@ -37,7 +37,7 @@ def test_refusal_that_nobody_sealed_is_none(lab):
     with pytest.raises(ReleaseFailed):
         lab.release(runner=Planted())
     assert lab.states() == ["reserved"]
-    assert give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests").state == "burnt"
+    assert give_back(ChargedRequest.of(lab.request, lab.ledger(), lab.key), reason="tests").state == "burnt"
 
 
 def test_refusal_of_another_run_is_none_of_this_one(lab):
@@ -50,7 +50,7 @@ def test_refusal_of_another_run_is_none_of_this_one(lab):
         lab.release(runner=HereRunner("refuse"))
     (folder / "run-1.json").write_bytes((folder / "run-3.json").read_bytes())
     (folder / "run-2.json").write_bytes((folder / "run-3.json").read_bytes())
-    assert give_back(lab.request, ledger=lab.ledger(), key=lab.key, reason="tests").state == "burnt"
+    assert give_back(ChargedRequest.of(lab.request, lab.ledger(), lab.key), reason="tests").state == "burnt"
 
 
 def test_refusal_beside_a_run_that_may_have_read_rows_gives_nothing_back(lab):

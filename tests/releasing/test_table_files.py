@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dp_operators.releasing import forecast, release
+from dp_operators.releasing import ChargedRequest, forecast, release
 from dp_operators.releasing.charged_terms import complete
 from spark_jobs.contract import InvalidRequest
 from tests.support.release_lab import ForkRunner, accept, make_request
@@ -69,8 +69,8 @@ def test_files_that_no_run_can_read_are_refused_for_nothing(lab: Any, tmp_path: 
     ledger, runner = lab.ledger(), ForkRunner()
     head = ledger.head()
     for ask in (
-        lambda: release(request, ledger=ledger, runner=runner, key="k", check=accept),
-        lambda: forecast(complete(request, ledger), ledger=ledger, runner=runner, key="k"),
+        lambda: release(ChargedRequest.of(request, ledger, "k"), runner=runner, check=accept),
+        lambda: forecast(ChargedRequest.of(complete(request, ledger), ledger, "k"), runner=runner),
     ):
         with pytest.raises(InvalidRequest) as refused:
             ask()
@@ -95,7 +95,7 @@ def test_a_column_that_the_table_has_and_the_account_does_not_bind_is_told_from_
         values = [{"kind": "ecdf", "column": column, "bounds": [0, 1]}]
         request = make_request(output, account="files", table=table, diagnostics=values, label=None, model=None)
         with pytest.raises(InvalidRequest) as refused:
-            release(request, ledger=ledger, runner=runner, key="k", check=accept)
+            release(ChargedRequest.of(request, ledger, "k"), runner=runner, check=accept)
         return str(refused.value)
 
     assert refusal("Score") == (
@@ -117,6 +117,6 @@ def test_files_that_a_run_can_read_are_charged(lab: Any, tmp_path: Path, changes
     output = lab.open_account("files", str(tmp_path), columns=COLUMNS)
     table = {"path": str(tmp_path), "snapshot": {"path_version": "v1"}}
     request, ledger = make_request(output, account="files", table=table), lab.ledger()
-    assert forecast(complete(request, ledger), ledger=ledger, runner=ForkRunner(), key="k").left
-    assert release(request, ledger=ledger, runner=ForkRunner(), key="k", check=accept)
+    assert forecast(ChargedRequest.of(complete(request, ledger), ledger, "k"), runner=ForkRunner()).left
+    assert release(ChargedRequest.of(request, ledger, "k"), runner=ForkRunner(), check=accept)
     ledger.close()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dp_operators.budget import ChargeState, PrivacyLedger
-from dp_operators.releasing import complete, give_back
+from dp_operators.releasing import ChargedRequest, complete, give_back
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.run import Charged, run_charged
 from spark_jobs.contract import InvalidRequest, ReleaseRequest
@@ -129,7 +129,7 @@ def test_the_copy_that_a_releases_folder_keeps_gives_the_reservation_back(lab: L
     [stored] = Path(lab.output).rglob("request.json")
     copy = ReleaseRequest.parse(json.loads(stored.read_bytes()))
     assert copy.table.is_bound
-    assert give_back(copy, ledger=ledger, key=lab.key, reason="why").state is not ChargeState.RESERVED
+    assert give_back(ChargedRequest.of(copy, ledger, lab.key), reason="why").state is not ChargeState.RESERVED
 
 
 def test_a_charged_run_without_the_accounts_terms_reads_nothing(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from dp_operators.release_check import check_release
-from dp_operators.releasing import Published, ReleaseFailed, WarmRunner, release, warm_runs
+from dp_operators.releasing import ChargedRequest, Published, ReleaseFailed, WarmRunner, release, warm_runs
 from dp_operators.releasing.reservations import seal_of
 from spark_jobs.contract import ReleaseRequest
 from spark_jobs.contract.store.layout import ReleaseLayout
@@ -46,7 +46,10 @@ def released(lab: SmallTables, runner: Any, number: int, *, key: str = "", **opt
     request = ReleaseRequest.from_file(lab.requests[number])
     with closing(lab.ledger()) as ledger:
         return release(
-            request, ledger=ledger, runner=runner, key=key or f"release-{number}", check=check_release, **options
+            ChargedRequest.of(request, ledger, key or f"release-{number}"),
+            runner=runner,
+            check=check_release,
+            **options,
         )
 
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from dp_operators.release_check import check_release
-from dp_operators.releasing import ReleaseFailed, WarmRunner, release
+from dp_operators.releasing import ChargedRequest, ReleaseFailed, WarmRunner, release
 from spark_jobs.contract import ReleaseRequest
 from tests.support.java_heap import java_below, live_heap, live_objects
 from tests.support.process_memory import files_with, memory_holds
@@ -35,7 +35,7 @@ OF_A_CONTEXT = (
 def released(lab: SmallTables, runner: WarmRunner, number: int) -> None:
     request = ReleaseRequest.from_file(lab.requests[number])
     with closing(lab.ledger()) as ledger:
-        release(request, ledger=ledger, runner=runner, key=f"release-{number}", check=check_release)
+        release(ChargedRequest.of(request, ledger, f"release-{number}"), runner=runner, check=check_release)
 
 
 def warm(runner: WarmRunner) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.releasing import Published, ReleaseKey, release
+from dp_operators.releasing import ChargedRequest, Published, ReleaseKey, release
 from spark_jobs.contract import ReleaseRequest
 from tests.support.release_lab import NoRunner, accept
 
@@ -108,10 +108,8 @@ def attempt(
 ) -> Published:
     """What a task does today, cleared or new."""
     return release(
-        ReleaseRequest.parse({**fields, **changes}),
-        ledger=ledger,
+        ChargedRequest.of(ReleaseRequest.parse({**fields, **changes}), ledger, key(task)),
         runner=runner or NoRunner(),
-        key=key(task),
         check=accept,
         allotment="shops" if fields is SALES else None,
         actor="airflow",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dp_operators.budget import ChargeState
-from dp_operators.releasing import Submission, give_back, release
+from dp_operators.releasing import ChargedRequest, Submission, give_back, release
 from spark_jobs.contract import Release
 from spark_jobs.contract.store.sealing import sha256
 from tests.support import fake_application
@@ -144,17 +144,15 @@ class Stage:
     def attempt(self, behaviour: str = "") -> Actor:
         return self._start(
             lambda: release(
-                self.lab.request,
-                ledger=Stepwise(self.ledger),
+                ChargedRequest.of(self.lab.request, Stepwise(self.ledger), self.lab.key),
                 runner=_Runner(self, behaviour),
-                key=self.lab.key,
                 check=accept,
             )
         )
 
     def give_back(self) -> Actor:
         return self._start(
-            lambda: give_back(self.lab.request, ledger=Stepwise(self.ledger), key=self.lab.key, reason="tests")
+            lambda: give_back(ChargedRequest.of(self.lab.request, Stepwise(self.ledger), self.lab.key), reason="tests")
         )
 
     def _start(self, work: Callable[[], Any]) -> Actor:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_operators.budget import Charge, ChargeConflict, ChargeState, PrivacyLedger
-from dp_operators.releasing import Published, ReleaseError, Submission, give_back, release
+from dp_operators.releasing import ChargedRequest, Published, ReleaseError, Submission, give_back, release
 from spark_jobs.contract import InvalidRequest, Release, ReleaseRequest
 from spark_jobs.contract.store.failpoints import PROTOCOL_POINTS, VARIABLE
 from spark_jobs.contract.store.layout import folder_name
@@ -220,17 +220,9 @@ class Lab:
         """An attempt in this process."""
         ledger = self.ledger()
         try:
-            return release(
-                **{
-                    "request": self.request,
-                    "ledger": ledger,
-                    "runner": runner or ForkRunner(),
-                    "key": self.key,
-                    "check": check,
-                    "actor": "tester",
-                    **changes,
-                }
-            )
+            request = changes.pop("request", self.request)
+            charged = ChargedRequest.of(request, changes.pop("ledger", ledger), changes.pop("key", self.key))
+            return release(charged, **{"runner": runner or ForkRunner(), "check": check, "actor": "tester", **changes})
         finally:
             ledger.close()
 
@@ -250,7 +242,7 @@ class Lab:
     def give_back(self, failpoint: str = "") -> Attempt:
         """Giving the reservation back, in a process of its own."""
         return Attempt(
-            lambda: give_back(self.request, ledger=self.ledger(), key=self.key, reason="tests") and None,
+            lambda: give_back(ChargedRequest.of(self.request, self.ledger(), self.key), reason="tests") and None,
             self.folder,
             failpoint,
         )

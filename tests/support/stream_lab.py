@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dp_operators.budget import Charge, ChargeState, PrivacyLedger
-from dp_operators.releasing import Submission
+from dp_operators.releasing import ChargedRequest, Submission
 from dp_operators.releasing.stream_attempts import AdvancedStream
 from dp_operators.releasing.streams import advance_stream
 from spark_jobs.application.progress import Announcer
@@ -166,10 +166,8 @@ class StreamLab:
         ledger = self.ledger()
         try:
             return advance_stream(
-                changes.pop("request", self.request),
-                ledger=ledger,
+                ChargedRequest.of(changes.pop("request", self.request), ledger, changes.pop("key", KEY)),
                 runner=runner or self.runner(),
-                key=changes.pop("key", KEY),
                 until=self.request.first_instant + timedelta(hours=hours),
                 actor="tester",
                 **changes,

@@ -17,6 +17,7 @@ from dp_operators.budget.cli import run as run_command
 from dp_operators.budget.tables.grants import grants
 from dp_operators.cli import app
 from dp_operators.releasing import (
+    ChargedRequest,
     ReleaseClosed,
     ReleaseDamaged,
     complete,
@@ -24,7 +25,6 @@ from dp_operators.releasing import (
     give_back,
     reconcile,
 )
-from dp_operators.releasing.preflight import default_key
 from spark_jobs.contract import InvalidRequest, ReleaseRequest
 from spark_jobs.contract.store.layout import folder_name
 from tests.support.airflow import make_context
@@ -182,7 +182,7 @@ def test_operator_of_a_cleared_task_finds_its_release(
 
 def test_priced_only_a_found_release_costs_nothing(renewed: PrivacyLedger, first_store: S3) -> None:
     request = complete(ReleaseRequest.parse(VISITS), renewed)
-    found = forecast(request, ledger=renewed, runner=NoRunner(), key=str(key("published")))
+    found = forecast(ChargedRequest.of(request, renewed, str(key("published"))), runner=NoRunner())
     assert found.charge is not None
     assert (found.charge.state, found.left) == (ChargeState.COMMITTED, {})
 
@@ -211,7 +211,7 @@ def test_another_request_under_the_key_is_a_conflict(renewed: PrivacyLedger, fir
         with pytest.raises(ChargeConflict, match="a release key pays for one request: use another key"):
             attempt(renewed, task, VISITS, runner=HereRunner(), **change)
         with pytest.raises(InvalidRequest, match="a reservation for this request"):
-            give_back(ReleaseRequest.parse({**VISITS, **change}), ledger=renewed, key=key(task), reason="r")
+            give_back(ChargedRequest.of(ReleaseRequest.parse({**VISITS, **change}), renewed, key(task)), reason="r")
         assert (first_store.objects, renewed.head()) == (before, head)
 
 
@@ -250,7 +250,7 @@ def test_reservation_is_burnt_with_one_line(renewed: PrivacyLedger, first_store:
 def test_priced_only_a_reservation_is_said_to_be_lost(renewed: PrivacyLedger, first_store: S3) -> None:
     request, head = complete(ReleaseRequest.parse(VISITS), renewed), renewed.head()
     with pytest.raises(ReleaseClosed, match="begun by an earlier version.* would be burnt"):
-        forecast(request, ledger=renewed, runner=NoRunner(), key=str(key("drawn")))
+        forecast(ChargedRequest.of(request, renewed, str(key("drawn"))), runner=NoRunner())
     assert renewed.head() == head
 
 
@@ -305,9 +305,9 @@ def test_lost_file_of_a_published_release_is_published_again(renewed: PrivacyLed
 def test_command_without_a_key_finds_what_it_has_paid_for(renewed: PrivacyLedger, first_store: S3) -> None:
     request = ReleaseRequest.parse(VISITS)
     charges = {charge.release: charge for charge in renewed.history("visits")}
-    assert charges[default_key(request, renewed)].state is ChargeState.COMMITTED
+    assert charges[ChargedRequest.of(request, renewed).key].state is ChargeState.COMMITTED
     other = ReleaseRequest.parse({**VISITS, "title": "Another"})
-    assert default_key(other, renewed) == f"cli/{other.sha256}"
+    assert ChargedRequest.of(other, renewed).key == f"cli/{other.sha256}"
 
 
 @pytest.mark.verify
