@@ -27,7 +27,7 @@ from spark_jobs.federation.exchange import Silo, draw_hash
 from spark_jobs.mechanisms.noise import SecureNoise
 from spark_jobs.mechanisms.paid_counts import PaidCounts
 from spark_jobs.statistics.value_grid import ValueGrid
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 
 
 def ask(

@@ -9,98 +9,22 @@ from typing import Any
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.application.memory import trim
 from spark_jobs.application.unit_variance import UnitDraw, about_populations, of_enough_units, sampling_of
-from spark_jobs.contract.grids import EARLIEST_ROUNDING, LINEAR_SCORE_CELLS, PAIR_CELLS, ROUNDING, SCORE_CELLS
 from spark_jobs.contract.left_out import LeftOut, noise_scale
 from spark_jobs.contract.options import (
-    EcdfOptions,
-    GroupedScoreCells,
-    PairedScoreCells,
-    RocComparisonOptions,
     ScoreCells,
-    Statistic,
 )
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.tables import Model
 from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics.class_sizes import ClassSizes, restated
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.roc_area import with_one_area
 from spark_jobs.embedded.installed import PACKAGE
 from spark_jobs.mechanisms import codec
-from spark_jobs.publishing import ReleaseFacts, publish
-
-ASSUMED_OF_MODEL = {
-    "public": "The model is public, as the request declares: it was fitted without any row of this release.",
-    "differentially_private": "The model was fitted privately, as the request declares, at a cost that is accounted "
-    "for elsewhere.",
-}
-
-_ON_GRID = (
-    f"A score is rounded down to a fixed grid of {SCORE_CELLS:,} cells before anything is counted: a 65,536th wide, "
-    "and finer towards 0 and 1. Thresholds are rounded alike, so that rows at a threshold count."
-)
-_ON_LINEAR_GRID = f"A score is rounded down to a fixed grid of {LINEAR_SCORE_CELLS:,} cells before anything is counted."
-_OF_A_PAIR = (
-    "For the comparison, both scores are rounded down to a fixed grid of {0}; a row that lacks one of the scores "
-)
-_OF_A_PAIR += "is left out."
-GRID_RULES: Mapping[str, Mapping[type[Statistic], str]] = {
-    ROUNDING: {
-        ScoreCells: _ON_GRID,
-        GroupedScoreCells: _ON_GRID,
-        PairedScoreCells: _OF_A_PAIR.format(
-            f"{PAIR_CELLS:,} cells, each at most a 64th as wide as its distance to the nearer end"
-        ),
-    },
-    EARLIEST_ROUNDING: {
-        ScoreCells: _ON_LINEAR_GRID,
-        GroupedScoreCells: _ON_LINEAR_GRID,
-        PairedScoreCells: _OF_A_PAIR.format("1,408 cells, a 1,024th wide and finer towards 0 and 1"),
-    },
-}
-"""What is said of the grid of a statistic, by the rounding of the draw."""
-
-
-def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
-    """The assumptions behind the guarantee of a release for ``request``, one sentence each.
-
-    Fields that a charged request copies from earlier releases were compared with them before the charge; those of an
-    uncharged draft were not.
-    """
-    sentences = [_assumed_of(request.needed_model, charged=charged)] if request.uses_model else []
-    sentences += [
-        _assumed_of(statistic.model, charged=charged).replace("The model", "The second model", 1)
-        for statistic in request.statistics
-        if isinstance(statistic, PairedScoreCells)
-    ]
-    sentences += [
-        f"{'The values are' if isinstance(options, EcdfOptions) else 'The ROC curve is'} compared with what release "
-        f"{options.compare_with.released_by} published, {_checked(charged)}."
-        for options in request.diagnostics
-        if isinstance(options, (EcdfOptions, RocComparisonOptions)) and options.compare_with is not None
-    ]
-    if request.record is not None:
-        sentences.append(f"The request calls a row of the table a “{request.record}”; nothing checks this.")
-    sentences.append(f"The table is read as of {request.table.snapshot.describe()}, which no later write changes.")
-    return tuple(sentences)
-
-
-def _assumed_of(model: Model, *, charged: bool) -> str:
-    fitted_by, mapped = getattr(model, "fitted_by", None), ""
-    if model.recalibrated is not None and model.recalibrated.fitted_by is not None:
-        mapped = (
-            f" Its scores are recalibrated by the map of release {model.recalibrated.fitted_by}, {_checked(charged)}."
-        )
-    if fitted_by is not None:
-        return f"The model was fitted privately by release {fitted_by}, {_checked(charged)}.{mapped}"
-    return ASSUMED_OF_MODEL[model.basis] + mapped
-
-
-def _checked(charged: bool) -> str:
-    if charged:
-        return "which a ledger has committed and from which it was read before this one was charged"
-    return "as the request says; nothing has checked it"
+from spark_jobs.publishing import publish
+from spark_jobs.wording.assumptions import assumptions
+from spark_jobs.wording.facts import ReleaseFacts
+from spark_jobs.wording.rules import GRID_RULES
 
 
 def draft(

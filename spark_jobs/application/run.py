@@ -39,7 +39,7 @@ from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
 from spark_jobs.diagnostics.diagnostic import Draw, Terms, diagnostic
 from spark_jobs.mechanisms.left_out import count_left_out
 from spark_jobs.mechanisms.noise import Noise
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """From released results to files, deterministically: data, plots, the manifest and the report."""
 
-from spark_jobs.publishing.facts import ReleaseFacts
 from spark_jobs.publishing.publication import publish
 
-__all__ = ["ReleaseFacts", "publish"]
+__all__ = ["publish"]

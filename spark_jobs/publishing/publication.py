@@ -12,10 +12,11 @@ from typing import Any
 
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.release import Release, ReleaseFile
-from spark_jobs.publishing import data_files, figures, legends, privacy_statement, report, stamp
-from spark_jobs.publishing.facts import ReleaseFacts
+from spark_jobs.publishing import data_files, figures, legends, report, stamp
 from spark_jobs.publishing.inline import inline_svg
 from spark_jobs.publishing.rendering import Column, InColumns, Legend, Multiples, Plot, Released, Rendering
+from spark_jobs.wording import statement as guarantees
+from spark_jobs.wording.facts import ReleaseFacts
 
 SVG, PNG = "image/svg+xml", "image/png"
 
@@ -40,8 +41,8 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
     ordered = _as_requested(results, facts)
     guarantee = stamp.guarantee(result for result, _ in results.values())
     marks = stamp.marks(guarantee, facts.status)
-    paragraphs = privacy_statement.privacy_statement(facts, guarantee)
-    formal = privacy_statement.formal_guarantee(facts, guarantee)
+    paragraphs = guarantees.privacy_statement(facts, guarantee)
+    formal = guarantees.formal_guarantee(facts, guarantee)
     renderings = {kind: render(result, facts.request) for kind, (result, render) in ordered.items()}
     files: dict[str, bytes] = {}
     entries: list[ReleaseFile] = []
@@ -81,7 +82,7 @@ def publish(results: Mapping[str, Released], *, facts: ReleaseFacts) -> tuple[Re
         cost=facts.cost,
         neighbours=facts.request.neighbours,
         unit=facts.request.unit,
-        statement=privacy_statement.plain_text(paragraphs),
+        statement=guarantees.plain_text(paragraphs),
         rules=facts.rules,
         assumptions=facts.assumptions,
         **{name: getattr(facts, name) for name in ("drawn_at", "rounding", "parts", "class_sizes", "left_out")},

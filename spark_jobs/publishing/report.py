@@ -22,12 +22,13 @@ from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import ReleaseFile
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.publishing import formats
-from spark_jobs.publishing.facts import ReleaseFacts
-from spark_jobs.publishing.formats import listed, visible
-from spark_jobs.publishing.privacy_statement import Paragraph, formal_cost
+from spark_jobs.publishing.formats import visible
 from spark_jobs.publishing.rendering import Plot, Section
 from spark_jobs.publishing.stamp import Mark
 from spark_jobs.publishing.theme import css_variables
+from spark_jobs.wording.amounts import amount, listed, probability
+from spark_jobs.wording.facts import ReleaseFacts
+from spark_jobs.wording.statement import Paragraph, formal_cost
 
 NAME = "report.html"
 MEDIA_TYPE = "text/html"
@@ -171,14 +172,12 @@ def budget_bar(account: AccountState) -> BudgetBar:
     return BudgetBar(
         account=account,
         symbol="ρ" if measured == "rho" else "ε",
-        cap=formats.amount(cap),
+        cap=amount(cap),
         pieces=tuple(
-            BarSegment(
-                token=token, label=label, value=formats.amount(of(budget)), share=formats.share_of(of(budget), cap)
-            )
+            BarSegment(token=token, label=label, value=amount(of(budget)), share=formats.share_of(of(budget), cap))
             for token, label, budget in pieces
         ),
-        delta=tuple((label, formats.probability(budget.delta)) for label, budget in delta) if account.cap.delta else (),
+        delta=tuple((label, probability(budget.delta)) for label, budget in delta) if account.cap.delta else (),
     )
 
 

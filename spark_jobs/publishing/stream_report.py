@@ -11,12 +11,13 @@ from typing import Any
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.publishing import figures, stamp
-from spark_jobs.publishing.formats import equals, moment
-from spark_jobs.publishing.privacy_statement import Paragraph, formal_cost
+from spark_jobs.publishing.formats import moment
 from spark_jobs.publishing.publication import report_part
 from spark_jobs.publishing.rendering import Rendering
 from spark_jobs.publishing.report import environment, shortened
 from spark_jobs.publishing.theme import css_variables
+from spark_jobs.wording.amounts import equals
+from spark_jobs.wording.statement import Paragraph, formal_cost
 
 
 @dataclass(frozen=True, kw_only=True)

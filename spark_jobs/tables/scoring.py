@@ -1,7 +1,7 @@
 """Labels, scores and fitted values as columns, by public row-wise rules.
 
 No control flow depends on a value: an invalid row has a null label or score and is left out of every count.
-``spark_jobs.tables.rules`` states the rules in plain sentences.
+``spark_jobs.wording.rules`` states the rules in plain sentences.
 """
 
 from __future__ import annotations
@@ -32,9 +32,6 @@ from spark_jobs.contract.tables import (
 )
 from spark_jobs.tables.expressions import Typed, as_double, balanced, feature_column, one_nan, read
 from spark_jobs.tables.pipelines import apply_pipeline
-from spark_jobs.tables.rules import rules
-
-__all__ = ["LabelAndScore", "fitted_value", "label_and_score", "prepare_model", "rules"]
 
 PIPELINE_SCORE = "__dp_score"
 

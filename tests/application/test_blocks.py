@@ -9,7 +9,7 @@ import pytest
 from spark_jobs.application.count_statistics import count, prepare
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import ScoreCells
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 from tests.application.test_draw import request
 
 if TYPE_CHECKING:

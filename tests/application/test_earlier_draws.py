@@ -18,7 +18,7 @@ from spark_jobs.application.draft import draft, results_of
 from spark_jobs.application.draw import ReleaseDraw
 from spark_jobs.contract.grids import EARLIEST_ROUNDING
 from spark_jobs.contract.release import Release
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 from tests.application.test_draw import request
 
 ROUNDED = ("threshold", "true_", "false_", "positives", "negatives", "quantile", "cdf", ".bounds", ".values")

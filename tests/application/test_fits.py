@@ -18,8 +18,8 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import SALT_VARIABLE
 from spark_jobs.statistics import CrossProducts, LabelledRows, ScoreCounts
 from spark_jobs.statistics.lattice import LATTICE
-from spark_jobs.tables.rules import rules
 from spark_jobs.tables.scoring import fitted_value
+from spark_jobs.wording.rules import rules
 from tests.application.test_draw import request
 
 pytestmark = pytest.mark.spark

@@ -15,7 +15,7 @@ from spark_jobs.application.run import measure
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import PointCounts, ResidualCounts
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 from tests.application.test_draw import request
 
 RESIDUALS = {"kind": "residual_plot", "outcome": "wage", "unit": 0.125}

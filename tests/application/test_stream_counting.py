@@ -11,7 +11,7 @@ from spark_jobs.application.streams.advance import start_state
 from spark_jobs.application.streams.counting import count_steps
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.column_checks import check_columns
-from spark_jobs.publishing.stream_statement import stream_assumptions, stream_rules, stream_statement
+from spark_jobs.wording.streams import stream_assumptions, stream_rules, stream_statement
 from tests.support.streams import a_stream
 
 HOUR = dt.timedelta(hours=1)

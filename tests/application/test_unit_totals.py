@@ -14,7 +14,7 @@ from spark_jobs.application.draft import results_of
 from spark_jobs.application.run import measure
 from spark_jobs.contract.left_out import LEFT_OUT
 from spark_jobs.mechanisms.noise import SeededNoise
-from spark_jobs.tables.rules import rules as stated_rules
+from spark_jobs.wording.rules import rules as stated_rules
 from tests.application.test_draw import request
 from tests.support.noises import worst_loss
 

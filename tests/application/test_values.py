@@ -22,7 +22,7 @@ from spark_jobs.contract.store.layout import SALT_VARIABLE
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.statistics import ScoreCounts, ValueCounts
 from spark_jobs.statistics.value_grid import ValueGrid
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 from tests.application.test_draw import counts, request
 
 AMOUNTS = [12.5, 0.0, None, 99_999.0, -3.0, float("nan"), float("inf"), 12.5]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.application.draft import assumptions
 from spark_jobs.contract.budget_split import split_budget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import CrossProductCells, LabelledRowCells
 from spark_jobs.contract.tables import LinearModel
+from spark_jobs.wording.assumptions import assumptions
 from tests.support.requests import a_logistic_request, a_request
 
 LINEAR = {

@@ -20,7 +20,7 @@ from spark_jobs.contract.options import (
 )
 from spark_jobs.contract.options.linear import MAX_GROUPS
 from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 from tests.support.requests import LOGISTIC, a_request
 
 LINE = {"kind": "linear_regression", "x": "parent", "y": "child", "x_bounds": [0, 1], "y_bounds": [0, "1e5"]}

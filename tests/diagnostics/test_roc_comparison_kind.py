@@ -26,7 +26,7 @@ from spark_jobs.diagnostics.roc_curve import bands
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from spark_jobs.score_grid import cells_of
 from spark_jobs.statistics import PairedScoreCounts, ScoreCounts
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 from tests.application.test_draw import request
 from tests.support.paired_scores import delong, two_models
 from tests.support.scored_rows import ten_data_sets

@@ -26,7 +26,7 @@ from spark_jobs.federation.noise_shares import NoiseShare
 from spark_jobs.federation.serving import Summing
 from spark_jobs.federation.ustat import Curator
 from spark_jobs.mechanisms.noise import SeededNoise, laplace_variance
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 from tests.application.test_draw import BOUND, charge_of
 from tests.support.federated import SERVERS, SILOS, prepare
 from tests.support.rehearsal import exact, rows_of

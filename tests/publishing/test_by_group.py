@@ -16,7 +16,7 @@ from spark_jobs.application.run import measure
 from spark_jobs.contract.options import GroupedScoreCells
 from spark_jobs.mechanisms.noise import SecureNoise
 from spark_jobs.statistics import GroupedScoreCounts
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 from tests.application.test_draw import request
 
 KEYS = ("north", "<b>south</b>")

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.publishing import formats
+from spark_jobs.wording import amounts
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -17,18 +18,18 @@ NBSP = "\N{NO-BREAK SPACE}"
         (formats.decimals(-0.0001), "0.000"),
         (formats.decimals(0.71249), "0.712"),
         (formats.count(14021.4), "14,021"),
-        (formats.equals("ε", Decimal("0.5")), "ε = 0.5"),
-        (formats.equals("ε", Decimal(2) / 3), f"ε ≈{NBSP}0.6667"),
+        (amounts.equals("ε", Decimal("0.5")), "ε = 0.5"),
+        (amounts.equals("ε", Decimal(2) / 3), f"ε ≈{NBSP}0.6667"),
         (formats.count(-3.2), "0"),
         (formats.count(float("inf")), "–"),
         (formats.level(0.999), f"99.9{NBSP}%"),
-        (formats.amount(Decimal("0.25")), "0.25"),
-        (formats.amount(Decimal(1) / 3), f"≈{NBSP}0.3333"),
-        (formats.amount(Decimal("1e-12")), f"≈{NBSP}1.000{NBSP}×{NBSP}10^-12"),
-        (formats.probability(Decimal("1e-6")), "10^-6"),
-        (formats.probability(Decimal("2.5e-7")), "2.5 × 10^-7"),
-        (formats.probability(Decimal("0.01")), "0.01"),
-        (formats.probability(Decimal(0)), "0"),
+        (amounts.amount(Decimal("0.25")), "0.25"),
+        (amounts.amount(Decimal(1) / 3), f"≈{NBSP}0.3333"),
+        (amounts.amount(Decimal("1e-12")), f"≈{NBSP}1.000{NBSP}×{NBSP}10^-12"),
+        (amounts.probability(Decimal("1e-6")), "10^-6"),
+        (amounts.probability(Decimal("2.5e-7")), "2.5 × 10^-7"),
+        (amounts.probability(Decimal("0.01")), "0.01"),
+        (amounts.probability(Decimal(0)), "0"),
         (formats.moment("2026-11-21T01:20:34Z"), "21 November 2026, 01:20 UTC"),
         (formats.moment("2026-11-21T01:20:34+02:00"), "20 November 2026, 23:20 UTC"),
         (formats.moment("2026-11-21T01:20:34"), "21 November 2026, 01:20 UTC"),

@@ -4,11 +4,12 @@ from itertools import product
 
 import pytest
 
+from dp_operators.budget.plain_words import certainty
 from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.privacy import Budget, Neighbours
 from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE, PartSpending, ReleasePart
-from spark_jobs.publishing.privacy_statement import formal_guarantee, plain_text, privacy_statement
-from spark_jobs.publishing.stream_statement import stream_statement
+from spark_jobs.wording.statement import formal_guarantee, plain_text, privacy_statement
+from spark_jobs.wording.streams import stream_statement
 from tests.support import publications as made
 from tests.support.federated import prepare
 from tests.support.streams import a_stream
@@ -61,6 +62,16 @@ def test_factor_and_surety_are_bounds(epsilon):
     assert exact <= Decimal(factor.replace(",", "")) <= exact * Decimal("1.02")
     surest = Decimal(re.search(r"at most ([0-9.]+)\s% sure", text).group(1))
     assert 100 * exact / (1 + exact) <= surest <= 100
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "2.5", "5", "6"])
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+def test_the_report_and_the_account_quote_one_promise_alike(epsilon, delta):
+    budget = {"epsilon": epsilon, "delta": delta}
+    of_account = re.match(r"at most ([0-9.]+)% sure(, except)?", certainty(Budget(**budget)))
+    of_report = re.search(r"at most ([0-9.]+)\s% sure", statement_for(budget=budget))
+    assert Decimal(of_account.group(1)) == Decimal(of_report.group(1))
+    assert (of_account.group(2) is None) == (delta == "0")
 
 
 def test_a_large_epsilon_is_called_what_it_is():

@@ -16,8 +16,8 @@ from spark_jobs.contract.store.layout import release_folder
 from spark_jobs.diagnostics import ecdf
 from spark_jobs.diagnostics.ecdf import Ecdf
 from spark_jobs.mechanisms.noise import Noise, SecureNoise
-from spark_jobs.publishing import ReleaseFacts
 from spark_jobs.statistics import ValueCounts
+from spark_jobs.wording.facts import ReleaseFacts
 from tests.support.ledgers import commit as commit_charge
 from tests.support.publications import publish
 

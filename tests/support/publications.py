@@ -17,8 +17,8 @@ from spark_jobs.contract.release import NOT_PRIVATE, PRIVATE, Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.roc_curve import RocCurve
-from spark_jobs.publishing import ReleaseFacts
 from spark_jobs.publishing.rendering import Rendering
+from spark_jobs.wording.facts import ReleaseFacts
 
 HOSTILE = (
     """</title></style><script>alert("x")</script><img src=x onerror=alert(1)>{{ 7*7 }}{% raw %}$\\frac{'"&\u202e\x00"""

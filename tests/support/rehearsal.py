@@ -42,7 +42,7 @@ from spark_jobs.statistics import (
     ValueCounts,
 )
 from spark_jobs.statistics.profile_counts import cells_of
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 from tests.support.kinds import EXAMPLES
 
 KEYS = ["001", "002", "003"]

@@ -22,6 +22,7 @@ Graph = dict[str, set[str]]
 FLOORS = (
     "spark_jobs.arrays spark_jobs.lazy spark_jobs.numeric_threads",
     "spark_jobs.contract",
+    "spark_jobs.wording",
     "spark_jobs.score_grid spark_jobs.tables spark_jobs.embedded spark_jobs.checks spark_jobs.publishing",
     "spark_jobs.statistics spark_jobs.mechanisms",
     "spark_jobs.papers",

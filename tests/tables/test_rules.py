@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.tables.rules import rules
+from spark_jobs.wording.rules import rules
 from tests.support.requests import a_request
 
 PIPELINE = {"kind": "spark_ml", "basis": "public", "path": "/m"}

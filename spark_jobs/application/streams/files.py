@@ -15,7 +15,7 @@ from spark_jobs.contract.store.stream_objects import STREAM_NAME, SegmentPlace, 
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.publishing.data_files import CSV, MEDIA_TYPE, csv_bytes, parquet_bytes
 from spark_jobs.publishing.rendering import Column
-from spark_jobs.publishing.stream_statement import stream_assumptions, stream_rules, stream_statement
+from spark_jobs.wording.streams import stream_assumptions, stream_rules, stream_statement
 
 FORMAT = 1
 

@@ -20,7 +20,7 @@ from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable, CellsOfTable
 from spark_jobs.diagnostics.aggregates.plots import TITLE, labels_of, picture
-from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, listed, one_line
+from spark_jobs.publishing.formats import ABSENT, SPACE, count, level, one_line
 from spark_jobs.publishing.rendering import (
     Column,
     Measure,
@@ -32,6 +32,7 @@ from spark_jobs.publishing.rendering import (
     finite,
 )
 from spark_jobs.publishing.value_axis import number
+from spark_jobs.wording.amounts import listed
 
 MAX_LISTED, MAX_FIGURES = 24, 6
 """The most cells that are listed, and the most figures of them that are drawn; the data file has all."""

@@ -20,8 +20,8 @@ from spark_jobs.contract.release import NOT_PRIVATE, PartSpending, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.score_map import ScoreMap
 from spark_jobs.contract.table_request import TableRequest
-from spark_jobs.publishing.facts import ReleaseFacts
-from spark_jobs.publishing.formats import SPACE, equals, exponent, listed, odds_factor, probability
+from spark_jobs.wording.amounts import SPACE, equals, exponent, listed, odds_factor, probability
+from spark_jobs.wording.facts import ReleaseFacts
 
 FORMAL_ABOVE = Decimal(13)
 """Above this epsilon the odds may change by more than 400,000: the statement then says that nothing is limited."""

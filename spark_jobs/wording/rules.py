@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
+from spark_jobs.contract.grids import EARLIEST_ROUNDING, LINEAR_SCORE_CELLS, PAIR_CELLS, ROUNDING, SCORE_CELLS
 from spark_jobs.contract.options import (
     CrossProductCells,
     GroupedScoreCells,
@@ -13,10 +15,36 @@ from spark_jobs.contract.options import (
     PointSums,
     ResidualCells,
     ScoreCells,
+    Statistic,
     ValueCells,
 )
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel, Model, SparkMLModel
+
+_ON_GRID = (
+    f"A score is rounded down to a fixed grid of {SCORE_CELLS:,} cells before anything is counted: a 65,536th wide, "
+    "and finer towards 0 and 1. Thresholds are rounded alike, so that rows at a threshold count."
+)
+_ON_LINEAR_GRID = f"A score is rounded down to a fixed grid of {LINEAR_SCORE_CELLS:,} cells before anything is counted."
+_OF_A_PAIR = (
+    "For the comparison, both scores are rounded down to a fixed grid of {0}; a row that lacks one of the scores "
+)
+_OF_A_PAIR += "is left out."
+GRID_RULES: Mapping[str, Mapping[type[Statistic], str]] = {
+    ROUNDING: {
+        ScoreCells: _ON_GRID,
+        GroupedScoreCells: _ON_GRID,
+        PairedScoreCells: _OF_A_PAIR.format(
+            f"{PAIR_CELLS:,} cells, each at most a 64th as wide as its distance to the nearer end"
+        ),
+    },
+    EARLIEST_ROUNDING: {
+        ScoreCells: _ON_LINEAR_GRID,
+        GroupedScoreCells: _ON_LINEAR_GRID,
+        PairedScoreCells: _OF_A_PAIR.format("1,408 cells, a 1,024th wide and finer towards 0 and 1"),
+    },
+}
+"""What is said of the grid of a statistic, by the rounding of the draw."""
 
 
 def rules(request: ReleaseRequest) -> tuple[str, ...]:

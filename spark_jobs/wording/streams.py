@@ -8,7 +8,7 @@ from __future__ import annotations
 from spark_jobs.contract.privacy import Neighbours, plain
 from spark_jobs.contract.release import NOT_PRIVATE
 from spark_jobs.contract.stream_request import StreamRequest
-from spark_jobs.publishing.privacy_statement import WITHOUT_GUARANTEE, promise
+from spark_jobs.wording.statement import WITHOUT_GUARANTEE, promise
 
 _PAID = "The cost is paid once and covers every step of the stream, however long it is, and every state."
 
