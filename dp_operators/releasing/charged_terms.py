@@ -100,7 +100,7 @@ class ChargedRequest(Generic[AnyRequest]):
         return open_store(self.output)
 
     def charge(self) -> Charge | None:
-        """The charge of the key, as it is now; None if there is none.
+        """The charge of the key as it is now, if it has one.
 
         Raises:
             LedgerUnavailable: the ledger cannot be reached.
