@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dp_operators.budget import LedgerUnavailable
-from dp_operators.releasing import ReleaseClosed, ReleaseDamaged, ReleaseError, ReleaseFailed, charged_terms, protocol
+from dp_operators.releasing import ReleaseClosed, ReleaseDamaged, ReleaseError, ReleaseFailed, charged_terms
 from dp_operators.releasing.errors import PAID, RESERVED, UNCHARGED
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store import objects
@@ -73,7 +73,7 @@ class Faulty:
 
 def through(monkeypatch, opened):
     """Every request for a store of the releases, also that of the checks before a charge, goes through ``opened``."""
-    for module in (protocol, objects, charged_terms):
+    for module in (objects, charged_terms):
         monkeypatch.setattr(module, "open_store", opened)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dp_operators.releasing.charged_terms import ChargedRequest
 from dp_operators.releasing.stream_attempts import AdvancedStream
 from dp_operators.releasing.streams import follow_stream as follow
 from spark_jobs.application.progress import Announcer
@@ -141,10 +142,8 @@ class FollowLab(StreamLab):
         ledger = self.ledger()
         try:
             return follow(
-                changes.pop("request", self.request),
-                ledger=ledger,
+                ChargedRequest.of(changes.pop("request", self.request), ledger, KEY),
                 runner=runner or self.follow_runner(),
-                key=KEY,
                 checkpoint=changes.pop("checkpoint", str(self.checkpoints)),
                 until=None if until is None else self.request.first_instant + until * HOUR,
                 actor="tester",

@@ -118,14 +118,14 @@ class Stage:
     """The actors, the one store they share, and a ledger."""
 
     def __init__(self, lab: Lab, monkeypatch: Any) -> None:
-        from dp_operators.releasing import preflight, protocol, reservations
+        from dp_operators.releasing import charged_terms, preflight, reservations
 
         self.lab = lab
         self.ledger = lab.ledger()
         self.store = MemoryStore(self._is_paid_and_whole)
         self.actors: list[Actor] = []
         stepwise = Stepwise(self.store)
-        for module in (protocol, reservations):
+        for module in (charged_terms, reservations):
             monkeypatch.setattr(module, "open_store", lambda uri: stepwise)
         monkeypatch.setattr(preflight, "check_store", lambda uri: stepwise)
 
