@@ -27,7 +27,9 @@ Conf = Annotated[
         "several times."
     ),
 ]
-Master = Annotated[str, typer.Option(help="Spark master, or embedded for the engine without Java.")]
+Master = Annotated[
+    str, typer.Option(help="auto chooses by the request; embedded is the engine without Java; else a Spark master.")
+]
 PrivateDir = Annotated[
     Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
 ]

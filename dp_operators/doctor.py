@@ -11,12 +11,13 @@ from urllib.parse import urlsplit
 
 from dp_operators.budget import Account, LedgerUnavailable, PrivacyLedger
 from dp_operators.releasing.connectors import S3, hadoop_version, missing_connector, spark_defaults, spark_home
-from spark_jobs.contract.embedded_engine import EMBEDDED
+from spark_jobs.contract.embedded_engine import AUTO, EMBEDDED
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.salt import read_salt
 from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE, SALT_VARIABLE
 from spark_jobs.contract.store.objects import check_store, check_writable, local_path, require_store
-from spark_jobs.embedded.installed import PACKAGE, RELEASE, require_engine
+from spark_jobs.embedded.choice import MASTER_VARIABLE
+from spark_jobs.embedded.installed import PACKAGE, RELEASE, require_engine, require_one_pyspark
 
 OURS = ("spark_jobs", "dp_operators")
 """Our packages: one of the same name in a DAGs folder would hide it, because that folder is early on a task's path."""
@@ -73,15 +74,17 @@ class Machine:
 def examine(machine: Machine) -> tuple[Check, ...]:
     """All checks, in the order in which failures should be fixed."""
     ledger, accounts = _ledger(machine)
+    embedded = _embedded()
+    named = machine.environ.get(MASTER_VARIABLE, AUTO)
+    needed = embedded.finding is not Finding.GOOD or named not in (AUTO, EMBEDDED)
     return (
-        _java(machine),
-        _spark(machine),
+        *(check if needed else _spare(check) for check in (_java(machine), _spark(machine))),
         _packages(machine),
         *ledger,
         _salt(machine, accounts),
         _output(machine),
         _connector(machine, accounts),
-        _embedded(),
+        embedded,
     )
 
 
@@ -119,12 +122,24 @@ def _spark(machine: Machine) -> Check:
     return _good("spark", f"in {home}, with Hadoop {hadoop_version(home) or 'of unknown version'}")
 
 
+def _spare(check: Check) -> Check:
+    """A check of what only Spark needs, where there is another engine."""
+    if check.finding is not Finding.BAD:
+        return check
+    message = f"{check.message}{f'; {check.remedy}' if check.remedy else ''}"
+    return _skipped(check.name, message, "only what the embedded engine does not take needs it")
+
+
 def _embedded() -> Check:
+    try:
+        require_one_pyspark()
+    except InvalidRequest as error:
+        return _failed_by("embedded", error)
     try:
         require_engine()
     except InvalidRequest as error:
         return _skipped("embedded", " ".join(str(error).split()))
-    return _good("embedded", f"{PACKAGE} {RELEASE}, for the master {EMBEDDED}")
+    return _good("embedded", f"{PACKAGE} {RELEASE}, for the master {EMBEDDED} and where it takes a request")
 
 
 def _packages(machine: Machine) -> Check:

@@ -120,6 +120,8 @@ def forecast_lines(price: Forecast[ReleaseRequest], table: ExpectedTable | None)
     for block, budget in price.left.items():
         where = charged.account if block == "all" else f"block {block} of {charged.account}"
         yield f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left"
+    if price.engine:
+        yield price.engine
     parts = split_budget(completed) if price.left else ()
     parts = parts if len(parts) > 1 else ()
     yield from (*_filled_in(charged.written, completed), *map(_bought, parts), *_coarse_steps(completed), *widths)

@@ -10,6 +10,7 @@ import typer
 from dp_operators.asked_release import Epsilon, Partition, Yes, pinned_to, release_if_agreed
 from dp_operators.budget.cli import Actor, LedgerUrl
 from dp_operators.command_tools import Allotment, Conf, Key, Master, Output, PrivateDir, absolute_place
+from spark_jobs.contract.embedded_engine import AUTO
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
 
@@ -37,7 +38,7 @@ def profile_table(
     ] = None,
     output: Output = None,
     key: Key = None,
-    master: Master = "local[*]",
+    master: Master = AUTO,
     conf: Conf = None,
     private_dir: PrivateDir = None,
     allotment: Allotment = None,

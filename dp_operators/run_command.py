@@ -33,6 +33,7 @@ from dp_operators.dry_run import (
 )
 from dp_operators.many_requests import price_all, release_all, request_files
 from dp_operators.release_order import OnUndefined, ReleaseOrder, report_end, run_to_end
+from spark_jobs.contract.embedded_engine import AUTO
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def run_release(
     requests: RequestFiles,
     output: Output = None,
     key: Key = None,
-    master: Master = "local[*]",
+    master: Master = AUTO,
     conf: Conf = None,
     private_dir: PrivateDir = None,
     allotment: Allotment = None,

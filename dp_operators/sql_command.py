@@ -20,6 +20,7 @@ from dp_operators.command_tools import (
     PrivateDir,
     absolute_place,
 )
+from spark_jobs.contract.embedded_engine import AUTO
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.sql.answer import answer, check_answer
@@ -49,7 +50,7 @@ def answer_sql(
     ] = None,
     output: Output = None,
     key: Key = None,
-    master: Master = "local[*]",
+    master: Master = AUTO,
     conf: Conf = None,
     private_dir: PrivateDir = None,
     allotment: Allotment = None,

@@ -1,5 +1,6 @@
 """Fixtures that every test may ask for."""
 
+import os
 import sys
 
 import xdist.remote
@@ -12,6 +13,9 @@ settings.load_profile("untimed")
 # a worker of pytest-xdist has a main module without a file, which PySpark takes for its own doctests, and exits
 if not hasattr(sys.modules["__main__"], "__file__"):
     sys.modules["__main__"].__file__ = xdist.remote.__file__
+
+# what runs on Spark stays on it, whatever else is installed; tests of the choice of an engine take this away
+os.environ.setdefault("DP_DIAGNOSTICS_MASTER", "local[*]")
 
 pytest_plugins = [
     "tests.support.run_folder",  # first: the others make their folders in it

@@ -67,9 +67,12 @@ def test_the_embedded_engine_has_a_line_and_is_no_fault_where_it_is_missing(
     monkeypatch.setattr(installed, "_version", {"pyspark": "4.3.0"}.get)
     assert line().finding is Finding.UNKNOWN
     assert "needs pysail 0.7.2, and this machine has none; install dp-diagnostics[embedded]" in line().message
-    monkeypatch.setattr(installed, "_version", {"pysail": "0.7.2", "pyspark": "4.2.0"}.get)
+    monkeypatch.setattr(installed, "_version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
+    assert line().finding is Finding.BAD
+    assert "pyspark: got 'pyspark 4.3.0 and pyspark-client 4.2.0'; must be one of the two" in line().message
+    monkeypatch.setattr(installed, "_version", {"pysail": "0.7.2", "pyspark": "4.1.3"}.get)
     assert line().finding is Finding.UNKNOWN
-    assert "needs PySpark 4.3.x with its client, and this machine has 4.2.0; install" in line().message
+    assert "needs PySpark 4.2.x or 4.3.x with its client, and this machine has 4.1.3; install" in line().message
 
 
 def bad(fields: dict[str, Any]) -> list[str]:
@@ -108,14 +111,19 @@ def test_sound_machine_has_nothing_wrong_and_is_left_as_it_was(sound: dict[str, 
 
 
 def test_old_or_missing_java(sound: dict[str, Any], tmp_path: Path) -> None:
+    sound["environ"]["DP_DIAGNOSTICS_MASTER"] = "local[*]"
     (tmp_path / "home" / "bin" / "java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     assert "Java 11" in line_about("java", sound)
     (tmp_path / "home" / "bin" / "java").unlink()
     assert "no Java there" in line_about("java", sound)
+    del sound["environ"]["DP_DIAGNOSTICS_MASTER"]
+    assert bad(sound) == []
+    (line,) = (check for check in examine(Machine(**sound)) if check.name == "java")
+    assert "; only what the embedded engine does not take needs it" in str(line)
 
 
 def test_missing_spark(sound: dict[str, Any], tmp_path: Path) -> None:
-    sound["environ"]["SPARK_HOME"] = f"{tmp_path}/none"
+    sound["environ"] |= {"SPARK_HOME": f"{tmp_path}/none", "DP_DIAGNOSTICS_MASTER": "local[*]"}
     assert "install dp-diagnostics[spark], or set SPARK_HOME" in line_about("spark", sound)
 
 

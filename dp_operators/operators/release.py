@@ -73,7 +73,8 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
         runner: ``local`` (on this machine), ``cluster`` (where the type of a connection says), or ``spark_submit`` (the
             same for connections of type ``spark`` alone).
-        master: the local runner's Spark master, such as ``local[2]``; ``embedded`` for the engine without Java.
+        master: the local runner's Spark master, such as ``local[2]``, or ``embedded`` for the engine without Java; by
+            default the latter where it is installed and counts this request, and Spark otherwise.
         spark_conn_id: the connection for ``cluster``, of one of the types in "Use a Spark cluster", and for
             ``spark_submit``, of type ``spark``.
         conf: Spark settings of memory, cores, executors or partitions, which override the connection's.

@@ -57,7 +57,7 @@ class Applications:
     """Submits a charge's runs to a backend, and keeps their handles beside the charge.
 
     A handle is sealed for the charge: whoever can write into the store cannot make an attempt look at, or end, another
-    application.
+    application. ``engine`` is a public line about the engine that counts, said before a run that has to.
     """
 
     store: ObjectStore
@@ -66,6 +66,7 @@ class Applications:
     backend: Backend
     waiting: Waiting
     progress: Progress
+    engine: str = ""
 
     def handle(self, run: int) -> Handle | None:
         """The handle that was kept for a run."""
@@ -119,6 +120,8 @@ class Applications:
         if handle is None or (run != self.waiting.awaited and self._is_lost(handle, self.backend.look(handle), run)):
             if self.waiting.stopped():
                 raise OSError("the run was ended")
+            if self.engine and not submission.draw_sha256:
+                self.progress(self.engine)
             handle = self.backend.submit(submission)
             if handle.log:
                 self.progress(f"what the application prints goes to {handle.log}, inside the privacy boundary")

@@ -18,6 +18,7 @@ from dp_operators.releasing.preflight import check_before_charge
 from dp_operators.releasing.requests import account_state
 from dp_operators.releasing.reservations import claim, require_claim
 from dp_operators.releasing.rollback_guard import anchor_entry, require_no_rollback
+from dp_operators.releasing.runners import suited
 from dp_operators.releasing.sealed_drafts import closed_elsewhere
 from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.privacy import plain
@@ -118,11 +119,13 @@ class ChargedAttempt(ChargedRequest[AnyRequest]):
 
     def applications(self, charge: Charge, layout: ReleaseLayout, seal: Seal) -> Applications:
         """The applications of a charge's runs."""
+        backend, engine = suited(self.runner, self.request)
         return Applications(
             store=self.store,
             layout=layout,
             seal=seal,
-            backend=self.runner,
+            backend=backend,
+            engine=engine,
             waiting=self.waiting,
             progress=Heartbeat(ledger=self.ledger, charge_id=charge.id, progress=self.progress),
         )

@@ -10,6 +10,7 @@ from dp_operators.releasing.charged_terms import AnyRequest, ChargedRequest
 from dp_operators.releasing.errors import ReleaseClosed, as_release_errors
 from dp_operators.releasing.first_release import UNFINISHED, pays_for
 from dp_operators.releasing.requests import check_budget, check_request
+from dp_operators.releasing.runners import suited
 from spark_jobs.contract.columns import ColumnNeed, MissingColumn
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_checks import check_files, column_names
@@ -37,12 +38,14 @@ class Forecast(Generic[AnyRequest]):
         cost: the cost in each of the release's blocks.
         left: what each block has left before the charge; empty if the release is charged already.
         charge: the existing charge that the release would use; None if it would reserve a new one.
+        engine: a public line about the engine that would count; empty if it was named.
     """
 
     charged: ChargedRequest[AnyRequest]
     cost: Budget
     left: dict[str, Budget]
     charge: Charge | None
+    engine: str = ""
 
 
 def check_before_charge(
@@ -117,4 +120,4 @@ def forecast(
         return Forecast(charged=charged, cost=charge.cost, left={}, charge=charge)
     with as_release_errors():
         left = check_before_charge(charged, runner=runner, allotment=allotment, writing=False)
-    return Forecast(charged=charged, cost=whole.budget, left=left, charge=None)
+    return Forecast(charged=charged, cost=whole.budget, left=left, charge=None, engine=suited(runner, whole)[1])

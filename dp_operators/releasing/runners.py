@@ -7,11 +7,11 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self, TypeVar
 
-from dp_operators.releasing.backends import Handle, RunState
+from dp_operators.releasing.backends import Handle, RequestCheck, RunState
 from dp_operators.releasing.connectors import require_connector, spark_defaults, spark_home
 from dp_operators.releasing.environments import (
     DRIVER,
@@ -26,12 +26,14 @@ from dp_operators.releasing.environments import (
 from dp_operators.releasing.processes import PROCESS, PrivateFolder, ProcessGroups
 from dp_operators.releasing.submissions import Submission
 from dp_operators.task_settings import require_task_settings
-from spark_jobs.contract.embedded_engine import EMBEDDED, require_embedded
+from spark_jobs.contract.embedded_engine import AUTO, EMBEDDED, require_embedded
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.table_request import TableRequest
-from spark_jobs.embedded.installed import require_engine
+from spark_jobs.embedded.choice import EngineChoice, choose_engine, without_either
+from spark_jobs.embedded.installed import require_engine, require_one_pyspark, require_spark
 
 GRACE_SECONDS = 10.0
+AnyCheck = TypeVar("AnyCheck", bound=RequestCheck)
 
 WITHHELD = ("AIRFLOW_", "DP_LEDGER_")
 """Prefixes of environment variables that the application does not get: they may hold passwords it does not need."""
@@ -116,13 +118,13 @@ class LocalRunner(ProcessRunner):
     """Runs the application as a process on this machine, with a Spark master of its own.
 
     Attributes:
-        master: the Spark master, on this machine; ``local[*]`` takes all cores, and ``embedded`` stands for the
-            embedded engine, which needs no Java.
+        master: the Spark master, on this machine; ``local[*]`` takes all cores, ``embedded`` stands for the embedded
+            engine, which needs no Java, and ``auto`` for the one of the two that ``choose_engine`` says.
         conf: Spark settings that override ``spark-defaults.conf``: those of ``task_settings``.
         command: the command that starts the application.
     """
 
-    master: str = "local[*]"
+    master: str = AUTO
     conf: Mapping[str, str] = field(default_factory=dict)
     command: Sequence[str] = APPLICATION
 
@@ -133,24 +135,30 @@ class LocalRunner(ProcessRunner):
             InvalidRequest: one of them is missing or cannot be used.
         """
         require_task_settings(self.conf)
-        if self.master == EMBEDDED:
+        engine = self._engine(request)
+        if engine.master == EMBEDDED:
             self._check_embedded(request)
             return
-        if not _LOCAL.fullmatch(self.master):
+        if not _LOCAL.fullmatch(engine.master):
             raise InvalidRequest(
-                "master", self.master, "must be on this machine, like local[4]",
+                "master", engine.master, "must be on this machine, like local[4]",
                 "name a connection and the runner cluster for another machine's",
             )  # fmt: skip
         super().check(request)
         if tuple(self.command) == APPLICATION:  # another command has requirements of its own
             environment = self.inherited()
             check_driver(*DRIVER, "pyspark")
+            require_one_pyspark()
             check_salt(request, environment)
             check_stream_keys(request, environment)
             check_federation(request, environment)
             check_database(request, environment)
             check_snapshot(request)
-            check_java(environment)
+            try:
+                require_spark()
+                check_java(environment)
+            except InvalidRequest as missing:
+                raise without_either(engine, missing) from None
 
     def _check_embedded(self, request: TableRequest) -> None:
         if self.conf:
@@ -164,6 +172,19 @@ class LocalRunner(ProcessRunner):
             require_engine()
             check_driver(*DRIVER, "pyspark")
             check_salt(request, self.inherited())
+
+    def _engine(self, request: TableRequest) -> EngineChoice:
+        return choose_engine(request, master=self.master, settings=tuple(self.conf), environment=self.inherited())
+
+    def suited(self, request: TableRequest) -> tuple[Self, str]:
+        """This runner with the engine that the request gets, and a public line that says why, unless it was named."""
+        engine = self._engine(request)
+        return self._with_master(engine.master), engine.why
+
+    def _with_master(self, master: str) -> Self:
+        other = replace(self, master=master)
+        object.__setattr__(other, "_processes", self._processes)
+        return other
 
     def submit(self, submission: Submission) -> Handle:
         """Start the application.
@@ -192,3 +213,8 @@ def require_settings(names: Iterable[str]) -> None:
     for name in names:
         if not name.startswith("spark."):
             raise InvalidRequest("conf", name, "must begin with 'spark.'", "correct the setting's name")
+
+
+def suited(backend: AnyCheck, request: TableRequest) -> tuple[AnyCheck, str]:
+    """A backend with the engine that a request gets there, and a public line about it; empty if there is no choice."""
+    return backend.suited(request) if isinstance(backend, LocalRunner) else (backend, "")

@@ -128,14 +128,16 @@ class ForkedRun:
 
 @dataclass
 class _Shared:
-    application: WarmApplication | None = None
+    applications: dict[str, WarmApplication] = field(default_factory=dict)
     current: Handle | None = None
     failed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class WarmRunner(LocalRunner):
-    """As ``LocalRunner``, for many requests one after the other; a context whose end ends the shared process.
+    """As ``LocalRunner``, for many requests one after the other; a context whose end ends the shared processes.
+
+    There is one for each engine that a request was counted by.
 
     Each run is a process with its own memory, private file, secret and failure.
     """
@@ -169,19 +171,19 @@ class WarmRunner(LocalRunner):
 
     def _started(self, arguments: list[str], variables: Mapping[str, str], *, log: Path) -> ForkedRun:
         environment = {**self.inherited(), **self._spark_variables()}
-        application = self._shared.application
+        application = self._shared.applications.get(self.master)
         if application is not None and application.environment == environment and application.runs < MAX_RUNS:
             with suppress(OSError):  # it, or its Java, has ended since
                 return application.start(arguments, variables, log=log)
         self._end()
         application = WarmApplication(self.master, environment, folder=self.private_folder(), groups=self._processes)
-        self._shared.application = application
+        self._shared.applications[self.master] = application
         return application.start(arguments, variables, log=log)
 
     def kill(self, handle: Handle) -> None:
         """End the application and all its processes; unless it had ended in order, the shared process too."""
         super().kill(handle)
-        application = self._shared.application
+        application = self._shared.applications.get(self.master)
         if handle != self._shared.current or application is None:
             return
         self._shared.current = None
@@ -194,7 +196,7 @@ class WarmRunner(LocalRunner):
 
     def _end(self, log: Path | None = None) -> None:
         """End the shared process; what it has printed goes to ``log``."""
-        application, self._shared.application = self._shared.application, None
+        application = self._shared.applications.pop(self.master, None)
         if application is None:
             return
         super().kill(application.handle)
@@ -206,4 +208,10 @@ class WarmRunner(LocalRunner):
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._end()
+        for master in tuple(self._shared.applications):
+            self._with_master(master)._end()
+
+    def _with_master(self, master: str) -> Self:
+        other = super()._with_master(master)
+        object.__setattr__(other, "_shared", self._shared)
+        return other

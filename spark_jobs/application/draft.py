@@ -19,7 +19,7 @@ from spark_jobs.diagnostics._shared_groups.measurement import SharedGroups
 from spark_jobs.diagnostics.class_sizes import ClassSizes, restated
 from spark_jobs.diagnostics.diagnostic import diagnostic
 from spark_jobs.diagnostics.roc_area import with_one_area
-from spark_jobs.embedded.installed import PACKAGE
+from spark_jobs.embedded.installed import PACKAGE, installed_pyspark
 from spark_jobs.mechanisms import codec
 from spark_jobs.publishing import publish
 from spark_jobs.wording.assumptions import assumptions
@@ -114,5 +114,5 @@ def draws(request: ReleaseRequest, measurements: Mapping[str, Any], shared: Mapp
 
 def versions(*, embedded: bool = False) -> dict[str, str]:
     """The versions of the programs that a draw and its draft depend on; with ``embedded``, of that engine too."""
-    names = ("dp-diagnostics", "pyspark", "opendp", "numpy", "scipy", "matplotlib", "pyarrow")
+    names = ("dp-diagnostics", installed_pyspark()[0], "opendp", "numpy", "scipy", "matplotlib", "pyarrow")
     return {name: version(name) for name in (*names, *((PACKAGE,) if embedded else ()))}

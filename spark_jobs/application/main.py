@@ -32,7 +32,9 @@ def parser() -> argparse.ArgumentParser:
     )
     arguments.add_argument("request", metavar="REQUEST", help="the request: a JSON or YAML file, or its URI")
     arguments.add_argument("--output", metavar="URI", help="the folder to release into (default: the request's)")
-    arguments.add_argument("--master", help="Spark master (default: local[*], or what spark-submit decided)")
+    arguments.add_argument(
+        "--master", help="Spark master, embedded or auto (default: auto, or what spark-submit decided)"
+    )
     arguments.add_argument("--charge", metavar="ID", help="the ledger's charge that pays (given by the protocol)")
     arguments.add_argument("--key", metavar="KEY", help="the release key of that charge")
     arguments.add_argument("--request-sha256", metavar="HASH", help="the hash of the request that was charged")
@@ -94,10 +96,34 @@ def _run_uncharged(arguments: argparse.Namespace, announcer: Announcer) -> None:
         output=output,
         store=check_store(output),
         noise=SecureNoise() if seed is None else SeededNoise(seed),
-        master=arguments.master,
+        master=_master_of_draft(arguments.master, request, announcer),
         announcer=announcer,
     )
     announcer.line(f"an UNCHARGED draft is at {manifest}")
+
+
+def _master_of_draft(master: str | None, request: ReleaseRequest, announcer: Announcer) -> str | None:
+    """The master of an uncharged run, which only a run on this machine that names none leaves to choice."""
+    from spark_jobs.application.connect import connects
+    from spark_jobs.application.java import java_home
+    from spark_jobs.application.session import under_spark_submit
+    from spark_jobs.contract.embedded_engine import AUTO
+    from spark_jobs.embedded.choice import choose_engine, without_either
+    from spark_jobs.embedded.installed import require_one_pyspark, require_spark
+
+    if connects(master) or under_spark_submit():
+        return master
+    engine = choose_engine(request, master=master or AUTO, settings=(), environment=os.environ)
+    if engine.why:
+        announcer.line(engine.why)
+    if engine.fault is not None:
+        require_one_pyspark()
+        try:
+            require_spark()
+            java_home()
+        except InvalidRequest as missing:
+            raise without_either(engine, missing) from None
+    return engine.master
 
 
 def _run_charged(arguments: argparse.Namespace, announcer: Announcer, private_log: Path | None) -> int:

@@ -104,7 +104,9 @@ def start_java() -> Popen[bytes]:
 
 
 def leave_java() -> None:
-    """Have the shared Java forget the objects of this process, which it would keep: plans, and what they gave."""
+    """Have the shared Java, if there is one, forget the objects of this process: plans, and what they gave."""
+    if not under_spark_submit():
+        return
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

@@ -34,6 +34,8 @@ from spark_jobs.contract.tables import ColumnsModel, LinearModel, Model, TableSo
 
 EMBEDDED = "embedded"
 """The Spark master that stands for the embedded engine."""
+AUTO = "auto"
+"""The master that stands for it where it takes a request and is installed, and for Spark on this machine otherwise."""
 FORMATS: tuple[Format, ...] = ("parquet", "delta")
 TYPES = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "date", "timestamp",

@@ -12,8 +12,10 @@ from spark_jobs.contract.errors import InvalidRequest
 
 PACKAGE, RELEASE = "pysail", "0.7.2"
 """The engine, and the release of it that is proved to count as Spark does."""
-CLIENTS = ("4.3.",)
+CLIENTS = ("4.2.", "4.3.")
 """The beginnings of the versions of PySpark with which it is."""
+PYSPARK, PYSPARK_CLIENT = "pyspark", "pyspark-client"
+"""The distributions that bring the package ``pyspark``: with Spark, and the same files without it."""
 REMEDY = "name another master, such as local[*], which runs Spark"
 
 
@@ -24,6 +26,7 @@ def require_engine() -> None:
         InvalidRequest: this is not Linux, no folder is temporary, or a package is missing or of a version that
             nothing was proved of.
     """
+    require_one_pyspark()
     if sys.platform != "linux":
         raise InvalidRequest("master", EMBEDDED, "needs Linux, where other users can be kept from it", REMEDY)
     try:
@@ -32,17 +35,52 @@ def require_engine() -> None:
         raise InvalidRequest(
             "TMPDIR", None, "must name a folder that can be written to", "set it, or make /tmp so"
         ) from None
-    engine, client = _version(PACKAGE), _version("pyspark")
+    engine, client = _version(PACKAGE), installed_pyspark()[1]
     missing = [] if engine == RELEASE else [(f"{PACKAGE} {RELEASE}", engine)]
     if client is None or not client.startswith(CLIENTS) or importlib.util.find_spec("grpc_status") is None:
-        missing.append((f"PySpark {CLIENTS[0]}x with its client", client))
+        known = " or ".join(f"{one}x" for one in CLIENTS)
+        missing.append((f"PySpark {known} with its client", client))
     if missing:
         needed = " and ".join(what for what, _ in missing)
         there = " and ".join(present or "none" for _, present in missing)
         raise InvalidRequest(
             "master", EMBEDDED, f"needs {needed}, and this machine has {there}",
-            f"install dp-diagnostics[embedded], or {REMEDY}",
+            f"install dp-diagnostics[embedded], or dp-diagnostics[local] without Spark, or {REMEDY}",
         )  # fmt: skip
+
+
+def require_one_pyspark() -> None:
+    """Refuse a machine where two distributions bring the package ``pyspark``, in different versions.
+
+    Raises:
+        InvalidRequest: files of one lie among those of the other.
+    """
+    full, client = _version(PYSPARK), _version(PYSPARK_CLIENT)
+    if full is not None and client is not None and full != client:
+        raise InvalidRequest(
+            "pyspark", f"{PYSPARK} {full} and {PYSPARK_CLIENT} {client}",
+            "must be one of the two, or both of one version, because they are the same files",
+            f"in a new environment, install one of them, or {PYSPARK}=={client} beside the other",
+        )  # fmt: skip
+
+
+def require_spark() -> None:
+    """Refuse a machine that has PySpark's client alone, without Spark.
+
+    Raises:
+        InvalidRequest: it has.
+    """
+    if installed_pyspark()[0] == PYSPARK_CLIENT:
+        raise InvalidRequest(
+            "runner", f"a machine with {PYSPARK_CLIENT}, which has no Spark", "needs Spark",
+            "install dp-diagnostics[spark,java] in a new environment",
+        )  # fmt: skip
+
+
+def installed_pyspark() -> tuple[str, str | None]:
+    """The distribution that brings the package ``pyspark`` here, and its version; None if none does."""
+    full, client = _version(PYSPARK), _version(PYSPARK_CLIENT)
+    return (PYSPARK_CLIENT, client) if full is None and client is not None else (PYSPARK, full)
 
 
 def _version(package: str) -> str | None:

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes with pyspark, without types
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.utils import is_remote
@@ -29,6 +28,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.jdbc import JdbcConnection, Partitioning, connection_of
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.tables import TableSource
+from spark_jobs.tables.java_errors import JAVA_ERRORS
 from spark_jobs.tables.texts import converted
 
 DRIVER = "org.postgresql.Driver"
@@ -184,7 +184,7 @@ def _begun(spark: SparkSession, url: str, options: Mapping[str, str], source: Ta
     jvm: Any = spark._jvm
     try:
         jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry.register(DRIVER)
-    except Py4JJavaError:
+    except JAVA_ERRORS:
         raise InvalidRequest(
             "table.name", source.name, f"needs {DRIVER} on Spark's class path",
             "add PostgreSQL's JDBC driver by spark.jars",
@@ -208,7 +208,7 @@ def _snapshot(transaction: Any, whole: str, name: tuple[str, str], source: Table
         _rows(transaction, setting)
     try:
         _rows(transaction, f"LOCK TABLE {whole} IN ACCESS SHARE MODE")
-    except Py4JJavaError as error:
+    except JAVA_ERRORS as error:
         if (refusal := _LOCK_REFUSALS.get(str(error.java_exception.getSQLState()))) is None:
             raise
         raise _refused(source, *refusal) from None

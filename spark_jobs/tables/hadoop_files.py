@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes with pyspark, without types
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from spark_jobs.contract.store.pipelines import hidden
 from spark_jobs.contract.store.table_files import TableFiles, UnlistedStore, footer_bytes, log_among
+from spark_jobs.tables.java_errors import JAVA_ERRORS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class HadoopFiles:
                 status = listing.next()
                 name = root.toUri().relativize(status.getPath().toUri()).getPath()
                 sizes[str(name)] = int(status.getLen())
-        except Py4JJavaError:
+        except JAVA_ERRORS:
             raise UnlistedStore("a folder that cannot be listed") from None
         shown = {name: size for name, size in sorted(sizes.items()) if not hidden(name)}
         return cls(sizes=shown, open=partial(_opened, java, system, root), java=java, log=log_among(sizes))
@@ -68,7 +68,7 @@ class HadoopFiles:
         """
         try:
             return footer_bytes(self.sizes[name], partial(self._last, name))
-        except Py4JJavaError:
+        except JAVA_ERRORS:
             raise OSError("the store failed") from None
 
     def _last(self, name: str, count: int) -> bytes:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes with pyspark, without types
 from pyspark.errors import PySparkException
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_checks import EMPTY
 from spark_jobs.contract.store.delta_log import UNREADABLE_VERSION as UNREADABLE_VERSION
+from spark_jobs.tables.java_errors import JAVA_ERRORS
 
+_ERRORS: tuple[type[Exception], ...] = (PySparkException, *JAVA_ERRORS)
 _DAMAGED = "must contain only intact files of its format", "find the damaged file, or one that may not be read"
 _REFUSALS = {
     "PATH_NOT_FOUND": ("must be a table that exists", "check the path and its version"),
@@ -46,7 +47,7 @@ def refusing(field: str, given: object, *, unreadable: tuple[str, str] = UNREADA
     """Replace Spark's errors by one line of our own, because Spark's messages may quote what was read."""
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except _ERRORS as error:
         bound, remedy = next((_REFUSALS[name] for name in _conditions(error) if name in _REFUSALS), unreadable)
         if any(words in str(error) for words in _NO_FILE_SYSTEM):
             bound, remedy = _NO_STORE

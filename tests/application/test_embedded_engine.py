@@ -192,10 +192,10 @@ def test_an_engine_that_is_gone_fails_the_query_at_once(engine: EmbeddedEngine) 
     [
         ({"pysail": None}, "needs pysail 0.7.2, and this machine has none; install dp-diagnostics"),
         ({"pysail": "0.7.1"}, "needs pysail 0.7.2, and this machine has 0.7.1"),
-        ({"pyspark": "4.1.3"}, "needs PySpark 4.3.x with its client, and this machine has 4.1.3"),
+        ({"pyspark": "4.1.3"}, "needs PySpark 4.2.x or 4.3.x with its client, and this machine has 4.1.3"),
         (
-            {"pysail": None, "pyspark": "4.2.0"},
-            "needs pysail 0.7.2 and PySpark 4.3.x with its client, and this machine has none and 4.2.0",
+            {"pysail": None, "pyspark": "4.4.0"},
+            "needs pysail 0.7.2 and PySpark 4.2.x or 4.3.x with its client, and this machine has none and 4.4.0",
         ),
     ],
 )
@@ -206,4 +206,20 @@ def test_an_engine_that_nothing_was_proved_of_is_refused(
     monkeypatch.setattr(installed, "_version", there.get)
     with pytest.raises(InvalidRequest, match=line) as refused:
         installed.require_engine()
-    assert "; install dp-diagnostics[embedded], or name another master" in str(refused.value)
+    remedy = "; install dp-diagnostics[embedded], or dp-diagnostics[local] without Spark, or name another master"
+    assert remedy in str(refused.value)
+
+
+def test_two_distributions_of_one_package_are_refused_unless_they_are_one_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = {"pysail": "0.7.2", "pyspark": "4.3.0", "pyspark-client": "4.2.0"}
+    monkeypatch.setattr(installed, "_version", lambda name: there.get(name))
+    with pytest.raises(InvalidRequest, match=r"pyspark 4.3.0 and pyspark-client 4.2.0'; must be one of the two, or"):
+        installed.require_engine()
+    there["pyspark"] = "4.2.0"
+    installed.require_engine()
+    assert installed.installed_pyspark() == ("pyspark", "4.2.0")
+    del there["pyspark"]
+    installed.require_engine()
+    assert installed.installed_pyspark() == ("pyspark-client", "4.2.0")

@@ -49,7 +49,8 @@ def requirements() -> list[Requirement]:
 
 
 def test_lock_file_holds_every_requirement_at_a_version_it_allows(locked: dict[str, list[Version]]) -> None:
-    wanted = requirements()
+    # PySpark's client is PySpark's own files again, which the lock file has with Spark
+    wanted = [requirement for requirement in requirements() if requirement.name != "pyspark-client"]
     assert len(wanted) > 30
     missing = [
         str(requirement)
@@ -144,6 +145,7 @@ def test_wheels_name_their_extras() -> None:
         "expectations",
         "gcs",
         "java",
+        "local",
         "s3",
         "spark",
     ]

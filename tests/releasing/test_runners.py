@@ -150,7 +150,7 @@ def test_local_runner_starts_the_application_with_its_arguments(tmp_path, privat
 
 def test_local_runner_runs_the_installed_application_by_default():
     assert LocalRunner().command == (sys.executable, "-P", "-m", "spark_jobs")
-    assert LocalRunner().master == "local[*]"
+    assert LocalRunner().master == "auto"
 
 
 def test_secrets_travel_in_the_environment_and_are_shown_nowhere(tmp_path, private):

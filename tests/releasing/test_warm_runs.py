@@ -54,7 +54,7 @@ def released(lab: SmallTables, runner: Any, number: int, *, key: str = "", **opt
 
 
 def warm(runner: WarmRunner) -> int:
-    application = runner._shared.application
+    application = runner._shared.applications.get(runner.master)
     assert application is not None
     return int(application.handle.id.split()[0])
 

@@ -39,7 +39,7 @@ def released(lab: SmallTables, runner: WarmRunner, number: int) -> None:
 
 
 def warm(runner: WarmRunner) -> int:
-    application = runner._shared.application
+    application = runner._shared.applications.get(runner.master)
     assert application is not None
     return int(application.handle.id.split()[0])
 
