@@ -59,11 +59,11 @@ def release_if_agreed(
         actor: likewise.
         ledger: likewise.
     """
-    from dp_operators.releasing import ChargedRequest, LocalRunner, forecast
+    from dp_operators.releasing import ChargedRequest, LocalRunner, forecast, with_references
 
-    written = read_written(ReleaseRequest, given)
     runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
     with opened_ledger(ledger) as opened:
+        written = read_written(ReleaseRequest, with_references(given, opened))
         charged = ChargedRequest.of(written, opened, key)
         price = forecast(charged, runner=runner, allotment=allotment)
         if not (yes or price.charge is not None):

@@ -16,6 +16,7 @@ from dp_operators.budget.cli import app as ledger_commands
 from dp_operators.budget.commands import app as administration_commands
 from dp_operators.budget.domain_commands import app as domain_commands
 from dp_operators.budget.key_commands import app as key_commands
+from dp_operators.budget.lookup_commands import app as lookup_commands
 from dp_operators.budget.reports import charges_table
 from dp_operators.command_tools import (
     Key,
@@ -44,7 +45,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for commands in (ledger_commands, administration_commands, domain_commands):
+for commands in (ledger_commands, administration_commands, domain_commands, lookup_commands):
     app.add_typer(commands, name="")  # without a name, its commands are commands of this program
 
 app.command("init")(init)

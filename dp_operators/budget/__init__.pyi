@@ -14,6 +14,7 @@ from dp_operators.budget.values import (
     ChargeState as ChargeState,
     Head as Head,
     KeyList as KeyList,
+    RegisteredLookup as RegisteredLookup,
     Run as Run,
     SubBudget as SubBudget,
     Verification as Verification,

@@ -11,9 +11,10 @@ from dp_operators.budget.charging import ChargingLedger
 from dp_operators.budget.composition import cap_of, known_composition
 from dp_operators.budget.tables import audit
 from dp_operators.budget.transactions import administration, bindings
-from dp_operators.budget.values import Account, AuditEntry, KeyList, SubBudget
+from dp_operators.budget.values import Account, AuditEntry, KeyList, RegisteredLookup, SubBudget
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.domains import Domain
+from spark_jobs.contract.options.lookups import Lookup
 from spark_jobs.contract.privacy import Neighbours, PrivacyUnit
 
 
@@ -322,6 +323,26 @@ class PrivacyLedger(ChargingLedger):
             actor=validation.name_of("actor", actor, limit=500),
         )
         return self._database.alone(lambda connection: bindings.register_keys(connection, wanted))
+
+    def register_lookup(self, account: str, lookup: Mapping[str, Any], *, actor: str) -> RegisteredLookup:
+        """Register a public lookup for an account's requests; one that is registered already is returned.
+
+        Args:
+            account: the account's name.
+            lookup: its ``name``, the titles of its ``key`` and its ``value``, its ``entries``, and its ``sha256`` if
+                that is known from elsewhere; see ``spark_jobs.contract.options.lookups.Lookup``.
+            actor: who is responsible for the lookup's being public.
+
+        Raises:
+            InvalidRequest: no such account; a key has two entries, there are too many or the hash is another one; or
+                something else is registered under this name.
+        """
+        wanted = bindings.RegisterLookup(
+            account=validation.name_of("account", account),
+            lookup=Lookup.parse({**lookup, "name": validation.name_of("name", lookup.get("name"))}),
+            actor=validation.name_of("actor", actor, limit=500),
+        )
+        return self._database.alone(lambda connection: bindings.register_lookup(connection, wanted))
 
     def freeze(self, *, actor: str = "", reason: str) -> None:
         """Reject every change until ``thaw``, as for a ledger that was restored and may lack spends.

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from dp_operators.budget import overview, validation
 from dp_operators.budget.composition import cost_in, limits_of, minimum, room, zero_cost
+from dp_operators.budget.list_reader import ListReader
 from dp_operators.budget.mechanism_events import MechanismEvent, charged_events
 from dp_operators.budget.overview import AccountOverview, ChargeFilter, ChargePage
 from dp_operators.budget.tables import audit, rows
@@ -23,19 +24,17 @@ from dp_operators.budget.values import (
     Charge,
     ChargeState,
     Head,
-    KeyList,
     RecordedSteps,
     StreamHead,
     SubBudget,
     Verification,
     exact_budget,
 )
-from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget
 
 
-class LedgerReader:
+class LedgerReader(ListReader):
     """The methods of ``PrivacyLedger`` that only read.
 
     Args:
@@ -194,31 +193,6 @@ class LedgerReader:
         return self._database.read(
             lambda connection: rows.sub_budgets_of(connection, rows.get_account(connection, name).name)
         )
-
-    def key_lists(self, account: str) -> tuple[KeyList, ...]:
-        """The key lists that are registered for an account, sorted by name.
-
-        Raises:
-            InvalidRequest: no such account.
-        """
-        name = validation.name_of("account", account)
-        return self._database.read(
-            lambda connection: rows.key_lists_of(connection, rows.get_account(connection, name).name)
-        )
-
-    def key_list(self, account: str, name: str) -> KeyList:
-        """The key list of an account with this name.
-
-        Raises:
-            InvalidRequest: no such account or list.
-        """
-        registered = next((keys for keys in self.key_lists(account) if keys.name == name), None)
-        if registered is None:
-            raise InvalidRequest(
-                "groups", name, f"must be a list of keys that is registered for account {account}",
-                "have it registered: `dp-budget keys`",
-            )  # fmt: skip
-        return registered
 
     def stale(self, older_than: timedelta) -> tuple[Charge, ...]:
         """The reservations without a heartbeat for at least ``older_than``; they still count as spent.

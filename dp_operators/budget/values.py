@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spark_jobs.contract.account import Composition
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import ALL, BlockExpression
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, replaced_within
+
+if TYPE_CHECKING:
+    from spark_jobs.contract.options.lookups import Lookup
 
 __all__ = [
     "ALL",
@@ -22,6 +25,7 @@ __all__ = [
     "Head",
     "KeyList",
     "RecordedSteps",
+    "RegisteredLookup",
     "Run",
     "StreamHead",
     "SubBudget",
@@ -281,6 +285,23 @@ class KeyList:
     name: str
     sha256: str
     keys: tuple[Any, ...]
+    registered_at: str
+    registered_by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisteredLookup:
+    """A public lookup that an administrator registered for an account's requests.
+
+    Attributes:
+        account: the account's name.
+        lookup: its name in the account, its content and the hash of the content.
+        registered_at: UTC, ISO 8601.
+        registered_by: who registered it.
+    """
+
+    account: str
+    lookup: Lookup
     registered_at: str
     registered_by: str
 

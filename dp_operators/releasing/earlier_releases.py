@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dp_operators.releasing.committed_releases import CommittedRelease, committed_release
+from dp_operators.releasing.registered_lookups import named_lookup, require_registered
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EarlierCurve, EarlierFunction, EcdfOptions, RocComparisonOptions
 from spark_jobs.contract.options.aggregates import entries_by
+from spark_jobs.contract.options.lookups import names_lookup
 from spark_jobs.contract.public_groups import is_registered, names_file
 from spark_jobs.contract.tables import LinearModel, LogisticModel, Model
 
@@ -210,15 +212,17 @@ def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str
 
 
 def require_as_released(request: ReleaseRequest, ledger: LedgerReader) -> None:
-    """Refuse a request whose model or function differs from the one in the release that it names as its source.
+    """Refuse a request whose model, function or lookup differs from the one that it names as its source.
 
-    The source that a request claims is not believed: the release is read again from where the ledger says it lies.
+    The source that a request claims is not believed: the release is read again from where the ledger says it lies, and
+    the lookup from the ledger.
 
     Raises:
         InvalidRequest: the content differs; or see ``fitted_model`` and ``earlier_function``.
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """
+    require_registered(request, ledger)
     if request.model is not None:
         _require_fitted(request.model, ledger, what="model")
     for options in request.diagnostics:
@@ -295,7 +299,7 @@ def _registered(
 
 def _names_list(entry: Any) -> bool:
     named = isinstance(entry, Mapping) and is_registered(entry.get("groups"))
-    return named or any(is_registered(one.get("values")) for one in _dimensions(entry))
+    return named or any(is_registered(one.get("values")) or names_lookup(one) for one in _dimensions(entry))
 
 
 def _dimensions(entry: Any) -> list[Mapping[str, Any]]:
@@ -305,6 +309,8 @@ def _dimensions(entry: Any) -> list[Mapping[str, Any]]:
 
 
 def _filled_dimension(given: Any, account: Any, ledger: LedgerReader) -> Any:
+    if isinstance(given, Mapping) and names_lookup(given):
+        return {**given, "lookup": named_lookup(given["lookup"], account, ledger)}
     if not isinstance(given, Mapping) or not is_registered(given.get("values")):
         return given
     return {**given, "values": _registered(given["values"], account, ledger, field="diagnostics.by.values")}

@@ -15,6 +15,7 @@ from spark_jobs.contract.completion import entry_leaves_out, leaves_out
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.filters import check_filter
 from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.options.lookups import names_lookup
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import exact_decimal
 from spark_jobs.contract.request import ReleaseRequest
@@ -145,14 +146,14 @@ def _field_model(name: str) -> type[Frozen]:
 
 
 def _is_read_later(name: str, value: Any) -> bool:
-    """Whether the value names a file, a registered key list or an earlier release, all read when the task runs."""
+    """Whether the value names a file, a registered list or lookup, or an earlier release, read when the task runs."""
     if name == "model":
         return isinstance(value, str) or (isinstance(value, Mapping) and ("release" in value or "uri" in value))
     if name != "diagnostics":
         return False
     entries = [entry for entry in _as_list(value) if isinstance(entry, Mapping)]
     dimensions = [one for entry in entries for one in _as_list(entry.get("by")) if isinstance(one, Mapping)]
-    return any(isinstance(one.get("values"), (str, Mapping)) for one in dimensions) or any(
+    return any(isinstance(one.get("values"), (str, Mapping)) or names_lookup(one) for one in dimensions) or any(
         isinstance(entry.get(option), (str, Mapping)) for entry in entries for option in ("groups", "compare_with")
     )
 

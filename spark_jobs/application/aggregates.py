@@ -111,7 +111,7 @@ def _of_dimension(dimension: Dimension, schema: StructType) -> Column:
     if dimension.edges is not None:
         return amount_column(need, schema)
     typed = read(need, schema)
-    if dimension.values is not None or dimension.keys is not None:
+    if dimension.places is not None or dimension.keys is not None:
         return typed.column
     from pyspark.sql import functions as sf
 

@@ -124,7 +124,7 @@ class CellNames:
     def requested(cls, options: AggregatesOptions) -> CellNames:
         """Those of a request."""
         return cls(
-            by=tuple(one.column for one in options.by),
+            by=tuple(one.name for one in options.by),
             keys=tuple(one.labels for one in options.by),
             tables=options.tables(options.by),
             figures=_figures((name, one.of) for one in options.measures for name in one.figures),

@@ -106,8 +106,8 @@ def _check_release(request: ReleaseRequest, table: _Table) -> None:
                     _check_levels(levels_need(factor.column), factor.levels, table)
             case AggregateCells():
                 for dimension in statistic.by:
-                    if dimension.values is not None:
-                        _check_keys(dimension_need(dimension), dimension.values, table, field="diagnostics.by")
+                    if dimension.places is not None:
+                        _check_keys(dimension_need(dimension), dimension.places, table, field="diagnostics.by")
             case GroupedScoreCells() | PointCells() | PointSums() if statistic.group_by is not None:
                 need = group_need(statistic.group_by)
                 _check_keys(need, statistic.groups or (), table, field="diagnostics.groups")

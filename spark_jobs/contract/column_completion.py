@@ -79,7 +79,7 @@ def _with_outcome_bounds(given: Any, domains: Domains) -> Any:
 
 
 def _dimension(given: Any, domains: Domains) -> Any:
-    if not isinstance(given, Mapping) or given.get("edges") is not None or given.get("keys") is not None:
+    if not isinstance(given, Mapping) or any(given.get(name) is not None for name in ("edges", "keys", "lookup")):
         return given
     name = given.get("column")
     if given.get("width") is not None:

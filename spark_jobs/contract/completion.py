@@ -301,7 +301,7 @@ def entry_leaves_out(entry: Any) -> bool:
             return True
     if issubclass(options, AggregatesOptions):
         by, measures = entries_by("column", entry.get("by")), entries_by("of", entry.get("measures"))
-        return any(_lacks(one, "values", "edges", "start", "keys") for one in _listed(by)) or any(
+        return any(_lacks(one, "values", "edges", "start", "keys", "lookup") for one in _listed(by)) or any(
             lacks_bounds(one) if is_short(one) else _lacks(one, "bounds") and not counts_units(one)
             for one in _listed(measures)
         )

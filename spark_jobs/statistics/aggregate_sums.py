@@ -18,7 +18,7 @@ from spark_jobs.contract.options.dimensions import Dimension
 from spark_jobs.contract.options.measures import EXACT_SQUARES, SQUARE_STEPS, Measured, Term, ValueLine
 from spark_jobs.statistics.arrays import as_doubles, read_only
 from spark_jobs.statistics.point_grid import nearest_places
-from spark_jobs.statistics.public_keys import key_places, row_places
+from spark_jobs.statistics.public_keys import row_places
 from spark_jobs.statistics.state_grid import as_microseconds
 
 if TYPE_CHECKING:
@@ -293,8 +293,8 @@ def _values(columns: Mapping[str, ArrayLike], measure: Measured) -> FloatArray:
 
 def groups_of(values: ArrayLike, dimension: Dimension) -> Int64Array:
     """The group of each row in a dimension; -1 for none."""
-    if dimension.values is not None:
-        group = row_places(values, key_places(dimension.values), field=dimension.column)
+    if dimension.places is not None:
+        group = row_places(values, dimension.places, field=dimension.column)
     elif dimension.edges is not None:
         numbers, edges = as_doubles(values, what=dimension.column), np.array(dimension.edges)
         group = np.searchsorted(edges, numbers, side="right") - 1

@@ -33,7 +33,7 @@ from tests.support.spark import settings
 
 pytestmark = pytest.mark.spark
 
-QUICK = ("aggregates-1", "unit-texts", "where-3", "model-clipped")
+QUICK = ("aggregates-1", "lookup", "unit-texts", "where-3", "model-clipped")
 """Cases of ``make test``; all others are in ``make verify``."""
 CASES = [
     pytest.param(changes, id=name, marks=() if name in QUICK else (pytest.mark.verify,))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dp_operators.budget import PrivacyLedger
+from dp_operators.budget import LedgerFrozen, PrivacyLedger
 from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.binding import TableBinding
 from tests.support.ledgers import tamper
@@ -126,6 +126,54 @@ def test_keys_are_registered_by_their_content(opened: PrivacyLedger) -> None:
         opened.key_list("others", "wards")
     assert opened.head() == head
     assert opened.verification().findings == ()
+
+
+REGIONS = {"name": "regions", "key": "ward", "value": "region", "entries": [["w1", "north"], ["w2", "south"]]}
+
+
+def test_lookups_are_registered_by_their_content_beside_lists(opened: PrivacyLedger) -> None:
+    opened.register_keys("visits", "wards", ["north", "south"], actor="admin")
+    registered = opened.register_lookup("visits", REGIONS, actor="admin")
+    assert (registered.lookup.levels, registered.registered_by) == (("north", "south"), "admin")
+    assert opened.lookup("visits", "regions") == registered
+    given = {**REGIONS, "sha256": registered.lookup.sha256}
+    assert opened.register_lookup("visits", given, actor="another") == registered
+    assert opened.log("visits")[-1].action == "keys registered"
+    assert json.loads(opened.log("visits")[-1].details) == {"name": "regions", "sha256": registered.lookup.sha256}
+    assert [keys.name for keys in opened.key_lists("visits")] == ["wards"], "a lookup is no list of keys"
+    assert opened.lookups("others") == ()
+    entries = len(opened.log("visits"))
+    for bad, line in (
+        ({"entries": [["w1", "south"]]}, "name: got 'regions'; is registered for account visits with other entries"),
+        ({"name": "wards"}, "name: got 'wards'; is registered for account visits with other entries"),
+        ({"name": "more", "entries": [["w1", "a"], ["w1", "b"]]}, "must have one row for each key"),
+        ({"name": "more", "sha256": "0" * 64}, "must be the hash of the lookup's content"),
+    ):
+        with pytest.raises(InvalidRequest) as refused:
+            opened.register_lookup("visits", {**REGIONS, **bad}, actor="admin")
+        assert line in str(refused.value)
+    with pytest.raises(InvalidRequest, match="name: got 'regions'; is registered for account visits with other keys"):
+        opened.register_keys("visits", "regions", ["w1"], actor="admin")
+    with pytest.raises(InvalidRequest, match="must be a public lookup that is registered for account others"):
+        opened.lookup("others", "regions")
+    with pytest.raises(InvalidRequest, match="must be a list of keys that is registered for account visits"):
+        opened.key_list("visits", "regions")
+    assert len(opened.log("visits")) == entries
+    opened.freeze(reason="it was restored")
+    with pytest.raises(LedgerFrozen):
+        opened.register_lookup("visits", {**REGIONS, "name": "more"}, actor="admin")
+    opened.thaw(actor="admin", reason="it is whole")
+    assert opened.lookups("visits") == (registered,)
+    assert opened.verification().findings == ()
+
+
+def test_the_log_says_which_lookup_was_registered(opened: PrivacyLedger, ledger_url: str) -> None:
+    opened.register_lookup("visits", REGIONS, actor="admin")
+    tamper(ledger_url, "UPDATE key_lists SET keys = replace(keys, 'south', 'north')")
+    [found] = opened.verification().findings
+    assert "keys visits, regions: are other keys than those that were registered" in found
+    with pytest.raises(InvalidRequest, match="must be the hash of the lookup's content"):
+        opened.lookup("visits", "regions")
 
 
 TAMPERING = [

@@ -12,6 +12,7 @@ from dp_operators.budget.tables.grants import PARTS, grants
 from spark_jobs.contract import InvalidRequest
 from tests.support.ledgers import commit, execute
 
+REGIONS = {"name": "regions", "key": "ward", "value": "region", "entries": [["w1", "north"], ["w2", "south"]]}
 READS: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "show": lambda ledger, charge: ledger.remaining("visits", "2026-11-21"),
     "history": lambda ledger, charge: ledger.history("visits"),
@@ -33,6 +34,8 @@ ADMINISTERS: dict[str, Callable[[PrivacyLedger, str], object]] = {
     "open": lambda ledger, charge: ledger.open_account("new", epsilon="1", tables=["/lake/new"]),
     "raise": lambda ledger, charge: ledger.raise_cap("visits", epsilon="2", actor="a", reason="b"),
     "allot": lambda ledger, charge: ledger.allot("visits", "another team", epsilon="1"),
+    "keys": lambda ledger, charge: ledger.register_keys("visits", "wards", ["north", "south"], actor="a"),
+    "lookup": lambda ledger, charge: ledger.register_lookup("visits", REGIONS, actor="a"),
     "bind outputs": lambda ledger, charge: ledger.bind_outputs("visits", ["/releases/v"], actor="a", reason="b"),
 }
 THAWS: dict[str, Callable[[PrivacyLedger, str], object]] = {

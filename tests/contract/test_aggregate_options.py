@@ -38,9 +38,9 @@ def parsed(**options: Any) -> AggregatesOptions:
     [
         (
             {"by": ["region"]},
-            "by.0.region: must have values, edges or every, exactly one of them: groups that are",
+            "by.0.region: must have values, edges, every or lookup, exactly one of them: groups that are",
         ),
-        ({"by": [{**REGION, "edges": [0, 1]}]}, "must have values, edges or every, exactly one of them"),
+        ({"by": [{**REGION, "edges": [0, 1]}]}, "must have values, edges, every or lookup, exactly one of them"),
         ({"by": [{"column": "age", "edges": [0, 18, 18]}]}, "edges: got [0.0, 18.0, 18.0]; must be from 2 to 1001 num"),
         ({"by": [{"column": "age", "edges": [0]}]}, "must be from 2 to 1001 numbers in ascending order"),
         ({"by": [{"column": "at", "every": "month"}]}, "by.0.at: must have start and end with every"),
@@ -145,7 +145,7 @@ def parsed(**options: Any) -> AggregatesOptions:
         ({"by": [{**PAGE, "other": True}]}, "must have min_units with keys: discover only, and no other then"),
         ({"by": [{**REGION, "min_units": 3}]}, "must have min_units with keys: discover only"),
         ({"by": [{**PAGE, "keys": "all"}]}, "by.0.keys: got 'all'"),
-        ({"by": [{**PAGE, "values": ["a"]}]}, "must have values, edges or every, exactly one of them"),
+        ({"by": [{**PAGE, "values": ["a"]}]}, "must have values, edges, every or lookup, exactly one of them"),
         (
             {"by": [PAGE], "measures": [{**SPEND, "figures": ["mean", "sd"]}]},
             "measures: got ['spend']; must have means and sums only if keys are discovered",

@@ -23,6 +23,7 @@ from spark_jobs.contract import InvalidRequest, PrivacyUnit, ReleaseRequest
 from spark_jobs.contract.input_suites import InputSuite
 from spark_jobs.contract.jdbc import JdbcConnection
 from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.options.lookups import names_lookup
 from spark_jobs.contract.options.streams import LocalLevelMethod, PegasusMethod
 from spark_jobs.contract.public_groups import is_registered
 from spark_jobs.contract.stated_scale import STATED
@@ -131,6 +132,14 @@ def test_requests_and_their_parts_parse(block: Block) -> None:
     parse_documented(data)
 
 
+def with_entries(dimension: Any) -> Any:
+    """A dimension with what a ledger would have for the name of a lookup."""
+    if not isinstance(dimension, dict) or not names_lookup(dimension):
+        return dimension
+    name = dimension["lookup"]
+    return {**dimension, "lookup": {"name": name, "key": "key", "value": name.rstrip("s"), "entries": [["a", "b"]]}}
+
+
 def parse_documented(data: dict[str, Any]) -> None:
     """Parse a request, or a part of one, as it is shown on a page."""
     from dp_operators.operators.dag_files import DagFile
@@ -143,6 +152,8 @@ def parse_documented(data: dict[str, Any]) -> None:
             if isinstance(options.get("groups"), dict):
                 assert is_registered(options["groups"])
                 options = {**options, "groups": ["a key of the list"]}
+            if options.get("by"):
+                options = {**options, "by": list(map(with_entries, options["by"]))}
             DIAGNOSTICS[options["kind"]].parse(options)
     elif set(data) == {"model", "diagnostics"}:
         rest = {

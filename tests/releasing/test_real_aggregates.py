@@ -193,7 +193,7 @@ def test_persons_and_bins_are_asked_for_in_sql(command: Command, tmp_path: Path)
 @pytest.mark.parametrize(
     ("entry", "line"),
     [
-        ({"by": ["person"]}, "must have values, edges or every"),
+        ({"by": ["person"]}, "must have values, edges, every or lookup"),
         ({"by": ["region"], "measures": ["region"]}, "bounds: is required"),
         ({"by": [{"column": "age", "edges": [0, 50, 50]}]}, "numbers in ascending order"),
         ({"measures": [PERSONS]}, "must be the unit's column for figures of units, which is not named"),

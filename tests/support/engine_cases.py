@@ -23,6 +23,9 @@ from tests.support.kinds import EXAMPLES
 LINEAR = {"kind": "linear", "basis": "public", "intercept": 0.1, "coefficients": {"x": 0.3, "y": 0.4}}
 CLIPPED = {**LINEAR, "bounds": {"x": [0, 1], "y": [0, 1]}, "categorical": {"site": {"a": 0.1, "b": -0.1}}}
 SCALED = {"kind": "columns", "score": "age", "basis": "public", "scale": {"kind": "linear", "lower": 0, "upper": 65}}
+REGIONS = {
+    "name": "regions", "key": "site", "value": "region", "entries": [["a", "north"], ["c", "south"], ["x", "north"]],
+}  # fmt: skip
 WHERE = (
     "spend > 2 AND amount < 1e3",
     "NOT (age BETWEEN 10 AND 20) OR site IN ('a', '')",
@@ -86,6 +89,7 @@ def cases() -> dict[str, dict[str, Any]]:
         made[f"periods-{column}"] = {"diagnostics": [{"kind": "aggregates", "by": [every]}]}
     for name, (expression, blocks) in BLOCKS.items():
         made[f"blocks-{name}"] = {"block_expression": expression, "blocks": blocks}
+    made["lookup"] = {"diagnostics": [{"kind": "aggregates", "by": [{"column": "site", "lookup": REGIONS}]}]}
     bins = {"column": "cents", "edges": [0, 1.25, 300]}
     paid = {"of": "cents", "bounds": (0.0, 400.0), "step": 0.01}
     made["decimal-sums"] = {"diagnostics": [{"kind": "aggregates", "by": [bins], "measures": [paid]}]}

@@ -8,8 +8,17 @@ from functools import lru_cache
 from typing import Any
 
 from dp_operators.budget.tables.audit import canonical
-from dp_operators.budget.values import Account, Charge, ChargeState, KeyList, SubBudget, exact_budget
+from dp_operators.budget.values import (
+    Account,
+    Charge,
+    ChargeState,
+    KeyList,
+    RegisteredLookup,
+    SubBudget,
+    exact_budget,
+)
 from spark_jobs.contract.expressions.blocks import BlockExpression
+from spark_jobs.contract.options.lookups import Lookup, content_of
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
 
 
@@ -177,6 +186,35 @@ def sub_budget_of(row: Any) -> SubBudget:
         name=row.allotments_name,
         cap=budget_of(row.allotments_epsilon, row.allotments_delta, row.allotments_rho),
         slack=Decimal(row.allotments_slack),
+    )
+
+
+def is_lookup(row: Any) -> bool:
+    """Whether a row of the table of lists has a lookup, which is an object, and no list of keys."""
+    return bool(row.key_lists_keys.startswith("{"))
+
+
+def lookup_row(lookup: RegisteredLookup) -> dict[str, Any]:
+    """The row of a lookup."""
+    content = lookup.lookup
+    return {
+        "account": lookup.account,
+        "name": content.name,
+        "sha256": content.sha256,
+        "keys": content_of(content.key, content.value, content.entries),
+        "registered_at": lookup.registered_at,
+        "registered_by": lookup.registered_by,
+    }
+
+
+def lookup_of(row: Any) -> RegisteredLookup:
+    """The lookup in a row."""
+    named = {"name": row.key_lists_name, "sha256": row.key_lists_sha256}
+    return RegisteredLookup(
+        account=row.key_lists_account,
+        lookup=Lookup.parse({**named, **json.loads(row.key_lists_keys)}),
+        registered_at=row.key_lists_registered_at,
+        registered_by=row.key_lists_registered_by,
     )
 
 

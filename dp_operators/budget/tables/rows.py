@@ -13,7 +13,16 @@ from sqlalchemy import Connection, and_, bindparam, func, literal_column, or_, s
 
 from dp_operators.budget.composition import total
 from dp_operators.budget.tables.audit import canonical
-from dp_operators.budget.tables.mapping import account_of, blocks_of, budget_of, charge_of, key_list_of, sub_budget_of
+from dp_operators.budget.tables.mapping import (
+    account_of,
+    blocks_of,
+    budget_of,
+    charge_of,
+    is_lookup,
+    key_list_of,
+    lookup_of,
+    sub_budget_of,
+)
 from dp_operators.budget.tables.queries import Query, fetch
 from dp_operators.budget.tables.schema import (
     account_tables,
@@ -25,7 +34,7 @@ from dp_operators.budget.tables.schema import (
     key_lists,
     run_keys,
 )
-from dp_operators.budget.values import Account, Charge, ChargeState, KeyList, SubBudget
+from dp_operators.budget.values import Account, Charge, ChargeState, KeyList, RegisteredLookup, SubBudget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.privacy import Budget
@@ -192,7 +201,18 @@ def _bound(identity: str) -> Place:
 def key_lists_of(connection: Connection, account: str) -> tuple[KeyList, ...]:
     """The key lists of an account, sorted by name."""
     rows = fetch(connection, _KEY_LISTS, {"account": account})
-    return tuple(sorted((key_list_of(row) for row in rows), key=lambda keys: keys.name))
+    return tuple(sorted((key_list_of(row) for row in rows if not is_lookup(row)), key=lambda keys: keys.name))
+
+
+def registered_names(connection: Connection, account: str) -> frozenset[str]:
+    """The names of an account's key lists and lookups."""
+    return frozenset(row.key_lists_name for row in fetch(connection, _KEY_LISTS, {"account": account}))
+
+
+def lookups_of(connection: Connection, account: str) -> tuple[RegisteredLookup, ...]:
+    """The lookups of an account, sorted by name."""
+    rows = fetch(connection, _KEY_LISTS, {"account": account})
+    return tuple(sorted((lookup_of(row) for row in rows if is_lookup(row)), key=lambda one: one.lookup.name))
 
 
 def run_key(connection: Connection, charge_id: str) -> str | None:

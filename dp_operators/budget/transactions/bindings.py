@@ -14,10 +14,11 @@ from dp_operators.budget.tables.audit import canonical
 from dp_operators.budget.tables.schema import account_tables, accounts, key_lists
 from dp_operators.budget.transactions.charges import require_thawed
 from dp_operators.budget.transactions.overlaps import require_separate_outputs, require_separate_tables
-from dp_operators.budget.values import Account, KeyList
+from dp_operators.budget.values import Account, KeyList, RegisteredLookup
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.domains import Domain, ListedValues
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.lookups import Lookup
 from spark_jobs.contract.values import did_you_mean
 
 
@@ -70,6 +71,15 @@ class Register:
     account: str
     name: str
     keys: tuple[Any, ...]
+    actor: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterLookup:
+    """A public lookup that the requests of an account may name."""
+
+    account: str
+    lookup: Lookup
     actor: str
 
 
@@ -233,21 +243,50 @@ def register_keys(connection: Connection, wanted: Register) -> KeyList:
         registered_by=wanted.actor,
     )
     registered = next((keys for keys in rows.key_lists_of(connection, account.name) if keys.name == wanted.name), None)
-    if registered is not None:
-        if registered.sha256 != key_list.sha256:
-            raise InvalidRequest(
-                "name", wanted.name, f"is registered for account {account.name} with other keys",
-                "register these keys under another name",
-            )  # fmt: skip
+    if registered is not None and registered.sha256 == key_list.sha256:
         return registered
-    require_thawed(rows.frozen(connection))
-    entry = audit.NewEntry(
-        at=key_list.registered_at,
-        actor=wanted.actor,
-        action=audit.KEYS_REGISTERED,
-        account=account.name,
-        details={"name": key_list.name, "sha256": key_list.sha256},
-    )
-    audit.append(connection, entry)
+    _require_free(connection, account.name, wanted.name, "keys")
+    _append_list(connection, key_list.registered_at, wanted, wanted.name, key_list.sha256)
     connection.execute(insert(key_lists), mapping.key_list_row(key_list))
     return key_list
+
+
+def register_lookup(connection: Connection, wanted: RegisterLookup) -> RegisteredLookup:
+    """Register a lookup for an account; one that is registered with the same content is returned.
+
+    Raises:
+        InvalidRequest: no such account, or something else is registered under this name.
+    """
+    account = rows.get_account(connection, wanted.account)
+    lookup = RegisteredLookup(
+        account=account.name, lookup=wanted.lookup, registered_at=audit.now(), registered_by=wanted.actor
+    )
+    named = wanted.lookup.name
+    registered = next((one for one in rows.lookups_of(connection, account.name) if one.lookup.name == named), None)
+    if registered is not None and registered.lookup.sha256 == wanted.lookup.sha256:
+        return registered
+    _require_free(connection, account.name, named, "entries")
+    _append_list(connection, lookup.registered_at, wanted, named, wanted.lookup.sha256)
+    connection.execute(insert(key_lists), mapping.lookup_row(lookup))
+    return lookup
+
+
+def _require_free(connection: Connection, account: str, name: str, what: str) -> None:
+    """Reject a name that a list or a lookup has; neither is ever changed."""
+    if name in rows.registered_names(connection, account):
+        raise InvalidRequest(
+            "name", name, f"is registered for account {account} with other {what}",
+            f"register these {what} under another name",
+        )  # fmt: skip
+    require_thawed(rows.frozen(connection))
+
+
+def _append_list(connection: Connection, at: str, wanted: Register | RegisterLookup, name: str, sha256: str) -> None:
+    entry = audit.NewEntry(
+        at=at,
+        actor=wanted.actor,
+        action=audit.KEYS_REGISTERED,
+        account=wanted.account,
+        details={"name": name, "sha256": sha256},
+    )
+    audit.append(connection, entry)

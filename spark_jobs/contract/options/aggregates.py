@@ -153,7 +153,7 @@ class AggregatesSettings(Settings):
         Raises:
             InvalidRequest: a marginal names something else, or a table twice.
         """
-        columns = [dimension.column for dimension in by]
+        columns = [dimension.name for dimension in by]
         every = tuple(range(len(columns)))
         listed = [every]
         for names in self.marginals:
@@ -227,7 +227,7 @@ class AggregatesOptions(AggregatesSettings, Options):
     @model_validator(mode="after")
     def _of_a_size(self) -> Self:
         for name, entries, limit in (("by", self.by, MAX_DIMENSIONS), ("measures", self.measures, MAX_MEASURES)):
-            columns = [getattr(entry, "of" if name == "measures" else "column") for entry in entries]
+            columns = [getattr(entry, "of" if name == "measures" else "name") for entry in entries]
             if len(columns) > limit:
                 raise InvalidRequest(name, len(columns), f"must be at most {limit}", "split the request")
             for column in columns:

@@ -11,6 +11,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 from spark_jobs.contract.calendar import Every, periods
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.linear import Amount, Keys, require_keys
+from spark_jobs.contract.options.lookups import Lookup
 from spark_jobs.contract.values import Frozen
 
 MAX_BINS = 1_000
@@ -22,7 +23,8 @@ MAX_MIN_UNITS = 10**9
 
 
 class Dimension(Frozen):
-    """A dimension of a table of aggregates: listed values, bins of a number, calendar periods, or discovered keys.
+    """A dimension of a table of aggregates: listed values, bins of a number, calendar periods, what a public lookup has
+    for a key, or discovered keys.
 
     All but discovered keys are public before a row is read.
 
@@ -35,6 +37,8 @@ class Dimension(Frozen):
         other: whether rows of no listed value, bin or period are a group of their own; otherwise they are left out.
         keys: ``discover``, for the texts or whole numbers of the column that enough units have, found for a delta.
         min_units: the fewest units with which a key can be released; 2 without one.
+        lookup: a public table that has a value for each key in the column; the groups are its values. A row whose key
+            it does not have is in no group of them, as one of no listed value is.
     """
 
     column: Amount
@@ -46,6 +50,7 @@ class Dimension(Frozen):
     other: bool = True
     keys: Literal["discover"] | None = None
     min_units: Annotated[int, Field(le=MAX_MIN_UNITS)] | None = None
+    lookup: Lookup | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -70,7 +75,8 @@ class Dimension(Frozen):
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # a dimension whose groups are public has the hash that it had before others existed
         fields: dict[str, Any] = handler(self)
-        return {name: value for name, value in fields.items() if value is not None or name not in ("keys", "min_units")}
+        later = ("keys", "min_units", "lookup")
+        return {name: value for name, value in fields.items() if value is not None or name not in later}
 
     @field_validator("values", mode="before")
     @classmethod
@@ -91,11 +97,11 @@ class Dimension(Frozen):
 
     @model_validator(mode="after")
     def _of_one_form(self) -> Self:
-        given = [name for name in ("values", "edges", "every", "keys") if getattr(self, name) is not None]
+        given = [name for name in ("values", "edges", "every", "keys", "lookup") if getattr(self, name) is not None]
         if len(given) != 1:
             raise InvalidRequest(
                 self.column, given or None,
-                "must have values, edges or every, exactly one of them: groups that are read from the rows "
+                "must have values, edges, every or lookup, exactly one of them: groups that are read from the rows "
                 "would not be private",
                 f"list them, have them declared, `dp-budget domains ACCOUNT --set \"{self.column} in ('a', 'b')\"`, or "
                 f"request `by: [{{column: {self.column}, keys: discover}}]`, which takes a delta",
@@ -116,9 +122,10 @@ class Dimension(Frozen):
                 self.column, None, "must have start and end with every, and only then",
                 "give the first moment of the first period and the end of the last one",
             )  # fmt: skip
-        if self.values is not None and self.other and OTHER in map(str, self.values):
+        known = self.values if self.lookup is None else self.lookup.levels
+        if known is not None and self.other and OTHER in map(str, known):
             raise InvalidRequest(
-                f"{self.column}.values", OTHER,
+                f"{self.column}.{'values' if self.lookup is None else 'lookup'}", OTHER,
                 "must not be listed, because it is the group of all rows of no listed value",
                 "leave it out, or set other to false",
             )  # fmt: skip
@@ -132,6 +139,18 @@ class Dimension(Frozen):
         return self
 
     @property
+    def name(self) -> str:
+        """What its groups are called: by its column, or by that of the values of its lookup."""
+        return self.column if self.lookup is None else self.lookup.value
+
+    @property
+    def places(self) -> Mapping[str, int] | None:
+        """Of each text of the column that is in a group, the place of that group; None for other forms than lists."""
+        if self.lookup is not None:
+            return self.lookup.places
+        return None if self.values is None else {str(key): place for place, key in enumerate(self.values)}
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The labels of its groups, in order; none of those that are discovered."""
         listed: tuple[str, ...]
@@ -139,6 +158,8 @@ class Dimension(Frozen):
             return ()
         if self.values is not None:
             listed = tuple(map(str, self.values))
+        elif self.lookup is not None:
+            listed = self.lookup.levels
         elif self.edges is not None:
             listed = tuple(f"{low:.12g} to {high:.12g}" for low, high in pairwise(self.edges))
         else:

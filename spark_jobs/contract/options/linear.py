@@ -287,7 +287,7 @@ def require_keys(keys: Any) -> Keys:
             "leave out groups and group_by for one line, or split the groups over several releases",
         )  # fmt: skip
     for key in keys:
-        if not _is_key(key):
+        if not is_key(key):
             raise InvalidRequest(
                 "", key if isinstance(key, (str, int, float)) else type(key).__name__,
                 f"must be texts of 1 to {MAX_KEY_CHARACTERS} characters or whole numbers of 64 bits",
@@ -299,7 +299,8 @@ def require_keys(keys: Any) -> Keys:
     return tuple(keys)
 
 
-def _is_key(key: Any) -> bool:
+def is_key(key: Any) -> bool:
+    """Whether a value can be a key of a public list: a text that is not empty or too long, or a whole number."""
     if isinstance(key, str):
         surrogate = not key.isascii() and any("\ud800" <= character <= "\udfff" for character in key)
         return 1 <= len(key) <= MAX_KEY_CHARACTERS and not surrogate

@@ -164,6 +164,23 @@ class CellsOfTable(PublishedFields):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class LookedUp(PublishedFields):
+    """The public lookup of a dimension.
+
+    Attributes:
+        column: the table's column that holds its keys.
+        lookup: its name in the account.
+        value: the title of its values, which the dimension has for a name.
+        sha256: hash of its content, by which the ledger knows it.
+    """
+
+    column: str
+    lookup: str
+    value: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AggregateTable(CellsOfTable, Result):
     """A released table of aggregates, with tables by fewer dimensions that agree with it.
 
@@ -173,6 +190,7 @@ class AggregateTable(CellsOfTable, Result):
             Intervals then hold for the keys that were released, whatever their number of rows, and a ``weak`` cell's
             mean is anywhere within the bounds. None, and not published, where groups are public.
         min_units: the fewest units with which a key could be released; likewise.
+        lookups: the lookups of its dimensions; not published where it has none.
     """
 
     ORDER: ClassVar[str] = "by keys ok_from rows confidence epsilon neighbours guarantee status count * marginals"
@@ -182,10 +200,10 @@ class AggregateTable(CellsOfTable, Result):
     marginals: tuple[CellsOfTable, ...] = nested(CellsOfTable, many=True)
     released_above: float | None = None
     min_units: int | None = None
+    lookups: tuple[LookedUp, ...] = ()
 
     def published(self) -> dict[str, Any]:
-        """The published fields, without those of discovered keys where groups are public."""
-        discovered = ("released_above", "min_units")
-        return {
-            name: value for name, value in super().published().items() if name not in discovered or value is not None
-        }
+        """The published fields, without those of discovered keys and of lookups where there are none."""
+        absent: dict[str, Any] = {"released_above": None, "min_units": None, "lookups": ()}
+        fields = super().published()
+        return {name: value for name, value in fields.items() if name not in absent or value != absent[name]}

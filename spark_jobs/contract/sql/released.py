@@ -14,6 +14,7 @@ from spark_jobs.contract.expressions.parser import parse, parse_node, spelling
 from spark_jobs.contract.expressions.tree import ColumnReference
 from spark_jobs.contract.options.measures import MEANS, QUANTILE, UNITS, figure_kind, quantile_level
 from spark_jobs.contract.sql.dimensions import SqlDimension, dimension_of
+from spark_jobs.contract.sql.lookups import SqlLookup, lookup_in, require_no_lookup
 from spark_jobs.contract.sql.quantiles import NODES, WRITTEN, quantile_of
 
 TABLE = "released"
@@ -66,6 +67,7 @@ class ReleasedColumns:
     Args:
         items: sqlglot's nodes of the SELECT list.
         group: that of GROUP BY; None without one.
+        lookups: those that are joined, by their names in the statement.
 
     Attributes:
         dimensions: those of GROUP BY.
@@ -76,14 +78,15 @@ class ReleasedColumns:
         NotAllowedError: an item cannot be answered.
     """
 
-    def __init__(self, items: Sequence[Any], group: Any) -> None:
+    def __init__(self, items: Sequence[Any], group: Any, lookups: Mapping[str, SqlLookup] | None = None) -> None:
+        self._lookups = lookups or {}
         self._groups: dict[str, int] = {}
         self._figures: list[SqlFigure] = []
         self._fixed: dict[SqlFigure, dict[str, Any]] = {}
         self._present: dict[SqlFigure, str] = {}
         plain = [item.this if type(item).__name__ == "Alias" else item for item in items]
         self._aliases = {str(item.alias): item.this for item in items if type(item).__name__ == "Alias"}
-        self.names = tuple(str(item.alias) or normal(item).lower() for item in items)
+        self.names = tuple(str(item.alias) or self._title(item) for item in items)
         self.dimensions = tuple(self._dimension(node) for node in _grouped(group, plain, self._aliases))
         self._columns = tuple(self._rewritten(node) for node in plain)
         if not self._figures:
@@ -99,6 +102,20 @@ class ReleasedColumns:
         if all(figure.of is None or figure.name == UNITS or figure in self._fixed for figure in self._figures):
             # no row can lack a value of what is always 0 or 1
             self._figures = [SqlFigure("count") if figure.name == "rows" else figure for figure in self._figures]
+
+    def _title(self, node: Any) -> str:
+        """What a column without an alias is called; that of a lookup by its own name."""
+        of_lookup = type(node).__name__ == "Column" and node.table in self._lookups
+        return str(node.name if of_lookup else normal(node)).lower()
+
+    def require_grouped(self) -> None:
+        """Reject a join of which no column is grouped by, as rows would be counted that SQL leaves out."""
+        used = {one.fields.get("lookup", {}).get("name") for one in self.dimensions}
+        for alias, lookup in self._lookups.items():
+            if lookup.name not in used:
+                raise NotAllowedError(
+                    f"JOIN {lookup.name} has no column in GROUP BY", f"add one, such as {alias}.region, or leave it out"
+                )
 
     @property
     def figures(self) -> tuple[SqlFigure, ...]:
@@ -160,7 +177,8 @@ class ReleasedColumns:
         if _key(node) in self._groups:
             raise NotAllowedError(f"GROUP BY names {text} twice", "remove one of the two")
         self._groups[_key(node)] = len(self._groups)
-        return dimension_of(node, text_of)
+        lookup = lookup_in(node, self._lookups)
+        return dimension_of(node, text_of) if lookup is None else lookup.dimension(node)
 
     def _rewritten(self, node: Any, *, aliases: bool = True) -> Any:
         """A node with columns of released figures in the place of groups and aggregates."""
@@ -171,6 +189,7 @@ class ReleasedColumns:
         if name in _REFUSED:
             raise NotAllowedError(f"{spelling(node)} cannot be answered", _REFUSED[name])
         if name in _FIGURES:
+            require_no_lookup(node, self._lookups)
             return _column(_figure_column(self._figure(node)))
         if name == "Column":
             if aliases and len(node.parts) == 1 and node.name in self._aliases:

@@ -17,11 +17,13 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.language import NotAllowedError
 from spark_jobs.contract.expressions.parser import spelling, syntax_tree, tokens_of
 from spark_jobs.contract.sql.dimensions import SqlDimension
+from spark_jobs.contract.sql.lookups import lookups_of, require_no_lookup
 from spark_jobs.contract.sql.quantiles import require_two_arguments
 from spark_jobs.contract.sql.released import ReleasedColumns, SqlFigure, text_of
 
 _CLAUSES = {
-    "expressions": "", "from": "", "from_": "", "where": "", "group": "", "having": "", "order": "", "limit": "",
+    "expressions": "", "from": "", "from_": "", "joins": "", "where": "", "group": "", "having": "", "order": "",
+    "limit": "",
 }  # fmt: skip
 """The clauses of a statement that have a meaning here, as sqlglot names them."""
 _NAMES_OF_CLAUSES = {
@@ -110,10 +112,14 @@ def _statement(text: str) -> SqlStatement:
             what = _NAMES_OF_CLAUSES.get(name, name.strip("_").upper())
             raise NotAllowedError(f"{what} cannot be answered", _REMEDIES.get(name, "leave it out"))
     account, alias, snapshot = _source(tree.args.get("from_") or tree.args.get("from"))
-    tree = tree.transform(_without_qualifier, {account, alias} - {None})
-    columns = ReleasedColumns(tree.expressions, tree.args.get("group"))
+    tree = tree.transform(_without_qualifier, {name for name in (account, alias) if name is not None})
+    lookups = lookups_of(tree.args.get("joins") or (), {name for name in (account, alias) if name is not None})
+    columns = ReleasedColumns(tree.expressions, tree.args.get("group"), lookups)
+    columns.require_grouped()
     answer = columns.answer(tree.args.get("having"), tree.args.get("order"), tree.args.get("limit"))
     where = tree.args.get("where")
+    if where is not None:
+        require_no_lookup(where, lookups)
     return SqlStatement(
         account=account,
         snapshot=snapshot,

@@ -85,7 +85,7 @@ def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSetti
     tables, sizes = options.tables(design.by), [len(dimension.labels) for dimension in design.by]
     parts, drawn = _parts(meter.remaining, options.weights, len(tables)), []
     for place, table in enumerate(tables):
-        label = f"rows and sums by {', '.join(design.by[one].column for one in table)}" if table else "rows and sums"
+        label = f"rows and sums by {', '.join(design.by[one].name for one in table)}" if table else "rows and sums"
         last = place == len(tables) - 1
         whole = meter.remaining if last else parts[place]
         quantiles = measure_quantiles(statistic, table, whole, terms, meter) if design.value_lines else ()

@@ -233,6 +233,11 @@ def _notes(result: AggregateTable) -> tuple[str, ...]:
         else "One draw of noise decides whether a key is released and is in its numbers, which are therefore too large "
         "on average for keys of few rows; intervals allow for it. A unit counts with one row in each key. No key that "
         "one unit alone has can be here.",
+        *(
+            f"{one_line(of.value, _NAME_CHARACTERS)} is what the public lookup {one_line(of.lookup, _NAME_CHARACTERS)} "
+            f"(SHA-256 {of.sha256}) has for a row's {one_line(of.column, _NAME_CHARACTERS)}."
+            for of in result.lookups
+        ),
     ]
     if result.measures:
         ranges = {one.of: one.bounds for one in result.measures if one.name != UNITS}

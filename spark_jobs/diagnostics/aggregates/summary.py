@@ -10,7 +10,7 @@ import numpy as np
 
 from spark_jobs.contract.figure import Ends, Figure
 from spark_jobs.contract.figures import OK, WEAK
-from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable, CellsOfTable
+from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable, CellsOfTable, LookedUp
 from spark_jobs.diagnostics.aggregates.cell_figures import MeasuredCells
 from spark_jobs.diagnostics.aggregates.estimates import CellEstimates, estimates
 from spark_jobs.diagnostics.aggregates.measurement import AggregatesDraw
@@ -49,6 +49,11 @@ def summarise(draw: AggregatesDraw, *, seed: int, sampling: Sampling = OF_ROWS) 
         epsilon=draw.epsilon,
         neighbours=draw.neighbours,
         guarantee=draw.guarantee,
+        lookups=tuple(
+            LookedUp(column=one.column, lookup=one.lookup.name, value=one.lookup.value, sha256=one.lookup.sha256)
+            for one in draw.design.by
+            if one.lookup is not None
+        ),
     )
 
 
@@ -75,7 +80,7 @@ def _fields(
     reader = QuantileReader(design=design, confidence=draw.confidence, seed=seed)
     by_name = {one.measure.of: one for one in measured}
     return {
-        "by": tuple(design.by[one].column for one in of.table),
+        "by": tuple(design.by[one].name for one in of.table),
         "keys": tuple(design.by[one].labels for one in of.table),
         "status": tuple(np.where(strong, OK, WEAK).tolist()),
         "ok_from": float(published(np.array([ok_from]))[0]),

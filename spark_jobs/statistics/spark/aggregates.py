@@ -15,7 +15,6 @@ from spark_jobs.contract.calendar import periods
 from spark_jobs.contract.options.aggregates import AggregateCells
 from spark_jobs.contract.options.dimensions import Dimension
 from spark_jobs.contract.options.measures import EXACT_SQUARES, SQUARE_STEPS, Measured, Term
-from spark_jobs.statistics.public_keys import key_places
 from spark_jobs.statistics.spark.cells import sums_by_key
 from spark_jobs.statistics.spark.columns import key_column, listed_place, numeric_column, time_column
 from spark_jobs.statistics.spark.points import nearest_place
@@ -35,8 +34,8 @@ def group_of(value: Column, dimension: Dimension) -> Column:
             for periods. It is used several times, so pass a column of a ``select``.
         dimension: the dimension.
     """
-    if dimension.values is not None:
-        group = listed_place(value, key_places(dimension.values))
+    if dimension.places is not None:
+        group = listed_place(value, dimension.places)
     elif dimension.edges is not None:
         value = value.try_cast("double")
         within = (value >= dimension.edges[0]) & (value <= dimension.edges[-1]) & ~sf.isnan(value)
@@ -247,7 +246,7 @@ def _value(df: DataFrame, measure: Measured) -> Column:
 
 def _column(df: DataFrame, dimension: Dimension) -> Column:
     name = quoted_name(dimension.column)
-    if dimension.values is not None:
+    if dimension.places is not None:
         return key_column(df, name, dimension.column)
     if dimension.edges is not None:
         return numeric_column(df, name, dimension.column)

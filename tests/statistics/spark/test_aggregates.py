@@ -15,6 +15,8 @@ from tests.support.spark import settings as spark_settings
 pytestmark = [pytest.mark.spark, pytest.mark.verify]
 
 SPREADS = [{**one, "figures": ["sd", "mean"]} for one in MEASURES]
+ENTRIES = [["north", "up"], [7, "down"], ["07", "up"], ["nowhere", 3]]
+LOOKED_UP = {"column": "region", "lookup": {"name": "side", "key": "region", "value": "side", "entries": ENTRIES}}
 UNITS = {"of": "region", "figures": ["units"]}
 ERRORS = [
     {"outcome": "spend", "prediction": "stay", "largest_error": 8, "figures": ["mae", "rmse", "pinball_0.9"]},
@@ -46,6 +48,8 @@ def nasty_rows():
         (BY[:1], ERRORS),
         (BY, QUANTILES),
         ([], [*QUANTILES[1:], UNITS]),
+        ([LOOKED_UP, BY[1]], MEASURES[:1]),
+        ([{**LOOKED_UP, "other": False}], []),
     ],
     ids=[
         "all",
@@ -58,6 +62,8 @@ def nasty_rows():
         "errors",
         "quantiles",
         "quantiles and units",
+        "lookup",
+        "lookup without other",
     ],
 )
 def test_nasty_rows_are_summed_like_arrays(spark, by, measures, ansi):

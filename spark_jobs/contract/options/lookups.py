@@ -1,0 +1,122 @@
+"""Public lookups: a small public table of keys and values, by which rows are grouped without a join.
+
+A request has the whole table as a map, which an engine evaluates row by row, as it does a list of values. So a lookup
+says nothing of the rows, and what a unit can change is what it can change in a dimension of listed values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from hashlib import sha256
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.linear import MAX_KEY_CHARACTERS, is_key
+from spark_jobs.contract.values import Frozen, GroupKey
+
+MAX_ENTRIES = 100_000
+Title = Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class Lookup(Frozen):
+    """A public table of one row a key: the value of each key.
+
+    Attributes:
+        name: under which an administrator has registered it for the account.
+        key, value: the titles of its columns.
+        entries: each key with its value: texts or whole numbers. Keys are compared with a column as text.
+        sha256: hash of the content (``content_of``), by which the ledger knows it; filled in where it is left out.
+    """
+
+    name: Title
+    key: Title
+    value: Title
+    entries: tuple[tuple[GroupKey, GroupKey], ...]
+    sha256: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_entries(cls, data: Any) -> Any:
+        name = data.get("name") if isinstance(data, Mapping) else data
+        if not isinstance(data, Mapping) or data.get("entries") is None:
+            raise InvalidRequest(
+                "", name, "names a registered lookup, which only the ledger knows",
+                "run the request by the operator or by dp-budget run, or give key, value and entries",
+            )  # fmt: skip
+        entries = data["entries"]
+        if not (
+            isinstance(entries, (list, tuple))
+            and all(isinstance(one, (list, tuple)) and len(one) == 2 for one in entries)
+        ):
+            raise InvalidRequest(
+                "entries", type(entries).__name__, "must be a list of keys, each with its value",
+                "write it like [['10115', 'north'], ['80331', 'south']]",
+            )  # fmt: skip
+        require_entries(entries)
+        content = content_of(str(data.get("key")), str(data.get("value")), entries)
+        return {"sha256": sha256(content.encode()).hexdigest(), **data}
+
+    @model_validator(mode="after")
+    def _of_its_hash(self) -> Self:
+        expected = sha256(content_of(self.key, self.value, self.entries).encode()).hexdigest()
+        if self.sha256 != expected:
+            raise InvalidRequest(
+                "sha256", self.sha256, f"must be the hash of the lookup's content, which is {expected}",
+                "name the lookup alone, or correct the hash",
+            )  # fmt: skip
+        return self
+
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """The different values as text, in the order in which they come first."""
+        return tuple(dict.fromkeys(str(value) for _, value in self.entries))
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Of each key, as text, the place of its value among the levels."""
+        place_of = {level: place for place, level in enumerate(self.levels)}
+        return {str(key): place_of[str(value)] for key, value in self.entries}
+
+
+def names_lookup(dimension: Mapping[str, Any]) -> bool:
+    """Whether a dimension names a registered lookup, instead of holding what was registered."""
+    given = dimension.get("lookup")
+    return given is not None and not (isinstance(given, Mapping) and "entries" in given)
+
+
+def require_entries(entries: Any) -> None:
+    """Reject the entries of a lookup that has two rows a key, too many rows, or something else than keys and values.
+
+    Raises:
+        InvalidRequest: it has; no message shows what is in a table, but a key that is there twice.
+    """
+    if not 1 <= len(entries) <= MAX_ENTRIES:
+        raise InvalidRequest(
+            "entries", f"{len(entries):,} rows", f"must be from 1 to {MAX_ENTRIES:,}",
+            "leave out keys that no row has, or look up something coarser",
+        )  # fmt: skip
+    keys, values = ([one[place] for one in entries] for place in (0, 1))
+    for what, given in (("key", keys), ("value", values)):
+        if not all(map(is_key, given)):
+            raise InvalidRequest(
+                "entries", None,
+                f"must have a {what} in each row: a text of 1 to {MAX_KEY_CHARACTERS} characters, or a whole number",
+                "correct the table, or leave the row out",
+            )  # fmt: skip
+    [(key, times)] = Counter(map(str, keys)).most_common(1)
+    if times > 1:
+        raise InvalidRequest(
+            "entries", key, "must have one row for each key (17 and '17' are one key)",
+            "keep one of its rows: a lookup is a map",
+        )  # fmt: skip
+
+
+def content_of(key: str, value: str, entries: Any) -> str:
+    """The canonical JSON text of a lookup's content: equal contents have equal texts."""
+    content = {"entries": [list(one) for one in entries], "key": key, "value": value}
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
