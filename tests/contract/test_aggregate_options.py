@@ -184,6 +184,12 @@ def test_an_outcome_that_is_measured_anyway_gets_its_spread() -> None:
     assert parsed(measures=[{**outcome, "figures": ["variance"]}, short]).measures[0].figures == ("variance",)
 
 
+@pytest.mark.parametrize("written", [45.5, Decimal("45.5"), "45.5"], ids=["python", "document", "rendered template"])
+def test_the_largest_error_is_a_number_as_requests_write_it(written: Any) -> None:
+    [errors] = entry(measures=[ERRORS | {"largest_error": written}])["measures"]
+    assert errors["bounds"] == [-45.5, 45.5]
+
+
 def test_an_account_says_the_largest_error() -> None:
     errors = {"outcome": "price", "prediction": "guess"}
     assert entry(measures=[errors]) == {

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options.measures import COVERAGE
+from spark_jobs.contract.privacy import exact_decimal
 
 DEFAULT_FIGURES = ("mae", "rmse", "bias")
 _PLAIN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -69,9 +70,11 @@ def _errors(entry: Mapping[str, Any]) -> dict[str, Any]:
     _require_only(entry, _OF_ERRORS, "outcome and prediction")
     outcome, prediction = (_required(entry, name) for name in ("outcome", "prediction"))
     largest, bounds = entry.get("largest_error"), entry.get("bounds")
-    if largest is None and isinstance(bounds, (list, tuple)) and len(bounds) == 2 and all(map(_is_number, bounds)):
-        largest = float(bounds[1]) - float(bounds[0])
-    if not _is_number(largest) or not largest > 0:
+    size = _number(largest)
+    if largest is None and isinstance(bounds, (list, tuple)) and len(bounds) == 2:
+        low, high = map(_number, bounds)
+        size = None if low is None or high is None else high - low
+    if size is None or not size > 0:
         raise InvalidRequest(
             "largest_error", largest, "must be a number above 0, or the bounds of the outcome must say it",
             "give the largest error that counts in full; larger ones count as this one",
@@ -83,7 +86,7 @@ def _errors(entry: Mapping[str, Any]) -> dict[str, Any]:
             "give public bounds of the outcome, such as [0, 5000], or have a domain declared: `dp-budget domains`",
         )  # fmt: skip
     return {
-        "of": f"{_part(outcome)} - {_part(prediction)}", "bounds": [-float(largest), float(largest)],
+        "of": f"{_part(outcome)} - {_part(prediction)}", "bounds": [-size, size],
         "figures": figures, "outcome": outcome, "prediction": prediction,
     }  # fmt: skip
 
@@ -117,8 +120,12 @@ def _names(figures: Any) -> tuple[str, ...]:
     return tuple(map(str, figures)) if isinstance(figures, (list, tuple)) else ()
 
 
-def _is_number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _number(value: Any) -> float | None:
+    """A number as documents and rendered templates have it, the latter as text; None for anything else."""
+    try:
+        return float(exact_decimal(value))
+    except (InvalidRequest, OverflowError):
+        return None
 
 
 def _required(entry: Mapping[str, Any], name: str) -> str:
