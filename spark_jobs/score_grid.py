@@ -197,7 +197,7 @@ def linear_cuts() -> Int64Array:
 
 
 def _earlier_pair_cuts() -> Int64Array:
-    """Of the grid of equal cells: 64 cells at either end, then six doublings of their width with 32 cells each."""
+    """Cuts of the grid of equal cells: 64 cells at either end, then six doublings of their width with 32 cells each."""
     widths = np.concatenate([np.ones(64), *(np.full(32, 2.0**doubling) for doubling in range(1, 6))])
     half = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
     inner = np.arange(half[-1], LINEAR_SCORE_CELLS - half[-1] + 1, 64)

@@ -25,9 +25,7 @@ def domains(
         list[str] | None,
         typer.Option("--set", help="A column and what it may hold: 'age between 0 and 120'; may be repeated."),
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column of which nothing is said any more; may be repeated.")
-    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column that loses its domain; may be repeated.")] = None,
     table: Annotated[str | None, typer.Option(help="The table; by default the account's only table.")] = None,
     reason: Annotated[
         str | None, typer.Option(help="Why; it is written into the audit log. Needed for a change.")

@@ -142,7 +142,7 @@ def column_lines(binding: TableBinding) -> list[str]:
 
 
 def _with_domains(columns: Any, before: Mapping[str, Any] | None) -> Any:
-    """Columns as fields; one of which nothing is said keeps the domain that is bound."""
+    """Columns as fields; a column that is given without a domain keeps the bound one."""
     columns = columns_of_mapping(columns)
     if before is None or not isinstance(columns, (list, tuple)):
         return columns

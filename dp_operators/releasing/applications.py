@@ -105,7 +105,7 @@ class Applications:
         return state is RunState.UNKNOWN and handle.backend == self.backend.kind and self._takes_again(run)
 
     def _takes_again(self, run: int) -> bool:
-        """Whether a run may be submitted again: not if it has stated its end, which must stay true of that run."""
+        """Whether a run may be submitted again: not once it has stated its end, which must stay true."""
         return self.backend.idempotent and self.store.read(self.layout.statement(run)) is None
 
     def finish(self, submission: Submission) -> None:

@@ -86,6 +86,8 @@ def columns_of_mapping(value: Any) -> Any:
             where = refused.field.removeprefix("columns.")
             raise InvalidRequest.from_dict({**refused.to_dict(), "field": where}) from None
         if column is not None and column.public:
-            raise InvalidRequest(name, of, "must be a type and a domain", "name it in public_columns")
+            raise InvalidRequest(
+                name, of, "must be a type and a domain, without the word public", "name the column in public_columns"
+            )
         columns.append({"name": name, "type": of} if column is None else column.fields())
     return columns

@@ -44,7 +44,7 @@ def with_bounds(entry: dict[str, Any], of: str, option: str, domains: Domains, f
 
 
 def with_keys(given: Fields, of: str, option: str, domains: Domains, field: str) -> dict[str, Any]:
-    """The entry with the keys of the column that its option ``of`` names, all of which it may hold."""
+    """The entry with keys of the column that its option ``of`` names: all listed values, or given ones among them."""
     entry, name = dict(given), given.get(of)
     values = None if name is None else domains.listed(name)
     keys = entry.get(option)

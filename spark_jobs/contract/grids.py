@@ -29,7 +29,7 @@ EARLIEST_ROUNDING, ROUNDING = "1", "2"
 edge, and read a cell's lower edge off a grid; 2 is in ``statistics.value_grid``. Draws and releases keep the rule that
 they state; without a statement that is 1."""
 NEAR = 1e-6
-"""Of a step: a number so close to a value of the lattice is that value."""
+"""The part of a step within which a number is taken for the nearest value of the lattice."""
 MAX_STEPS_FROM_ZERO = 1e9
 """The largest size of a bound in steps; beyond, double precision cannot tell ``NEAR``."""
 RESIDUAL_KEYS = (2 * RESIDUAL_STEPS * (RESIDUAL_DOUBLINGS + 2)) ** 2

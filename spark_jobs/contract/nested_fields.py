@@ -21,7 +21,7 @@ class NestedField:
 
     Attributes:
         names: the column's name, and the names of the fields that lead to this one.
-        type: its type, in its canonical spelling; of simple values.
+        type: its type, which is one of simple values, in its canonical spelling.
     """
 
     names: tuple[str, ...]

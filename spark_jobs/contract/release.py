@@ -80,7 +80,7 @@ class PartSpending(Frozen):
 
     @model_serializer(mode="wrap")
     def _known(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The fields, without a law of which nothing is known: as manifests had them before they stated laws."""
+        """The fields; an unknown law is left out, as by manifests of the time before they stated laws."""
         fields: dict[str, Any] = dump(self)
         if self.law is LossLaw.ANY:
             del fields["law"], fields["rho"]

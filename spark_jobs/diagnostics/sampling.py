@@ -1,4 +1,4 @@
-"""Of what the rows of a table are a sample: of rows, or of units with several rows each.
+"""What a table is a sample of: rows, or units with several rows each.
 
 Intervals for a population allow for its sampling. Where units are sampled with all their rows, a figure varies more
 than if its rows were sampled one by one: its variance is ``D`` times as large, and ``D``, the design effect, is at most

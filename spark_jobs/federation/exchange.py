@@ -78,7 +78,7 @@ class Meeting:
         return 0 if deposit is None else deposit.l1_sensitivity - len(points)
 
     def _history(self) -> tuple[int, Header | None, bool, tuple[int, ...]]:
-        """Of what a server has answered: the next round, the header of keys, whether there was an end, and points."""
+        """What the first server has answered so far: the next round, keys, whether it has ended, and points."""
         server, deposit, ended = self.agreement.servers[0], None, False
         store, points, turn = open_store(server.folder), dict[int, None](), 0
         while (content := store.read(sum_uri(server, turn))) is not None:

@@ -29,7 +29,7 @@ from spark_jobs.federation.additive import Share
 from spark_jobs.federation.agreement import Agreement, Keys, Participant
 
 VERSION = 3
-"""Of messages, of what is derived from keys, and of the modulus 2^64: participants with another one are refused."""
+"""Counts changes of messages, of what keys derive and of the modulus; participants with another version are refused."""
 _SIGNATURE_BYTES = 64
 _KEY_BYTES = 32
 TAG_BYTES = 32

@@ -87,7 +87,7 @@ class CellNoise:
 
 
 def _two_scales(x: FloatArray, one: FloatArray, other: FloatArray) -> FloatArray:
-    """Of the sum of two independent Laplace variables of these scales, one of which is above 0."""
+    """The chance that the sum of two independent Laplace variables exceeds x in size; one scale at least is above 0."""
     large, small = np.maximum(one, other), np.minimum(one, other)
     equal = large - small <= _NEAR * large
     with np.errstate(under="ignore"):
@@ -101,7 +101,7 @@ def _two_scales(x: FloatArray, one: FloatArray, other: FloatArray) -> FloatArray
 
 
 def _in_a_cube(x: FloatArray, p: FloatArray, q: FloatArray, numbers: int) -> FloatArray:
-    """Of ``R |p u + q v|``, with R of the gamma law of shape ``numbers + 1`` and u, v uniform in [-1, 1]."""
+    """The chance that ``R |p u + q v|`` exceeds x, for R of the gamma law of shape ``numbers + 1`` and uniform u, v."""
     large, ratio = np.maximum(p, q), np.minimum(p, q) / np.maximum(p, q)
     ratio = np.maximum(ratio, _NEAR)
     y = x / large

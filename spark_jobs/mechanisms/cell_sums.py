@@ -121,7 +121,7 @@ def noisy_cell_sums(
         epsilon: the cost of all cells together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        measured: whether rows can be incomplete also without terms, as they lack a value of which nothing is summed.
+        measured: whether rows can be incomplete also without terms, because they lack a value that no sum uses.
 
     Raises:
         InvalidRequest: epsilon is not a finite number above 0, or too small for noise that is drawn together.

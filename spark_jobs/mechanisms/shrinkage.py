@@ -27,7 +27,7 @@ MAX_FITTED = 2048
 """Weights are fitted to at most so many values, at even ranks of their size."""
 _ITERATIONS = 30
 _SMALLEST = -2
-"""Of the powers of two that are the variances of the mixture, in units of the noise's."""
+"""The smallest exponent of two of the mixture's variances, in units of the noise's variance."""
 _AT_ONCE = 1 << 16
 """So many values are shrunk at a time, which bounds memory."""
 
@@ -107,7 +107,7 @@ def _posterior_means(of: _Standardised, spreads: FloatArray, weights: FloatArray
 
 
 def _log_densities(of: _Standardised, spreads: FloatArray) -> FloatArray:
-    """Of each value under each part of the mixture, the two extreme values last and together; shape (n, parts)."""
+    """Log densities of values under the parts of the mixture, the last of which is both extreme values; (n, parts)."""
     variances = spreads + 1
     around = -0.5 * (np.log(variances) + np.square(of.away)[:, np.newaxis] / variances)
     ends = np.logaddexp(-0.5 * np.square(of.away - of.low), -0.5 * np.square(of.away - of.high)) - math.log(2)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SQUARE = figures.Frame(width=5.6, height=5.3, heading=0.95, small=4.7, box=(0.17, 0.145, 0.785, 0.83))
 """The frame of a curve whose axes have the same scale."""
 _OPACITIES = (0.13, 0.22)
-"""Of an outer band, and of an inner one on top of it."""
+"""The opacities of an outer band, and of an inner one on top of it."""
 
 
 def chart(

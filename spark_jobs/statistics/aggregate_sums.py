@@ -239,7 +239,7 @@ def term_places(places: Int64Array, term: Term, measure: Measured) -> Int64Array
 def value_keys_of(
     design: AggregateCells,
 ) -> Iterator[tuple[ValueLine, Callable[[Int64Array, Int64Array], Int64Array]]]:
-    """Of each line of values, what makes keys of cells and of places of values on the measure's lattice."""
+    """Each line of values with the function that makes its keys of cells and of places on the measure's lattice."""
     start = 0
     for line in design.value_lines:
         yield line, partial(_value_key, line, start)

@@ -156,7 +156,7 @@ def _first(
 def _of_few_groups(
     ranked: DataFrame, groups: GroupsOfRows, names: Sequence[str], last: Column, others: Sequence[Column]
 ) -> DataFrame:
-    """Of each unit the first rows of its first groups, by rank, and then as many rows that do not count as fit in."""
+    """The first rows of each unit's first groups, by rank, and then rows that do not count, up to the unit's bound."""
     counts = last == 0
     placed = ranked.withColumn(_GROUP, sf.when(counts, groups.group))
     group_rank = sf.when(sf.col(_GROUP).isNotNull(), sf.xxhash64(_SALT, _UNIT, _GROUP))

@@ -118,7 +118,7 @@ def charge_row(charge: Charge) -> dict[str, Any]:
 
 
 def texts(values: tuple[Any, ...] | None) -> str | None:
-    """The column of events or figures; None where there are none."""
+    """Events or figures as their column holds them; None if they are not known."""
     return None if values is None else canonical(values)
 
 

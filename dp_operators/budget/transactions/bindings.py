@@ -35,7 +35,7 @@ class Bind:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeDomains:
-    """What some columns of a bound table may hold from now on; None where nothing is said any more."""
+    """What some columns of a bound table may hold from now on; None for those that lose their domain."""
 
     account: str
     table: str

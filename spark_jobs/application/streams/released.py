@@ -55,7 +55,7 @@ def segment_history(content: bytes, request: StreamRequest) -> StreamHistory:
 
 
 def noise_terms(request: StreamRequest) -> Int64Array:
-    """Of how many variables the noise of each count is the sum: with ``local_level``, those of all states below it."""
+    """How many noise variables each count is the sum of: with ``local_level``, those of all states below it."""
     hierarchy = hierarchy_of(request) if isinstance(request.method, LocalLevelMethod) else None
     return np.ones(len(request.names), dtype=np.int64) if hierarchy is None else hierarchy.cells_below
 

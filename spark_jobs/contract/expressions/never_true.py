@@ -92,6 +92,6 @@ def _may(value: Any, op: str, other: Any) -> bool:
 
 
 def _comparable(one: Any, other: Any) -> bool:
-    """Whether Python compares two constants as Spark does; of text and numbers, which Spark casts, nothing is said."""
+    """Whether Python compares two constants as Spark does; not text and numbers, which Spark casts."""
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (one, other))
     return numbers or (type(one) is type(other) and isinstance(one, (str, datetime.date)))

@@ -145,7 +145,7 @@ class Dimension(Frozen):
 
     @property
     def places(self) -> Mapping[str, int] | None:
-        """Of each text of the column that is in a group, the place of that group; None for other forms than lists."""
+        """The place of the group of each text of the column that is in a group; None for other forms than lists."""
         if self.lookup is not None:
             return self.lookup.places
         return None if self.values is None else {str(key): place for place, key in enumerate(self.values)}

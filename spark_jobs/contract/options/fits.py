@@ -88,7 +88,7 @@ class Levels(Frozen):
 
     @property
     def half(self) -> float:
-        """Half the distance between two rows' numbers, in units of the coefficient; the middle is ``1 - half``."""
+        """The scale of coded numbers: one is ``(x - (1 - half)) / half``, with x 1 in rows of the level and else 0."""
         return 0.5 if len(self.levels) == 2 else 1.0
 
 

@@ -78,7 +78,7 @@ class Lookup(Frozen):
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """Of each key, as text, the place of its value among the levels."""
+        """The place among the levels of the value of each key, by the key as text."""
         place_of = {level: place for place, level in enumerate(self.levels)}
         return {str(key): place_of[str(value)] for key, value in self.entries}
 

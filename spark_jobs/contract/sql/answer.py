@@ -118,7 +118,7 @@ def _selected(statement: SqlStatement, rows: Iterable[Row]) -> tuple[tuple[str, 
 
 
 def _values(figure: SqlFigure, result: Mapping[str, Any]) -> Sequence[tuple[Any, Any, Any]]:
-    """Of each cell a figure and the ends of its interval."""
+    """A figure of each cell, with the ends of its interval."""
     if figure.name in ("rows", "count"):
         if figure.name == "count" or result["incomplete"] is None:
             return list(zip(result["count"], result["count_lower"], result["count_upper"], strict=True))

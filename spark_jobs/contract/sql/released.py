@@ -20,7 +20,7 @@ from spark_jobs.contract.sql.quantiles import NODES, WRITTEN, quantile_of
 TABLE = "released"
 """The table of released figures, for the answer."""
 COUNTED: Mapping[str, Any] = {"bounds": [0.0, 1.0], "step": 1.0}
-"""Of a number that is 1 for a row that counts and 0 for another."""
+"""The bounds and step of a number that is 1 for a row that counts and 0 for another."""
 ENDS = ("lower", "upper")
 """The ends of an interval, in names of columns."""
 _RELEASED = (*MEANS, UNITS)

@@ -219,7 +219,7 @@ def _prior(laws: FloatArray, centre: FloatArray) -> FloatArray:
 
 
 def _tempered(log_weights: FloatArray) -> FloatArray:
-    """Weights to the largest power, at most 1, that leaves a large enough effective sample."""
+    """Weights raised to the largest power, at most 1, that leaves a large enough effective sample."""
     for power in 0.5 ** np.arange(30):
         weights = np.exp(power * (log_weights - log_weights.max()))
         weights /= weights.sum()

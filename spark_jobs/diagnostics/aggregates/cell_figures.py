@@ -197,7 +197,7 @@ class MeasuredCells:
         rows, value, square = self.of.axis(-1), self.of.axis(self.terms["value"]), self.of.axis(self.terms["square"])
 
         def twice_squares(means: FloatArray) -> FloatArray:
-            """Of ``2 (a - mean)^2 - 1``."""
+            """The sums of ``2 (a - mean)^2 - 1``."""
             return 2 * means[:, None] ** 2 * rows - 4 * means[:, None] * value + square
 
         lower, upper = plugged_intervals(

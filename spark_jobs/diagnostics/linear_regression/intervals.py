@@ -174,8 +174,8 @@ def moved_by_rounding(moments: NoisyMoments, slope: FloatArray, places: FloatArr
 
     Rounding moves each a and b by at most ``2 off``, so that an outcome is off its line by at most ``(1 + |slope|)``
     times that. A height at distance D from the mean of a is a sum of outcomes with weights of norm ``sqrt((1 + D^2 / v)
-    / n)``, v the variance of a; the sizes of n weights add up to at most sqrt(n) times their norm. That an error of a
-    also meets the row's residual is of second order: errors are a matter of a alone, as residuals are not.
+    / n)``, v the variance of a; the sizes of n weights add up to at most sqrt(n) times their norm. The
+    product of an error of a with the row's residual is of second order: an error depends on a alone.
 
     Args:
         moments: released sums of each group.

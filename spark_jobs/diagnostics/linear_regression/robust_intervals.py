@@ -36,7 +36,7 @@ _SHARES = 1.0 - np.geomspace(1.0, 1e-4, 60)
 """Shares of bias in the mean squared error for which widths are tabulated."""
 _STEPS, _STEPS_OF_MIXTURES = 40, 24
 _LITTLE = 1e-12
-"""Information of a group of which nothing is known; a box has width 2."""
+"""The information on a group before any of its rows is used; a box has width 2."""
 
 
 @lru_cache(maxsize=8)

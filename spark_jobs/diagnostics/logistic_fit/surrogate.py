@@ -49,7 +49,7 @@ def surrogate_line(radius: float, intercept: InterceptMethod) -> Line:
 
 
 def stretched(radius: float) -> float:
-    """``-b1 / (2 b2)`` of the polynomial: so many times a least squares fit of labels -1 and 1 is its maximum."""
+    """``-b1 / (2 b2)``: the polynomial is largest at this multiple of the least squares fit of labels -1 and 1."""
     # coefficients of T1(u) = u and T2(u) = 2 u^2 - 1, by values where T3 is 0
     nodes = np.cos((2 * np.arange(3) + 1) * np.pi / 6)
     values = -np.logaddexp(0.0, -radius * nodes)

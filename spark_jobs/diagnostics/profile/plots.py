@@ -32,7 +32,7 @@ _CHARACTERS, _LABELS, _FEW, _LONG = 14, 1.25, 4, 8
 
 
 def overview(result: Profile) -> Plot:
-    """Of each column how many rows have a value, another one, or none: a bar each."""
+    """A bar for each column: the shares of rows with a value, with another one, and with none."""
     columns = result.columns[:MAX_DRAWN]
     absent = [_share(one.missing.number) + _share(one.unparsed.number) for one in columns]
     outside = [_share(one.outside.number) for one in columns]

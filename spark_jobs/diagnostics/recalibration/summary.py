@@ -28,7 +28,7 @@ from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 from spark_jobs.mechanisms.noise import SeededNoise
 
 BATCHES, COPIES_OF_BATCH = 20, 20
-"""Of each form: copies of where scores lie inside their groups, and copies of the counts for each of these."""
+"""Copies for each form: of where scores lie inside their groups, and of the counts for each of these."""
 POINTS = 41
 
 

@@ -40,7 +40,7 @@ def effect_sizes(
         at: the fitted value of each pool, ascending, shape (pools,).
         rows: the rows of each pool, by which all copies are weighted, shape (pools,).
         edges: edges of the residuals' cells within the box.
-        offsets: what the residuals of each pool lie above the middles of their cells in sum, shape (..., pools).
+        offsets: sums over the rows of each pool of residual minus middle of its cell, shape (..., pools).
 
     Returns:
         Shape (..., 4), in the order of ``EFFECTS``; the ratio as a logarithm.

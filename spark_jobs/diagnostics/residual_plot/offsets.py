@@ -23,8 +23,9 @@ from spark_jobs.statistics.residual_grid import AXIS, cut_at, size_at
 HALF_CELL = 4096
 """Half a cell of the box in steps of the sums."""
 SHARE_TIMES_BINS, MAX_SHARE = Decimal("1.2"), Decimal("0.15")
-"""Of epsilon, for the sums. With m bins, their noise at the share s moves a mean as 1 / (m s), where that of the counts
-moves it as sqrt(m / 3) / (1 - s): means are best at about 1.44 / m. A little less leaves more to all other figures."""
+"""The sums get ``SHARE_TIMES_BINS / bins`` of epsilon, at most ``MAX_SHARE``. With m bins, their noise at the share s
+moves a mean as 1 / (m s), and that of the counts moves it as sqrt(m / 3) / (1 - s): means are best at about 1.44 / m. A
+little less leaves more to all other figures."""
 
 
 def share_of_offsets(bins: int) -> Decimal:

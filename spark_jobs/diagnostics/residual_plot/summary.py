@@ -39,7 +39,7 @@ QQ_SCORES = np.linspace(-2.0, 2.0, 33)
 LEVELS = ndtr(QQ_SCORES)
 _QUARTILE_SCORE = 0.6744897501960817
 _NEAR = 1e-9
-"""Of a cell: an end this close to an edge is at it."""
+"""The part of a cell within which an end is taken to lie at the nearest edge."""
 
 
 def summarise(measurement: ResidualDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> ResidualPlot:

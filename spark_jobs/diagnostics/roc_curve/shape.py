@@ -19,7 +19,7 @@ from spark_jobs.score_grid import values_inside
 TIED = 5.0
 """A cell this many times as deep as the average counts as one score that many rows share: a straight segment."""
 CROWDED = 50.0
-"""Of scores that seem to take few values, a cell this many times as deep as its share of the grid's cells counts as one
+"""Where scores seem to take few values, a cell this many times as deep as its share of the grid's cells counts as one
 of them; a wider cell does not."""
 IN_FEW = 0.5
 """The part of the cells that rows outside crowded cells fill, over their share of the rows, below which all scores take

@@ -49,7 +49,7 @@ from spark_jobs.mechanisms.shrinkage import shrunk
 
 MIN_WORTH = 8.0
 MIN_WEIGHT = 0.1
-"""Of a level that is worth less, beside weights of 1."""
+"""The smallest weight of a level that is used, however little it is worth; the largest is 1."""
 APART, APART_BELOW = 4, 3
 TOP_NODES, FEW_NODES = 4, 32
 """A level of few nodes that is worth enough needs no coarser one."""

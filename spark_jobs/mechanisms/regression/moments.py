@@ -63,7 +63,7 @@ _FORMS = (
     *((-3, 8 * s, 0, 4, 0) for s in _SIGNS),
     *((-3, 0, 0, 4, 8 * s) for s in _SIGNS),
 )
-"""Of the features 1, a, b, c, a b."""
+"""Coefficients of the features 1, a, b, c, a b in linear forms that ``_BOUNDS`` limits."""
 _BOUNDS = (2, 2, 2, 2, 9, 9, 9, 9)
 _SPREAD = {
     Neighbours.ADD_REMOVE: (0.2582, 0.2199, 0.2770, 0.2825, 0.2199),

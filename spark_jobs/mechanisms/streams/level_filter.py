@@ -232,6 +232,6 @@ def _gains(p: FloatArray, v: float) -> FloatArray:
 
 
 def _standard_error(v: float, numbers: Int64Array) -> FloatArray:
-    """Of the mean square of Laplace noise, whose kurtosis is 6, shape (n, 1); for a sum of several it is too large."""
+    """The standard error of the mean square of Laplace noise (kurtosis 6), shape (n, 1); too large for sums."""
     error: FloatArray = v * np.sqrt(5.0 / np.clip(numbers, 1, MEMORY))[:, None]
     return error

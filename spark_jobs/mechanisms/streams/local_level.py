@@ -85,7 +85,7 @@ class LocalLevelShape:
 
     @property
     def variance(self) -> float:
-        """Of the noise of a count."""
+        """The variance of the noise of a count."""
         return laplace_variance(self._scale)
 
     def reaches(self, terms: Int64Array | int = 1) -> FloatArray:

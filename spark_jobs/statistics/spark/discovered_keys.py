@@ -17,7 +17,7 @@ from spark_jobs.statistics.spark.columns import key_column, numeric_column
 from spark_jobs.statistics.spark.points import nearest_place
 
 PARTITIONS = 64
-"""Of the keys, whatever the rows: how many there are must not follow from how many keys there are."""
+"""The number of partitions of the keys, always the same: it must not depend on how many keys there are."""
 _AT_ONCE = 1 << 15
 """Keys of a batch."""
 _ROW, _KEY, _PLACES, _SUM = "row", "key", "places", "sum"
