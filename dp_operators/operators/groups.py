@@ -32,6 +32,7 @@ def private_release_group(
     verify: bool = True,
     alert: Notify | None = None,
     alert_at: tuple[object, ...] = ("0.8", "1"),
+    all_releases: bool = False,
     **release: Any,
 ) -> TaskGroup:
     """A task group that waits for the budget, makes a release, and verifies what was published.
@@ -48,6 +49,7 @@ def private_release_group(
         alert: takes a line if a task of the group fails, and if the release takes the account past a fraction of its
             cap; None tells nobody.
         alert_at: these fractions.
+        all_releases: whether ``alert`` also takes a line of what each release found.
         release: the parameters of the release; ``account`` and ``epsilon`` are required, because the sensor needs them.
 
     Raises:
@@ -60,6 +62,7 @@ def private_release_group(
             verify=verify,
             alert=alert,
             alert_at=alert_at,
+            all_releases=all_releases,
             **release,
         )
     return group
@@ -72,6 +75,7 @@ def release_tasks(
     verify: bool,
     alert: Notify | None,
     alert_at: tuple[object, ...],
+    all_releases: bool = False,
     **release: Any,
 ) -> ReleaseDiagnosticsOperator:
     """The tasks of ``private_release_group`` in the current DAG and group, connected; the release is returned."""
@@ -86,6 +90,7 @@ def release_tasks(
             account=release["account"],
             notify=alert,
             at=alert_at,
+            all_releases=all_releases,
             privacy_ledger_conn_id=connection,
             deployment=release.get("deployment"),
             federation=release.get("federation"),

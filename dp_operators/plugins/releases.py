@@ -8,6 +8,7 @@ they have their sizes and hashes. Drafts, draws and statistics are in no manifes
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from dp_operators.plugins.pages import charge_facts, line_of, render
 from dp_operators.releasing import ReleaseError
 from dp_operators.releasing.committed_releases import CommittedRelease, committed_release
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.headlines import interval_text, number_text
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.release import ReleaseFile
 from spark_jobs.contract.store.layout import release_folder
@@ -68,6 +70,7 @@ def release_page(connection: str, ledger: LedgerReader, account: str, key: str, 
         charge_id=charge.id,
         ended=(charge.settled_at or "")[:16].replace("T", " "),
         run=run,
+        figures=[_figure(one) for one in charge.figures or () if isinstance(one, dict)],
         published=None if published is None else _facts(published),
         unread=unread,
         nonce=nonce,
@@ -145,6 +148,15 @@ def _facts(published: CommittedRelease) -> dict[str, Any]:
         "rules": release.rules,
         "assumptions": release.assumptions,
     }
+
+
+def _figure(recorded: Mapping[str, Any]) -> dict[str, str]:
+    """A figure that the ledger recorded with the commit, as the page shows it."""
+    ends = {of: "-" if recorded.get(of) is None else interval_text(recorded[of]) for of in ("interval", "population")}
+    return {
+        "name": str(recorded.get("name")), "value": number_text(recorded.get("value")), **ends,
+        "status": str(recorded.get("status")),
+    }  # fmt: skip
 
 
 def _file(file: ReleaseFile) -> dict[str, str]:

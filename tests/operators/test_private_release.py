@@ -114,7 +114,7 @@ class TestGroup:
         with DAG("dag", schedule=None) as dag:
             private_release_group(
                 "churn", operator=RocCurveOperator, method="tree", on_exhausted="skip", alert=told.append,
-                sensor={"poke_interval": 5}, federation="hospitals", **given,
+                sensor={"poke_interval": 5}, federation="hospitals", all_releases=True, **given,
             )  # fmt: skip
         budget, release, verify = (dag.task_dict[f"churn.{name}"] for name in ("budget", "release", "verify"))
         assert isinstance(budget, PrivacyBudgetSensor)
@@ -126,7 +126,7 @@ class TestGroup:
         assert verify.upstream_task_ids == {"churn.release"}
         [warn] = release.on_success_callback  # type: ignore[misc]
         assert isinstance(warn, PrivacyBudgetNotifier)
-        assert warn.federation == "hospitals"
+        assert (warn.federation, warn.all_releases) == ("hospitals", True)
         [fail] = verify.on_failure_callback  # type: ignore[misc]
         fail({"ti": SimpleNamespace(task_id="churn.verify", dag_id="dag", run_id="r1")})
         assert told == ["task churn.verify of DAG dag failed in run r1; its log says why"]

@@ -24,6 +24,7 @@ from dp_operators.plugins.costs import cost_page
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.expressions import parser
+from spark_jobs.contract.headlines import number_text
 from spark_jobs.contract.store.layout import release_folder
 from spark_jobs.contract.tables import MAX_COEFFICIENTS
 from tests.support.shown_ledger import KEY, SNEAKY, fill, request_for
@@ -161,6 +162,13 @@ class TestReleases:
         page = self.page(shown, run="/dags/visits_report")
         for text in ("The task that made it", "roc_curve.svg", "The full report", "seeing it changes the odds"):
             assert text in page
+        [charge] = [one for one in shown.history("visits") if one.release == KEY]
+        assert charge.figures
+        for figure in charge.figures:
+            low, high = figure["interval"]
+            row = f'{figure["name"]}</th><td role="cell" data-label="value">{number_text(figure["value"])}</td>'
+            assert row in page
+            assert f">{number_text(low)} to {number_text(high)}</td>" in page
         report = releases.release_file(shown, "visits", KEY, "report.html")
         assert b"<html" in report.content
         assert "sandbox" in report.headers["Content-Security-Policy"]

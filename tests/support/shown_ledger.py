@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_operators.budget import PrivacyLedger
+from spark_jobs.contract.headlines import headlines
 from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import release_folder
@@ -81,7 +82,8 @@ def publish(ledger: PrivacyLedger, output: Path, results: Mapping[str, Any] | No
         (folder / name).write_bytes(content)
     manifest = release.to_json().encode()
     (folder / "release.json").write_bytes(manifest)
-    commit(ledger, charge.id, sha256(manifest))
+    figures = [one.to_dict() for one in headlines(release.results)]
+    commit(ledger, charge.id, sha256(manifest), figures=figures)
     return str(folder)
 
 
