@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import time
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from dp_operators.budget import ChargeConflict
+from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.mechanism_events import planned_events
 from dp_operators.releasing.applications import HERE, Applications, Waiting
 from dp_operators.releasing.backends import Backend
@@ -13,7 +15,6 @@ from dp_operators.releasing.charged_terms import AnyRequest, ChargedRequest
 from dp_operators.releasing.errors import ReleaseDamaged, ReleaseFailed
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.following import Progress
-from dp_operators.releasing.heartbeat import Heartbeat
 from dp_operators.releasing.preflight import check_before_charge
 from dp_operators.releasing.requests import account_state
 from dp_operators.releasing.reservations import claim, require_claim
@@ -27,9 +28,36 @@ from spark_jobs.contract.store.layout import ReleaseLayout, release_folder
 from spark_jobs.contract.store.sealing import Seal
 
 if TYPE_CHECKING:
-    from dp_operators.budget import Charge, Run
+    from dp_operators.budget import Charge, PrivacyLedger, Run
 
 GIVE_BACK = "the reservation stays, and is burnt when it is given back"
+
+
+RENEWAL_SECONDS = 60.0
+
+
+@dataclass(kw_only=True)
+class Heartbeat:
+    """Passes an application's progress on, and renews its reservation at most once a minute.
+
+    If the ledger cannot be reached, the application goes on: its reservation stays, and still counts as spent.
+    """
+
+    ledger: PrivacyLedger
+    charge_id: str
+    progress: Progress
+    _last: float = field(default_factory=time.monotonic, init=False)
+
+    def __call__(self, line: str) -> None:
+        """Pass one line of progress on."""
+        self.progress(line)
+        if time.monotonic() - self._last < RENEWAL_SECONDS:
+            return
+        self._last = time.monotonic()
+        try:
+            self.ledger.renew(self.charge_id)
+        except LedgerUnavailable as unavailable:
+            self.progress(f"the reservation was not renewed: {unavailable.reason}")
 
 
 @dataclass(frozen=True, kw_only=True)

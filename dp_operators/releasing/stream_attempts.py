@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dp_operators.budget import ChargeConflict, ChargeState
+from dp_operators.budget import ChargeConflict, ChargeState, LedgerUnavailable
 from dp_operators.budget.values import StreamHead
 from dp_operators.releasing.applications import Applications
 from dp_operators.releasing.attempts import GIVE_BACK, ChargedAttempt
 from dp_operators.releasing.draws import OpenedDraw
 from dp_operators.releasing.errors import ReleaseClosed, ReleaseDamaged, ReleaseFailed, ReleaseRejected
+from dp_operators.releasing.following import Progress
 from dp_operators.releasing.preflight import SPENT
 from dp_operators.releasing.reservations import end_stated_runs, seal_of
 from dp_operators.releasing.sealed_drafts import closed_elsewhere
-from dp_operators.releasing.stream_watch import Watch
 from dp_operators.releasing.submissions import StreamRun, Submission
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import Budget, plain
@@ -43,6 +43,36 @@ _NO_STEPS = (
     "the application ended without the steps that are due; its output is in its private file. "
     "A retry helps if a machine or a store had failed; if it ends so again, find the cause there"
 )
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """Records and publishes the objects that an application stores while it runs.
+
+    Attributes:
+        adopt: records and publishes what follows a head, and returns the new head.
+        head: the head so far.
+    """
+
+    adopt: Callable[[StreamHead], StreamHead]
+    head: StreamHead
+
+    def after(self, progress: Progress) -> Progress:
+        """``progress``, after each line of which what is in the store is recorded; if that fails, after a later one."""
+
+        def report(line: str) -> None:
+            progress(line)
+            try:
+                self()
+            except (OSError, LedgerUnavailable) as error:
+                progress(f"the next steps are not recorded yet ({type(error).__name__})")
+
+        return report
+
+    def __call__(self) -> StreamHead:
+        """The head, after everything that is in the store now."""
+        self.head = self.adopt(self.head)
+        return self.head
 
 
 @dataclass(frozen=True, kw_only=True)

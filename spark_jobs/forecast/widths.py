@@ -15,17 +15,19 @@ import numpy as np
 
 from spark_jobs.application.draft import results_of
 from spark_jobs.application.run import measure
-from spark_jobs.arrays import FloatArray
+from spark_jobs.application.unit_passes import UnitSquares, cells_of_rows
+from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.figure import Span
 from spark_jobs.contract.figures import UNDEFINED, status_of
-from spark_jobs.contract.options import DIAGNOSTICS
+from spark_jobs.contract.options import DIAGNOSTICS, PairedScoreCells, Statistic
 from spark_jobs.contract.preflight import preflight
+from spark_jobs.contract.privacy import UNIT_STEPS
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.results.profile import ColumnProfile
 from spark_jobs.forecast.typical_rows import typical_statistic
-from spark_jobs.forecast.typical_units import typical_squares
 from spark_jobs.mechanisms.noise import SeededNoise
+from spark_jobs.statistics.unit_squares import OfCells
 
 REHEARSALS = 3
 _ENDS = Span("lower", "upper", None)
@@ -140,3 +142,22 @@ def _numbers(result: Any, name: str) -> FloatArray:
         return np.concatenate([np.zeros(0), *(_numbers(entry, name).ravel() for entry in result)])
     value = None if result is None else result[first]
     return _numbers(value, rest) if rest else np.array(value, dtype=np.float64)
+
+
+def typical_squares(counts: Mapping[Statistic, Any], *, max_rows: int) -> UnitSquares:
+    """What sums the squares of units with ``max_rows`` rows each, which vary half as much as they could at most."""
+
+    def squares(statistic: Statistic, weights: OfCells) -> Int64Array:
+        if isinstance(statistic, PairedScoreCells):
+            keys, rows = counts[statistic].keys, counts[statistic].counts
+            of_rows = weights.at(np.stack(cells_of_rows(statistic, keys))).sum(axis=1) / UNIT_STEPS
+        else:  # by group, if there are some, and label
+            every = np.stack([counts[statistic].negatives, counts[statistic].positives], axis=-2).reshape(-1)
+            rows, of_rows = np.add.reduceat(every, weights.starts), weights.values / UNIT_STEPS
+        effect = (1 + max_rows) / 2
+        steps: Int64Array = np.rint((of_rows**2 * rows).sum(axis=1) * effect / max_rows**2 * UNIT_STEPS).astype(
+            np.int64
+        )
+        return steps
+
+    return squares

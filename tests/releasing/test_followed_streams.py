@@ -14,7 +14,7 @@ import pytest
 from dp_operators.budget import LedgerUnavailable
 from dp_operators.budget.values import StreamHead
 from dp_operators.releasing import ReleaseError, ReleaseFailed
-from dp_operators.releasing.stream_watch import Watch
+from dp_operators.releasing.stream_attempts import Watch
 from spark_jobs.application.streams.source_log import SourceLog
 from spark_jobs.application.streams.state import OpenCounts
 from spark_jobs.arrays import Int64Array
