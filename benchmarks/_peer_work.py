@@ -9,15 +9,29 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib import import_module
 from typing import Any
 
 Release = Callable[[], list[float]]
+ENDING = ExitStack()
+"""What ends with this process: the embedded engine."""
 
 
-def this_library(table: str, groups: int) -> Release:
-    """Counted in one pass of Spark; noise from OpenDP."""
-    spark = import_module("benchmarks.score_counts").open_session("local[2]")
+def by_spark() -> Any:
+    """A session of Spark on this machine."""
+    return import_module("benchmarks.score_counts").open_session("local[2]")
+
+
+def by_embedded() -> Any:
+    """A session of the embedded engine."""
+    settings = import_module("spark_jobs.application.session").SQL_SETTINGS
+    return ENDING.enter_context(import_module("spark_jobs.embedded.client").embedded_session(settings))
+
+
+def this_library(table: str, groups: int, session: Callable[[], Any]) -> Release:
+    """Counted in one pass of an engine; noise from OpenDP."""
+    spark = session()
     counts = import_module("spark_jobs.statistics").ValueCounts
     noise = import_module("spark_jobs.mechanisms.noise").SecureNoise()
 
@@ -28,6 +42,12 @@ def this_library(table: str, groups: int) -> Release:
         return noisy
 
     return release
+
+
+def bare_counts(table: str, session: Callable[[], Any]) -> Release:
+    """The exact counts, as anybody would ask an engine for them: a floor."""
+    spark = session()
+    return lambda: [float(row["count"]) for row in spark.read.parquet(table).groupBy("place").count().collect()]
 
 
 def tumult(table: str, groups: int) -> Release:
@@ -79,16 +99,24 @@ def pipeline_dp(table: str, groups: int) -> Release:
     return release
 
 
-LIBRARIES = {"this library": this_library, "tumult": tumult, "pipeline_dp": pipeline_dp}
+LIBRARIES: dict[str, Callable[[str, int], Release]] = {
+    "this library": lambda table, groups: this_library(table, groups, by_spark),
+    "this library, embedded": lambda table, groups: this_library(table, groups, by_embedded),
+    "bare counts of Spark": lambda table, _: bare_counts(table, by_spark),
+    "bare counts of the embedded engine": lambda table, _: bare_counts(table, by_embedded),
+    "tumult": tumult,
+    "pipeline_dp": pipeline_dp,
+}
 
 
 def main(library: str, table: str, groups: str) -> None:
     """Release once for each line."""
-    release = LIBRARIES[library](table, int(groups))
-    for _ in sys.stdin:
-        began = time.perf_counter()
-        released = release()
-        print(len(released), sum(released), time.perf_counter() - began, flush=True)
+    with ENDING:
+        release = LIBRARIES[library](table, int(groups))
+        for _ in sys.stdin:
+            began = time.perf_counter()
+            released = release()
+            print(len(released), sum(released), time.perf_counter() - began, flush=True)
 
 
 if __name__ == "__main__":

@@ -124,12 +124,15 @@ def _aggregation(statistic: Statistic) -> CellCounter | RowSummation | RowPasses
     return CELL_COUNTERS.get(of_type) or ROW_SUMMATIONS.get(of_type) or ROW_PASSES[of_type]
 
 
-def prepare(spark: SparkSession, request: ReleaseRequest, *, read: Reader | None = None) -> DataFrame:
+def prepare(
+    spark: SparkSession, request: ReleaseRequest, *, read: Reader | None = None, by_sorting: bool = False
+) -> DataFrame:
     """A Spark plan with one column ``key_i`` for each statistic i of the request, and the column ``CAUSE``.
 
     A key is each row's cell, or null for a row that does not count; for a statistic that is summed, the row's vector. A
     row that counts in no statistic has a cause, and no other has one. No row is read yet, so only the schema can be
-    wrong. ``read`` is what reads the table; by default ``tables.source.read_table``.
+    wrong. ``read`` is what reads the table; by default ``tables.source.read_table``. ``by_sorting``: see
+    ``bound_contributions``.
 
     Raises:
         InvalidRequest: the table, its schema, the filter or the model does not fit the request, or the salt that the
@@ -181,7 +184,7 @@ def prepare(spark: SparkSession, request: ReleaseRequest, *, read: Reader | None
     nothing = reduce(and_, (sf.col(key).isNull() for key in keys))
     unowned = sf.col(_UNIT).isNull() if _UNIT in owned else sf.lit(False)
     rows = rows.withColumn(CAUSE, sf.when(unowned, CAUSES.index("no_unit")).when(nothing, sf.col(CAUSE)))
-    return _bounded(rows, request, row_id=_ROW if _ROW in owned else None) if owned else rows
+    return _bounded(rows, request, row_id=_ROW if _ROW in owned else None, by_sorting=by_sorting) if owned else rows
 
 
 def _unit_totals(rows: DataFrame, request: ReleaseRequest, inputs: list[str]) -> DataFrame:
@@ -197,7 +200,7 @@ def _unit_totals(rows: DataFrame, request: ReleaseRequest, inputs: list[str]) ->
     return unit_totals(rows, inputs, _UNIT, sf.col(PASSES) & sf.col(_UNIT).isNotNull(), statistic)
 
 
-def _bounded(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None) -> DataFrame:
+def _bounded(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None, by_sorting: bool) -> DataFrame:
     """The rows that the unit may have, with the first rows of units marked where units are counted."""
     from spark_jobs.contract.salt import read_salt
     from spark_jobs.statistics.spark.aggregates import with_units
@@ -210,7 +213,7 @@ def _bounded(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None) ->
     counting = {key: one for key, one in of_several if isinstance(one, AggregateCells) and one.of_units is not None}
     kept = bound_contributions(
         rows, unit=bounded, keys=[*keys, CAUSE], salt=salt, spare=_spare(request), row_id=row_id, cause=CAUSE,
-        with_unit=request.rows_of_unit > 1, groups=_groups(request),
+        with_unit=request.rows_of_unit > 1, groups=_groups(request), by_sorting=by_sorting,
     )  # fmt: skip
     for key, statistic in counting.items():
         kept = with_units(kept, key, UNIT, statistic)

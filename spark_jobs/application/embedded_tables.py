@@ -30,7 +30,7 @@ def prepare_embedded(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     """
     require_embedded(request)
     source = request.table.model_copy(update={"columns": needed_columns(request)})
-    return prepare(spark, request.model_copy(update={"table": source}), read=read_embedded)
+    return prepare(spark, request.model_copy(update={"table": source}), read=read_embedded, by_sorting=True)
 
 
 def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
