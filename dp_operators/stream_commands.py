@@ -11,6 +11,7 @@ import typer
 from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user
 from dp_operators.command_tools import (
     Conf,
+    Master,
     PublicReason,
     absolute_place,
     ended_by_signals,
@@ -20,6 +21,7 @@ from dp_operators.command_tools import (
     request_of,
     settings_of,
 )
+from spark_jobs.contract.embedded_engine import AUTO
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.store.layout import ApplicationStage
@@ -41,7 +43,6 @@ StreamKey = Annotated[
     str | None, typer.Option(help="The stream's key; by default made from the request without its snapshot.")
 ]
 
-Master = Annotated[str, typer.Option(help="Spark master.")]
 PrivateDir = Annotated[
     Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
 ]
@@ -59,7 +60,7 @@ def advance_command(
         str | None, typer.Option(help="Release the steps that have ended by this instant; by default by now.")
     ] = None,
     key: StreamKey = None,
-    master: Master = "local[*]",
+    master: Master = AUTO,
     conf: Conf = None,
     private_dir: PrivateDir = None,
     allotment: Allotment = None,
@@ -121,7 +122,7 @@ def follow_command(
         ),
     ] = None,
     key: StreamKey = None,
-    master: Master = "local[*]",
+    master: Master = AUTO,
     conf: Conf = None,
     private_dir: PrivateDir = None,
     allotment: Allotment = None,
@@ -270,6 +271,8 @@ def _forecast(charged: ChargedRequest[StreamRequest], runner: Any, due: int, *, 
     for block, budget in price.left.items():
         where = charged.account if block == "all" else f"block {block} of {charged.account}"
         typer.echo(f"would charge epsilon {cost} once to {where}, which has {plain(budget.epsilon)} left")
+    if price.engine:
+        typer.echo(price.engine)
     typer.echo(f"{max(0, due - steps)} steps are due; {steps} of {charged.request.steps} are released")
 
 

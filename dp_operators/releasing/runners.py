@@ -172,6 +172,7 @@ class LocalRunner(ProcessRunner):
             require_engine()
             check_driver(*DRIVER, "pyspark")
             check_salt(request, self.inherited())
+            check_stream_keys(request, self.inherited())
 
     def _engine(self, request: TableRequest) -> EngineChoice:
         return choose_engine(request, master=self.master, settings=tuple(self.conf), environment=self.inherited())

@@ -1,7 +1,7 @@
 """The demo: a DAG publishes a private ROC curve, the budget stops the next one, and another DAG releases a stream.
 
-Both DAGs run real Spark jobs. All that they make lies in one folder: Airflow's home, the lake, the ledger, the
-releases, and a log of the run.
+Both DAGs run the jobs of a cluster: by the embedded engine where it is installed, and so without Java, and by Spark
+otherwise. All that they make lies in one folder: Airflow's home, the lake, the ledger, the releases, and a log.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ FILES = ("budget.py", "release.py", "count_stream.py", "application.py")
 """Files of the provider that log for such a task; lines of Airflow's own files are not shown."""
 
 SAYINGS = {
-    "what the application prints goes to": "Spark's own output goes to a private file",
-    "starting": "Spark is starting",
-    "reading": "Spark looks at the table's schema",
-    "counting": "Spark scores the rows and counts them in cells",
+    "what the application prints goes to": "the engine's own output goes to a private file",
+    "starting": "the engine is starting",
+    "reading": "the engine looks at the table's schema",
+    "counting": "the engine counts the rows in cells of their scores",
     "drawing": "noise is drawn, once",
     "writing": "curve, picture and report are made from the noisy counts",
     "done": "the application is done",
@@ -44,9 +44,17 @@ SAYINGS = {
 }
 """Lines of a release under way, by how they begin, and what the demo says for them."""
 
-STREAM_SAYINGS = {"counting": "Spark counts the rows of each hour", "drawing": "noise is drawn, once for each hour"}
+STREAM_SAYINGS = {
+    "counting": "the engine counts the rows of each hour",
+    "drawing": "noise is drawn, once for each hour",
+}
 """What the demo says for lines of a stream, where it differs."""
 
+ON_A_CLUSTER = (
+    'The same DAGs run there with runner="cluster", which DP_DEMO_RUNNER=cluster sets for these, and the',
+    "connection spark_default of the cluster. Tables and releases then lie in a store that all machines",
+    "reach: docs/how-to/spark-cluster.md",
+)
 SHOWN_STEPS = 48
 BLOCKED = " is held back: "
 HEARTBEAT = re.compile(r" \.\.\. \d+ s$")
@@ -120,6 +128,7 @@ def main(argv: list[str] | None = None) -> int:
     show_blocked(terminal, blocked)
     for charge in charges(home, setting.ARRIVALS_ACCOUNT):
         show_stream(terminal, home, charge)
+    conclude(terminal)
     return 0
 
 
@@ -136,17 +145,28 @@ def introduce(terminal: Terminal, home: Home) -> None:
 
     terminal.line(terminal.style("Private diagnostics of the RAND Health Insurance Experiment", "bold"))
     terminal.line(
-        "Did a person see a doctor within the year? A public logistic model scores the years of people that it"
+        "Did a person see a doctor within the year? A public logistic model has scored the years of people that it"
     )
-    terminal.line(
-        "was not fitted on. An Airflow DAG has Spark count them, and releases a private ROC curve of the model."
-    )
+    terminal.line("was not fitted on. An Airflow DAG has them counted, and releases a private ROC curve of the model.")
     terminal.line(
         f"Budget of account {setting.ACCOUNT}: epsilon {setting.CAP}. Each release asks for {setting.EPSILON}."
     )
     terminal.line("A second DAG releases counts of invented arrivals, hour by hour, and pays once for all hours.")
     terminal.line(f"All that is made here lies in {home.path}")
     terminal.line()
+
+
+def conclude(terminal: Terminal) -> None:
+    """Say how the same DAGs run elsewhere."""
+    terminal.line()
+    terminal.line(terminal.style("On a cluster", "bold"))
+    terminal.line(
+        '  The same DAGs run there with runner="cluster", which DP_DEMO_RUNNER=cluster sets for these, and the'
+    )
+    terminal.line(
+        "  connection spark_default of the cluster. Tables and releases then lie in a store that all machines reach:"
+    )
+    terminal.line("  docs/how-to/spark-cluster.md")
 
 
 def show_run(terminal: Terminal, home: Home, dag_ids: Sequence[str]) -> tuple[int, list[str]]:

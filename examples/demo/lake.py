@@ -65,12 +65,26 @@ def load_model() -> dict[str, Any]:
     return dict(json.loads(MODEL_FILE.read_text()))
 
 
-def write_lake(table: Path, version: str, *, first: int = FITTED_ROWS) -> None:
-    """Write the rows from ``first`` on as one version of a Parquet table, unless it is there.
+RISK = "risk"
 
-    By default those that the model of the demo was not fitted on.
-    """
-    _write(table / version / "part-0.parquet", lambda: person_years()[first:])
+
+def scored() -> pd.DataFrame:
+    """The rows that the model was not fitted on, with the risk that it gives each: the probability of a visit."""
+    import numpy as np
+
+    rows, model = person_years()[FITTED_ROWS:], load_model()
+    logit = model["intercept"] + sum(value * rows[name] for name, value in model["coefficients"].items())
+    return rows.assign(**{RISK: 1 / (1 + np.exp(-logit))})
+
+
+def write_lake(table: Path, version: str) -> None:
+    """Write the rows that the model was not fitted on as one version of a Parquet table, unless it is there."""
+    _write(table / version / "part-0.parquet", scored)
+
+
+def write_all(table: Path, version: str) -> None:
+    """The same of all rows, which no model has scored."""
+    _write(table / version / "part-0.parquet", person_years)
 
 
 PLANS = {"free": (0.0, 0.0), "shared": (0.1, 4.0), "full": (4.0, 5.0)}

@@ -36,6 +36,8 @@ VERSION = "v1"
 TABLE_FOLDER = _folder("DP_DEMO_LAKE", "lake") / "person_years"
 TABLE = {"path": str(TABLE_FOLDER), "snapshot": {"path_version": VERSION}}
 MODEL = lake.load_model()
+SCORES = {"kind": "columns", "basis": "public", "score": lake.RISK}
+"""The scores that this model gave when the table was written."""
 OUTPUT = _releases(ACCOUNT)
 RUNNER = os.environ.get("DP_DEMO_RUNNER", "local")
 
@@ -87,7 +89,7 @@ def prepare() -> None:
 
 def prepare_fit() -> None:
     """The same for the table whose rows a model is fitted on."""
-    lake.write_lake(FIT_TABLE_FOLDER, VERSION, first=0)
+    lake.write_all(FIT_TABLE_FOLDER, VERSION)
     _open(FIT_ACCOUNT, FIT_CAP, FIT_TABLE_FOLDER, FIT_OUTPUT)
 
 

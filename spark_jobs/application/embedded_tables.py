@@ -13,6 +13,7 @@ from spark_jobs.contract.file_checks import pinned_names
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.delta_log import DeltaVersion
 from spark_jobs.contract.store.table_files import NO_VALUE, TableFiles, folder_values, partition_columns
+from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.embedded.client import FOLDER
 
@@ -31,6 +32,19 @@ def prepare_embedded(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     require_embedded(request)
     source = request.table.model_copy(update={"columns": needed_columns(request)})
     return prepare(spark, request.model_copy(update={"table": source}), read=read_embedded, by_sorting=True)
+
+
+def prepare_steps_embedded(spark: SparkSession, request: StreamRequest) -> DataFrame:
+    """As ``streams.counting.prepare_steps`` of a stream's table, with a session of the embedded engine.
+
+    Raises:
+        InvalidRequest: likewise, or the stream needs Spark.
+    """
+    from spark_jobs.application.streams.counting import prepare_steps
+
+    require_embedded(request)
+    source = request.table.model_copy(update={"columns": needed_columns(request)})
+    return prepare_steps(spark, request, read_embedded(spark, source))
 
 
 def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:

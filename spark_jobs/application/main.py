@@ -221,6 +221,7 @@ def _advance(arguments: argparse.Namespace, charged: Charged, announcer: Announc
         store=open_store(arguments.output),
         keys=StreamKeys.take_from(os.environ),
         noise=SecureNoise(),
+        embedded=arguments.master == EMBEDDED,
     )
     if not task.checkpoint:
         run_stream(chain, count=count_with_spark(arguments.master), announcer=announcer)

@@ -29,6 +29,7 @@ from spark_jobs.contract.options.aggregates import DiscoverableCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.delta_log import DeltaVersion
 from spark_jobs.contract.store.table_files import TableFiles, folder_values, partition_columns, require_all_rows
+from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.contract.tables import ColumnsModel, LinearModel, Model, TableSource
 
@@ -62,12 +63,29 @@ def require_embedded(request: TableRequest) -> None:
     Raises:
         InvalidRequest: the request needs Spark, or its table cannot be listed here; the one line says so.
     """
-    if not isinstance(request, ReleaseRequest):
-        _refuse("master", EMBEDDED, "must be Spark's for a stream")
-    if request.federation is not None:
-        _refuse("federation", request.federation.name, "must be left out with the embedded engine")
     if request.input_suite is not None:
         _refuse("input_suite", None, "must be left out with the embedded engine")
+    if isinstance(request, ReleaseRequest):
+        _require_release(request)
+    elif isinstance(request, StreamRequest):
+        _require_stream(request)
+    _require_expressions(request)
+    _require_blocks(request)
+    _require_table(request.table)
+    needed_columns(request)
+    _require_files(request)
+
+
+def _require_stream(request: StreamRequest) -> None:
+    if request.follow is not None:
+        _refuse("follow", request.follow.delay, "must be left out with the embedded engine")
+    if request.unit.column is not None:
+        _refuse("unit.column", request.unit.column, "must be left out of a stream with the embedded engine")
+
+
+def _require_release(request: ReleaseRequest) -> None:
+    if request.federation is not None:
+        _refuse("federation", request.federation.name, "must be left out with the embedded engine")
     for options in request.diagnostics:
         if options.kind in _NOT_COUNTED:
             _refuse("diagnostics", options.kind, "must be of another kind with the embedded engine")
@@ -82,14 +100,9 @@ def require_embedded(request: TableRequest) -> None:
             _refuse("diagnostics.measures", "units", "must count no distinct units with the embedded engine")
     if request.group_bound is not None:
         _refuse("unit", request.unit.column, "must have no limit of its groups with the embedded engine")
-    _require_expressions(request)
-    _require_blocks(request)
-    _require_table(request.table)
-    needed_columns(request)
-    _require_files(request)
 
 
-def needed_columns(request: ReleaseRequest) -> tuple[BoundColumn, ...]:
+def needed_columns(request: TableRequest) -> tuple[BoundColumn, ...]:
     """The bound columns that the request needs, which are all that the engine reads.
 
     Raises:
@@ -115,7 +128,7 @@ def is_counted(of: str) -> bool:
     return of in TYPES or (of.startswith("decimal(") and int(of[8:-1].split(",")[0]) <= MAX_DIGITS)
 
 
-def _of_terms(request: ReleaseRequest) -> Iterator[ColumnNeed]:
+def _of_terms(request: TableRequest) -> Iterator[ColumnNeed]:
     if request.block_filter is not None:
         for name in columns_of(parse(request.block_filter, what="blocks")):
             yield ColumnNeed(name=name, field="blocks")
@@ -132,7 +145,7 @@ def _require_model(model: Model) -> None:
         _refuse("model.scale", model.scale.kind, "must be linear with the embedded engine")
 
 
-def _require_expressions(request: ReleaseRequest) -> None:
+def _require_expressions(request: TableRequest) -> None:
     names = [column.name for column in request.table.columns or ()]
     written = [(need.field, need.text, need.expression) for need in expressions(request, names)]
     for field, text, expression in written:
@@ -143,7 +156,7 @@ def _require_expressions(request: ReleaseRequest) -> None:
             _refuse(field, text, f"must have at most {MAX_LEVELS} levels with the embedded engine")
 
 
-def _require_blocks(request: ReleaseRequest) -> None:
+def _require_blocks(request: TableRequest) -> None:
     """Reject blocks by the text of a day, of which the engine's differs beyond the year 262142.
 
     Blocks by time are compared with moments between the years 1900 and 9999: a day that the engine cannot make a
@@ -180,7 +193,7 @@ def _require_table(table: TableSource) -> None:
             _refuse("table.snapshot.partition", f"{name}={value}", "must be text with the embedded engine")
 
 
-def _require_files(request: ReleaseRequest) -> None:
+def _require_files(request: TableRequest) -> None:
     """Reject a folder that is not there, and files in which the needed columns have not the bound types."""
     table = request.table
     table.pinned.require_real(what="table.path")

@@ -111,7 +111,15 @@ def test_demo_shows_a_release_and_what_was_held_back(demo: Demo) -> None:
     assert "epsilon 1.5 before, 0.5 after" in demo.shown
     assert f"Held back\n  task      release_second\n  reason    {REASON}" in demo.shown
     assert "\x1b" not in demo.shown
-    stages = ["Spark is starting", "looks at the table's schema", "counts them", "noise is drawn", "report are made"]
+    assert "pysail" not in demo.release.versions, "here Spark counts"
+    assert demo.shown.endswith("docs/how-to/spark-cluster.md\n")
+    stages = [
+        "the engine is starting",
+        "looks at the table's schema",
+        "counts the rows",
+        "noise is drawn",
+        "report are made",
+    ]
     places = [demo.shown.index(stage) for stage in stages]
     assert places == sorted(places)
 
@@ -206,7 +214,7 @@ def test_clearing_the_run_finds_the_same_release_and_pays_nothing_more(demo: Dem
     assert again.returncode == 0, again.stdout[-3000:]
     assert "release_first: it has its charge already" in again.stdout
     assert "this task's release was published before" in again.stdout
-    assert "Spark is starting" not in again.stdout
+    assert "the engine is starting" not in again.stdout
     assert f"release_second is held back: {REASON}" in again.stdout
     assert (demo.folder / "release.json").read_bytes() == manifest
     assert demo.charge == charge

@@ -74,14 +74,14 @@ def logged(event: str, task: str, *, filename: str) -> str:
 
 
 RELEASE, STREAM, SENSOR = "operators.release.X", "operators.count_stream.X", "sensors.budget.X"
-COUNTED = "Spark scores the rows and counts them in cells"
+COUNTED = "the engine counts the rows in cells of their scores"
 
 
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
         (logged("counting", RELEASE, filename="application.py"), ("release", COUNTED)),
-        (logged("counting", STREAM, filename="application.py"), ("stream", "Spark counts the rows of each hour")),
+        (logged("counting", STREAM, filename="application.py"), ("stream", "the engine counts the rows of each hour")),
         (logged("Releasing x", RELEASE, filename="release.py"), ("release", "Releasing x")),
         (logged(f"x{BLOCKED}no budget", SENSOR, filename="budget.py"), ("sensor", "x is held back: no budget")),
         (logged("counting ... 10 s", RELEASE, filename="application.py"), None),

@@ -134,19 +134,15 @@ def test_an_engine_that_is_not_installed_is_one_line_and_no_charge(
     assert lab.ledger().history("visits") == ()
 
 
-WHERE_NONE_IS_NAMED = {
-    run_command.run_release: "auto",
-    sql_command.answer_sql: "auto",
-    profile_command.profile_table: "auto",
-    LocalRunner: "auto",
-    stream_commands.advance_command: "local[*]",
-    stream_commands.follow_command: "local[*]",
-}
+WHERE_NONE_IS_NAMED = [
+    run_command.run_release, sql_command.answer_sql, profile_command.profile_table, stream_commands.advance_command,
+    stream_commands.follow_command, LocalRunner,
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("entrance", "master"), WHERE_NONE_IS_NAMED.items())
-def test_releases_leave_the_engine_to_choice_and_streams_are_counted_by_spark(entrance: Any, master: str) -> None:
-    assert inspect.signature(entrance).parameters["master"].default == master
+@pytest.mark.parametrize("entrance", WHERE_NONE_IS_NAMED)
+def test_the_engine_is_left_to_choice_where_none_is_named(entrance: Any) -> None:
+    assert inspect.signature(entrance).parameters["master"].default == "auto"
 
 
 @pytest.fixture

@@ -86,6 +86,7 @@ class ObjectChain:
         keys: of the state.
         noise: samples the mechanism's noise.
         unit_salt: orders and hashes the rows of a unit, the stream's own; empty if every row is a unit.
+        embedded: whether the embedded engine counts the steps of this run, which the objects state.
     """
 
     request: StreamRequest
@@ -95,6 +96,7 @@ class ObjectChain:
     keys: StreamKeys
     noise: RecordingNoise
     unit_salt: bytes = field(default=b"", repr=False)
+    embedded: bool = False
 
     @classmethod
     def open(
@@ -107,6 +109,7 @@ class ObjectChain:
         keys: StreamKeys,
         noise: Noise,
         salt: Callable[[], bytes] = lambda: read_salt(os.environ),
+        embedded: bool = False,
     ) -> Self:
         """The chain of the stream that ``task`` names.
 
@@ -120,7 +123,10 @@ class ObjectChain:
         bound = f"dp-diagnostics stream {task.seal.request_sha256}".encode()
         own = b"" if request.unit.column is None else hmac.digest(salt(), bound, "sha256")
         noise = RecordingNoise(noise)
-        return cls(request=request, task=task, store=store, layout=layout, keys=keys, noise=noise, unit_salt=own)
+        return cls(
+            request=request, task=task, store=store, layout=layout, keys=keys, noise=noise, unit_salt=own,
+            embedded=embedded,
+        )  # fmt: skip
 
     @property
     def segment_steps(self) -> int:
@@ -241,7 +247,7 @@ class ObjectChain:
             "noise": [self.noise.take_largest(times=loss)],
             "snapshot": request.table.snapshot.model_dump(mode="json", exclude_none=True),
             "drawn_at": dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z"),
-            "versions": versions(),
+            "versions": versions(embedded=self.embedded),
         }
         files = segment_files(request, place, releases, facts=facts)
         state = replace(state, version=request.table.snapshot.name)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.application.progress import Announcer
 from spark_jobs.application.streams.chain import ObjectChain, Position
 from spark_jobs.application.streams.counting import Counted
+from spark_jobs.contract.embedded_engine import EMBEDDED
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ApplicationStage
 
@@ -50,7 +51,7 @@ def run_stream(chain: ObjectChain, *, count: Counter, announcer: Announcer) -> N
 
 
 def count_with_spark(master: str | None) -> Counter:
-    """A counter that opens a Spark session, counts in one job, and closes it."""
+    """A counter that opens a session of Spark or of the embedded engine, counts in one job, and closes it."""
 
     def count(chain: ObjectChain, position: Position, until: int, announcer: Announcer) -> Counted:
         from spark_jobs.application.session import reading
@@ -60,6 +61,10 @@ def count_with_spark(master: str | None) -> Counter:
         request, first = chain.request, position.next
 
         def prepare(spark: SparkSession) -> DataFrame:
+            if master == EMBEDDED:
+                from spark_jobs.application.embedded_tables import prepare_steps_embedded
+
+                return prepare_steps_embedded(spark, request)
             return prepare_steps(spark, request, read_table(spark, request.table))
 
         with reading(prepare, master=master, announcer=announcer) as rows:
