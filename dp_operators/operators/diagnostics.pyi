@@ -593,6 +593,8 @@ class AggregatesOperator(DiagnosticOperator):
             tables are made to agree. Without any, the cells get all of the budget.
         weights: of the shares of the budget, first that of the cells and then those of the marginals; equal if None.
         confidence: nominal level of intervals.
+        method: the noise of rows and sums: ``k_norm`` (drawn together, pure), ``gaussian`` (spends delta), or ``auto``
+            for the smaller one that the budget allows, chosen by public facts alone. Without a delta it is ``k_norm``.
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
             the table are all their combinations; without any, there is one cell of all rows. A dimension whose keys are
             discovered, for a delta, is the only one.
@@ -612,6 +614,7 @@ class AggregatesOperator(DiagnosticOperator):
         marginals: Sequence[Sequence[str]] | Later = (),
         weights: Sequence[float] | Later | None = None,
         confidence: float | Later = 0.9,
+        method: Literal["auto", "k_norm", "gaussian"] | Later = "auto",
         by: str | Sequence[str | Mapping[str, Any]] | Later = (),
         measures: str | Sequence[str | Mapping[str, Any]] | Later = (),
         max_groups: int | Later | None = None,

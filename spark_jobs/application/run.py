@@ -21,13 +21,13 @@ from spark_jobs.application.unit_passes import UnitSquares, squares_of_units
 from spark_jobs.application.unit_variance import measure_units
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.account import AccountState
-from spark_jobs.contract.budget_split import BudgetPart, part_of_left_out, split_budget
+from spark_jobs.contract.budget_split import BudgetPart, part_of_left_out, pays_for_left_out, split_budget
 from spark_jobs.contract.embedded_engine import EMBEDDED, require_embedded
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.left_out import CAUSES, LEFT_OUT
 from spark_jobs.contract.options import ByGroupOptions
 from spark_jobs.contract.preflight import preflight
-from spark_jobs.contract.privacy import Budget, Neighbours, exact_sum, plain
+from spark_jobs.contract.privacy import Budget, exact_sum, plain
 from spark_jobs.contract.release import PartSpending, Release, ReleaseFile, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.draft_folder import DraftFolder
@@ -252,7 +252,10 @@ def measure(
             shared = {"kinds": list(part.kinds), "measurement": measurement.to_dict()}
         else:
             measurements[part.kinds[0]] = measurement.to_dict()
-        spent = [replace(event, epsilon=part.of_row(event.epsilon)) for event in measurement.spendings]
+        spent = [
+            replace(event, epsilon=part.of_row(event.epsilon), delta=part.stated_delta(event.delta))
+            for event in measurement.spendings
+        ]
         events += [{"diagnostic": " + ".join(part.kinds), **event.to_dict()} for event in spent]
         cost = part.cost(exact_sum(*(event.epsilon for event in spent)), exact_sum(*(event.delta for event in spent)))
         spendings = tuple(part.spending(event.label, event) for event in spent)
@@ -297,7 +300,7 @@ def _measure_left_out(
     epsilon = part.epsilon_per_row
     noisy = count_left_out(counts, epsilon=epsilon, neighbours=request.neighbours, noise=noise)
     drawn = {"counts": dict(zip(CAUSES, noisy.tolist(), strict=True)), "epsilon": plain(epsilon)}
-    if request.neighbours is Neighbours.ADD_REMOVE:
+    if not pays_for_left_out(request):
         return drawn, [], []
     label, of_row = "rows that did not count", part.of_row(epsilon)
     cost = part.cost(of_row, Decimal(0))

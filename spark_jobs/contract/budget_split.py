@@ -22,6 +22,11 @@ Where fewer rows of a unit are used than the account allows (``ReleaseRequest.ro
 mechanisms run at ``epsilon / j``. What they spend is stated for one of ``k`` rows, as all costs of the account are, and
 so is ``j / k`` times as much: the factor ``f``, rounded up.
 
+A delta is Gaussian noise's. Where a unit is in few groups (``ReleaseRequest.group_bound``), that is made for all of the
+unit's rows at once, so that its delta and rho are the whole unit's (``mechanisms.cell_gaussian``). A row that does not
+count loses as much as any other of the unit's rows, and those that count more than their number says: where there is a
+delta, the counts of rows that did not count have a share of their own then, too.
+
 How much headline figures vary between units with several rows is a part of its own, which takes its share of epsilon
 first. Its mechanism runs at the cost to a unit, however many rows that has (``mechanisms.unit_squares``); where costs
 are stated for one row, it is divided by the most rows of a unit.
@@ -68,6 +73,7 @@ class BudgetPart:
         max_rows: the most rows that one unit may have.
         noise_factor: how many times the noise is that of one table at the same cost: more in a federation
             (``Agreement.noise_factor``), less where fewer rows of a unit are used than the account allows.
+        of_groups: whether its delta is of a whole unit, which is in few groups.
     """
 
     diagnostics: tuple[Options, ...]
@@ -77,6 +83,7 @@ class BudgetPart:
     users: tuple[Options, ...] = ()
     rest: bool = False
     of_units: bool = False
+    of_groups: bool = False
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -108,14 +115,26 @@ class BudgetPart:
 
     @property
     def delta_per_row(self) -> Decimal:
-        """The delta that the mechanisms may spend for one row; 0 if the part has no delta."""
+        """The delta that the mechanisms may spend for one row, or for a unit in few groups; 0 if the part has none."""
         if self.granted.delta == 0 or self.max_rows == 1:
             return self.granted.delta
-        if self.epsilon_per_row * (self.max_rows - 1) > MAX_GROUP_EPSILON:
+        of_one = self._delta_of_one(self.epsilon_per_row)
+        return self.granted.delta if of_one and self.of_groups else of_one
+
+    def stated_delta(self, delta: Decimal) -> Decimal:
+        """What is stated, for one of the account's rows of a unit, of a delta that mechanisms spend."""
+        if not self.of_groups or delta == 0 or self.max_rows == 1:
+            return delta
+        with localcontext(prec=2 * MAX_DIGITS, rounding=ROUND_CEILING):
+            epsilon = self.granted.epsilon / self.max_rows
+        return self._delta_of_one(epsilon)
+
+    def _delta_of_one(self, epsilon: Decimal) -> Decimal:
+        """The delta of one of a unit's rows, at this epsilon of each of them, with which the unit has all of it."""
+        if epsilon * (self.max_rows - 1) > MAX_GROUP_EPSILON:
             return Decimal(0)
         with localcontext(prec=2 * MAX_DIGITS):
-            once = self.epsilon_per_row.exp() - 1
-            factor = ((self.epsilon_per_row * self.max_rows).exp() - 1) / once
+            factor = ((epsilon * self.max_rows).exp() - 1) / (epsilon.exp() - 1)
         with localcontext(prec=2 * MAX_DIGITS, rounding=ROUND_FLOOR):
             # slightly less, so that the rounding of the exponentials cannot push it above the share
             return (self.granted.delta / factor * (1 - DELTA_STEP)).quantize(DELTA_STEP)
@@ -130,16 +149,18 @@ class BudgetPart:
         """The entry for a mechanism that spends this for one row, at its cost to a whole unit.
 
         Of rho-zCDP, k rows lose ``k^2 rho`` (Bun and Steinke 2016, proposition 1.9), and one Gaussian vector loses as
-        one with k times the sensitivity. Of the other laws nothing is known for several rows.
+        one with k times the sensitivity. Of the other laws nothing is known for several rows. Of a unit in few groups
+        delta and rho are the unit's.
         """
         rows, rho = self.max_rows, spent.rho
         with localcontext(prec=4 * MAX_DIGITS):
             of_unit = spent.epsilon * rows
         # rounded up, as an exact product may have more digits than are kept
         with localcontext(prec=KEPT_DIGITS, rounding=ROUND_CEILING):
-            of_rho = None if rho is None else +rho * rows**2
+            of_rho = None if rho is None else +rho * (1 if self.of_groups else rows**2)
         law = LossLaw.ANY if rho is None and rows > 1 else spent.law
-        delta = delta_of_rows(spent.epsilon, spent.delta, rows)
+        whole = self.of_groups and rho is not None
+        delta = self.granted.delta if whole else delta_of_rows(spent.epsilon, spent.delta, rows)
         return PartSpending(label=label, epsilon=of_unit, delta=delta, law=law, rho=of_rho)
 
 
@@ -152,9 +173,18 @@ def part_of_left_out(request: ReleaseRequest) -> BudgetPart:
     return _part_of(request, (), _epsilon_of_left_out(request), Decimal(0))
 
 
+def pays_for_left_out(request: ReleaseRequest) -> bool:
+    """Whether the counts of rows that did not count have a share of the budget, rather than cost nothing."""
+    return request.neighbours is not Neighbours.ADD_REMOVE or _of_groups(request)
+
+
+def _of_groups(request: ReleaseRequest) -> bool:
+    return request.group_bound is not None and _weight_of_delta(request.diagnostics) > 0 < request.budget.delta
+
+
 def _epsilon_of_left_out(request: ReleaseRequest) -> Decimal:
     epsilon = request.budget.epsilon
-    if request.neighbours is Neighbours.ADD_REMOVE:
+    if not pays_for_left_out(request):
         return exact_difference(epsilon, _epsilon_of_units(request))
     return _part(epsilon, Decimal(1), Decimal(SHARE))
 
@@ -171,7 +201,7 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     everything, approximate = _weight(request.diagnostics), _weight_of_delta(request.diagnostics)
     of_units = _epsilon_of_units(request)
     epsilon = exact_difference(request.budget.epsilon, of_units)
-    if request.neighbours is not Neighbours.ADD_REMOVE:
+    if pays_for_left_out(request):
         with localcontext(prec=4 * MAX_DIGITS):
             epsilon -= _epsilon_of_left_out(request)
     parts = tuple(
@@ -204,6 +234,7 @@ def _part_of(request: ReleaseRequest, diagnostics: tuple[Options, ...], epsilon:
         granted=Budget(epsilon=epsilon, delta=delta),
         max_rows=request.unit.max_rows,
         noise_factor=_of_fewer_rows(request) if agreement is None else agreement.noise_factor,
+        of_groups=_of_groups(request),
     )
 
 

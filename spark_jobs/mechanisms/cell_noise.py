@@ -6,6 +6,8 @@ cost to one row:
 * Laplace noise of both, of scales ``b`` and ``c`` of their terms: ``P(|X| > x) = (b^2 exp(-x / b) - c^2 exp(-x / c)) /
   (b^2 - c^2)``, and ``exp(-x / b) (1 + x / 2 b)`` at ``b = c``. Halves are of this kind, with ``b = |p + q| s`` and
   ``c = |p - q| s``, as ``z + w`` and ``z - w`` are twice the independent noises of the halves.
+* Gaussian noise of each number, independent, of standard deviation s: normal, of standard deviation
+  ``s sqrt(p^2 + q^2)``.
 * A point of a cube of D numbers: a radius R of the gamma law of shape D + 1 and scale s, times independent numbers that
   are uniform in [-1, 1]. With ``h`` the larger of ``|p|`` and ``|q|``, and ``m`` their ratio, ``|p u + q v| / h`` is
   above y with probability ``1 - y`` up to ``1 - m`` and ``(1 + m - y)^2 / 4 m`` up to ``1 + m``; the mean of that over
@@ -20,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaincc, gammaln
+from scipy.special import erfc, gammaincc, gammaln
 
 from spark_jobs.arrays import FloatArray
 
@@ -35,16 +37,21 @@ class CellNoise:
 
     Attributes:
         measures: the number of measures.
-        scale: the inverse of the cost to an added or removed row.
+        scale: the inverse of the cost to an added or removed row; of Gaussian noise the standard deviation.
         joint: whether the noise of several measures is drawn together.
+        gaussian: whether it is Gaussian.
     """
 
     measures: int
     scale: float
     joint: bool
+    gaussian: bool = False
 
     def beyond(self, x: FloatArray, of_rows: FloatArray, of_sum: FloatArray) -> FloatArray:
         """The probability that ``|of_rows z + of_sum w|`` exceeds x; the arguments are at least 0 and broadcast."""
+        if self.gaussian:
+            tail: FloatArray = erfc(x / (np.sqrt(2.0) * self.scale * self._length(of_rows, of_sum)))
+            return tail
         if self.measures == 0:
             return _two_scales(x, np.abs(of_rows) * self.scale, np.zeros_like(of_rows))
         if self.measures == 1:
@@ -75,6 +82,8 @@ class CellNoise:
 
     def stddev(self, of_rows: float, of_sum: float) -> float:
         """The standard deviation of ``of_rows z + of_sum w``."""
+        if self.gaussian:
+            return float(self.scale * self._length(np.array(of_rows), np.array(of_sum)))
         if self.measures == 0:
             return float(np.sqrt(2) * abs(of_rows) * self.scale)
         numbers = 1 + self.measures
@@ -84,6 +93,10 @@ class CellNoise:
     def count_above(self, chance: float) -> float:
         """The number that the noise in rows exceeds with this probability; the law is symmetric."""
         return float(self.quantile(1 - 2 * chance, np.ones(1), np.zeros(1))[0])
+
+    def _length(self, of_rows: FloatArray, of_sum: FloatArray) -> FloatArray:
+        length: FloatArray = np.hypot(of_rows, of_sum if self.measures else np.zeros_like(of_sum))
+        return length
 
 
 def _two_scales(x: FloatArray, one: FloatArray, other: FloatArray) -> FloatArray:

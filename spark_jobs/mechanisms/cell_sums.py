@@ -18,7 +18,8 @@ cell's numbers get noise depends on how many terms there are:
   sum of its weights for sums, and 1/16 of the square's, which is less than ``PAD`` times its bound: the body's unit is
   ``U + PAD``.
 
-Incomplete rows have geometric noise of scale ``1 / epsilon``.
+Incomplete rows have geometric noise of scale ``1 / epsilon``. Where there is a delta, noise may be Gaussian:
+``cell_gaussian``.
 
 Privacy. ``ADD_REMOVE``: a row is in one cell and is complete or not: it changes the numbers of one body, or one number
 of incomplete rows. ``epsilon``-DP for all cells together. ``REPLACE_ONE`` runs at half of epsilon: one row less and one
@@ -36,8 +37,9 @@ Where noise cannot be drawn together (``Noise.joint``), several measures have La
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import numpy as np
@@ -45,10 +47,11 @@ from numpy.typing import NDArray
 
 from spark_jobs.arrays import FloatArray, Int64Array
 from spark_jobs.contract.privacy import Neighbours, exact_decimal, share
+from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.cell_forms import CellForm
 from spark_jobs.mechanisms.cell_noise import CellNoise
 from spark_jobs.mechanisms.k_norm import Body
-from spark_jobs.mechanisms.noise import Cost, Noise, k_norm_scale
+from spark_jobs.mechanisms.noise import Cost, Noise, gaussian_stddev, k_norm_scale
 from spark_jobs.mechanisms.regression.sums import rounded, whole
 
 UNIT = 1 << 26
@@ -64,10 +67,13 @@ class NoisyCellSums:
     Attributes:
         steps: places of each term's lattice, but one; shape (p,).
         numbers: of each cell, its rows; or its two halves; or its rows and sums in units of ``1 / UNIT``. Shape (k, 1)
-            without terms, (k, 2) with one, (k, 1 + p) with several.
+            without terms, (k, 2) with one, (k, 1 + p) with several. Gaussian noise is in rows and sums in these units,
+            however many they are: shape (k, 1 + p).
         incomplete: incomplete rows of each cell; shape (k,), or (0,) where no row can be incomplete.
-        epsilon: the cost for an added or removed row: half of that for a replaced one.
+        epsilon: the cost for an added or removed row: half of that for a replaced one. With Gaussian noise, the table's
+            share of epsilon.
         joint: whether the noise of several terms was drawn together.
+        rho: of Gaussian noise, the cost for an added or removed row; None of other noise.
     """
 
     steps: tuple[int, ...]
@@ -75,10 +81,14 @@ class NoisyCellSums:
     incomplete: Int64Array
     epsilon: Decimal
     joint: bool
+    rho: Decimal | None = field(default=None, metadata={codec.LEFT_OUT: True})
 
     @property
     def law(self) -> CellNoise:
         """The law of the noise in the rows and sums of a cell; with forms, one that is wider (``noise_of_cells``)."""
+        if self.rho is not None:
+            scale = gaussian_stddev(self.rho, l2_of_row(len(self.steps))) / UNIT
+            return CellNoise(measures=len(self.steps), scale=scale, joint=True, gaussian=True)
         several = self.joint and len(self.steps) > 1
         scale = k_norm_scale(self.epsilon, body_of(len(self.steps))) / UNIT if several else 1 / float(self.epsilon)
         return CellNoise(measures=len(self.steps), scale=scale, joint=self.joint)
@@ -86,16 +96,25 @@ class NoisyCellSums:
     @property
     def rows(self) -> FloatArray:
         """Unbiased numbers of rows; shape (k,)."""
-        if len(self.steps) == 1:
+        if self._in_halves:
             return (self.numbers[:, 0].astype(np.float64) + self.numbers[:, 1]) / self.steps[0]
-        return self.numbers[:, 0] / (1.0 if not self.steps else UNIT)
+        return self.numbers[:, 0] / (1.0 if not self.steps and self.rho is None else UNIT)
 
     @property
     def centred(self) -> FloatArray:
         """Unbiased sums of a; shape (p, k)."""
-        if len(self.steps) == 1:
+        if self._in_halves:
             return ((self.numbers[:, 0].astype(np.float64) - self.numbers[:, 1]) / self.steps[0])[None]
         return self.numbers[:, 1:].T / float(UNIT)
+
+    @property
+    def cost(self) -> float:
+        """What the variance of an entry is inversely proportional to the square of, among tables of one measurement."""
+        return float(self.epsilon) if self.rho is None else float(self.rho.sqrt())
+
+    @property
+    def _in_halves(self) -> bool:
+        return len(self.steps) == 1 and self.rho is None
 
 
 def noisy_cell_sums(
@@ -131,11 +150,11 @@ def noisy_cell_sums(
     joint = noise.joint or len(steps) < 2
     exact = _numbers(whole(rows), whole(sums), steps)
     if len(steps) < 2:
-        noisy = noise.laplace(_fitting(exact), epsilon=cost, l1_sensitivity=steps[0] if steps else 1)
+        noisy = noise.laplace(fitting(exact), epsilon=cost, l1_sensitivity=steps[0] if steps else 1)
     elif joint:
         noisy = noise.k_norm(exact, epsilon=cost, body=body_of(len(steps), forms))
     else:
-        noisy = noise.laplace(_fitting(exact), epsilon=cost, l1_sensitivity=UNIT * (1 + len(steps)))
+        noisy = noise.laplace(fitting(exact), epsilon=cost, l1_sensitivity=UNIT * (1 + len(steps)))
     none = np.zeros(0, dtype=np.int64)
     return NoisyCellSums(
         steps=tuple(steps),
@@ -156,6 +175,11 @@ def body_of(terms: int, forms: Sequence[CellForm] = ()) -> Body:
     )
 
 
+def l2_of_row(terms: int) -> float:
+    """The 2-norm of the most that one row changes in rows and sums in units of ``1 / UNIT``, rounded up."""
+    return math.nextafter(UNIT * math.sqrt(1 + terms), math.inf)
+
+
 def noise_of_cells(cells: NoisyCellSums, forms: Sequence[CellForm], count: int, noise: Noise) -> FloatArray:
     """Independent copies of the noise of one cell's rows and sums, in rows; shape (count, 1 + p).
 
@@ -168,7 +192,9 @@ def noise_of_cells(cells: NoisyCellSums, forms: Sequence[CellForm], count: int, 
         noise: a seeded sampler, for simulations.
     """
     none = np.zeros((count, 1 + len(cells.steps)), dtype=np.int64)
-    if cells.joint:
+    if cells.rho is not None:
+        drawn = noise.gaussian(none, rho=cells.rho, l2_sensitivity=l2_of_row(len(cells.steps)))
+    elif cells.joint:
         drawn = noise.k_norm(none, epsilon=cells.epsilon, body=body_of(len(cells.steps), forms))
     else:
         drawn = noise.laplace(none, epsilon=cells.epsilon, l1_sensitivity=UNIT * none.shape[1])
@@ -181,6 +207,11 @@ def _numbers(rows: NDArray[np.object_], sums: NDArray[np.object_], steps: Sequen
         return rows[:, None]
     if len(steps) == 1:
         return np.stack([sums[0], steps[0] * rows - sums[0]], axis=-1)
+    return in_units(rows, sums, steps)
+
+
+def in_units(rows: NDArray[np.object_], sums: NDArray[np.object_], steps: Sequence[int]) -> NDArray[np.object_]:
+    """Rows and sums of a in units of ``1 / UNIT``, as Python's integers; shape (k, 1 + p)."""
     centred = [
         whole(rounded(UNIT * (2 * places - last * rows), np.full(rows.shape, last, dtype=np.int64)))
         for places, last in zip(sums, steps, strict=True)
@@ -188,6 +219,6 @@ def _numbers(rows: NDArray[np.object_], sums: NDArray[np.object_], steps: Sequen
     return np.stack([UNIT * rows, *centred], axis=-1)
 
 
-def _fitting(exact: NDArray[np.object_]) -> Int64Array:
+def fitting(exact: NDArray[np.object_]) -> Int64Array:
     """Numbers clipped to int64, which adds no sensitivity."""
     return rounded(exact, np.ones(exact.shape, dtype=np.int64))

@@ -16,7 +16,8 @@ whole budget, a unit with one row that counts and M - 1 that do not would lose m
 **Rows replaced: at a share of their own.** A row may leave the statistics for a cause, and statistics that are
 calibrated for replacement may lose all of their epsilon then. They run at ``(1 - s) e`` and the counts at ``s e`` for a
 change of two of them by one: a replaced row costs ``(1 - s) e`` within the statistics, ``s e`` within the causes, and
-at most ``(1 - s) e + s e / 2`` from one to the other.
+at most ``(1 - s) e + s e / 2`` from one to the other. The counts have such a share also where Gaussian noise is made
+for a whole unit in few groups (``cell_gaussian``), which loses more than half of all by half of its rows.
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ def count_twice(monkeypatch):
 
 def whole_for_each(monkeypatch):
     """As if each of several tables might cost what all of them may."""
-    monkeypatch.setattr("spark_jobs.diagnostics.aggregates.measurement.share", lambda number, parts: number)
+    place = "spark_jobs.diagnostics.aggregates.measurement.shares_of"
+    monkeypatch.setattr(place, lambda amount, weights, tables: (amount,) * tables)
     monkeypatch.setattr(BudgetMeter, "spend", lambda self, epsilon, *, label: self.remaining)
     monkeypatch.setattr(BudgetMeter, "spend_rest", lambda self, *, label: self.remaining)
 

@@ -19,10 +19,10 @@ from spark_jobs.contract.options import (
     scores,
     values,
 )
+from spark_jobs.contract.options.aggregate_settings import AggregatesSettings
 from spark_jobs.contract.options.aggregates import (
     AggregateCells,
     AggregatesOptions,
-    AggregatesSettings,
     DiscoverableCells,
 )
 from spark_jobs.contract.options.base import (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
+from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options.base import Options, RequestContext, Settings, Statistic
+from spark_jobs.contract.options.aggregate_settings import AggregatesSettings
+from spark_jobs.contract.options.base import Options, RequestContext, Statistic
 from spark_jobs.contract.options.dimensions import MIN_UNITS, Dimension
 from spark_jobs.contract.options.measures import (
     LATTICE_OF_UNITS,
@@ -25,13 +26,8 @@ from spark_jobs.contract.options.unit_totals import require_totals, require_unit
 from spark_jobs.contract.privacy import GroupBound
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.aggregates import AggregateTable
-from spark_jobs.contract.values import did_you_mean
 
-MAX_MARGINALS = 15
-"""As many as four dimensions have."""
 MAX_DIMENSIONS, MAX_CELLS, MAX_MEASURES = 4, 100_000, 20
-MAX_RATIO = 1_000
-"""How many times as much as another one a table may have of the budget."""
 MAX_ROWS = 1_000_000
 """The most rows of a unit, or of its groups."""
 MAX_NUMBERS = 400_000
@@ -121,58 +117,6 @@ class DiscoverableCells(AggregateCells):
         return self.max_released * (2 + len(self.terms))
 
 
-class AggregatesSettings(Settings):
-    """How a table of aggregates is released.
-
-    Attributes:
-        marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. All
-            tables are made to agree. Without any, the cells get all of the budget.
-        weights: of the shares of the budget, first that of the cells and then those of the marginals; equal if None.
-        confidence: nominal level of intervals.
-    """
-
-    marginals: Annotated[tuple[tuple[str, ...], ...], Field(max_length=MAX_MARGINALS)] = ()
-    weights: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] | None = None
-    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
-
-    @model_validator(mode="after")
-    def _weigh_tables(self) -> Self:
-        weights, tables = self.weights, 1 + len(self.marginals)
-        if weights is not None and (len(weights) != tables or max(weights) > MAX_RATIO * min(weights)):
-            raise InvalidRequest(
-                "weights", list(weights[:8]),
-                f"must be {tables} numbers, of the cells and of each marginal, the largest at most {MAX_RATIO} times "
-                "the smallest",
-                "give as many, such as [2, 1], or leave it out for equal shares",
-            )  # fmt: skip
-        return self
-
-    def tables(self, by: tuple[Dimension, ...]) -> tuple[tuple[int, ...], ...]:
-        """The dimensions of every table that is measured, by number: all of them, and those of each marginal.
-
-        Raises:
-            InvalidRequest: a marginal names something else, or a table twice.
-        """
-        columns = [dimension.name for dimension in by]
-        every = tuple(range(len(columns)))
-        listed = [every]
-        for names in self.marginals:
-            unknown = [name for name in names if name not in columns]
-            if unknown:
-                raise InvalidRequest(
-                    "marginals", unknown[0],
-                    "must name dimensions of the table, which are " + (", ".join(columns) or "none"),
-                    f"correct it{did_you_mean(unknown[0], columns)}",
-                )  # fmt: skip
-            table = tuple(one for one in every if columns[one] in names)
-            if table in listed or len(table) != len(names):
-                raise InvalidRequest(
-                    "marginals", list(names), "must be tables of fewer dimensions, each named once", "leave it out"
-                )
-            listed.append(table)
-        return tuple(listed)
-
-
 class AggregatesOptions(AggregatesSettings, Options):
     """Counts and figures of numbers by up to four public dimensions, with intervals for groups of any size.
 
@@ -203,7 +147,8 @@ class AggregatesOptions(AggregatesSettings, Options):
         # a request without these fields has the hash that it had before the fields existed
         given: dict[str, Any] = handler(self)
         later = ("max_groups", "max_rows_per_group", "unit_totals", "weights")
-        return {name: value for name, value in given.items() if name not in later or value is not None}
+        kept = {name: value for name, value in given.items() if name not in later or value is not None}
+        return kept if self.method != "auto" else {name: kept[name] for name in kept if name != "method"}
 
     @field_validator("by", mode="before")
     @classmethod
@@ -234,20 +179,25 @@ class AggregatesOptions(AggregatesSettings, Options):
                 if columns.count(column) > 1:
                     raise InvalidRequest(name, column, "must be named once", "remove one of the two")
         self._require_outcomes()
-        if self.approximate and (len(self.by) > 1 or self.marginals):
+        if self.discovers and (len(self.by) > 1 or self.marginals):
             raise InvalidRequest(
                 "by", [dimension.column for dimension in self.by],
                 "must be one dimension without marginals if its keys are discovered",
                 "leave the others out: discover the keys, register them as the column's domain, and request the table "
                 "of all dimensions then",
             )  # fmt: skip
-        if self.approximate and not all({"mean", "sum"}.issuperset(measure.figures) for measure in self.measures):
+        if self.discovers and not all({"mean", "sum"}.issuperset(measure.figures) for measure in self.measures):
             raise InvalidRequest(
                 "measures", [measure.of for measure in self.measures],
                 "must have means and sums only if keys are discovered: count is a number of units then",
                 "leave figures out, or request the others by the discovered keys, once they are registered",
             )  # fmt: skip
-        if self.approximate and self.max_groups is not None:
+        if self.discovers and self.method == "gaussian":
+            raise InvalidRequest(
+                "method", self.method, "must be auto or k_norm if keys are discovered, whose noise decides on each key",
+                "leave it out, or request the table by the discovered keys, once they are registered",
+            )  # fmt: skip
+        if self.discovers and self.max_groups is not None:
             raise InvalidRequest(
                 "max_groups", self.max_groups, "must be left out if keys are discovered",
                 "leave it out: a unit is in at most unit.max_rows keys, with one row in each",
@@ -282,7 +232,7 @@ class AggregatesOptions(AggregatesSettings, Options):
             InvalidRequest: there is more than one measure, or a variance, or the rows of a unit are known in one place,
                 or keys are discovered.
         """
-        if self.approximate:
+        if self.discovers:
             raise InvalidRequest(
                 "by", self.by[0].column, "must have public groups for silos, of which none sees the others' keys",
                 "list its values, which every silo has agreed on",
@@ -363,17 +313,27 @@ class AggregatesOptions(AggregatesSettings, Options):
     @property
     def statistic(self) -> AggregateCells:
         """Rows and sums by cell, or by key."""
-        return (DiscoverableCells if self.approximate else AggregateCells)(by=self.by, measures=self.measures)
+        return (DiscoverableCells if self.discovers else AggregateCells)(by=self.by, measures=self.measures)
+
+    @property
+    def discovers(self) -> bool:
+        """Whether keys are discovered, which takes a delta."""
+        return any(dimension.keys is not None for dimension in self.by)
 
     @property
     def approximate(self) -> bool:
-        """Whether keys are discovered, which takes a delta."""
-        return any(dimension.keys is not None for dimension in self.by)
+        """Whether it spends delta, so that a budget without delta is rejected."""
+        return self.discovers or self.method == "gaussian"
+
+    @property
+    def accepts_delta(self) -> bool:
+        """Whether it gets a share of the budget's delta, if there is any."""
+        return self.discovers or self.method in ("auto", "gaussian")
 
     def check_share(self, epsilon: Decimal, delta: Decimal) -> None:
         """Reject also a delta with which epsilon would not bound what a key's silence says (``discovered_keys``)."""
         super().check_share(epsilon, delta)
-        if self.approximate and -math.log1p(-float(delta)) > float(epsilon) / 2:
+        if self.discovers and -math.log1p(-float(delta)) > float(epsilon) / 2:
             raise InvalidRequest(
                 "budget.delta", f"{delta:.3g} per row for {self.kind}",
                 f"must be at most {-math.expm1(-float(epsilon) / 2):.3g}, 1 - exp(-epsilon / 2)",

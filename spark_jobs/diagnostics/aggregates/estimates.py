@@ -8,9 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_jobs.arrays import FloatArray
+from spark_jobs.diagnostics._simulation import normal
 from spark_jobs.diagnostics.aggregates.copied import SINGLE_COPIES, CopiedNoise, sums_of_noise
 from spark_jobs.diagnostics.aggregates.measurement import AggregatesDraw
-from spark_jobs.diagnostics.aggregates.simulated import COPIES, SimulatedNoise, simulated, weighted_noise
+from spark_jobs.diagnostics.aggregates.simulated import (
+    COPIES,
+    SimulatedNoise,
+    normal_laws,
+    simulated,
+    weighted_noise,
+)
 from spark_jobs.mechanisms.cell_forms import CellForm, forms_of
 from spark_jobs.mechanisms.cell_noise import CellNoise
 from spark_jobs.mechanisms.cell_sums import NoisyCellSums, noise_of_cells
@@ -79,7 +86,7 @@ def estimates(draw: AggregatesDraw, seed: int) -> list[CellEstimates]:
         table: np.stack([cells.rows, *cells.centred, *([cells.incomplete] if cells.incomplete.size else [])])
         for table, cells in drawn.items()
     }
-    costs = {table: float(cells.epsilon) for table, cells in drawn.items()}
+    costs = {table: cells.cost for table, cells in drawn.items()}
     if len(drawn) > 1:
         shaped = {
             table: values.reshape((len(values), *(sizes[one] for one in table))) for table, values in numbers.items()
@@ -107,6 +114,9 @@ def _noises(
 ) -> Mapping[Dimensions, TableNoise]:
     """The noise in a cell of each table."""
     laws = {table: cells.law for table, cells in drawn.items()}
+    if all(law.gaussian for law in laws.values()):
+        laws = normal_laws(laws, sizes, costs)
+        return {table: _copied(law, noise) for table, law in laws.items()} if forms else laws
     if not forms:
         return simulated(laws, sizes, costs, noise) if len(drawn) > 1 else dict(laws)
     if len(drawn) == 1:
@@ -121,3 +131,9 @@ def _noises(
         table: CopiedNoise(numbers=numbers, single=laws[table], spread=float(np.std(pools[table][:, 0])))
         for table, numbers in copies.items()
     }
+
+
+def _copied(law: CellNoise, noise: SeededNoise) -> CopiedNoise:
+    """Copies of Gaussian noise, whose law is known."""
+    numbers = normal(noise, (SINGLE_COPIES, 1 + law.measures)) * law.scale
+    return CopiedNoise(numbers=numbers, single=law, spread=law.scale)

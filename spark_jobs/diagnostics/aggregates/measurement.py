@@ -14,15 +14,19 @@ import numpy as np
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options import AggregateCells, AggregatesSettings
-from spark_jobs.contract.privacy import exact_difference, share, share_of
+from spark_jobs.contract.privacy import exact_difference
+from spark_jobs.diagnostics.aggregates.gaussian import GaussianCosts, gaussian_costs, shares_of
 from spark_jobs.diagnostics.aggregates.quantiles import QuantilesOfCells, measure_quantiles
 from spark_jobs.diagnostics.diagnostic import Draw, Terms
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.cell_forms import forms_of
+from spark_jobs.mechanisms.cell_gaussian import gaussian_cell_sums
 from spark_jobs.mechanisms.cell_sums import NoisyCellSums, noisy_cell_sums
 from spark_jobs.mechanisms.discovered_keys import DiscoveredKeys, noisy_keys
 from spark_jobs.mechanisms.marginals import Dimensions
+from spark_jobs.mechanisms.meter import BudgetMeter
 from spark_jobs.statistics import AggregateSums, SumsByKey
 
 
@@ -67,35 +71,55 @@ def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSetti
 
     Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.cell_sums``); the tables are measured
     one after the other, each at its share of epsilon, and these add up, as do those of a table's quantiles and of its
-    rows and sums (``mechanisms.cell_quantiles``). Of keys that are discovered,
-    ``(epsilon, delta)``-DP for one row, where a unit has at most one row in each key (``mechanisms.discovered_keys``).
+    rows and sums (``mechanisms.cell_quantiles``). With Gaussian noise ``(epsilon, delta)``-DP: the rows and sums of all
+    tables have shares of the rho that is within delta and what quantiles leave of epsilon
+    (``mechanisms.cell_gaussian``). Of keys that are discovered, ``(epsilon, delta)``-DP for one row, where a unit has
+    at most one row in each key (``mechanisms.discovered_keys``).
 
     Args:
         statistic: exact rows and sums of every cell, or of every key; private.
         options: the settings.
-        terms: budget, relation and noise; all of it is spent.
+        terms: budget, relation and noise; all of epsilon is spent, and delta if noise is Gaussian or keys are found.
 
     Raises:
-        InvalidRequest: a marginal is not one of the table, or delta is 0 where keys are discovered.
+        InvalidRequest: a marginal is not one of the table, or delta is 0 where it is needed.
     """
     if isinstance(statistic, SumsByKey):
         return _measure_keys(statistic, options, terms)
-    meter = terms.meter()
-    design = statistic.design
-    tables, sizes = options.tables(design.by), [len(dimension.labels) for dimension in design.by]
-    parts, drawn = _parts(meter.remaining, options.weights, len(tables)), []
+    meter, design = terms.meter(), statistic.design
+    tables = options.tables(design.by)
+    wholes = shares_of(meter.remaining, options.weights, len(tables))
+    costs = gaussian_costs(design, options, wholes, meter.remaining_delta, terms.neighbours)
+    if costs is None:
+        drawn = _drawn_together(statistic, tables, wholes, terms, meter)
+    else:
+        drawn = _with_gaussian_noise(statistic, tables, wholes, costs, terms, meter)
+    return AggregatesDraw.of(
+        terms,
+        meter,
+        design=design,
+        confidence=options.confidence,
+        cells=drawn[0].cells,
+        quantiles=drawn[0].quantiles,
+        marginals=tuple(drawn[1:]),
+    )
+
+
+def _drawn_together(
+    statistic: AggregateSums, tables: Sequence[Dimensions], wholes: Sequence[Decimal], terms: Terms, meter: BudgetMeter
+) -> list[MarginalDraw]:
+    """Each table at its share of epsilon."""
+    design, drawn = statistic.design, []
     for place, table in enumerate(tables):
         label = f"rows and sums by {', '.join(design.by[one].name for one in table)}" if table else "rows and sums"
         last = place == len(tables) - 1
-        whole = meter.remaining if last else parts[place]
+        whole = meter.remaining if last else wholes[place]
         quantiles = measure_quantiles(statistic, table, whole, terms, meter) if design.value_lines else ()
         spent = [one.epsilon for one in meter.spendings[-2 * len(quantiles) :]] if quantiles else []
         left = exact_difference(whole, *spent)
         epsilon = meter.spend_rest(label=label) if last else meter.spend(left, label=label)
         cells = noisy_cell_sums(
-            _summed(statistic.rows, sizes, table),
-            _summed(statistic.incomplete, sizes, table),
-            _summed(statistic.sums, sizes, table),
+            *_numbers_by(statistic, table),
             [term.last for term in design.terms],
             forms=forms_of(design.terms),
             epsilon=epsilon,
@@ -104,24 +128,49 @@ def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSetti
             measured=bool(design.measures),
         )
         drawn.append(MarginalDraw(dimensions=table, cells=cells, quantiles=quantiles or None))
-    return AggregatesDraw(
-        design=design,
-        confidence=options.confidence,
-        cells=drawn[0].cells,
-        quantiles=drawn[0].quantiles,
-        marginals=tuple(drawn[1:]),
-        neighbours=terms.neighbours,
-        guarantee=terms.noise.guarantee,
-        spendings=meter.spendings,
+    return drawn
+
+
+def _with_gaussian_noise(
+    statistic: AggregateSums,
+    tables: Sequence[Dimensions],
+    wholes: Sequence[Decimal],
+    costs: GaussianCosts,
+    terms: Terms,
+    meter: BudgetMeter,
+) -> list[MarginalDraw]:
+    """The quantiles of each table at their shares of epsilon; rows and sums of all tables at shares of one rho."""
+    design, quantiles = statistic.design, []
+    for table, whole in zip(tables, wholes, strict=True):
+        quantiles.append(measure_quantiles(statistic, table, whole, terms, meter) if design.value_lines else ())
+    # one vector, whose noise is of at least ``UNIT`` steps
+    label, law = "rows and sums, by Gaussian noise", LossLaw.GAUSSIAN
+    meter.spend(costs.epsilon, delta=meter.remaining_delta, label=label, law=law, rho=costs.rho)
+    return [
+        MarginalDraw(
+            dimensions=table,
+            quantiles=of or None,
+            cells=gaussian_cell_sums(
+                *_numbers_by(statistic, table),
+                [term.last for term in design.terms],
+                rho=rho,
+                epsilon=epsilon,
+                neighbours=terms.neighbours,
+                noise=terms.noise,
+                measured=bool(design.measures),
+            ),
+        )
+        for table, of, rho, epsilon in zip(tables, quantiles, costs.rhos, costs.epsilons, strict=True)
+    ]
+
+
+def _numbers_by(statistic: AggregateSums, table: Dimensions) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Exact rows, incomplete rows and sums by the dimensions of a table."""
+    sizes = [len(dimension.labels) for dimension in statistic.design.by]
+    rows, incomplete, sums = (
+        _summed(exact, sizes, table) for exact in (statistic.rows, statistic.incomplete, statistic.sums)
     )
-
-
-def _parts(epsilon: Decimal, weights: Sequence[float] | None, tables: int) -> list[Decimal]:
-    """The share of each table, rounded down; the last one gets what is left."""
-    if weights is None:
-        return [share(epsilon, tables)] * tables
-    exact = [Decimal(str(one)) for one in weights]
-    return [share_of(epsilon, one / sum(exact)) for one in exact]
+    return rows, incomplete, sums
 
 
 def _measure_keys(statistic: SumsByKey, options: AggregatesSettings, terms: Terms) -> AggregatesDraw:

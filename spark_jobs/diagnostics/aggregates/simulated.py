@@ -3,14 +3,15 @@
 An estimate is a sum of the noisy entries of all tables, each with a public weight. All cells of a table are alike: the
 weight of an entry depends only on which of the dimensions that both tables have it shares with the cell. So a cell's
 noise is a sum, over the tables and over these patterns, of a weight times the sum of some number of independent noises.
-Sums of more than ``DRAWN`` are close to normal and drawn as such; all others are drawn entry by entry.
+Sums of more than ``DRAWN`` are close to normal and drawn as such; all others are drawn entry by entry. Sums of Gaussian
+noise are normal, so that nothing is drawn.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,6 +78,18 @@ def simulated(
     }
 
 
+def normal_laws(
+    laws: Mapping[Dimensions, CellNoise], sizes: Sequence[int], costs: Mapping[Dimensions, float]
+) -> dict[Dimensions, CellNoise]:
+    """The noise in a cell of each of several tables with Gaussian noise, which were made consistent."""
+    if len(laws) == 1:
+        return dict(laws)
+    variances = dict.fromkeys(laws, 0.0)
+    for table, other, weight, entries in _all_weights(tuple(laws), sizes, costs):
+        variances[table] += entries * (weight * laws[other].scale) ** 2
+    return {table: replace(laws[table], scale=math.sqrt(variance)) for table, variance in variances.items()}
+
+
 def weighted_noise(
     tables: Sequence[Dimensions],
     sizes: Sequence[int],
@@ -92,13 +105,21 @@ def weighted_noise(
         sums: copies of the sum of so many independent noises of cells of a table.
     """
     totals: dict[Dimensions, FloatArray] = {}
+    for table, other, weight, entries in _all_weights(tables, sizes, costs):
+        totals[table] = totals.get(table, 0.0) + weight * sums(other, entries)
+    return totals
+
+
+def _all_weights(
+    tables: Sequence[Dimensions], sizes: Sequence[int], costs: Mapping[Dimensions, float]
+) -> Iterator[tuple[Dimensions, Dimensions, float, int]]:
+    """For a cell of each table, how much entries of each other one weigh, and how many do."""
     for other in tables:
         impulses = {one: np.zeros((1, *(sizes[dimension] for dimension in one))) for one in tables}
         impulses[other][(0,) * (1 + len(other))] = 1.0
         for table, estimate in consistent(impulses, sizes, costs).items():
             for weight, entries in _weights(estimate[0], table, other, sizes):
-                totals[table] = totals.get(table, 0.0) + weight * sums(other, entries)
-    return totals
+                yield table, other, weight, entries
 
 
 def _weights(

@@ -1,0 +1,79 @@
+"""How figures by public dimensions are released: tables of fewer dimensions, their shares, and the noise."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.base import Settings
+from spark_jobs.contract.options.dimensions import Dimension
+from spark_jobs.contract.privacy import GroupBound
+from spark_jobs.contract.values import did_you_mean
+
+CellMethod = Literal["auto", "k_norm", "gaussian"]
+MAX_MARGINALS = 15
+"""As many as four dimensions have."""
+MAX_RATIO = 1_000
+"""How many times as much as another one a table may have of the budget."""
+
+
+class AggregatesSettings(Settings):
+    """How a table of aggregates is released.
+
+    Attributes:
+        marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. All
+            tables are made to agree. Without any, the cells get all of the budget.
+        weights: of the shares of the budget, first that of the cells and then those of the marginals; equal if None.
+        confidence: nominal level of intervals.
+        method: the noise of rows and sums: ``k_norm`` (drawn together, pure), ``gaussian`` (spends delta), or ``auto``
+            for the smaller one that the budget allows, chosen by public facts alone. Without a delta it is ``k_norm``.
+    """
+
+    marginals: Annotated[tuple[tuple[str, ...], ...], Field(max_length=MAX_MARGINALS)] = ()
+    weights: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] | None = None
+    confidence: Annotated[float, Field(ge=0.5, le=0.999)] = 0.9
+    method: CellMethod = "auto"
+
+    @property
+    def group_bound(self) -> GroupBound | None:
+        """The cells in which one unit is used, and its rows in one of them; None for no limit but its rows."""
+        return None
+
+    @model_validator(mode="after")
+    def _weigh_tables(self) -> Self:
+        weights, tables = self.weights, 1 + len(self.marginals)
+        if weights is not None and (len(weights) != tables or max(weights) > MAX_RATIO * min(weights)):
+            raise InvalidRequest(
+                "weights", list(weights[:8]),
+                f"must be {tables} numbers, of the cells and of each marginal, the largest at most {MAX_RATIO} times "
+                "the smallest",
+                "give as many, such as [2, 1], or leave it out for equal shares",
+            )  # fmt: skip
+        return self
+
+    def tables(self, by: tuple[Dimension, ...]) -> tuple[tuple[int, ...], ...]:
+        """The dimensions of every table that is measured, by number: all of them, and those of each marginal.
+
+        Raises:
+            InvalidRequest: a marginal names something else, or a table twice.
+        """
+        columns = [dimension.name for dimension in by]
+        every = tuple(range(len(columns)))
+        listed = [every]
+        for names in self.marginals:
+            unknown = [name for name in names if name not in columns]
+            if unknown:
+                raise InvalidRequest(
+                    "marginals", unknown[0],
+                    "must name dimensions of the table, which are " + (", ".join(columns) or "none"),
+                    f"correct it{did_you_mean(unknown[0], columns)}",
+                )  # fmt: skip
+            table = tuple(one for one in every if columns[one] in names)
+            if table in listed or len(table) != len(names):
+                raise InvalidRequest(
+                    "marginals", list(names), "must be tables of fewer dimensions, each named once", "leave it out"
+                )
+            listed.append(table)
+        return tuple(listed)

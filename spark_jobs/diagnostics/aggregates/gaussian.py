@@ -1,0 +1,82 @@
+"""What a table of aggregates with Gaussian noise costs, and whether it has less noise than one whose noise is pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options import AggregateCells, AggregatesSettings
+from spark_jobs.contract.privacy import GroupBound, Neighbours, exact_difference, exact_sum, share, share_of
+from spark_jobs.mechanisms.cell_gaussian import cost_of_added, gaussian_is_nearer, rho_of_row
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianCosts:
+    """What rows and sums of all tables cost with Gaussian noise.
+
+    Attributes:
+        epsilons: what the quantiles leave of each table's share of epsilon.
+        rhos: each table's share of the rho of one row that is within all of that, and within delta.
+        bound: the groups of one unit, if its rows are counted together.
+    """
+
+    epsilons: tuple[Decimal, ...]
+    rhos: tuple[Decimal, ...]
+    bound: GroupBound | None
+
+    @property
+    def epsilon(self) -> Decimal:
+        """That of all tables."""
+        return exact_sum(*self.epsilons)
+
+    @property
+    def rho(self) -> Decimal:
+        """That of all tables, of a row, or of a whole unit whose rows are counted together."""
+        rows = 1 if self.bound is None else self.bound.groups * self.bound.rows**2
+        with localcontext(prec=100):
+            return exact_sum(*self.rhos) * rows
+
+
+def gaussian_costs(
+    design: AggregateCells, options: AggregatesSettings, wholes: Sequence[Decimal], delta: Decimal, by: Neighbours
+) -> GaussianCosts | None:
+    """The costs of tables whose noise is Gaussian; None if it is to be drawn together. Nothing private is used.
+
+    Args:
+        design: dimensions and measures.
+        options: the settings.
+        wholes: the share of epsilon of each table, its quantiles included.
+        delta: what may be spent of it.
+        by: the neighbouring relation.
+
+    Raises:
+        InvalidRequest: noise is to be Gaussian, and there is no delta, or one that is too small for any.
+    """
+    if options.method == "k_norm" or (options.method == "auto" and not delta):
+        return None
+    quantiles = sum(len(measure.quantiles) for measure in design.measures)
+    epsilons = [exact_difference(whole, *[share(whole, 1 + quantiles)] * quantiles) for whole in wholes]
+    try:
+        rho = rho_of_row(exact_sum(*epsilons), delta, options.group_bound)
+    except InvalidRequest:
+        if options.method == "gaussian":
+            raise
+        return None
+    bound, rhos = options.group_bound, shares_of(rho, options.weights, len(wholes))
+    costs = GaussianCosts(epsilons=tuple(epsilons), rhos=rhos, bound=bound)
+    numbers = 1 + len(design.terms)
+    together = [share(one, 2) if by is Neighbours.REPLACE_ONE else one for one in epsilons]
+    nearer = gaussian_is_nearer(numbers, together, [cost_of_added(one, numbers, by) for one in costs.rhos])
+    return costs if nearer or options.method == "gaussian" else None
+
+
+def shares_of(amount: Decimal, weights: Sequence[float] | None, tables: int) -> tuple[Decimal, ...]:
+    """The share of each table, rounded down; the last one gets what is left."""
+    if weights is None:
+        first = [share(amount, tables)] * (tables - 1)
+    else:
+        exact = [Decimal(str(one)) for one in weights]
+        first = [share_of(amount, one / sum(exact)) for one in exact[:-1]]
+    return (*first, exact_difference(amount, *first))
