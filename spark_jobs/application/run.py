@@ -38,6 +38,7 @@ from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
 from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
 from spark_jobs.diagnostics.diagnostic import Draw, Terms, diagnostic
 from spark_jobs.mechanisms.left_out import count_left_out
+from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Noise
 from spark_jobs.wording.rules import rules
 
@@ -252,10 +253,7 @@ def measure(
             shared = {"kinds": list(part.kinds), "measurement": measurement.to_dict()}
         else:
             measurements[part.kinds[0]] = measurement.to_dict()
-        spent = [
-            replace(event, epsilon=part.of_row(event.epsilon), delta=part.stated_delta(event.delta))
-            for event in measurement.spendings
-        ]
+        spent = [_stated(event, part) for event in measurement.spendings]
         events += [{"diagnostic": " + ".join(part.kinds), **event.to_dict()} for event in spent]
         cost = part.cost(exact_sum(*(event.epsilon for event in spent)), exact_sum(*(event.delta for event in spent)))
         spendings = tuple(part.spending(event.label, event) for event in spent)
@@ -284,6 +282,11 @@ def measure(
         left_out=left_out,
         units=units,
     )
+
+
+def _stated(event: Spending, part: BudgetPart) -> Spending:
+    """What a mechanism spent, for one of the account's rows of a unit."""
+    return replace(event, epsilon=part.of_row(event.epsilon), delta=part.stated_delta(event.delta))
 
 
 def _total(parts: Sequence[ReleasePart]) -> Budget:
