@@ -20,6 +20,8 @@ from tests.support.many_groups import lines_request, sums
 GROUPS = 100_000
 MAX_GROWTH, MAX_GROWTH_OF_MEANS, MAX_STATISTIC = 350, 450, 64
 """MiB: of the whole end of a release of lines, and of means, to which imports and the request add 210; of the sums."""
+KEYS, MAX_GROWTH_OF_KEYS = 300_000, 100
+"""Keys with enough units to be released, and MiB: 61 for a third of them, 68 for a million."""
 
 
 @pytest.mark.slow
@@ -45,6 +47,23 @@ def test_counts_and_three_means_of_as_many_groups_take_less_than_a_gibibyte() ->
         command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=900, check=True
     )
     assert float(done.stdout) < MAX_GROWTH_OF_MEANS, done.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.verify
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param((), id="as it is"), pytest.param(("at-once",), id="planted fault", marks=pytest.mark.soak)],
+)
+def test_discovered_keys_are_never_in_the_driver_together(fault: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "tests.support.many_keys", str(KEYS), *fault]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=900, check=True
+    )
+    growth, _, released = map(int, done.stdout.split())
+    assert 950 < released < 1050
+    assert (growth < MAX_GROWTH_OF_KEYS) == (not fault), growth
 
 
 @pytest.mark.parametrize("rows", [10, 10**9])

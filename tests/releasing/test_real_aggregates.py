@@ -202,6 +202,13 @@ def test_persons_and_bins_are_asked_for_in_sql(command: Command, tmp_path: Path)
             "must allow for at most unit.max_rows, 1, rows of a unit together",
         ),
         ({"measures": [{"outcome": "person", "prediction": "fitted"}]}, "largest_error"),
+        ({"measures": [{"of": "region", "bounds": [0, 1]}]}, "name a column of numbers"),
+        ({"measures": [{"of": "RAISE_ERROR(region)", "bounds": [0, 1]}]}, "RAISE_ERROR is not allowed"),
+        ({"measures": [{"of": "spend / region", "bounds": [0, 1]}]}, "region"),
+        (
+            {"by": [{"column": "person", "values": [*range(9_999)]}, {"column": "age", "edges": [*range(1_001)]}]},
+            "must make at most 100,000 cells",
+        ),
         ({"measures": [{"outcome": "spend", "prediction": "fitted", "figures": ["mea"]}]}, "did you mean 'mae'?"),
     ],
 )

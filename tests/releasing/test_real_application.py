@@ -126,6 +126,53 @@ def test_a_fit_killed_between_its_passes_starts_again_for_the_same_charge(lab: L
     judge(lab)
 
 
+def discovered(lab: Lab) -> str:
+    """A table of persons and their pages, of an account that allows for a delta; one person alone has a page."""
+    random = np.random.default_rng(4)
+    pages = [*(f"/{number}" for number in random.zipf(1.7, 2999)), "/secret"]
+    rows = pd.DataFrame({"person": [f"p{place}" for place in range(3000)], "page": pages})
+    table = write_table(Path(lab.output).parent / "pages", rows)
+    unit = {"column": "person", "max_rows": 1}
+    lab.output = lab.open_account(
+        "visits", table, epsilon=100, composition="approximate", delta="0.5", unit=unit,
+        columns={"person": "string", "page": "string"},
+    )  # fmt: skip
+    return table
+
+
+def test_keys_are_discovered_by_one_draw_however_often_their_pass_is_killed(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after the pass nothing is drawn; a draw that is stored is the one that is published and paid for."""
+    monkeypatch.setenv("DP_DIAGNOSTICS_SALT", "0" * 32)
+    table = discovered(lab)
+    entry = {"kind": "aggregates", "by": [{"column": "page", "keys": "discover", "min_units": 5}]}
+    asked: dict[str, Any] = {
+        "model": None, "label": None, "unit": {"column": "person", "max_rows": 1}, "diagnostics": [entry],
+        "budget": {"epsilon": "1", "delta": "1e-6"},
+    }  # fmt: skip
+    for failpoint in ("before_pass", "after_pass", "before_store_draw"):
+        with pytest.raises(ReleaseFailed):
+            attempt(lab, table, failpoint=failpoint, **asked)
+        assert draws(lab) == []
+        [charge] = lab.ledger().history("visits")
+        assert (charge.state, charge.drawn_events) == ("reserved", None)
+    with pytest.raises(ReleaseFailed):
+        attempt(lab, table, failpoint="before_results", **asked)
+    [drawn] = draws(lab)
+    published = attempt(lab, table, **asked)
+    assert draws(lab) == [drawn]
+    [charge] = lab.ledger().history("visits")
+    manifest = (Path(published.uri) / "release.json").read_bytes()
+    assert (charge.state, charge.manifest_sha256) == ("committed", hashlib.sha256(manifest).hexdigest())
+    assert (charge.cost.epsilon, charge.cost.delta) == (1, Decimal("1e-6"))
+    assert lab.ledger().remaining("visits", kind="approximate").epsilon == 99
+    assert lab.ledger().verify()
+    keys = Release.from_json(manifest).results["aggregates"]["keys"][0]
+    assert "/1" in keys
+    assert b"/secret" not in b"".join(file.read_bytes() for file in Path(lab.output).rglob("*") if file.is_file())
+
+
 def test_two_attempts_at_once_end_with_one_draw_and_one_manifest(lab: Lab) -> None:
     table = write_table(Path(lab.output).parent / "visits", good_rows())
     open_account(lab, table)
