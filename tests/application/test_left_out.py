@@ -85,7 +85,9 @@ def test_a_units_places_go_to_its_rows_that_count_first(spark: Any, table: Path,
 
 @pytest.mark.spark
 def test_causes_are_in_manifest_and_report_beside_statistics_that_stay_as_they_were(spark: Any, table: Path) -> None:
-    wanted = asked(table, budget={"epsilon": "1000"})
+    # noise this small leaves a curve all its thresholds, and their bands take half a minute
+    matrix = {"kind": "confusion_matrix", "thresholds": [0.5]}
+    wanted = asked(table, budget={"epsilon": "1000"}, diagnostics=[matrix])
     counts = count(prepare(spark, wanted), wanted)
     drawn = measure(wanted, counts, charge_id=None, noise=SeededNoise(1))
     assert drawn.left_out == {"counts": {"no_unit": 0, "not_parsed": 4, "null": 3, "outside": 2}, "epsilon": "1000"}
