@@ -69,7 +69,7 @@ demo: $(STAMP) ## real DAGs release a private ROC curve and a stream of hourly c
 demo-federation: $(STAMP) ## three silos and two servers release one private ROC curve together
 	$(BIN)/python -m examples.demo.federation
 
-test: $(STAMP) ## lint, and every test but those of verify and soak: about ten minutes on two processors
+test: $(STAMP) ## lint, and every test but those of verify and soak: about twelve minutes on two processors
 	$(MAKE) --no-print-directory --jobs=2 lint modules $(CLASSES)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not verify and not soak"
 
