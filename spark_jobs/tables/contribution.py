@@ -121,7 +121,7 @@ def bound_contributions(
         copies = (counted if single else _numbered(counted, names)).crossJoin(secret)
         ranked = _waiting(copies, names, last) if single else copies.withColumn(_RANK, _priority(*names, _COPY))
     if single and not by_sorting:
-        return _least(ranked, keys, weighted)
+        return _first_rows(ranked, keys, weighted)
     return _first(ranked, unit, names, last, others, groups)
 
 
@@ -193,7 +193,7 @@ def _waiting(counted: DataFrame, names: Sequence[str], last: Column) -> DataFram
     return counted.withColumn(_RANK, waiting + 100.0 * last).withColumn(WEIGHT, _own_weight(_COUNT))
 
 
-def _least(ranked: DataFrame, keys: Sequence[str], weighted: bool) -> DataFrame:
+def _first_rows(ranked: DataFrame, keys: Sequence[str], weighted: bool) -> DataFrame:
     """The first row of each unit: one minimum, which Spark takes before it shuffles."""
     names = [quoted(key) for key in keys]
     firsts = [sf.min_by(name, _RANK).alias(key) for key, name in zip(keys, names, strict=True)]
