@@ -1,8 +1,8 @@
-"""``dp-budget init``: from a csv file to a table, a ledger with an account, a request and a DAG, in one folder.
+"""``dp-budget init``: from a file to a table, a ledger with an account, a request and a DAG, in one folder.
 
-Nothing of the file is read but its first line, so that no answer is suggested by the rows. Everything is checked before
-anything is written, no file is ever replaced, and the account is opened last: what fails before is removed again, so
-that the same answers may be given once more.
+Nothing of a csv file is read but its first line, and of a Parquet file but its columns' names and types, so that no
+answer is suggested by the rows. Everything is checked before anything is written, no file is ever replaced, and the
+account is opened last: what fails before is removed again, so that the same answers may be given once more.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import shlex
 import shutil
 import stat
 import unicodedata
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -28,12 +28,14 @@ from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_form import FileForm
 from spark_jobs.contract.first_line import fault_of, header_names, text_of
+from spark_jobs.contract.footers import DamagedFile, common_types, footer_of, require_readable
 from spark_jobs.contract.privacy import PrivacyUnit, plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.layout import SALT_FILE_VARIABLE
 from spark_jobs.contract.store.table_files import TableFiles
 
 _VERSION = "v1"
+_PARQUET = ".parquet"
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _TAKEN = ("dags", "releases", "salt", "airflow", "dp_operators", "spark_jobs")
 """Names of other things in the folder, and of packages that a DAG file of the same name could hide."""
@@ -61,19 +63,43 @@ def header_of(file: Path, form: FileForm) -> tuple[str, ...]:
     """
     if file.suffix.lower() != ".csv":
         raise InvalidRequest(
-            "file", str(file), "must be a .csv file", "for tables of other formats use `dp-budget open`"
+            "file", str(file), "must be a .csv or .parquet file", "for tables of other formats use `dp-budget open`"
         )
-    try:
+    with _refusing(file):
         line = TableFiles(folder=str(file.parent), names=(file.name,)).first_line(file.name)
+    fault = fault_of(line, form)
+    if fault is not None:
+        raise InvalidRequest("file", str(file), f"the first line {fault.what}", fault.remedy)
+    return tuple(header_names(text_of(line or b"", form.encoding) or "", form))
+
+
+def types_of(file: Path) -> dict[str, str]:
+    """The types of a Parquet file's columns, by name; none of another file.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or by no engine.
+    """
+    if file.suffix.lower() != _PARQUET:
+        return {}
+    with _refusing(file):
+        tail = TableFiles(folder=str(file.parent), names=(file.name,)).tail(file.name)
+    try:
+        footer = footer_of(tail or b"")
+    except DamagedFile:
+        raise InvalidRequest("file", str(file), "must be a whole Parquet file", "write it again") from None
+    require_readable((footer,), field="file", value=str(file))
+    return common_types((footer,))
+
+
+@contextmanager
+def _refusing(file: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as failed:
         raise InvalidRequest(
             "file", str(file), f"must be a file that can be read: {failed.strerror}",
             "correct the name, or the permission",
         ) from None  # fmt: skip
-    fault = fault_of(line, form)
-    if fault is not None:
-        raise InvalidRequest("file", str(file), f"the first line {fault.what}", fault.remedy)
-    return tuple(header_names(text_of(line or b"", form.encoding) or "", form))
 
 
 def column_of(answer: str, header: tuple[str, ...], *, what: str) -> str:
@@ -138,7 +164,7 @@ class SetUp:
 
     Attributes:
         folder: an absolute path; everything is written below it.
-        file: the csv file, which is copied.
+        file: the csv or Parquet file, which is copied.
         account: name of the account and of the table's folder.
         types: the type of each column, in the header's order.
         cap: what all releases of the table may cost together.
@@ -239,6 +265,8 @@ class SetUp:
     @property
     def _schema(self) -> dict[str, Any]:
         form = self.form.model_dump()
+        if self.file.suffix.lower() == _PARQUET:
+            return {"format": "parquet", "columns": dict(self.types)}
         return {"format": "csv", "columns": dict(self.types), **({"file_form": form} if form else {})}
 
     def write(self, *, actor: str) -> tuple[Path, ...]:
@@ -289,7 +317,7 @@ class SetUp:
                 undo.callback(shutil.rmtree, folder, ignore_errors=True)
         with self.file.open("rb") as given:
             # Spark skips files whose names begin with _ or a dot
-            copy = self.version / f"{self.account}.csv"
+            copy = self.version / f"{self.account}{self.file.suffix.lower()}"
             _create(copy, given, mode=stat.S_IMODE(os.fstat(given.fileno()).st_mode))
         texts = {
             self.request_file: yaml.safe_dump(self.request, sort_keys=False, allow_unicode=True, width=100),

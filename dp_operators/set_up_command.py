@@ -19,6 +19,7 @@ from dp_operators.set_up import (
     header_of,
     require_in_cap,
     require_name,
+    types_of,
 )
 from spark_jobs.contract.domains import ListedValues
 from spark_jobs.contract.errors import InvalidRequest
@@ -28,12 +29,16 @@ from spark_jobs.contract.privacy import PrivacyUnit, exact_decimal, plain
 
 Header = tuple[str, ...]
 Answer = TypeVar("Answer")
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_NUMBERS = (*_WHOLE, "float", "double")
 
 
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A csv file; its first line names the columns.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A Parquet file, or a csv file whose first line names the columns.")
+    ],
     account: Annotated[str | None, typer.Option(help="The account's name.")] = None,
-    numbers: Annotated[str | None, typer.Option(help="The columns of numbers, e.g. 2,4.")] = None,
+    numbers: Annotated[str | None, typer.Option(help="The columns of numbers of a csv file, e.g. 2,4.")] = None,
     unit_column: Annotated[str | None, typer.Option(help="The column that says whose row it is; '' for none.")] = None,
     max_rows: Annotated[str | None, typer.Option(help="The largest number of rows of one unit that are used.")] = None,
     outcome: Annotated[str | None, typer.Option(help="The column of the outcome; '' for none.")] = None,
@@ -56,32 +61,32 @@ def init(
     ] = None,
     actor: Actor = None,
 ) -> None:
-    """Set up a first release of a csv file: table, ledger, account, request and DAG, in one folder.
+    """Set up a first release of a csv or Parquet file: table, ledger, account, request and DAG, in one folder.
 
-    Questions that no option answers are asked. Of the file only the first line is read, and no file is replaced.
+    Questions that no option answers are asked. Of the file only the first line, or the names and types of its footer,
+    are read, and no file is replaced.
     """
     form = FileForm.of_options(file_form or ())
-    header = header_of(file, form)
-    typer.echo("\n".join(f"{place:>4}  {column}" for place, column in enumerate(header, start=1)))
-    typer.echo(f"read with {assumed(form)}")
+    types = types_of(file)
+    header = tuple(types) or header_of(file, form)
+    lines = (f"{place:>4}  {' '.join([column, types.get(column, '')])}" for place, column in enumerate(header, start=1))
+    typer.echo("\n".join(line.rstrip() for line in lines))
+    typer.echo("read with the types that the file has" if types else f"read with {assumed(form)}")
     name = _answered(account, "Name of the account", require_name, default=account_name(file))
-    numeric = _answered(
-        numbers,
-        "Which columns hold numbers, e.g. 2,4",
-        lambda text: columns_of(text, header, what="numbers"),
-        default="",
-    )
+    numeric = _numeric(numbers, header, types, form)
     unit = _unit(header, unit_column, max_rows)
     diagnosis = _diagnosis(
         header, numeric, outcome=(outcome, positive, negative), score=score, public_model=public_model,
         value=value, bounds=bounds,
     )  # fmt: skip
+    if types and "label" in diagnosis:
+        diagnosis = {**diagnosis, "label": _typed(diagnosis["label"], types)}
     whole, cost = _budget(cap, epsilon)
     set_up = SetUp(
         folder=folder.absolute(),
         file=file,
         account=name,
-        types=_types(header, numeric, diagnosis),
+        types=_types(header, numeric, diagnosis, types),
         cap=whole,
         unit=unit,
         diagnosis=diagnosis,
@@ -95,7 +100,36 @@ def init(
     typer.echo(_next(set_up))
 
 
-def _types(header: Header, numeric: Header, diagnosis: Mapping[str, Any]) -> dict[str, str]:
+def _numeric(given: str | None, header: Header, types: Mapping[str, str], form: FileForm) -> Header:
+    """The columns of numbers: those of the file's types, or of the answer."""
+    if not types:
+        question = "Which columns hold numbers, e.g. 2,4"
+        return _answered(given, question, lambda text: columns_of(text, header, what="numbers"), default="")
+    if given or form.model_dump():
+        field = "numbers" if given else "file_form"
+        raise InvalidRequest(field, given, "is for csv files; a Parquet file has types", "leave it out")
+    return tuple(column for column, of in types.items() if of in _NUMBERS or of.startswith("decimal("))
+
+
+def _typed(label: Mapping[str, str], types: Mapping[str, str]) -> dict[str, Any]:
+    """A label whose values have the type of the outcome's column.
+
+    Raises:
+        InvalidRequest: it holds neither texts nor whole numbers.
+    """
+    of = types[label["column"]]
+    values = {side: label[side] for side in ("positive", "negative")}
+    if of == "string":
+        return dict(label)
+    if of in _WHOLE and all(value.lstrip("-").isdecimal() for value in values.values()):
+        return {**label, **{side: int(value) for side, value in values.items()}}
+    raise InvalidRequest(
+        "outcome", label["column"], f"must be a column of texts, or of whole numbers and answered so, not of type {of}",
+        "for others use `dp-budget open`",
+    )  # fmt: skip
+
+
+def _types(header: Header, numeric: Header, diagnosis: Mapping[str, Any], types: Mapping[str, str]) -> dict[str, str]:
     """The type of each column, with what the answers say that it may hold; an outcome is compared as it is spelled."""
     domains, outcome = {}, None
     if "label" in diagnosis:
@@ -106,8 +140,8 @@ def _types(header: Header, numeric: Header, diagnosis: Mapping[str, Any]) -> dic
         [described] = diagnosis["diagnostics"]
         domains = {described["column"]: " between {} and {}".format(*described["bounds"])}
     numbers = {*numeric, *domains} - {outcome}
-    types = {column: "double" if column in numbers else "string" for column in header}
-    return {column: f"{of}{domains.get(column, '')}" for column, of in types.items()}
+    whole = types or {column: "double" if column in numbers else "string" for column in header}
+    return {column: f"{of}{domains.get(column, '')}" for column, of in whole.items()}
 
 
 def _next(set_up: SetUp) -> str:

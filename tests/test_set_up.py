@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import runpy
 import shutil
 import stat
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -150,7 +153,12 @@ def test_a_first_line_that_is_no_header_is_refused_by_what_is_wrong(
     path = tmp_path / "wrong.csv"
     path.write_bytes(text.encode("latin-1"))
     assert told in refused(str(path), *OPTIONS, capsys=capsys)
-    assert refused(str(tmp_path / "table.xlsx"), *OPTIONS, capsys=capsys).count("must be a .csv file; for tables") == 1
+    assert (
+        refused(str(tmp_path / "table.xlsx"), *OPTIONS, capsys=capsys).count(
+            "must be a .csv or .parquet file; for tables"
+        )
+        == 1
+    )
 
 
 def test_a_file_form_is_bound_with_the_columns(file: Path, tmp_path: Path) -> None:
@@ -247,3 +255,37 @@ def test_what_fails_leaves_nothing_of_the_account(
     assert not any((tmp_path / name).exists() for name in ("fees", "fees.yaml", "releases/fees"))
     init(str(file), "--folder", str(tmp_path), *OPTIONS)
     assert len((tmp_path / "salt").read_text().strip()) == 64
+
+
+@pytest.mark.parametrize(("outcome", "answers", "of"), [("string", ("yes", "no"), str), ("int", ("1", "0"), int)])
+def test_a_parquet_file_has_types_that_nobody_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: str, answers: tuple[str, str], of: type
+) -> None:
+    monkeypatch.delenv("DP_LEDGER_URL", raising=False)
+    left = pa.array(["yes"]) if outcome == "string" else pa.array([1], pa.int32())
+    rows = {"customer": ["a secret row"], "fee": [1.5], "left": left, "score": [0.5], "since": [dt.date(2026, 1, 1)]}
+    pq.write_table(pa.table(rows), tmp_path / "Churn.parquet")
+    folder = tmp_path / "new"
+    given = ["", "", "3", *answers, "score", "y", "", "", "n"]
+    printed = init(str(tmp_path / "Churn.parquet"), "--folder", str(folder), answers=given)
+    assert "a secret row" not in printed
+    assert "   2  fee double\n" in printed
+    [binding] = PrivacyLedger(f"sqlite:///{folder / 'ledger.db'}").account("churn").bindings.values()
+    assert binding["format"] == "parquet"
+    assert [one["type"] for one in binding["columns"]] == ["string", "double", outcome, "double", "date"]
+    request = load_fields(folder / "churn.yaml")
+    assert [request["label"][side] for side in ("positive", "negative")] == [of(answer) for answer in answers]
+    assert (folder / "churn" / "v1" / "churn.parquet").read_bytes() == (tmp_path / "Churn.parquet").read_bytes()
+
+
+def test_what_only_csv_files_have_is_refused_of_a_parquet_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "churn.parquet"
+    pq.write_table(pa.table({"fee": [1.5], "left": [True], "score": [0.5]}), file)
+    options = ["--account", "x", "--unit-column", "", "--folder", str(tmp_path / "new")]
+    assert "numbers: got '1'; is for csv files" in refused(str(file), *options, "--numbers", "1", capsys=capsys)
+    labels = ["--outcome", "left", "--positive", "true", "--negative", "false", "--score", "score", "--public-model"]
+    assert "outcome: got 'left'; must be a column of texts" in refused(str(file), *options, *labels, capsys=capsys)
+    file.write_bytes(b"PAR1")
+    assert "must be a whole Parquet file" in refused(str(file), *options, capsys=capsys)
