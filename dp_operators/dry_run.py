@@ -15,6 +15,7 @@ from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.options.values import OfValues
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.row_choice import steps_of
 from spark_jobs.contract.written import Written, written_fields
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ def forecast_lines(price: Forecast[ReleaseRequest], table: ExpectedTable | None)
     from dp_operators.releasing import expected_widths
 
     charged, completed = price.charged, price.charged.request
-    widths = [] if table is None else _widths(expected_widths(completed, table))
+    shown = steps_of(completed)[-1]
+    widths = [] if table is None else _widths(expected_widths(shown, table))
     cost = plain(price.cost.epsilon)
     if price.charge is not None:
         yield f"would charge nothing to {charged.account}: {_PAID[price.charge.state]} epsilon {cost}"
@@ -122,9 +124,23 @@ def forecast_lines(price: Forecast[ReleaseRequest], table: ExpectedTable | None)
         yield f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left"
     if price.engine:
         yield price.engine
-    parts = split_budget(completed) if price.left else ()
-    parts = parts if len(parts) > 1 else ()
-    yield from (*_filled_in(charged.written, completed), *map(_bought, parts), *_coarse_steps(completed), *widths)
+    parts = split_budget(shown) if price.left else ()
+    bought = (*_choice_first(price), *map(_bought, parts if len(parts) > 1 else ()))
+    yield from (*_filled_in(charged.written, completed), *bought, *_coarse_steps(completed), *widths)
+
+
+def _choice_first(price: Forecast[ReleaseRequest]) -> Iterator[str]:
+    """What the choice of a bound on rows costs, and the table then; nothing if there is no choice to be made."""
+    request = price.charged.request
+    if not request.chooses_rows:
+        return
+    choice, table = steps_of(request)
+    paid = price.cost == table.budget
+    yield (
+        f"  epsilon {plain(choice.budget.epsilon)} for the choice of max_rows, 1 to {request.rows_of_unit}, "
+        f"in a release of its own{', which has its charge already' if paid else ''}"
+    )
+    yield f"  epsilon {plain(table.budget.epsilon)} for the table; widths below are those at the largest max_rows"
 
 
 def _coarse_steps(request: ReleaseRequest) -> Iterator[str]:

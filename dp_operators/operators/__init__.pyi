@@ -23,6 +23,7 @@ from dp_operators.operators.diagnostics import (
     ResidualPlotOperator as ResidualPlotOperator,
     RocComparisonOperator as RocComparisonOperator,
     RocCurveOperator as RocCurveOperator,
+    RowsPerUnitOperator as RowsPerUnitOperator,
 )
 from dp_operators.operators.expectations import CheckReleaseOperator as CheckReleaseOperator
 from dp_operators.operators.federation_server import FederationServerOperator as FederationServerOperator

@@ -589,6 +589,11 @@ class AggregatesOperator(DiagnosticOperator):
     groups of any size.
 
     Args:
+        max_rows: the most rows of a unit, fewer than its account allows; ``auto`` for a bound that a release of its own
+            chooses first, under differential privacy; or ``{"release": URI}`` of one that has chosen it.
+        max_rows_limit: with ``auto``, the largest bound that may be chosen; the account's if left out.
+        max_rows_share: with ``auto``, the share of epsilon that the choice costs; by default 0.02 to 0.5, the more the
+            fewer cells the table has.
         marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. All
             tables are made to agree. Without any, the cells get all of the budget.
         weights: of the shares of the budget, first that of the cells and then those of the marginals; equal if None.
@@ -611,6 +616,9 @@ class AggregatesOperator(DiagnosticOperator):
     def __init__(
         self,
         *,
+        max_rows: int | str | Mapping[str, Any] | Later | None = None,
+        max_rows_limit: int | Later | None = None,
+        max_rows_share: float | str | Later | None = None,
         marginals: Sequence[Sequence[str]] | Later = (),
         weights: Sequence[float] | Later | None = None,
         confidence: float | Later = 0.9,
@@ -643,5 +651,25 @@ class ProfileOperator(DiagnosticOperator):
         columns: Sequence[Mapping[str, Any]] | Later = (),
         pairs: Sequence[Sequence[str]] | Later = (),
         bins: int | Later = 128,
+        **release: Unpack[ReleaseArguments],
+    ) -> None: ...
+
+class RowsPerUnitOperator(DiagnosticOperator):
+    """Releases one ``rows_per_unit``: a bound on the rows of a unit, chosen under differential privacy, for a later
+    table's ``max_rows``.
+
+    Args:
+        units_above: how many units may have more rows than the bound. Where counts of rows are released by group, about
+            the number of groups divided by the epsilon of the counts.
+        largest: the largest bound that may be chosen, at most ``unit.max_rows``.
+        by: dimensions of the table that the bound is for; rows without a group in one of them do not count.
+        release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
+    """
+    def __init__(
+        self,
+        *,
+        units_above: int | Later,
+        largest: int | Later,
+        by: str | Sequence[str | Mapping[str, Any]] | Later = (),
         **release: Unpack[ReleaseArguments],
     ) -> None: ...

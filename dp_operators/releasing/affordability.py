@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dp_operators.budget.errors import BudgetExceeded
 from dp_operators.budget.values import ALL, ChargeState
-from spark_jobs.contract.privacy import Budget, plain
+from spark_jobs.contract.privacy import Budget, exact_sum, plain
+from spark_jobs.contract.row_choice import choice_key
 
 if TYPE_CHECKING:
     from dp_operators.budget import LedgerReader
@@ -83,8 +84,15 @@ class AffordabilityCheck:
 
     def _is_charged(self, ledger: LedgerReader, cost: Budget) -> bool:
         charge = ledger.find_charge(self.account, self.key)
-        return (
-            charge is not None
-            and (charge.cost.epsilon, charge.cost.delta) == (cost.epsilon, cost.delta)
-            and charge.state in (ChargeState.RESERVED, ChargeState.COMMITTED)
+        if charge is None:
+            return False
+        # a table whose bound on rows was chosen first has two charges
+        choice = ledger.find_charge(self.account, choice_key(self.key))
+        parts = [one for one in (charge, choice) if one is not None]
+        paid = Budget(
+            epsilon=exact_sum(*(one.cost.epsilon for one in parts)),
+            delta=exact_sum(*(one.cost.delta for one in parts)),
+        )
+        return (paid.epsilon, paid.delta) == (cost.epsilon, cost.delta) and all(
+            one.state in (ChargeState.RESERVED, ChargeState.COMMITTED) for one in parts
         )

@@ -14,20 +14,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
+from dp_operators.budget import ChargeState
 from dp_operators.budget.tables.audit import DOMAINS_CHANGED, OPENED, OUTPUTS_BOUND, TABLE_BOUND
 from dp_operators.budget.transactions.bindings import with_domain_texts
 from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.federations import key_of, with_federation
 from dp_operators.releasing.first_release import first_key
 from dp_operators.releasing.from_account import account_of, blocks_on, from_account, lists_of
+from dp_operators.releasing.released_bounds import released_bound
 from dp_operators.releasing.saved_models import with_saved_model
 from spark_jobs.contract.binding import TableBinding
 from spark_jobs.contract.completion import completed
 from spark_jobs.contract.domain_checks import Domains
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.row_bound import ReleasedBound
 from spark_jobs.contract.places import Place
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.store.layout import ReleaseLayout
+from spark_jobs.contract.row_choice import choice_key, choice_of, with_rows
+from spark_jobs.contract.store.layout import MANIFEST_NAME, ReleaseLayout, release_folder
 from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.table_request import TableRequest
@@ -85,6 +89,7 @@ class ChargedRequest(Generic[AnyRequest]):
             # on today's terms it may be refused where a charge was made on earlier ones
             today, refused = None, error
         name = _key_of(request, today, ledger, key)
+        today = None if today is None else _with_choice(today, ledger, name)
         charge = ledger.find_charge(request.account, name) if request.account else None
         whole = today
         if charge is not None and charge.counts and (today is None or today.charged_sha256 != charge.request_sha256):
@@ -165,9 +170,28 @@ def _as_charged(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger
             charged = _completed(request, ledger, terms, {"output": output})
         except InvalidRequest:
             continue
+        charged = _with_choice(charged, ledger, charge.release)
         if charged.charged_sha256 == charge.request_sha256:
             return charged
     return None
+
+
+def _with_choice(request: AnyRequest, ledger: PrivacyLedger, key: object) -> AnyRequest:
+    """The request with the bound that its key's choice has published; as it is where none has, or none is wanted."""
+    if not (isinstance(request, ReleaseRequest) and request.chooses_rows):
+        return request
+    choice, named = choice_of(request), choice_key(key)
+    account, output = require_charged(request)
+    charge = ledger.find_charge(account, named)
+    if charge is None or charge.state is not ChargeState.COMMITTED:
+        return request
+    if charge.request_sha256 != choice.charged_sha256 and _as_charged(choice, ledger, charge) is None:
+        return request
+    folder = release_folder(output, named)
+    with as_release_errors():
+        if open_store(output).read(f"{folder}/{MANIFEST_NAME}", limit=0) is None:
+            return request
+    return cast("AnyRequest", with_rows(request, ReleasedBound.parse(released_bound(folder, ledger))))
 
 
 def _bound_then(fields: Mapping[str, Any], ledger: PrivacyLedger, charge: Charge) -> TableBinding:

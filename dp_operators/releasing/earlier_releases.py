@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from dp_operators.releasing.committed_releases import CommittedRelease, committed_release
 from dp_operators.releasing.registered_lookups import named_lookup, require_registered
+from dp_operators.releasing.released_bounds import released_bound
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import EarlierCurve, EarlierFunction, EcdfOptions, RocComparisonOptions
 from spark_jobs.contract.options.aggregates import entries_by
 from spark_jobs.contract.options.lookups import names_lookup
+from spark_jobs.contract.options.row_bound import ReleasedBound
 from spark_jobs.contract.public_groups import is_registered, names_file
 from spark_jobs.contract.tables import LinearModel, LogisticModel, Model
 
@@ -148,6 +150,7 @@ def _fractions(content: bytes) -> list[float]:
     return list(file.read(columns=[_ECDF_COLUMN]).column(_ECDF_COLUMN).to_pylist())
 
 
+_BOUND = "max_rows"
 _READERS = {ECDF: earlier_function, COMPARISON: earlier_curve}
 """For each kind that compares with an earlier release, what reads the part of it."""
 
@@ -190,7 +193,8 @@ def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str
     """A request's fields with each name of an earlier release or registered key list replaced by its content.
 
     Replaced are key lists that are registered for the account, the request's fitted ``model`` and the ``other`` model
-    of a comparison, and the ``compare_with`` of an ``ecdf`` or a comparison, which may also be the release's URI alone.
+    of a comparison, the ``compare_with`` of an ``ecdf`` or a comparison, which may also be the release's URI alone, and
+    a ``max_rows`` that a release has chosen.
     The request's hash then covers the content, and every attempt at the release uses the same.
 
     Raises:
@@ -234,6 +238,11 @@ def require_as_released(request: ReleaseRequest, ledger: LedgerReader) -> None:
             read = _READERS[options.kind]
             if given.release is None or given != type(given).parse(read(given.release, ledger)):
                 raise _forged(_COMPARED, given.released_by)
+        rows = getattr(options, _BOUND, None)
+        if isinstance(rows, ReleasedBound) and (
+            rows.release is None or rows != ReleasedBound.parse(released_bound(rows.release, ledger))
+        ):
+            raise _forged(f"diagnostics.{_BOUND}", rows.released_by)
 
 
 def _require_fitted(model: Model, ledger: LedgerReader, *, what: str) -> None:
@@ -258,10 +267,12 @@ def _forged(what: str, key: str | None) -> InvalidRequest:
 
 
 def _has_reference(entry: Any) -> bool:
-    return _names_other_model(entry) or _names_earlier(entry) or _names_list(entry)
+    return _names_other_model(entry) or _names_earlier(entry) or _names_list(entry) or _names_choice(entry)
 
 
 def _filled(entry: Any, account: Any, ledger: LedgerReader) -> Any:
+    if _names_choice(entry):
+        return _filled({**entry, _BOUND: released_bound(_uri(entry[_BOUND]), ledger)}, account, ledger)
     if _names_list(entry) and is_registered(entry.get("groups")):
         return {**entry, "groups": _registered(entry["groups"], account, ledger)}
     if _names_list(entry):
@@ -318,6 +329,10 @@ def _filled_dimension(given: Any, account: Any, ledger: LedgerReader) -> Any:
 
 def _names_other_model(entry: Any) -> bool:
     return isinstance(entry, Mapping) and is_reference(entry.get("other"))
+
+
+def _names_choice(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and is_reference(entry.get(_BOUND))
 
 
 def _names_earlier(entry: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
 from dp_operators.budget import ChargeConflict, ChargeState
@@ -16,6 +16,7 @@ from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.file_checks import check_files, column_names
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import Budget
+from spark_jobs.contract.row_choice import choice_key, chooses_rows, steps_of
 from spark_jobs.contract.store.objects import check_store, check_writable
 from spark_jobs.contract.table_request import TableRequest
 
@@ -70,13 +71,15 @@ def check_before_charge(
     """
     request, ledger = charged.request, charged.ledger
     try:
-        preflight(request)
+        for step in steps_of(request):
+            preflight(step)
     except MissingColumn as missing:
         raise _of_files(missing, request) from None
     check_request(request, ledger)
     left = check_budget(request, ledger, allotment)
     (check_store if writing else check_writable)(charged.output)
-    runner.check(request)
+    for step in steps_of(request):
+        runner.check(step)
     check_files(request.table)
     return left
 
@@ -118,6 +121,17 @@ def forecast(
             raise ReleaseClosed(f"release {charged.key} {UNFINISHED}: charge {charge.id} would be burnt")
         runner.check(whole)
         return Forecast(charged=charged, cost=charge.cost, left={}, charge=charge)
+    unpaid = rest_to_pay(charged)
     with as_release_errors():
-        left = check_before_charge(charged, runner=runner, allotment=allotment, writing=False)
-    return Forecast(charged=charged, cost=whole.budget, left=left, charge=None, engine=suited(runner, whole)[1])
+        left = check_before_charge(unpaid, runner=runner, allotment=allotment, writing=False)
+    return Forecast(
+        charged=charged, cost=unpaid.request.budget, left=left, charge=None, engine=suited(runner, whole)[1]
+    )
+
+
+def rest_to_pay(charged: ChargedRequest[AnyRequest]) -> ChargedRequest[AnyRequest]:
+    """What is asked for, or the table alone at the largest bound, if the choice of its bound has its charge already."""
+    if not chooses_rows(charged.request):
+        return charged
+    choice = charged.ledger.find_charge(charged.account, choice_key(charged.key))
+    return charged if choice is None or not choice.counts else replace(charged, request=steps_of(charged.request)[-1])

@@ -22,6 +22,10 @@ burnt                            ends with an error: the budget is spent, and th
 a charge of the first version    returns a committed release, and burns a reserved one (``first_release``)
 ===============================  =======================================================================
 
+A table whose bound on the rows of a unit is to be chosen is two releases: the choice, under a key that follows from the
+table's, and then the table, whose request holds the bound (``contract.row_choice``). The second begins when the first
+is visible, so that all of this holds for each of them.
+
 The store is not trusted. Every object of a draft is sealed for its charge and its request (``contract.store.sealing``),
 so that nobody can read it or add to it before the manifest is committed. The ledger alone decides what counts:
 
@@ -36,6 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dp_operators.budget import ChargeConflict, ChargeState, Run
@@ -64,6 +69,7 @@ from dp_operators.releasing.following import Progress
 from dp_operators.releasing.preflight import SPENT
 from dp_operators.releasing.requests import require_own_output
 from dp_operators.releasing.reservations import end_reservation, end_stated_runs, seal_of
+from dp_operators.releasing.row_choices import after_choice
 from dp_operators.releasing.sealed_drafts import SealedDrafts, closed_elsewhere, require_paid
 from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.headlines import HeadlineFigure, figures_text, headlines
@@ -161,6 +167,10 @@ def release(
         ReleaseError: see its subclasses; ``retryable`` says whether to try again.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
+    also = partial(
+        release, runner=runner, check=check, allotment=allotment, actor=actor, progress=progress, waiting=waiting
+    )
+    charged = after_choice(charged, also, runner=runner, allotment=allotment)
     require_own_output(charged)
     attempt = _Attempt.at(
         charged, runner=runner, check=check, allotment=allotment, actor=actor, progress=progress, waiting=waiting

@@ -19,6 +19,8 @@ from dp_operators.releasing.errors import ReleaseDamaged, as_release_errors
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.processes import PROCESS, ProcessGroups
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.row_choice import choice_key, choice_of
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout, claim_uri
 from spark_jobs.contract.store.objects import ObjectStore, open_store
@@ -48,6 +50,9 @@ def give_back(charged: ChargedRequest[Any], *, reason: str, actor: str = "") -> 
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
+    if isinstance(charged.request, ReleaseRequest) and charged.request.chooses_rows:
+        # nothing but the choice can have been reserved
+        charged = ChargedRequest.of(choice_of(charged.request), charged.ledger, choice_key(charged.key))
     store, charge = charged.store, charged.charge()
     if charge is None or not pays_for(charge, charged.request):
         raise InvalidRequest(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.options import AggregateCells, Dimension, DiscoverableCells
+from spark_jobs.contract.options.rows_per_unit import UnitRowCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
-from spark_jobs.statistics import AggregateSums, SumsByKey
+from spark_jobs.statistics import AggregateSums, SumsByKey, UnitRowCounts
 from spark_jobs.statistics.key_batch import KeyBatch
 
 if TYPE_CHECKING:
@@ -73,6 +74,34 @@ class AggregateSummation:
         from spark_jobs.statistics.spark.aggregates import by_place
 
         return AggregateSums(design=statistic, **by_place(places, sums, statistic))
+
+
+class UnitRowCounter:
+    """Counts units by how many rows they have (``count_statistics.CellCounter``)."""
+
+    def inputs(self, statistic: UnitRowCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
+        """A column for each dimension, and 1, of which ``unit_rows`` makes the number of a unit's rows."""
+        from pyspark.sql import functions as sf
+
+        of_dimensions = (_of_dimension(dimension, scored.schema) for dimension in statistic.by)
+        return (*of_dimensions, sf.lit(1).cast("bigint"))
+
+    def key(self, statistic: UnitRowCells, *inputs: Column) -> Column:
+        """The cell of a unit; null for a row that is no unit's."""
+        from pyspark.sql import functions as sf
+
+        from spark_jobs.statistics.spark.unit_rows import cell_of_rows, has_groups
+
+        *values, rows = inputs
+        return sf.when(has_groups(values, statistic), cell_of_rows(rows, statistic))
+
+    def size(self, statistic: UnitRowCells) -> int:
+        """The number of cells."""
+        return statistic.cells
+
+    def build(self, statistic: UnitRowCells, keys: Int64Array, counts: Int64Array) -> UnitRowCounts:
+        """The counts."""
+        return UnitRowCounts.from_keys(keys, counts, design=statistic)
 
 
 class KeyDiscovery:

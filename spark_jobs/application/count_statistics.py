@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from spark_jobs.application.aggregates import UnitRowCounter
 from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.application.profiles import ProfileCounter
 from spark_jobs.application.score_counters import GROUPED_SCORES, PAIRED_SCORES, SCORES
@@ -35,6 +36,7 @@ from spark_jobs.contract.options import (
     Statistic,
     ValueCells,
 )
+from spark_jobs.contract.options.rows_per_unit import UnitRowCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import ColumnsModel, TableSource
 from spark_jobs.statistics import (
@@ -115,6 +117,7 @@ CELL_COUNTERS: Mapping[type[Statistic], CellCounter] = {
     ResidualCells: _Residuals(),
     PointCells: _Points(),
     ProfileCells: ProfileCounter(),
+    UnitRowCells: UnitRowCounter(),
 }
 """The counter of each type of statistic that is counted in cells."""
 
@@ -188,16 +191,21 @@ def prepare(
 
 
 def _unit_totals(rows: DataFrame, request: ReleaseRequest, inputs: list[str]) -> DataFrame:
-    """The rows with one for each unit and cell, of the only statistic of a request that is about totals."""
+    """The rows with one for each unit and cell, or for each unit, of the only statistic, which is about totals."""
     from pyspark.sql import functions as sf
 
     from spark_jobs.application.causes import PASSES
     from spark_jobs.statistics.spark.aggregates import unit_totals
+    from spark_jobs.statistics.spark.unit_rows import unit_rows
 
     (statistic,) = request.statistics
-    if not isinstance(statistic, AggregateCells):
-        raise TypeError(f"no totals of units for {type(statistic).__name__}")
-    return unit_totals(rows, inputs, _UNIT, sf.col(PASSES) & sf.col(_UNIT).isNotNull(), statistic)
+    counts = sf.col(PASSES) & sf.col(_UNIT).isNotNull()
+    match statistic:
+        case UnitRowCells():
+            return unit_rows(rows, inputs, _UNIT, counts, statistic)
+        case AggregateCells():
+            return unit_totals(rows, inputs, _UNIT, counts, statistic)
+    raise TypeError(f"no totals of units for {type(statistic).__name__}")
 
 
 def _bounded(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None, by_sorting: bool) -> DataFrame:
@@ -207,7 +215,8 @@ def _bounded(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None, by
     from spark_jobs.tables.contribution import UNIT, bound_contributions
 
     keys, salt = key_names(request), read_salt(os.environ)
-    bounded = request.unit.model_copy(update={"column": _UNIT})
+    used = request.unit.max_rows if request.group_bound is not None else request.rows_of_unit
+    bounded = request.unit.model_copy(update={"column": _UNIT, "max_rows": used})
     # a row that does not count must not take the place of one that does
     of_several = zip(keys, request.statistics, strict=True) if request.rows_of_unit > 1 else ()
     counting = {key: one for key, one in of_several if isinstance(one, AggregateCells) and one.of_units is not None}

@@ -39,6 +39,7 @@ from spark_jobs.contract.options import (
 from spark_jobs.contract.options.aggregates import entries_by
 from spark_jobs.contract.options.measures import counts_units
 from spark_jobs.contract.options.metrics import is_short, lacks_bounds
+from spark_jobs.contract.options.rows_per_unit import RowsPerUnitOptions
 from spark_jobs.contract.options.values import OfValues
 from spark_jobs.contract.profile_completion import profile_leaves_out, with_profiled
 from spark_jobs.contract.score_scale import ScoreScale
@@ -166,7 +167,7 @@ def _diagnostic(given: Any, domains: Domains, scale: ScoreScale | None) -> Any:
         filled["kinds"] = [_diagnostic(inner, domains, scale) for inner in kinds]
     if issubclass(options, FitSettings):
         filled = _features(filled, domains)
-    if issubclass(options, AggregatesOptions):
+    if issubclass(options, (AggregatesOptions, RowsPerUnitOptions)):
         filled = with_groups_and_bounds(filled, domains)
     if issubclass(options, ProfileOptions):
         filled = with_profiled(filled, domains)
@@ -299,7 +300,7 @@ def entry_leaves_out(entry: Any) -> bool:
         terms = (entry.get("features"), entry.get("categorical"))
         if any(isinstance(named, (list, tuple)) or None in _values_of(named) for named in terms):
             return True
-    if issubclass(options, AggregatesOptions):
+    if issubclass(options, (AggregatesOptions, RowsPerUnitOptions)):
         by, measures = entries_by("column", entry.get("by")), entries_by("of", entry.get("measures"))
         return any(_lacks(one, "values", "edges", "start", "keys", "lookup") for one in _listed(by)) or any(
             lacks_bounds(one) if is_short(one) else _lacks(one, "bounds") and not counts_units(one)

@@ -49,8 +49,8 @@ FUNCTIONS = ("ABS", "COALESCE", "GREATEST", "LEAST", "LENGTH", "SQRT", "TRIM")
 """The functions of filters and features that it evaluates."""
 MAX_LEVELS = 12
 """The most levels of an expression: Spark Connect's messages, which hold each in several of their own, have 100."""
-_NOT_COUNTED = ("logistic_fit",)
-"""Kinds whose statistics are made with exponentials of rows."""
+_NOT_COUNTED = ("logistic_fit", "rows_per_unit")
+"""Kinds whose statistics are made with exponentials of rows, or of units before any row is left out."""
 _NAMELESS = "must have folders with a value after each column", "name the folder by its value"
 _OTHERWISE = "run it on Spark: with another master, such as local[*]"
 

@@ -17,6 +17,7 @@ from spark_jobs.contract.options.base import MAX_KEYS
 from spark_jobs.contract.options.streams import MIN_EPSILON
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.row_choice import require_bound
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.table_request import TableRequest
 
@@ -32,11 +33,13 @@ def preflight(request: TableRequest) -> None:
             are filled in.
 
     Raises:
-        InvalidRequest: a part of the budget is too small for the diagnostics that it pays for, there would be too many
-            counts, the table lacks columns that are read, or has them with other types, has no numbered versions, or
-            the silos of a federation have agreed on something else.
+        InvalidRequest: a bound on rows has yet to be chosen (``row_choice.steps_of`` has what is released then), a part
+            of the budget is too small for the diagnostics that it pays for, there would be too many counts, the table
+            lacks columns that are read, or has them with other types, has no numbered versions, or the silos of a
+            federation have agreed on something else.
     """
     if isinstance(request, ReleaseRequest):
+        require_bound(request)
         require_agreed(request)
         require_budget(request)
         require_size(request)

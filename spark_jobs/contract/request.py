@@ -100,6 +100,7 @@ class ReleaseRequest(TableRequest):
                 "ask for the others in a release of their own, or leave it out",
             )  # fmt: skip
         self._check_needed()
+        self._check_rows_of_unit()
         if self.row_id is not None and self.unit.column is None:
             raise InvalidRequest(
                 "row_id", self.row_id, "must be left out where every row is a unit of its own",
@@ -117,6 +118,14 @@ class ReleaseRequest(TableRequest):
             for feature in self.model.coefficients:
                 check_feature(feature)
         return self
+
+    def _check_rows_of_unit(self) -> None:
+        limited = next((o.kind for o in self.diagnostics if o.used_rows is not None or o.chooses_rows), None)
+        if limited is not None and len(self.diagnostics) > 1:
+            raise InvalidRequest(
+                "diagnostics", limited, "must be the only one of a request where it uses fewer rows of a unit",
+                "ask for the others in a release of their own, or leave max_rows out",
+            )  # fmt: skip
 
     def _check_federated(self) -> None:
         require_add_remove(self.neighbours)
@@ -203,7 +212,14 @@ class ReleaseRequest(TableRequest):
     @property
     def rows_of_unit(self) -> int:
         """The most rows of one unit that are used: the account's, or fewer of few groups."""
-        return self.unit.max_rows if self.group_bound is None else self.group_bound.rows_of_unit
+        if self.group_bound is not None:
+            return self.group_bound.rows_of_unit
+        return next((o.used_rows for o in self.diagnostics if o.used_rows is not None), self.unit.max_rows)
+
+    @property
+    def chooses_rows(self) -> bool:
+        """Whether a release of its own has yet to choose how many rows of a unit are used (``contract.row_choice``)."""
+        return any(options.chooses_rows for options in self.diagnostics)
 
     @property
     def _could_vary_by_unit(self) -> bool:

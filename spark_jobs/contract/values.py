@@ -171,7 +171,9 @@ def _numeric_fields(model: type[BaseModel]) -> tuple[str, ...]:
     return tuple(
         name
         for name, field in model.model_fields.items()
-        if (kinds := _scalars(field.annotation)) & {int, float} and not kinds & {str, bool}
+        if (kinds := _scalars(field.annotation)) & {int, float}
+        and not kinds & {str, bool}
+        and not _models_in(field.annotation)
     )
 
 

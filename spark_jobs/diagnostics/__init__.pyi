@@ -19,6 +19,7 @@ from spark_jobs.diagnostics import (
     residual_plot as residual_plot,
     roc_comparison as roc_comparison,
     roc_curve as roc_curve,
+    rows_per_unit as rows_per_unit,
 )
 from spark_jobs.diagnostics.aggregates import Aggregate as Aggregate, AggregateTable as AggregateTable
 from spark_jobs.diagnostics.auc import Auc as Auc
@@ -57,3 +58,4 @@ from spark_jobs.diagnostics.roc_curve import (
     RocCurve as RocCurve,
     compare as compare,
 )
+from spark_jobs.diagnostics.rows_per_unit import RowsPerUnit as RowsPerUnit

@@ -32,6 +32,7 @@ from spark_jobs.contract.options import (
     ValueCells,
 )
 from spark_jobs.contract.options.fits import Bounded
+from spark_jobs.contract.options.rows_per_unit import UnitRowCells
 from spark_jobs.diagnostics._simulation import normal, uniform
 from spark_jobs.mechanisms.noise import SeededNoise
 from spark_jobs.statistics import (
@@ -46,6 +47,7 @@ from spark_jobs.statistics import (
     ResidualCounts,
     ScoreCounts,
     SumsByKey,
+    UnitRowCounts,
     ValueCounts,
 )
 from spark_jobs.statistics.key_batch import KeyBatch
@@ -75,6 +77,7 @@ _COUNTED: Mapping[type, tuple[str, ...]] = {
     ProfileCounts: ("counts",),
     ResidualCounts: ("counts",),
     ScoreCounts: ("negatives", "positives"),
+    UnitRowCounts: ("counts",),
     ValueCounts: ("counts",),
 }
 """The fields of a statistic that are sums over rows."""
@@ -124,6 +127,8 @@ def _counted(statistic: Statistic, rows: _Rows) -> Any:
             return ResidualCounts.from_arrays(fitted, outcome - fitted, unit=statistic.unit)
         case PointCells() | PointSums():
             return _points(statistic, rows)
+        case UnitRowCells():
+            return UnitRowCounts.from_rows(np.ones(rows.labels.size, dtype=np.int64), design=statistic)
         case AggregateCells():
             return _aggregates(statistic, rows)
         case ProfileCells():

@@ -10,4 +10,5 @@ from spark_jobs.statistics.residual_counts import ResidualCounts as ResidualCoun
 from spark_jobs.statistics.score_counts import ScoreCounts as ScoreCounts
 from spark_jobs.statistics.state_counts import StateCounts as StateCounts
 from spark_jobs.statistics.sums_by_key import SumsByKey as SumsByKey
+from spark_jobs.statistics.unit_row_counts import UnitRowCounts as UnitRowCounts
 from spark_jobs.statistics.value_counts import ValueCounts as ValueCounts

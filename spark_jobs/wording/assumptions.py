@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from spark_jobs.contract.options import EcdfOptions, PairedScoreCells, RocComparisonOptions
+from spark_jobs.contract.options.row_bound import ReleasedBound
+from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import Model
 
@@ -30,6 +32,12 @@ def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
         f"{options.compare_with.released_by} published, {_checked(charged)}."
         for options in request.diagnostics
         if isinstance(options, (EcdfOptions, RocComparisonOptions)) and options.compare_with is not None
+    ]
+    sentences += [
+        f"At most {rows.rows} rows of each {request.unit.column} are used, as release {rows.released_by} chose for an "
+        f"epsilon of {plain(rows.epsilon)}, {_checked(charged)}."
+        for rows in (getattr(options, "max_rows", None) for options in request.diagnostics)
+        if isinstance(rows, ReleasedBound)
     ]
     if request.record is not None:
         sentences.append(f"The request calls a row of the table a “{request.record}”; nothing checks this.")

@@ -18,6 +18,7 @@ from spark_jobs.contract.options import (
     Statistic,
     ValueCells,
 )
+from spark_jobs.contract.options.rows_per_unit import UnitRowCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel, Model, SparkMLModel
 
@@ -251,6 +252,11 @@ def _units(request: ReleaseRequest) -> list[str]:
     order = (
         "a secret order" if request.row_id is None else f"a secret order, in which {request.row_id} distinguishes them"
     )
+    if any(isinstance(statistic, UnitRowCells) for statistic in request.statistics):
+        return [
+            f"All rows that share a value of {unit.column} count as one number of rows; a row without {unit.column} is "
+            "left out."
+        ]
     if request.of_unit_totals:
         return [
             f"The values of rows that share a value of {unit.column} are added up in each cell of the table, and their "

@@ -15,7 +15,9 @@ from decimal import Decimal
 
 from spark_jobs.contract.odds import Odds, Spent, odds
 from spark_jobs.contract.options import LinearRegressionOptions
-from spark_jobs.contract.privacy import Budget, Neighbours
+from spark_jobs.contract.options.row_bound import ReleasedBound
+from spark_jobs.contract.options.rows_per_unit import UnitRowCells
+from spark_jobs.contract.privacy import Budget, Neighbours, exact_sum
 from spark_jobs.contract.release import NOT_PRIVATE, PartSpending, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.score_map import ScoreMap
@@ -113,10 +115,16 @@ def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
         return f"{formal_cost(facts.cost)}; neighbouring tables: one row {change}{computational}"
     used = facts.request.rows_of_unit
     rows = "one" if used == 1 else str(used)
+    counted = "used as one number" if _of_numbers_of_rows(facts.request) else f"at most {rows} of them used"
     return (
         f"{formal_cost(facts.cost)}; neighbouring tables: all rows of one value of {unit.column} {change}, "
-        f"at most {rows} of them used{computational}"
+        f"{counted}{computational}"
     )
+
+
+def _of_numbers_of_rows(request: ReleaseRequest) -> bool:
+    """Whether nothing is used of a unit but how many rows it has."""
+    return any(isinstance(statistic, UnitRowCells) for statistic in request.statistics)
 
 
 def formal_cost(cost: Budget) -> str:
@@ -196,6 +204,8 @@ def _protected(cost: Budget, request: ReleaseRequest) -> str:
         )
     used = request.rows_of_unit
     rows = "one row is" if used == 1 else f"{used} rows are"
+    if _of_numbers_of_rows(request):
+        rows = "one number, of its rows, is"
     groups = ", whatever groups they are in" if unit.max_rows > 1 and _grouped(request) else ""
     return (
         f"All rows with the same value of {unit.column}: at most {rows} used for each value, and the promise covers "
@@ -238,7 +248,22 @@ def _taken_for_granted(facts: ReleaseFacts) -> str:
         size += f" of each {request.block_expression}: a {one} is replaced by another of {request.replaced_within}"
     public = f"The request is public, including its table's name, columns, filter and options{size}."
     charged = facts.status != "UNCHARGED"
-    return " ".join(part for part in (_model_taken(request, charged=charged), public, _groups_taken(request)) if part)
+    parts = (_model_taken(request, charged=charged), public, _groups_taken(request), _rows_taken(request))
+    return " ".join(part for part in parts if part)
+
+
+def _rows_taken(request: ReleaseRequest) -> str:
+    """That the bound on the rows of a unit was chosen, and what both releases cost together; empty if it was not."""
+    for options in request.diagnostics:
+        rows = getattr(options, "max_rows", None)
+        if isinstance(rows, ReleasedBound):
+            both = equals("ε", exact_sum(request.budget.epsilon, rows.epsilon))
+            return (
+                f"The bound of {rows.rows} rows was itself chosen privately, by release {rows.released_by}, for "
+                f"{equals('ε', rows.epsilon)}. That cost adds to the cost of this release: together they keep the "
+                f"promise of {both}."
+            )
+    return ""
 
 
 def _model_taken(request: ReleaseRequest, *, charged: bool) -> str:

@@ -39,7 +39,14 @@ pytestmark = [pytest.mark.audit]
 
 DELTA = "1e-6"
 MORE = (
-    {"linear_fit-laplace", "linear_fit-gaussian", "quantile", "roc_curve-recursive_medians", "average_precision-auto"}
+    {
+        "linear_fit-laplace",
+        "linear_fit-gaussian",
+        "quantile",
+        "roc_curve-recursive_medians",
+        "average_precision-auto",
+        "rows_per_unit",
+    }
     | {
         f"{figure}-{method}"
         for figure in ("auc", "average_precision", "binormal_roc")

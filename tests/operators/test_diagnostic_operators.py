@@ -88,6 +88,8 @@ def test_no_parameter_has_two_meanings() -> None:
 @pytest.mark.parametrize("kind", DIAGNOSTICS)
 def test_every_kind_has_an_operator_with_its_options(kind: str) -> None:
     fields = {**GIVEN, "model": FITTED} if kind == "residual_plot" else GIVEN
+    if kind == "rows_per_unit":
+        fields = {**GIVEN, "unit": {"column": "person", "max_rows": 9}}
     options = CHOSEN.get(kind) or EXAMPLES[kind][0]
     chosen = {RENAMED.get(name, name): value for name, value in options.items()}
     one = of(kind)(**fields, **chosen).build_request()

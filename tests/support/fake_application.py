@@ -31,6 +31,7 @@ from spark_jobs.contract.store.objects import ObjectStore, open_store
 from spark_jobs.contract.store.run_statement import NothingRead
 from spark_jobs.contract.store.sealing import RUN_SECRET_VARIABLE, Seal, SealBroken, sha256
 
+CHOICE = "rows_per_unit"
 SECRET_ROW = "a-private-value-4711"
 SWAPPED = InvalidRequest("request", None, "must be the one that was charged", "find out who wrote it")
 REFUSAL = InvalidRequest("table.path", "/lake/t", "must be a table", "check the path")
@@ -162,8 +163,12 @@ def _write_draft(
     say(ApplicationStage.WRITING)
     point("before_results")
     found = os.environ.get("DP_FAKE_FOUND")
+    # a choice of a bound on rows is made of the draw, too
+    chosen = {
+        o.kind: {"bound": 1 + int(draw["drawn"], 16) % o.largest} for o in request.diagnostics if o.kind == CHOICE
+    }
     stated = {
-        "results": {"roc_curve": {"noise": draw["drawn"]}},
+        "results": {"roc_curve": {"noise": draw["drawn"]}, **chosen},
         **(json.loads(Path(found).read_text()) if found else {}),
     }
     files = {"report.html": f"<p>{draw['drawn']}".encode(), "data/curve.csv": draw["drawn"].encode() + account}

@@ -19,6 +19,7 @@ from spark_jobs.contract.options import (
 from spark_jobs.contract.options.base import ScoreCells
 from spark_jobs.contract.options.comparisons import EarlierCurve, PairedScoreCells
 from spark_jobs.contract.options.fits import CrossProductCells, LabelledRowCells
+from spark_jobs.contract.options.rows_per_unit import UnitRowCells
 from spark_jobs.contract.options.values import ValueCells
 from spark_jobs.diagnostics import roc_curve
 from spark_jobs.mechanisms.noise import SeededNoise
@@ -33,6 +34,7 @@ from spark_jobs.statistics import (
     ProfileCounts,
     ResidualCounts,
     ScoreCounts,
+    UnitRowCounts,
     ValueCounts,
 )
 
@@ -105,6 +107,8 @@ def statistic_of(cells, seed, *, sizes):
     if isinstance(cells, ScoreCells):
         labels = random.random(rows) < (0.3, 0.9)[seed]
         return ScoreCounts.from_arrays(labels, random.normal(0.4 + labels / skew / 3, 0.2), cells=4096)
+    if isinstance(cells, UnitRowCells):
+        return UnitRowCounts.from_rows(random.zipf(1 + 1 / skew, rows), design=cells)
     if isinstance(cells, AggregateCells):
         columns = {
             one.column: random.choice([*map(str, one.values), "c"], rows)

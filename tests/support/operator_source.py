@@ -30,7 +30,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Required, TypedDict, Unpack
 from dp_operators.operators.diagnostic import DiagnosticOperator, Later
 """
-REFERENCES = {"compare_with": "str | Mapping[str, Any]", "groups": "Sequence[str | int] | Mapping[str, Any]"}
+REFERENCES = {
+    "compare_with": "str | Mapping[str, Any]",
+    "groups": "Sequence[str | int] | Mapping[str, Any]",
+    "max_rows": "int | str | Mapping[str, Any]",
+    "max_rows_share": "float | str",
+}
 """Options that may also name an earlier release, or a registered list."""
 ENTRIES = dict.fromkeys(("kinds", "by", "measures"), "str | Sequence[str | Mapping[str, Any]]")
 """Options that are lists of names, or of names with their options."""

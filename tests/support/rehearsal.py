@@ -25,6 +25,7 @@ from spark_jobs.contract.options import (
     Statistic,
     ValueCells,
 )
+from spark_jobs.contract.options.rows_per_unit import UnitRowCells
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.mechanisms.noise import Noise
@@ -39,6 +40,7 @@ from spark_jobs.statistics import (
     ProfileCounts,
     ResidualCounts,
     ScoreCounts,
+    UnitRowCounts,
     ValueCounts,
 )
 from spark_jobs.statistics.profile_counts import cells_of
@@ -102,6 +104,11 @@ def exact(statistic: Statistic, rows: dict[str, np.ndarray]) -> Any:
                 cell = cell * len(labels) + cells_of(rows[column.column], column, statistic)
             counts = np.bincount(cell, minlength=statistic.max_keys)
             return ProfileCounts(design=statistic, counts=counts.astype(np.int64))
+        case UnitRowCells():
+            units = np.arange(rows["amount"].size) // 3
+            return UnitRowCounts.from_arrays(
+                rows, units, by=statistic.model_dump(mode="json")["by"], largest=statistic.largest
+            )
         case AggregateCells():
             return AggregateSums.from_arrays(rows, by=statistic.by, measures=statistic.measures)
     raise AssertionError(f"no rows for {type(statistic).__name__}")

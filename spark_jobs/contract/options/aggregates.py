@@ -22,14 +22,13 @@ from spark_jobs.contract.options.measures import (
     value_lines,
 )
 from spark_jobs.contract.options.metrics import in_full
+from spark_jobs.contract.options.row_bound import OF_ROWS, RowBoundOptions, require_group_bound, require_within_unit
 from spark_jobs.contract.options.unit_totals import require_totals, require_unit
 from spark_jobs.contract.privacy import GroupBound
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.aggregates import AggregateTable
 
 MAX_DIMENSIONS, MAX_CELLS, MAX_MEASURES = 4, 100_000, 20
-MAX_ROWS = 1_000_000
-"""The most rows of a unit, or of its groups."""
 MAX_NUMBERS = 400_000
 """The most figures of all cells together: the driver then needs less than 1 GiB."""
 NUMBERS_OF_QUANTILE = 8
@@ -117,7 +116,7 @@ class DiscoverableCells(AggregateCells):
         return self.max_released * (2 + len(self.terms))
 
 
-class AggregatesOptions(AggregatesSettings, Options):
+class AggregatesOptions(AggregatesSettings, RowBoundOptions):
     """Counts and figures of numbers by up to four public dimensions, with intervals for groups of any size.
 
     Attributes:
@@ -146,7 +145,7 @@ class AggregatesOptions(AggregatesSettings, Options):
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # a request without these fields has the hash that it had before the fields existed
         given: dict[str, Any] = handler(self)
-        later = ("max_groups", "max_rows_per_group", "unit_totals", "weights")
+        later = ("max_groups", "max_rows_per_group", "unit_totals", "weights", *OF_ROWS)
         kept = {name: value for name, value in given.items() if name not in later or value is not None}
         return kept if self.method != "auto" else {name: kept[name] for name in kept if name != "method"}
 
@@ -237,6 +236,10 @@ class AggregatesOptions(AggregatesSettings, Options):
                 "by", self.by[0].column, "must have public groups for silos, of which none sees the others' keys",
                 "list its values, which every silo has agreed on",
             )  # fmt: skip
+        if self.max_rows is not None:
+            raise InvalidRequest(
+                "max_rows", None, "must be left out for silos, which have agreed on the account's", "leave it out"
+            )
         if self.group_bound is not None or any(measure.counts_units for measure in self.measures):
             raise InvalidRequest(
                 "measures" if self.group_bound is None else "max_groups", None,
@@ -259,22 +262,9 @@ class AggregatesOptions(AggregatesSettings, Options):
 
     @model_validator(mode="after")
     def _of_few_groups(self) -> Self:
-        for name, number in (("max_groups", self.max_groups), ("max_rows_per_group", self.max_rows_per_group)):
-            if number is not None and not 1 <= number <= MAX_ROWS:
-                raise InvalidRequest(
-                    name,
-                    number,
-                    f"must be a whole number from 1 to {MAX_ROWS}",
-                    "give a number of the unit's, such as 3",
-                )
+        require_group_bound(self.max_groups, self.max_rows_per_group, totals=bool(self.unit_totals))
         if self.unit_totals:
             require_totals(self.max_groups, self.max_rows_per_group, self.measures)
-        elif (self.max_groups is None) != (self.max_rows_per_group is None):
-            lacking = "max_groups" if self.max_groups is None else "max_rows_per_group"
-            raise InvalidRequest(
-                lacking, None, "must be given where the other of max_groups and max_rows_per_group is",
-                "give both: the most groups of one unit, and the most rows in one of them",
-            )  # fmt: skip
         return self
 
     @property
@@ -303,12 +293,8 @@ class AggregatesOptions(AggregatesSettings, Options):
                     f"must be the unit's column for figures of units, which is {unit.column or 'not named'}",
                     "count the account's units: distinct values of other columns are not released",
                 )  # fmt: skip
-        if bound is not None and bound.rows_of_unit > unit.max_rows:
-            raise InvalidRequest(
-                "max_groups", f"{bound.groups} groups of {bound.rows}",
-                f"must allow for at most unit.max_rows, {unit.max_rows}, rows of a unit together",
-                "give fewer groups, or fewer rows in one of them",
-            )  # fmt: skip
+        require_within_unit(bound, unit)
+        self.require_row_bound(unit, alone=bound is None and self.max_groups is None and not self.approximate)
 
     @property
     def statistic(self) -> AggregateCells:
@@ -328,7 +314,7 @@ class AggregatesOptions(AggregatesSettings, Options):
     @property
     def accepts_delta(self) -> bool:
         """Whether it gets a share of the budget's delta, if there is any."""
-        return self.discovers or self.method in ("auto", "gaussian")
+        return self.discovers or (self.method in ("auto", "gaussian") and self.max_rows is None)
 
     def check_share(self, epsilon: Decimal, delta: Decimal) -> None:
         """Reject also a delta with which epsilon would not bound what a key's silence says (``discovered_keys``)."""

@@ -239,6 +239,16 @@ class Options(Frozen):
         return None
 
     @property
+    def used_rows(self) -> int | None:
+        """The most rows of one unit that are used, where it limits no groups; None for the account's."""
+        return None
+
+    @property
+    def chooses_rows(self) -> bool:
+        """Whether a release of its own has yet to choose how many rows of a unit are used."""
+        return False
+
+    @property
     def of_unit_totals(self) -> bool:
         """Whether a unit counts once in each of its groups, with the totals of its rows there."""
         return False

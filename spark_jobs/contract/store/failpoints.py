@@ -65,6 +65,9 @@ ApplicationPoint = Literal[
 ]
 """Steps of the Spark application."""
 
+ChoicePoint = Literal["before_choice", "after_choice"]
+"""Before and after the release that chooses how many rows of a unit a table uses."""
+
 PassPoint = Literal["before_pass", "after_pass"]
 """Steps of each pass of a fit, between ``before_draw`` and ``after_draw``."""
 
@@ -103,15 +106,24 @@ PROTOCOL_POINTS: tuple[ProtocolPoint, ...] = get_args(ProtocolPoint)
 APPLICATION_POINTS: tuple[ApplicationPoint, ...] = get_args(ApplicationPoint)
 FEDERATION_POINTS: tuple[FederationPoint, ...] = get_args(FederationPoint)
 LEDGER_POINTS: tuple[LedgerPoint, ...] = get_args(LedgerPoint)
+CHOICE_POINTS: tuple[ChoicePoint, ...] = get_args(ChoicePoint)
 PASS_POINTS: tuple[PassPoint, ...] = get_args(PassPoint)
 STREAM_POINTS: tuple[StreamPoint, ...] = get_args(StreamPoint)
 STREAM_APPLICATION_POINTS: tuple[StreamApplicationPoint, ...] = get_args(StreamApplicationPoint)
 Point = (
-    ProtocolPoint | ApplicationPoint | PassPoint | StreamPoint | StreamApplicationPoint | FederationPoint | LedgerPoint
+    ProtocolPoint
+    | ApplicationPoint
+    | ChoicePoint
+    | PassPoint
+    | StreamPoint
+    | StreamApplicationPoint
+    | FederationPoint
+    | LedgerPoint
 )
 FAILPOINTS: tuple[Point, ...] = (
     *PROTOCOL_POINTS,
     *APPLICATION_POINTS,
+    *CHOICE_POINTS,
     *PASS_POINTS,
     *STREAM_POINTS,
     *STREAM_APPLICATION_POINTS,

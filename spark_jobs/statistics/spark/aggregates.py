@@ -213,7 +213,7 @@ def by_place(places: Int64Array, sums: Sequence[Int64Array], design: AggregateCe
 
 def sums_of_table(df: DataFrame, design: AggregateCells) -> dict[str, Int64Array]:
     """The arrays of ``AggregateSums``, by name, over the rows of ``df``; in one pass."""
-    values = [_column(df, dimension) for dimension in design.by]
+    values = [dimension_column(df, dimension) for dimension in design.by]
     values += [sf.lit(0.0) if measure.counts_units else _value(df, measure) for measure in design.measures]
     named = [f"value_{number}" for number in range(len(values))]
     units = [quoted_name(one.of).alias(_UNIT) for one in design.measures if one.counts_units]
@@ -244,7 +244,8 @@ def _value(df: DataFrame, measure: Measured) -> Column:
     return outcome - others[0] if measure.prediction is not None else outcome.between(*others).cast("double")
 
 
-def _column(df: DataFrame, dimension: Dimension) -> Column:
+def dimension_column(df: DataFrame, dimension: Dimension) -> Column:
+    """The values of a dimension, as ``group_of`` takes them."""
     name = quoted_name(dimension.column)
     if dimension.places is not None:
         return key_column(df, name, dimension.column)

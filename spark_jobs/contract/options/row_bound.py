@@ -1,0 +1,203 @@
+"""A bound on the rows of a unit that is below its account's: a number, one that is to be chosen, or a released one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options.base import Options, require_filled_in
+from spark_jobs.contract.privacy import ExactDecimal, GroupBound, PrivacyUnit, exact_decimal, plain
+from spark_jobs.contract.values import Frozen
+
+MAX_ROWS = 1_000_000
+"""The most rows of a unit, or of its groups."""
+AUTO = "auto"
+"""What a request writes for a bound that is to be chosen."""
+SMALLEST_CHOICE_SHARE = Decimal("0.02")
+"""Unless a request gives a smaller one."""
+MAX_CHOICE_SHARE = Decimal("0.5")
+
+
+class ReleasedBound(Frozen):
+    """A bound on the rows of a unit that an earlier release has chosen.
+
+    Attributes:
+        rows: the bound.
+        epsilon: what that release was charged for.
+        released_by: its key.
+        release: its folder; None in an uncharged draft.
+    """
+
+    rows: Annotated[int, Field(ge=1, le=MAX_ROWS)]
+    epsilon: ExactDecimal
+    released_by: str
+    release: str | None = None
+
+
+RowBound = int | Literal["auto"] | ReleasedBound
+
+
+def row_bound(value: Any) -> Any:
+    """A bound as it is written, as one of ``RowBound``; a field validator.
+
+    Raises:
+        InvalidRequest: it is none.
+    """
+    if value is None or value == AUTO or isinstance(value, ReleasedBound):
+        return value
+    if isinstance(value, Mapping):
+        return ReleasedBound.parse(require_filled_in(value))
+    if isinstance(value, str) and re.fullmatch(r"[-+]?\d{1,20}", value.strip(), re.ASCII):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ROWS:
+        raise InvalidRequest(
+            "", value, f"must be a whole number from 1 to {MAX_ROWS}, auto, or a release that has chosen one",
+            "give a number of rows, or leave it out for the account's",
+        )  # fmt: skip
+    return value
+
+
+def choice_share(value: Any) -> Decimal | None:
+    """The share of epsilon that a choice may cost; a field validator.
+
+    Raises:
+        InvalidRequest: it is not above 0, or too large.
+    """
+    if value is None:
+        return None
+    part = exact_decimal(value, what="")
+    if not 0 < part <= MAX_CHOICE_SHARE:
+        raise InvalidRequest(
+            "", plain(part), f"must be above 0 and at most {MAX_CHOICE_SHARE}",
+            "leave it out for one that fits the number of cells",
+        )  # fmt: skip
+    return part
+
+
+OF_ROWS = ("max_rows", "max_rows_limit", "max_rows_share")
+"""The options of ``RowBoundOptions``."""
+
+
+class RowBoundOptions(Options):
+    """Options of a kind that may use fewer rows of a unit than the account allows.
+
+    An account allows every bound up to its own: its administrator has set how many rows of a unit are used at most, and
+    a request pays for a choice below that like for anything that it releases.
+
+    Attributes:
+        max_rows: the most rows of a unit, fewer than its account allows; ``auto`` for a bound that a release of its own
+            chooses first, under differential privacy; or ``{"release": URI}`` of one that has chosen it.
+        max_rows_limit: with ``auto``, the largest bound that may be chosen; the account's if left out.
+        max_rows_share: with ``auto``, the share of epsilon that the choice costs; by default 0.02 to 0.5,
+            the more the fewer cells the table has.
+    """
+
+    max_rows: RowBound | None = None
+    max_rows_limit: int | None = None
+    max_rows_share: ExactDecimal | None = None
+
+    _bound = field_validator("max_rows", mode="before")(row_bound)
+    _share = field_validator("max_rows_share", mode="before")(choice_share)
+
+    @field_validator("max_rows_limit")
+    @classmethod
+    def _of_rows(cls, value: int | None) -> int | None:
+        if value is not None and not 1 <= value <= MAX_ROWS:
+            raise InvalidRequest(
+                "", value, f"must be a whole number from 1 to {MAX_ROWS}", "leave it out for the account's bound"
+            )
+        return value
+
+    @property
+    def used_rows(self) -> int | None:
+        """The most rows of a unit that are used, where the request says so."""
+        return rows_of(self.max_rows) if self.max_rows_limit is None else self.max_rows_limit
+
+    @property
+    def chooses_rows(self) -> bool:
+        """Whether a release of its own has yet to choose how many rows of a unit are used."""
+        return self.max_rows == AUTO
+
+    def require_row_bound(self, unit: PrivacyUnit, *, alone: bool) -> None:
+        """Refuse a bound that the request's unit does not have.
+
+        Args:
+            unit: the account's unit, and the most rows of one.
+            alone: whether nothing else limits the rows of a unit.
+
+        Raises:
+            InvalidRequest: the bound, its limit or its share does not fit.
+        """
+        bound = self.max_rows
+        for name, given in (("max_rows_limit", self.max_rows_limit), ("max_rows_share", self.max_rows_share)):
+            if given is not None and bound != AUTO:
+                raise InvalidRequest(name, str(given), "must be left out unless max_rows is auto", "leave it out")
+        if bound is None:
+            return
+        shown = bound.rows if isinstance(bound, ReleasedBound) else bound
+        if not alone:
+            raise InvalidRequest(
+                "max_rows", shown, "must be left out beside max_groups, Gaussian noise and discovered keys",
+                "leave one of them out",
+            )  # fmt: skip
+        if unit.column is None:
+            raise InvalidRequest(
+                "max_rows", shown, "must be left out where every row is a unit of its own",
+                "name the unit's column in unit.column, or leave it out",
+            )  # fmt: skip
+        if bound == AUTO and unit.max_rows == 1:
+            raise InvalidRequest(
+                "max_rows", AUTO, "must be left out where the account allows one row of a unit: there is no choice",
+                "leave it out, or use an account that allows more",
+            )  # fmt: skip
+        if (self.used_rows or 1) > unit.max_rows:
+            raise InvalidRequest(
+                "max_rows_limit" if bound == AUTO else "max_rows", self.used_rows,
+                f"must be at most unit.max_rows, which is {unit.max_rows}",
+                "give fewer rows, or leave it out for the account's",
+            )  # fmt: skip
+
+
+def rows_of(bound: RowBound | None) -> int | None:
+    """The rows that a bound allows; None where there is none, or it is yet to be chosen."""
+    if isinstance(bound, ReleasedBound):
+        return bound.rows
+    return bound if isinstance(bound, int) else None
+
+
+def require_group_bound(max_groups: int | None, max_rows_per_group: int | None, *, totals: bool) -> None:
+    """Refuse limits of a unit's groups that are no numbers of rows, or lack one another.
+
+    Raises:
+        InvalidRequest: they are.
+    """
+    for name, number in (("max_groups", max_groups), ("max_rows_per_group", max_rows_per_group)):
+        if number is not None and not 1 <= number <= MAX_ROWS:
+            raise InvalidRequest(
+                name, number, f"must be a whole number from 1 to {MAX_ROWS}", "give a number of the unit's, such as 3"
+            )
+    if not totals and (max_groups is None) != (max_rows_per_group is None):
+        lacking = "max_groups" if max_groups is None else "max_rows_per_group"
+        raise InvalidRequest(
+            lacking, None, "must be given where the other of max_groups and max_rows_per_group is",
+            "give both: the most groups of one unit, and the most rows in one of them",
+        )  # fmt: skip
+
+
+def require_within_unit(bound: GroupBound | None, unit: PrivacyUnit) -> None:
+    """Refuse a limit of groups that allows for more rows than the account does.
+
+    Raises:
+        InvalidRequest: it does.
+    """
+    if bound is not None and bound.rows_of_unit > unit.max_rows:
+        raise InvalidRequest(
+            "max_groups", f"{bound.groups} groups of {bound.rows}",
+            f"must allow for at most unit.max_rows, {unit.max_rows}, rows of a unit together",
+            "give fewer groups, or fewer rows in one of them",
+        )  # fmt: skip

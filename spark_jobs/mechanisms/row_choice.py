@@ -1,0 +1,61 @@
+"""The private choice of a bound on the rows of a unit: the least of some public candidates that few units exceed.
+
+Let ``A_j`` be the number of units with more rows than candidate j. The candidate has the score
+
+    ``-max(A_j - t, 0) - j w``,
+
+whole numbers with public t and w, and one is chosen by permute-and-flip with monotone scores.
+
+Neighbours: one unit with all its rows added or removed, or replaced by another one. ``epsilon``-DP for both.
+Proof. A unit of n rows adds 1 to ``A_j`` where candidate j is below n, and 0 elsewhere. So if it is added, no ``A_j``
+falls and none rises by more than 1; if it is replaced by one of n' > n rows, those from n to n' rise by 1, and if by
+one of fewer rows, some fall by 1. Hence all scores move by at most 1, all in the same direction, and
+``permute_and_flip`` is ``epsilon``-DP at the exponent ``epsilon``. ∎ The choice is made before any row is left out.
+
+What t and w are for. A count of rows by group has noise of size ``M / epsilon`` for a bound of M rows. One row more for
+each unit adds ``1 / epsilon`` to the error in each of G groups, and takes away as many lost rows as there are units
+with more than M rows. So the sum of errors is least where that number is ``G / epsilon``. Noise of the choice moves
+``A_j`` by about ``1 / epsilon`` of its own, so that a candidate must not lose to the next larger ones by chance: each
+of these has ``w = 2 / epsilon`` less, and the chance of a bound that is m candidates too large falls like ``e^(-2 m)``.
+A candidate then wins against the next as long as fewer than ``t + w`` units exceed it, and t is the number that is
+aimed at less w, or 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from spark_jobs.arrays import Int64Array
+from spark_jobs.mechanisms.noise import Cost, Noise
+from spark_jobs.mechanisms.selection import permute_and_flip
+
+STEPS_APART = 2
+"""How many times ``1 / epsilon`` the score of a candidate is below that of the next smaller one."""
+
+
+def tolerance_of(epsilon: Cost) -> int:
+    """How far a candidate's score is below that of the next smaller one, in units."""
+    return math.ceil(STEPS_APART / float(epsilon))
+
+
+def scores_of(units: Int64Array, *, units_above: int, epsilon: Cost) -> Int64Array:
+    """The score of each candidate; private.
+
+    Args:
+        units: the units with more rows than the candidate before and not more than this one, for each candidate in
+            ascending order, and last those with more rows than the largest; shape (candidates + 1,).
+        units_above: how many units may have more rows than the bound.
+        epsilon: the cost of the choice.
+    """
+    above = units[::-1].cumsum()[::-1][1:]
+    step = tolerance_of(epsilon)
+    scores: Int64Array = -np.maximum(above - max(units_above - step, 0), 0) - step * np.arange(above.size)
+    return scores
+
+
+def choose_rows(units: Int64Array, *, units_above: int, epsilon: Cost, noise: Noise) -> int:
+    """The index of the chosen candidate; arguments are those of ``scores_of``, and the random bits. See the module."""
+    scores = scores_of(units, units_above=units_above, epsilon=epsilon)
+    return permute_and_flip(scores, epsilon=epsilon, l_inf_sensitivity=1, noise=noise, monotone=True)
