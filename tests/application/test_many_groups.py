@@ -18,8 +18,10 @@ from spark_jobs.statistics.spark.points import by_group
 from tests.support.many_groups import lines_request, sums
 
 GROUPS = 100_000
-MAX_GROWTH, MAX_GROWTH_OF_MEANS, MAX_STATISTIC = 350, 450, 64
-"""MiB: of the whole end of a release of lines, and of means, to which imports and the request add 210; of the sums."""
+CELLS = 1_000_000
+MAX_GROWTH, MAX_GROWTH_OF_MEANS, MAX_GROWTH_OF_COUNTS, MAX_STATISTIC = 350, 450, 780, 64
+"""MiB: of the whole end of a release of lines, of means and of counts, to which imports and the request add 210; of the
+sums."""
 KEYS, MAX_GROWTH_OF_KEYS = 300_000, 100
 """Keys with enough units to be released, and MiB: 61 for a third of them, 68 for a million."""
 
@@ -64,6 +66,17 @@ def test_discovered_keys_are_never_in_the_driver_together(fault: tuple[str, ...]
     growth, _, released = map(int, done.stdout.split())
     assert 950 < released < 1050
     assert (growth < MAX_GROWTH_OF_KEYS) == (not fault), growth
+
+
+@pytest.mark.slow
+@pytest.mark.verify
+def test_counts_of_a_million_cells_take_less_than_a_gibibyte() -> None:
+    """894 MiB with imports and the request, beside Java's."""
+    command = [sys.executable, "-m", "tests.support.many_groups", str(CELLS), "counts"]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=900, check=True
+    )
+    assert float(done.stdout) < MAX_GROWTH_OF_COUNTS, done.stdout
 
 
 @pytest.mark.parametrize("rows", [10, 10**9])

@@ -57,7 +57,7 @@ def parsed(**options: Any) -> AggregatesOptions:
         ({"by": [REGION, REGION]}, "by: got 'region'; must be named once"),
         (
             {"by": [{"column": name, "values": list(range(215)), "other": False} for name in "abc"]},
-            "by: got '9,938,375 cells'; must make at most 100,000 cells of 1 figures; list",
+            "by: got '9,938,375 cells'; must make at most 1,000,000 cells of 1 figures; list",
         ),
         (
             {

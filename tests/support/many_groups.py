@@ -1,8 +1,8 @@
 """The end of a charged release of many groups, in a process of its own: ``python -m tests.support.many_groups N``.
 
 Prints the growth of the largest resident size, in MiB, from made-up sums to the stored draft: of a line of each group,
-or, with ``means``, of a count and three means. With ``as-lists``, the results are lists and the manifest is one text
-before it is stored, which is the fault that a test must find.
+or, with ``means``, of a count and three means, or, with ``counts``, of a count alone. With ``as-lists``, the results
+are lists and the manifest is one text before it is stored, which is the fault that a test must find.
 """
 
 from __future__ import annotations
@@ -65,11 +65,21 @@ def means_request(groups: int) -> ReleaseRequest:
     return request(label=None, model=None, diagnostics=[{"kind": "aggregates", "by": by, "measures": measures}])
 
 
+def counts_request(groups: int) -> ReleaseRequest:
+    """A count of each of so many cells of two dimensions, a multiple of 1,000."""
+    by = [
+        {"column": name, "edges": list(range(1 + size)), "other": False}
+        for name, size in (("age", 1000), ("wage", groups // 1000))
+    ]
+    return request(label=None, model=None, diagnostics=[{"kind": "aggregates", "by": by}])
+
+
 def means(asked: ReleaseRequest, *, rows: int) -> AggregateSums:
     """Made-up sums of values within their bounds, of about so many rows a group."""
     rng, (design,) = np.random.default_rng(1), asked.statistics
     n = rng.poisson(rows, design.cells)  # type: ignore[attr-defined]
-    sums = np.array([n * one.last * rng.random(n.size) for one in design.terms])  # type: ignore[attr-defined]
+    of_terms = [n * one.last * rng.random(n.size) for one in design.terms]  # type: ignore[attr-defined]
+    sums = np.array(of_terms).reshape(-1, n.size)
     return AggregateSums(
         design=design,  # type: ignore[arg-type]
         rows=n,
@@ -96,8 +106,9 @@ def main() -> None:
     """Make the draw and the draft in a folder that is removed, and print the growth."""
     if "as-lists" in sys.argv:
         plant_lists()
-    of_means = "means" in sys.argv
-    asked = (means_request if of_means else lines_request)(int(sys.argv[1]))
+    of_means = "means" in sys.argv or "counts" in sys.argv
+    requested = counts_request if "counts" in sys.argv else means_request if of_means else lines_request
+    asked = requested(int(sys.argv[1]))
     exact: Any = {asked.statistics[0]: (means if of_means else sums)(asked, rows=1000)}
     run.make_draw = lambda asked, *, charge_id, noise, **others: measure(  # type: ignore[assignment]
         asked, exact, charge_id=charge_id, noise=noise

@@ -28,9 +28,10 @@ from spark_jobs.contract.privacy import GroupBound
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.aggregates import AggregateTable
 
-MAX_DIMENSIONS, MAX_CELLS, MAX_MEASURES = 4, 100_000, 20
-MAX_NUMBERS = 400_000
-"""The most figures of all cells together: the driver then needs less than 1 GiB."""
+MAX_DIMENSIONS, MAX_CELLS, MAX_MEASURES = 4, 1_000_000, 20
+MAX_NUMBERS, MAX_RELEASED = 400_000, 100_000
+"""The most figures of all cells together, where there are others than counts, and the most keys that are released: the
+driver then needs less than 1 GiB, as it does for counts alone of ``MAX_CELLS``."""
 NUMBERS_OF_QUANTILE = 8
 """As how many figures a quantile counts there: counts around it are drawn for its interval."""
 MAX_VALUE_CELLS, ALL_VALUE_CELLS = 2**15, 2**23
@@ -108,7 +109,7 @@ class DiscoverableCells(AggregateCells):
     @property
     def max_released(self) -> int:
         """The most keys that are released; of more, those with the largest noisy numbers of rows."""
-        return min(MAX_CELLS, MAX_NUMBERS // (1 + sum(len(measure.figures) for measure in self.measures)))
+        return min(MAX_RELEASED, MAX_NUMBERS // (1 + sum(len(measure.figures) for measure in self.measures)))
 
     @property
     def max_keys(self) -> int:
@@ -205,10 +206,11 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         cells = sum(math.prod(sizes[one] for one in table) for table in self.tables(self.by))
         quantiles = sum(len(measure.quantiles) for measure in self.measures)
         figures = 1 + sum(len(measure.figures) for measure in self.measures) + (NUMBERS_OF_QUANTILE - 1) * quantiles
-        if cells > min(MAX_CELLS, MAX_NUMBERS // figures):
+        limit = MAX_CELLS if figures == 1 else MAX_NUMBERS // figures
+        if cells > limit:
             raise InvalidRequest(
                 "by", f"{cells:,} cells",
-                f"must make at most {min(MAX_CELLS, MAX_NUMBERS // figures):,} cells of {figures} figures"
+                f"must make at most {limit:,} cells of {figures} figures"
                 + (f", each quantile counting as {NUMBERS_OF_QUANTILE}" if quantiles else ""),
                 "list fewer values, or leave out a dimension or a figure",
             )  # fmt: skip

@@ -60,7 +60,7 @@ SALT_VARIABLE = "DP_DIAGNOSTICS_SALT"
 SALT_FILE_VARIABLE = "DP_DIAGNOSTICS_SALT_FILE"
 
 MANIFEST_NAME = "release.json"
-MAX_MANIFEST, MAX_RECEIPT = 64 * 2**20, 2**16
+MAX_MANIFEST, MAX_RECEIPT = 128 * 2**20, 2**16
 """The sizes up to which a manifest and a receipt are read, in bytes: whoever writes to the store is not trusted."""
 RECEIPT_NAME = "receipt.json"
 DRAFT_FOLDER = "_draft"
