@@ -49,6 +49,8 @@ FUNCTIONS = ("ABS", "COALESCE", "GREATEST", "LEAST", "LENGTH", "SQRT", "TRIM")
 """The functions of filters and features that it evaluates."""
 MAX_LEVELS = 12
 """The most levels of an expression: Spark Connect's messages, which hold each in several of their own, have 100."""
+MAX_LISTED = 1_000
+"""The most keys of a dimension's list or lookup: it reads the map anew for each row, and fails beyond 2 GiB a batch."""
 _NOT_COUNTED = ("logistic_fit", "rows_per_unit")
 """Kinds whose statistics are made with exponentials of rows, or of units before any row is left out."""
 _NAMELESS = "must have folders with a value after each column", "name the folder by its value"
@@ -96,6 +98,12 @@ def _require_release(request: ReleaseRequest) -> None:
             _require_model(statistic.model)
         if isinstance(statistic, DiscoverableCells):
             _refuse("diagnostics.by", "discover", "must list its groups with the embedded engine")
+        for dimension in statistic.by if isinstance(statistic, AggregateCells) else ():
+            if len(dimension.places or ()) > MAX_LISTED:
+                _refuse(
+                    "diagnostics.by", f"{len(dimension.places or ()):,} keys of {dimension.column}",
+                    f"must be at most {MAX_LISTED:,} with the embedded engine",
+                )  # fmt: skip
         if isinstance(statistic, AggregateCells) and statistic.of_units is not None:
             _refuse("diagnostics.measures", "units", "must count no distinct units with the embedded engine")
     if request.group_bound is not None:

@@ -33,6 +33,7 @@ from tests.support.spark import settings
 
 pytestmark = pytest.mark.spark
 
+MANY = {"name": "many", "key": "site", "value": "region", "entries": [[key, "north"] for key in range(1_001)]}
 QUICK = ("aggregates-1", "lookup", "unit-texts", "where-3", "model-clipped")
 """Cases of ``make test``; all others are in ``make verify``."""
 CASES = [
@@ -385,6 +386,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "fit": (
         {"diagnostics": [{"kind": "logistic_fit", "features": {"x": (0.0, 1.0)}}]},
         "diagnostics: got 'logistic_fit'; must be of another kind",
+    ),
+    "keys": (
+        {"diagnostics": [{"kind": "aggregates", "by": [{"column": "site", "values": [*range(1_001)]}]}]},
+        "diagnostics.by: got '1,001 keys of site'; must be at most 1,000",
+    ),
+    "lookup": (
+        {"diagnostics": [{"kind": "aggregates", "by": [{"column": "site", "lookup": MANY}]}]},
+        "diagnostics.by: got '1,001 keys of site'; must be at most 1,000",
     ),
     "discover": (
         {
