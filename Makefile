@@ -98,7 +98,7 @@ extras: $(STAMP) ## the tests that need Airflow's providers for clouds, lineage 
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(EXTRAS)
 	grep -oE '^($(HELD))==[^ ]+' requirements.lock > $(EXTRAS)/held.txt
 	VIRTUAL_ENV=$(abspath $(EXTRAS)) $(BIN)/uv pip install --quiet --constraint $(EXTRAS)/held.txt --group dev \
-		--editable './spark_jobs[spark,java,s3,gcs,azure,connect,embedded,expectations]' \
+		--editable './spark_jobs[spark,java,s3,gcs,azure,connect,embedded,iceberg,expectations]' \
 		--editable '.[accounting,databricks,dataproc,emr,kubernetes,openlineage]' 'apache-airflow-providers-fab>=3' \
 		apache-airflow-providers-microsoft-azure databricks-sdk
 	! command -v npm > /dev/null || npm install --silent --no-save --prefix $(EXTRAS) azurite
@@ -137,7 +137,7 @@ format: $(STAMP) ## format the code
 
 # Fewest: one version of each package for every Python, so that types are checked with the versions that run.
 lock: $(STAMP) ## resolve requirements.lock again
-	printf '%s\n' './spark_jobs[spark,java,s3,gcs,azure,connect,embedded,expectations]' '.[accounting]' | $(UV) pip compile --quiet - --group dev \
+	printf '%s\n' './spark_jobs[spark,java,s3,gcs,azure,connect,embedded,iceberg,expectations]' '.[accounting]' | $(UV) pip compile --quiet - --group dev \
 		--no-emit-package dp-diagnostics --no-emit-package airflow-provider-dp-diagnostics \
 		--universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-header --output-file requirements.lock
 	grep -oE '^[a-z0-9._-]+==[^\]+[^\ ]' requirements.lock > constraints.txt

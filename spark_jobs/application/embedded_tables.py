@@ -12,6 +12,7 @@ from spark_jobs.contract.embedded_engine import needed_columns, require_embedded
 from spark_jobs.contract.file_checks import pinned_names
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.delta_log import DeltaVersion
+from spark_jobs.contract.store.iceberg_metadata import IcebergVersion
 from spark_jobs.contract.store.table_files import NO_VALUE, TableFiles, folder_values, partition_columns
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.tables import TableSource
@@ -48,7 +49,7 @@ def prepare_steps_embedded(spark: SparkSession, request: StreamRequest) -> DataF
 
 
 def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
-    """The bound columns of Parquet files, or of a version of a Delta table, with one NaN that is above all numbers.
+    """The bound columns of Parquet files, or of a version of a Delta or Iceberg table, with one NaN above all numbers.
 
     Raises:
         InvalidRequest: the table cannot be read.
@@ -87,6 +88,9 @@ def _files_of(source: TableSource) -> tuple[Mapping[str, Sequence[str | None]], 
     if source.form == "delta":
         version = DeltaVersion.of(str(source.pinned.local), int(source.snapshot.table_version or 0))
         return version.files, version.folder_columns
+    if source.form == "iceberg":
+        snapshot = IcebergVersion.of(str(source.pinned.local), int(source.snapshot.table_version or 0))
+        return dict.fromkeys(snapshot.files, ()), ()
     names = TableFiles.of(source.pinned).names
     # summaries of other files, which Spark passes over
     shown = (name for name in pinned_names(source, names) if not Path(name).name.startswith(("_", ".")))

@@ -28,6 +28,7 @@ from spark_jobs.contract.options import AggregateCells, PairedScoreCells
 from spark_jobs.contract.options.aggregates import DiscoverableCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.delta_log import DeltaVersion
+from spark_jobs.contract.store.iceberg_metadata import IcebergVersion
 from spark_jobs.contract.store.table_files import TableFiles, folder_values, partition_columns, require_all_rows
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.table_request import TableRequest
@@ -37,7 +38,7 @@ EMBEDDED = "embedded"
 """The Spark master that stands for the embedded engine."""
 AUTO = "auto"
 """The master that stands for it where it takes a request and is installed, and for Spark on this machine otherwise."""
-FORMATS: tuple[Format, ...] = ("parquet", "delta")
+FORMATS: tuple[Format, ...] = ("parquet", "delta", "iceberg")
 TYPES = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "date", "timestamp",
     "timestamp_ntz",
@@ -206,7 +207,7 @@ def _require_files(request: TableRequest) -> None:
     table = request.table
     table.pinned.require_real(what="table.path")
     needed = {column.name.lower(): column for column in needed_columns(request)}
-    files, folder_columns = _of_delta(table, needed) if table.form == "delta" else _of_folder(table)
+    files, folder_columns = _FILES[table.form](table, needed)
     for name in folder_columns:
         of_folder = needed.pop(name.lower(), None)
         if "%" in name or (of_folder is not None and of_folder.type != "string"):
@@ -219,14 +220,14 @@ def _require_files(request: TableRequest) -> None:
         for column in needed.values():
             of = types.get(column.name.lower())
             # files that were written before a column was added have nulls there
-            if (of is None and table.form != "delta") or NANOSECONDS.get(of or "", of) not in (None, column.type):
+            if (of is None and table.form == "parquet") or NANOSECONDS.get(of or "", of) not in (None, column.type):
                 _refuse(
                     "table", f"column {column.name} of type {of or 'none'} in a file",
                     f"must be of the bound type {column.type} in all files with the embedded engine",
                 )  # fmt: skip
 
 
-def _of_folder(table: TableSource) -> tuple[TableFiles, tuple[str, ...]]:
+def _of_folder(table: TableSource, _: Mapping[str, BoundColumn]) -> tuple[TableFiles, tuple[str, ...]]:
     """The files of a folder that are read, and the columns that their folders add."""
     files = TableFiles.of(table.pinned)
     require_all_rows(files, field="table.path", value=table.path)
@@ -241,14 +242,37 @@ def _of_delta(table: TableSource, needed: Mapping[str, BoundColumn]) -> tuple[Ta
     """The files of a version of a Delta table, and the columns whose values its log holds."""
     folder = str(table.pinned.local)
     version = DeltaVersion.of(folder, int(table.snapshot.table_version or 0))
-    types = {name.lower(): of for name, of in version.types.items()}
+    _require_types(version.types, needed)
+    return TableFiles(folder=folder, names=tuple(version.files)), version.folder_columns
+
+
+def _of_iceberg(table: TableSource, needed: Mapping[str, BoundColumn]) -> tuple[TableFiles, tuple[str, ...]]:
+    """The files of a snapshot of an Iceberg table, in each of which a column of a name is the snapshot's."""
+    folder = str(table.pinned.local)
+    version = IcebergVersion.of(folder, int(table.snapshot.table_version or 0))
+    _require_types(version.types, needed)
+    spelled = {name.lower(): name for name in version.types}
+    for name in version.files:
+        for column in needed:
+            if (has := version.fault_of(folder, name, spelled[column])) is not None:
+                _refuse(
+                    "table", f"column {spelled[column]} of which a file has {has}",
+                    "must be the same column in all files with the embedded engine",
+                )  # fmt: skip
+    return TableFiles(folder=folder, names=version.files), ()
+
+
+def _require_types(types: Mapping[str, str], needed: Mapping[str, BoundColumn]) -> None:
+    of_version = {name.lower(): of for name, of in types.items()}
     for name, column in needed.items():
-        if types.get(name) != column.type:
+        if of_version.get(name) != column.type:
             _refuse(
-                "table", f"column {column.name} of type {types.get(name) or 'none'} in this version",
+                "table", f"column {column.name} of type {of_version.get(name) or 'none'} in this version",
                 f"must be of the bound type {column.type} with the embedded engine",
             )  # fmt: skip
-    return TableFiles(folder=folder, names=tuple(version.files)), version.folder_columns
+
+
+_FILES = {"parquet": _of_folder, "delta": _of_delta, "iceberg": _of_iceberg}
 
 
 def _refuse(field: str, value: object, requirement: str) -> NoReturn:

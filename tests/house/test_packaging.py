@@ -144,6 +144,7 @@ def test_wheels_name_their_extras() -> None:
         "embedded",
         "expectations",
         "gcs",
+        "iceberg",
         "java",
         "local",
         "s3",

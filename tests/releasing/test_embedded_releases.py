@@ -22,6 +22,7 @@ from spark_jobs.contract import InvalidRequest
 from spark_jobs.contract.store.failpoints import VARIABLE
 from spark_jobs.embedded import installed
 from spark_jobs.embedded.choice import MASTER_VARIABLE
+from tests.application.test_iceberg_tables import new_lake
 from tests.support.release_lab import Lab, make_request
 
 CANARY = "Zebedee-4711"
@@ -80,6 +81,23 @@ def test_a_version_of_a_delta_table_is_released_and_stated(lab: Lab, canaries: s
     [manifest] = Path(lab.output).glob("*/release.json")
     stated = json.loads(manifest.read_bytes())
     assert stated["request"]["table"]["snapshot"]["table_version"] == 0
+    assert stated["versions"]["pysail"] == installed.RELEASE
+    assert files_with(CANARY, private(lab), Path(lab.output)) == []
+
+
+def test_a_snapshot_of_an_iceberg_table_is_released_and_stated(lab: Lab, canaries: str, tmp_path: Path) -> None:
+    rows = pq.read_table(Path(canaries) / "v1")
+    made = new_lake(tmp_path / "lake", rows)
+    made.table.append(rows)
+    made.table.overwrite(rows.slice(0, 10))
+    folder, first = str(made.folder), made.snapshots[0]
+    lab.output = lab.open_account("visits", folder, epsilon=100, form="iceberg", version={"by": "table_version"})
+    table = {"path": folder, "snapshot": {"table_version": first}}
+    request = make_request(lab.output, account="visits", table=table, budget={"epsilon": "50"})
+    lab.release(request=request, runner=LocalRunner(master="embedded", private_dir=private(lab)))
+    [manifest] = Path(lab.output).glob("*/release.json")
+    stated = json.loads(manifest.read_bytes())
+    assert stated["request"]["table"]["snapshot"]["table_version"] == first
     assert stated["versions"]["pysail"] == installed.RELEASE
     assert files_with(CANARY, private(lab), Path(lab.output)) == []
 

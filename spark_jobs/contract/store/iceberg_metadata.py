@@ -1,0 +1,172 @@
+"""Which files make up a snapshot of an Iceberg table of this machine, by its metadata.
+
+A snapshot never changes, so every look gives the same files. Metadata and manifests are read by pyiceberg; none of the
+statistics of rows in them is used. A column is that of its number, under whatever name a file has it. What a table's
+metadata allow that is not read here, such as rows deleted by files of deletes, is refused by the metadata, and never by
+a row. Metadata name files by whole paths, and whoever writes to the store writes them: every path is read only if it
+lies in the table's folder.
+Source: the Iceberg table specification, https://iceberg.apache.org/spec/.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.store.delta_log import UNREADABLE_VERSION
+
+if TYPE_CHECKING:
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
+
+_DAMAGED = "must have metadata that are intact", "let the program that writes the table check it"
+_METADATA = re.compile(r"(?:v(\d+)|(\d+)-[^/]+?)(\.gz)?\.metadata\.json(\.gz)?")
+_TYPES = {"long": "bigint", "timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
+_PLAIN = ("boolean", "int", "float", "double", "date", "string")
+_MAX_FORMAT = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class IcebergVersion:
+    """A snapshot of an Iceberg table.
+
+    Attributes:
+        types: the types of its columns as bindings spell them, by name; those without a spelling as ``nested``.
+        numbers: the number of each column, by name.
+        of_partitions: the numbers of the columns by which its files are parted.
+        files: its files, by their paths below the table's folder.
+    """
+
+    types: Mapping[str, str]
+    numbers: Mapping[str, int]
+    of_partitions: frozenset[int]
+    files: tuple[str, ...]
+
+    @classmethod
+    def of(cls, folder: str, snapshot: int) -> IcebergVersion:
+        """The snapshot with the number ``snapshot`` of the table in ``folder``.
+
+        Raises:
+            InvalidRequest: there is no such table or snapshot, a file of it is gone, its metadata are damaged or say
+                what is not read here, or pyiceberg is not installed.
+        """
+        _require_reader()
+        try:
+            version = cls._read(Path(folder), snapshot)
+        except InvalidRequest:
+            raise
+        except OSError:
+            raise InvalidRequest("table.path", folder, *UNREADABLE_VERSION) from None
+        except Exception:  # its reader raises whatever a damaged file leads it to, with what is in the file
+            raise InvalidRequest("table.path", folder, *_DAMAGED) from None
+        if not all(Path(folder, name).is_file() for name in version.files):
+            raise InvalidRequest("table.path", folder, *UNREADABLE_VERSION)
+        return version
+
+    @classmethod
+    def _read(cls, folder: Path, number: int) -> IcebergVersion:
+        metadata, snapshot = _metadata_with(folder, number)
+        if metadata.format_version > _MAX_FORMAT:
+            raise _refused(f"be of version {_MAX_FORMAT} of the format or below")
+        current = snapshot.schema_id if snapshot.schema_id is not None else metadata.current_schema_id
+        fields = next(schema for schema in metadata.schemas if schema.schema_id == current).fields
+        parted = (part.source_id for spec in metadata.partition_specs for part in spec.fields)
+        return cls(
+            types={field.name: _type_of(str(field.field_type)) for field in fields},
+            numbers={field.name: field.field_id for field in fields},
+            of_partitions=frozenset(parted),
+            files=tuple(sorted(set(_files_of(folder, snapshot)))),
+        )
+
+    def fault_of(self, folder: str, name: str, column: str) -> str | None:
+        """Why a file's column of this name is not the snapshot's; None where it is, or where the file has none of it.
+
+        Raises:
+            InvalidRequest: the file cannot be read.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            schema = pq.read_schema(Path(folder, name))
+        except (OSError, pa.ArrowException):
+            raise InvalidRequest("table.path", folder, *_DAMAGED) from None
+        of_file = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in schema}
+        number = str(self.numbers[column]).encode()
+        if column in of_file:
+            return None if of_file[column] == number else "another column under this name"
+        if number in of_file.values():
+            return "it under another name"
+        return "none, but its folder's value" if self.numbers[column] in self.of_partitions else None
+
+
+def _require_reader() -> None:
+    try:
+        import pyiceberg  # noqa: F401
+    except ImportError:
+        raise InvalidRequest(
+            "table.format", "iceberg", "needs pyiceberg with the embedded engine", "install dp-diagnostics[iceberg]"
+        ) from None
+
+
+def _metadata_with(folder: Path, number: int) -> tuple[TableMetadata, Snapshot]:
+    """The table's last metadata, and the snapshot in them.
+
+    Raises:
+        OSError: there are none, or they do not have it.
+    """
+    from pyiceberg.table.metadata import TableMetadataUtil
+
+    numbered: dict[int, list[Path]] = {}
+    for file in sorted((folder / "metadata").iterdir()):
+        if (named := _METADATA.fullmatch(file.name)) is not None:
+            numbered.setdefault(int(named[1] or named[2]), []).append(file)
+    for file in numbered[max(numbered)] if numbered else ():
+        content = gzip.decompress(file.read_bytes()) if ".gz" in file.suffixes else file.read_bytes()
+        metadata = TableMetadataUtil.parse_raw(content.decode())
+        snapshot = metadata.snapshot_by_id(number)
+        if snapshot is not None:
+            return metadata, snapshot
+    raise FileNotFoundError(number)
+
+
+def _files_of(folder: Path, snapshot: Snapshot) -> Iterator[str]:
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+    from pyiceberg.manifest import DataFileContent, FileFormat, ManifestContent
+
+    files = PyArrowFileIO()  # without settings of the table, which could name a program or a server
+    _below(folder, snapshot.manifest_list)
+    for manifest in snapshot.manifests(files):
+        if manifest.content == ManifestContent.DELETES:
+            raise _refused("be without files of deletes, as `write.delete.mode` copy-on-write leaves it")
+        _below(folder, manifest.manifest_path)
+        for entry in manifest.fetch_manifest_entry(files, discard_deleted=True):
+            if entry.data_file.file_format != FileFormat.PARQUET or entry.data_file.content != DataFileContent.DATA:
+                raise _refused("have all rows in files of Parquet")
+            yield _below(folder, entry.data_file.file_path)
+
+
+def _below(folder: Path, path: Any) -> str:
+    """A path below the table's folder, relative to it."""
+    local = Path(re.sub(r"^file:(?://(?=/))?", "", str(path)))
+    if not local.is_absolute() or ".." in local.parts or not local.is_relative_to(folder):
+        raise _refused("have its files in its own folder, where it was written")
+    return str(local.relative_to(folder))
+
+
+def _type_of(written: str) -> str:
+    if written.startswith("decimal("):
+        return written.replace(" ", "")
+    return _TYPES.get(written, written if written in _PLAIN else "nested")
+
+
+def _refused(requirement: str) -> InvalidRequest:
+    return InvalidRequest(
+        "table.format", "iceberg", f"must {requirement}, with the embedded engine",
+        "write a copy of the table without, or run it on Spark with Iceberg's connector",
+    )  # fmt: skip
