@@ -207,7 +207,7 @@ def test_persons_and_bins_are_asked_for_in_sql(command: Command, tmp_path: Path)
         ({"measures": [{"of": "spend / region", "bounds": [0, 1]}]}, "region"),
         (
             {"by": [{"column": "person", "values": [*range(9_999)]}, {"column": "age", "edges": [*range(1_001)]}]},
-            "must make at most 100,000 cells",
+            "must make at most 1,000,000 cells",
         ),
         ({"measures": [{"outcome": "spend", "prediction": "fitted", "figures": ["mea"]}]}, "did you mean 'mae'?"),
     ],
