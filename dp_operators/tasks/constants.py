@@ -19,6 +19,7 @@ from spark_jobs.contract.options.lookups import names_lookup
 from spark_jobs.contract.preflight import preflight
 from spark_jobs.contract.privacy import exact_decimal
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.contract.row_choice import steps_of
 from spark_jobs.contract.stated_scale import STATED, mapped_model, states_scale
 from spark_jobs.contract.values import Frozen, did_you_mean
 
@@ -56,7 +57,9 @@ def check_constants(fields: Mapping[str, Any]) -> None:
     if not leaves_out(fields) and all(
         is_constant(value) and not _is_read_later(name, value) for name, value in fields.items()
     ):
-        preflight(ReleaseRequest.parse({**fields, "blocks": _as_list(fields.get("blocks", ("all",)))}))
+        request = ReleaseRequest.parse({**fields, "blocks": _as_list(fields.get("blocks", ("all",)))})
+        for step in steps_of(request):
+            preflight(step)
 
 
 def check_given(fields: Mapping[str, Any]) -> None:
@@ -154,7 +157,9 @@ def _is_read_later(name: str, value: Any) -> bool:
     entries = [entry for entry in _as_list(value) if isinstance(entry, Mapping)]
     dimensions = [one for entry in entries for one in _as_list(entry.get("by")) if isinstance(one, Mapping)]
     return any(isinstance(one.get("values"), (str, Mapping)) or names_lookup(one) for one in dimensions) or any(
-        isinstance(entry.get(option), (str, Mapping)) for entry in entries for option in ("groups", "compare_with")
+        isinstance(entry.get("max_rows"), Mapping)
+        or any(isinstance(entry.get(option), (str, Mapping)) for option in ("groups", "compare_with"))
+        for entry in entries
     )
 
 
