@@ -30,9 +30,12 @@ def prepare_embedded(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     Raises:
         InvalidRequest: likewise, or the request needs Spark.
     """
+    from spark_jobs.statistics.spark.columns import lists_by_cases
+
     require_embedded(request)
     source = request.table.model_copy(update={"columns": needed_columns(request)})
-    return prepare(spark, request.model_copy(update={"table": source}), read=read_embedded, by_sorting=True)
+    with lists_by_cases():
+        return prepare(spark, request.model_copy(update={"table": source}), read=read_embedded, by_sorting=True)
 
 
 def prepare_steps_embedded(spark: SparkSession, request: StreamRequest) -> DataFrame:
@@ -42,10 +45,12 @@ def prepare_steps_embedded(spark: SparkSession, request: StreamRequest) -> DataF
         InvalidRequest: likewise, or the stream needs Spark.
     """
     from spark_jobs.application.streams.counting import prepare_steps
+    from spark_jobs.statistics.spark.columns import lists_by_cases
 
     require_embedded(request)
     source = request.table.model_copy(update={"columns": needed_columns(request)})
-    return prepare_steps(spark, request, read_embedded(spark, source))
+    with lists_by_cases():
+        return prepare_steps(spark, request, read_embedded(spark, source))
 
 
 def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:

@@ -9,7 +9,7 @@ table's rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NoReturn
 
@@ -24,8 +24,9 @@ from spark_jobs.contract.expressions.tree import Cast, Expression, Function, siz
 from spark_jobs.contract.expressions.tree import columns as columns_of
 from spark_jobs.contract.file_checks import EMPTY, footers_of, pinned_names
 from spark_jobs.contract.footers import NANOSECONDS
-from spark_jobs.contract.options import AggregateCells, PairedScoreCells
+from spark_jobs.contract.options import AggregateCells, PairedScoreCells, PointCells, PointSums
 from spark_jobs.contract.options.aggregates import DiscoverableCells
+from spark_jobs.contract.options.by_group import GroupedScoreCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.delta_log import DeltaVersion
 from spark_jobs.contract.store.iceberg_metadata import IcebergVersion
@@ -51,7 +52,7 @@ FUNCTIONS = ("ABS", "COALESCE", "GREATEST", "LEAST", "LENGTH", "SQRT", "TRIM")
 MAX_LEVELS = 12
 """The most levels of an expression: Spark Connect's messages, which hold each in several of their own, have 100."""
 MAX_LISTED = 1_000
-"""The most keys of a dimension's list or lookup: it reads the map anew for each row, and fails beyond 2 GiB a batch."""
+"""The most keys of a list or a lookup, with which it compares rows one after the other."""
 _NOT_COUNTED = ("logistic_fit", "rows_per_unit")
 """Kinds whose statistics are made with exponentials of rows, or of units before any row is left out."""
 _NAMELESS = "must have folders with a value after each column", "name the folder by its value"
@@ -84,6 +85,8 @@ def _require_stream(request: StreamRequest) -> None:
         _refuse("follow", request.follow.delay, "must be left out with the embedded engine")
     if request.unit.column is not None:
         _refuse("unit.column", request.unit.column, "must be left out of a stream with the embedded engine")
+    if request.states is not None:
+        _require_short_lists([("states", request.states.column, len(request.leaf_names))])
 
 
 def _require_release(request: ReleaseRequest) -> None:
@@ -99,16 +102,29 @@ def _require_release(request: ReleaseRequest) -> None:
             _require_model(statistic.model)
         if isinstance(statistic, DiscoverableCells):
             _refuse("diagnostics.by", "discover", "must list its groups with the embedded engine")
-        for dimension in statistic.by if isinstance(statistic, AggregateCells) else ():
-            if len(dimension.places or ()) > MAX_LISTED:
-                _refuse(
-                    "diagnostics.by", f"{len(dimension.places or ()):,} keys of {dimension.column}",
-                    f"must be at most {MAX_LISTED:,} with the embedded engine",
-                )  # fmt: skip
         if isinstance(statistic, AggregateCells) and statistic.of_units is not None:
             _refuse("diagnostics.measures", "units", "must count no distinct units with the embedded engine")
+    _require_short_lists(_lists_of(request))
     if request.group_bound is not None:
         _refuse("unit", request.unit.column, "must have no limit of its groups with the embedded engine")
+
+
+def _lists_of(request: ReleaseRequest) -> Iterator[tuple[str, str, int]]:
+    """Of each public list of keys the field, the column and the length."""
+    for statistic in request.statistics:
+        if isinstance(statistic, AggregateCells):
+            for dimension in statistic.by:
+                yield "diagnostics.by", dimension.column, len(dimension.places or ())
+        if isinstance(statistic, (GroupedScoreCells, PointCells, PointSums)):
+            yield "groups", statistic.group_by or "", len(statistic.groups or ())
+
+
+def _require_short_lists(lists: Iterable[tuple[str, str, int]]) -> None:
+    for field, column, keys in lists:
+        if keys > MAX_LISTED:
+            _refuse(
+                field, f"{keys:,} keys of {column}", f"must be at most {MAX_LISTED:,} keys with the embedded engine"
+            )
 
 
 def needed_columns(request: TableRequest) -> tuple[BoundColumn, ...]:

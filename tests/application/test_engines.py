@@ -33,6 +33,8 @@ from tests.support.spark import settings
 
 pytestmark = pytest.mark.spark
 
+AXES = {"x": "x", "y": "y", "x_bounds": (0.0, 1.0), "y_bounds": (0.0, 1.0)}
+MANY_LINES = {**AXES, "group_by": "site", "groups": [*range(1_001)]}
 MANY = {"name": "many", "key": "site", "value": "region", "entries": [[key, "north"] for key in range(1_001)]}
 QUICK = ("aggregates-1", "lookup", "unit-texts", "where-3", "model-clipped")
 """Cases of ``make test``; all others are in ``make verify``."""
@@ -389,11 +391,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "keys": (
         {"diagnostics": [{"kind": "aggregates", "by": [{"column": "site", "values": [*range(1_001)]}]}]},
-        "diagnostics.by: got '1,001 keys of site'; must be at most 1,000",
+        "diagnostics.by: got '1,001 keys of site'; must be at most 1,000 keys",
+    ),
+    "groups": (
+        {"diagnostics": [{"kind": "linear_regression", "method": "noisy_moments", **MANY_LINES}]},
+        "groups: got '1,001 keys of site'; must be at most 1,000 keys",
     ),
     "lookup": (
         {"diagnostics": [{"kind": "aggregates", "by": [{"column": "site", "lookup": MANY}]}]},
-        "diagnostics.by: got '1,001 keys of site'; must be at most 1,000",
+        "diagnostics.by: got '1,001 keys of site'; must be at most 1,000 keys",
     ),
     "discover": (
         {

@@ -76,7 +76,7 @@ def cases() -> dict[str, dict[str, Any]]:
     log = {"column": "amount", "bounds": (0.0, 1e6), "cells": 1024, "scale": "log", "points": 16}
     made = {
         f"{kind}-{place}": {"diagnostics": [{"kind": kind, **options}]}
-        for kind in sorted(set(DIAGNOSTICS) - {"logistic_fit"})
+        for kind in sorted(set(DIAGNOSTICS) - {"logistic_fit", "rows_per_unit"})
         for place, options in enumerate(EXAMPLES[kind])
     }
     made |= {f"where-{place}": {"where": text} for place, text in enumerate(WHERE)}

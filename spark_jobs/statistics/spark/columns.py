@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import reduce
+from math import isqrt
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
@@ -22,6 +26,8 @@ from pyspark.sql.types import (
 )
 
 from spark_jobs.contract.errors import InvalidRequest
+
+_BY_CASES = ContextVar("_BY_CASES", default=False)
 
 
 def numeric_column(df: DataFrame, column: str | Column, what: str) -> Column:
@@ -56,13 +62,36 @@ def unit_column(df: DataFrame, column: str | Column, what: str) -> Column:
     return identity + 0.0 if isinstance(df.select(identity).schema[0].dataType, (DoubleType, FloatType)) else identity
 
 
+@contextmanager
+def lists_by_cases() -> Iterator[None]:
+    """Have ``listed_place`` compare instead of looking up, for an engine that reads a literal map anew for each row."""
+    token = _BY_CASES.set(True)
+    try:
+        yield
+    finally:
+        _BY_CASES.reset(token)
+
+
 def listed_place(value: Column, places: Mapping[str, int]) -> Column:
     """The place of a text or whole number in a public list, a bigint; null if it is not listed. Row-wise and total.
 
-    The list is one literal map, in which Spark looks up by hash, without a join or a pass over the table.
+    The list is one literal map, in which Spark looks up by hash, without a join or a pass over the table; or, within
+    ``lists_by_cases``, runs of sorted keys: a row is compared with the first key of each run, and with all of its own.
     """
-    listed = sf.from_json(sf.lit(json.dumps(places)), "map<string,bigint>")
-    return sf.try_element_at(listed, value.cast("string"))
+    text = value.cast("string")
+    if not _BY_CASES.get():
+        return sf.try_element_at(sf.from_json(sf.lit(json.dumps(places)), "map<string,bigint>"), text)
+    keys = sorted(places)  # by code point, which is the order of their bytes, as engines compare texts
+    size = isqrt(len(keys)) + 1
+    runs = [keys[first : first + size] for first in range(0, len(keys), size)]
+    known = [_case((text == key, sf.lit(places[key]).cast("bigint")) for key in run) for run in runs]
+    before = [(text < run[0], place) for run, place in zip(runs[1:], known[:-1], strict=True)]
+    return _case([*before, (text.isNotNull(), known[-1])])
+
+
+def _case(branches: Iterable[tuple[Column, Column]]) -> Column:
+    first, *others = branches
+    return reduce(lambda case, branch: case.when(*branch), others, sf.when(*first))
 
 
 def _column(df: DataFrame, column: str | Column, what: str, types: tuple[type, ...], wanted: str) -> Column:
