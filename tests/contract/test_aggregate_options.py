@@ -125,6 +125,10 @@ def parsed(**options: Any) -> AggregatesOptions:
         ({"max_rows_per_group": 2}, "max_groups: must be given where the other"),
         ({"unit_totals": True}, "max_groups: must be given with unit_totals"),
         (
+            {"max_rows": 3, "method": "gaussian"},
+            "method: got 'gaussian'; must be auto or k_norm with max_rows, whose table",
+        ),
+        (
             {"unit_totals": True, "max_groups": 2, "max_rows_per_group": 1},
             "max_rows_per_group: got 1; must be left out with unit_totals",
         ),

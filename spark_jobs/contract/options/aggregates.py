@@ -267,6 +267,11 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         require_group_bound(self.max_groups, self.max_rows_per_group, totals=bool(self.unit_totals))
         if self.unit_totals:
             require_totals(self.max_groups, self.max_rows_per_group, self.measures)
+        if self.max_rows is not None and self.method == "gaussian":
+            raise InvalidRequest(
+                "method", self.method, "must be auto or k_norm with max_rows, whose table spends no delta",
+                "leave it out, or leave max_rows out",
+            )  # fmt: skip
         return self
 
     @property
