@@ -25,7 +25,7 @@ FEDERATIONS_VARIABLE = "DP_DIAGNOSTICS_FEDERATIONS"
 
 LINEAR: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
     {
-        "aggregates": (None,),
+        "aggregates": ("auto", "k_norm"),
         "auc": ("counts",),
         "average_precision": ("counts", "weighted_counts"),
         "binned_residuals": ("auto", "fixed_bins"),

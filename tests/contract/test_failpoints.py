@@ -12,6 +12,7 @@ import pytest
 
 from spark_jobs.contract.store.failpoints import (
     APPLICATION_POINTS,
+    CHOICE_POINTS,
     FAILPOINTS,
     FEDERATION_POINTS,
     LEDGER_POINTS,
@@ -24,7 +25,7 @@ from spark_jobs.contract.store.failpoints import (
 )
 
 ROOT = Path(__file__).parents[2]
-OF_PROTOCOL = (PROTOCOL_POINTS, STREAM_POINTS)
+OF_PROTOCOL = (PROTOCOL_POINTS, CHOICE_POINTS, STREAM_POINTS)
 OF_APPLICATION = (APPLICATION_POINTS, PASS_POINTS, STREAM_APPLICATION_POINTS)
 
 

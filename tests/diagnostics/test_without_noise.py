@@ -454,10 +454,12 @@ OF_AREAS = {"auc", "average_precision", "roc_curve"}
 """The kinds that ``areas`` releases."""
 OF_A_MODEL = {"binormal_roc"}
 """The kinds whose curve is that of a model, which raw rows do not have; its area is that of ``auc``."""
+OF_CHOICES = {"rows_per_unit"}
+"""The kinds that choose one of a few bounds, and have no interval."""
 
 
 def test_every_kind_is_here():
     import spark_jobs.diagnostics as diagnostics
 
     kinds = {name for name in diagnostics.__all__ if hasattr(getattr(diagnostics, name), "DIAGNOSTIC")}
-    assert {name for name in kinds if not any(name in kind for kind in KINDS)} <= OF_AREAS | OF_A_MODEL
+    assert {name for name in kinds if not any(name in kind for kind in KINDS)} <= OF_AREAS | OF_A_MODEL | OF_CHOICES

@@ -79,8 +79,8 @@ def test_it_depends_on_the_statement_alone() -> None:
 
 
 def test_every_kind_has_intervals_that_can_be_forecast() -> None:
-    for kind, options in DIAGNOSTICS.items():
-        assert options.result.intervals(), kind
+    without = {kind for kind, options in DIAGNOSTICS.items() if not options.result.intervals()}
+    assert without == {"rows_per_unit"}  # which chooses one of a few bounds
     assert set(KINDS) == set(DIAGNOSTICS)
 
 
