@@ -95,7 +95,9 @@ def committed_release(
     paid = charge.state is ChargeState.COMMITTED and charge.manifest_sha256 == sha256(content)
     if not paid or release.key != charge.release or release.guarantee != PRIVATE:
         raise refused
-    if folder not in (release_folder(output, charge.release) for output in outputs):
+    parent = Place.of_folder(folder.rpartition("/")[0], what=what)
+    bound = any(Place.parse(output).contains(parent) for output in outputs)
+    if not bound or folder != release_folder(parent.identity, charge.release):
         raise InvalidRequest(
             what, folder, f"must lie where account {charge.account} releases",
             "name the release where it was published; dp-budget show lists the account's outputs",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.options import AggregatesOptions
+from spark_jobs.contract.options.dimensions import Dimension
 from spark_jobs.contract.options.lookups import Lookup
 
 if TYPE_CHECKING:
@@ -66,5 +66,5 @@ def require_registered(request: ReleaseRequest, ledger: LedgerReader) -> None:
 
 
 def _lookups(options: Any) -> tuple[Lookup, ...]:
-    by = options.by if isinstance(options, AggregatesOptions) else ()
-    return tuple(one.lookup for one in by if one.lookup is not None)
+    by = getattr(options, "by", None) or ()  # of every kind that has dimensions
+    return tuple(one.lookup for one in by if isinstance(one, Dimension) and one.lookup is not None)

@@ -62,10 +62,9 @@ def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
     from pyspark.sql import functions as sf
 
     from spark_jobs.tables.expressions import quoted
-    from spark_jobs.tables.source import read_table, require_no_links
+    from spark_jobs.tables.source import read_table
     from spark_jobs.tables.views import make_view
 
-    require_no_links(source)
     view = Path(tempfile.mkdtemp(dir=str(spark.conf.get(FOLDER)))) / "table"
     files, folders = _files_of(source)
     make_view(

@@ -286,7 +286,8 @@ def measure(
 
 def _stated(event: Spending, part: BudgetPart) -> Spending:
     """What a mechanism spent, for one of the account's rows of a unit."""
-    return replace(event, epsilon=part.of_row(event.epsilon), delta=part.stated_delta(event.delta))
+    epsilon = part.of_row(event.epsilon)
+    return replace(event, epsilon=epsilon, delta=part.stated_delta(event.delta, epsilon))
 
 
 def _total(parts: Sequence[ReleasePart]) -> Budget:

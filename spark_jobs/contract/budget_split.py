@@ -121,12 +121,13 @@ class BudgetPart:
         of_one = self._delta_of_one(self.epsilon_per_row)
         return self.granted.delta if of_one and self.of_groups else of_one
 
-    def stated_delta(self, delta: Decimal) -> Decimal:
-        """What is stated, for one of the account's rows of a unit, of a delta that mechanisms spend."""
+    def stated_delta(self, delta: Decimal, epsilon: Decimal) -> Decimal:
+        """What is stated, for one of the account's rows of a unit, of a delta that a mechanism spends.
+
+        With the ``epsilon`` that is stated for one row it makes the delta of the unit, which the mechanism has.
+        """
         if not self.of_groups or delta == 0 or self.max_rows == 1:
             return delta
-        with localcontext(prec=2 * MAX_DIGITS, rounding=ROUND_CEILING):
-            epsilon = self.granted.epsilon / self.max_rows
         return self._delta_of_one(epsilon)
 
     def _delta_of_one(self, epsilon: Decimal) -> Decimal:
@@ -143,6 +144,9 @@ class BudgetPart:
         """The cost to a whole unit of spending ``epsilon`` and ``delta`` for one row."""
         with localcontext(prec=4 * MAX_DIGITS):
             of_unit = epsilon * self.max_rows
+        # a sum of shares may have more digits than a cost; rounded up it is still within what is granted
+        with localcontext(prec=MAX_DIGITS, rounding=ROUND_CEILING):
+            of_unit = +of_unit
         return Budget(epsilon=of_unit, delta=self.granted.delta if self.max_rows > 1 and delta > 0 else delta)
 
     def spending(self, label: str, spent: SpentAmounts) -> PartSpending:

@@ -22,8 +22,8 @@ from spark_jobs.contract.expressions.blocks import BlockBy
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import Cast, Expression, Function, size, walk
 from spark_jobs.contract.expressions.tree import columns as columns_of
-from spark_jobs.contract.file_checks import EMPTY, footers_of, pinned_names
-from spark_jobs.contract.footers import NANOSECONDS
+from spark_jobs.contract.file_checks import EMPTY, footers_of, pinned_names, require_no_links
+from spark_jobs.contract.footers import VOID, reconciles
 from spark_jobs.contract.options import AggregateCells, PairedScoreCells, PointCells, PointSums
 from spark_jobs.contract.options.aggregates import DiscoverableCells
 from spark_jobs.contract.options.by_group import GroupedScoreCells
@@ -222,6 +222,7 @@ def _require_files(request: TableRequest) -> None:
     """Reject a folder that is not there, and files in which the needed columns have not the bound types."""
     table = request.table
     table.pinned.require_real(what="table.path")
+    require_no_links(table)
     needed = {column.name.lower(): column for column in needed_columns(request)}
     files, folder_columns = _FILES[table.form](table, needed)
     for name in folder_columns:
@@ -236,10 +237,10 @@ def _require_files(request: TableRequest) -> None:
         for column in needed.values():
             of = types.get(column.name.lower())
             # files that were written before a column was added have nulls there
-            if (of is None and table.form == "parquet") or NANOSECONDS.get(of or "", of) not in (None, column.type):
+            if (of is None and table.form == "parquet") or not reconciles(of or VOID, column.type):
                 _refuse(
                     "table", f"column {column.name} of type {of or 'none'} in a file",
-                    f"must be of the bound type {column.type} in all files with the embedded engine",
+                    f"must be in all files, of a type that is read as {column.type}, with the embedded engine",
                 )  # fmt: skip
 
 

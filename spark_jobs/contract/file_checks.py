@@ -5,6 +5,7 @@ A worker and the application make the same checks, each as far as it can list an
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -112,6 +113,27 @@ def footers_of(source: TableSource, files: FootedFiles, names: Sequence[str]) ->
     if names and not footers:
         raise InvalidRequest("table.path", source.path, EMPTY[0], EMPTY[1])
     return footers
+
+
+def require_no_links(source: TableSource) -> None:
+    """Reject symbolic links in the folder: they may lead to another table, or to the same rows twice.
+
+    Raises:
+        InvalidRequest: there is one.
+    """
+    folders = [] if source.pinned.local is None else [source.pinned.local]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                members = list(entries)
+        except OSError:
+            continue  # an engine reports what cannot be read
+        if any(entry.is_symlink() for entry in members):
+            raise InvalidRequest(
+                "table.path", source.path, "must be a folder without symbolic links in it",
+                "replace the links by the files",
+            )  # fmt: skip
+        folders += [entry.path for entry in members if entry.is_dir(follow_symlinks=False)]
 
 
 def check_footers(source: TableSource, footers: Mapping[str, Footer]) -> None:

@@ -32,7 +32,11 @@ def read_lookup(path: str, *, key: str | None = None, value: str | None = None) 
     content = _content(path)
     try:
         columns = _READERS[suffix](content)
-    except (ValueError, csv.Error):  # no text, no JSON, no Parquet; pyarrow's errors are ValueErrors too
+    except (
+        ValueError,
+        csv.Error,
+        RecursionError,
+    ):  # no text, no JSON, no Parquet; pyarrow's errors are ValueErrors too
         raise InvalidRequest(
             _FIELD, path, f"must be a {suffix} file, as its name says, that can be read", "check the file"
         ) from None

@@ -34,7 +34,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 import numpy as np
 
 from spark_jobs.arrays import Int64Array
-from spark_jobs.contract.privacy import GroupBound, Neighbours, share
+from spark_jobs.contract.privacy import MAX_DIGITS, GroupBound, Neighbours, share
 from spark_jobs.mechanisms.cell_noise import CellNoise
 from spark_jobs.mechanisms.cell_sums import UNIT, NoisyCellSums, fitting, in_units, l2_of_row
 from spark_jobs.mechanisms.noise import Cost, Noise
@@ -55,7 +55,8 @@ def rho_of_row(epsilon: Decimal, delta: Cost, bound: GroupBound | None = None) -
     """
     if bound is None:
         return rho_within(epsilon, delta)
-    with localcontext(prec=100):
+    # rounded down, as an exact product may have more digits than a cost
+    with localcontext(prec=MAX_DIGITS - 2, rounding=ROUND_FLOOR):
         of_unit = epsilon * bound.rows_of_unit
     return share(rho_within(of_unit, delta), bound.groups * bound.rows**2)
 

@@ -12,7 +12,6 @@ contain one beyond the year 294247, as reading such a value raises if the column
 from __future__ import annotations
 
 import datetime
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -28,7 +27,7 @@ from spark_jobs.contract.column_types import Kind, normal_type
 from spark_jobs.contract.columns import ColumnNeed
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions import tree as tree
-from spark_jobs.contract.file_checks import check_footers, footers_of, pinned_names
+from spark_jobs.contract.file_checks import check_footers, footers_of, pinned_names, require_no_links
 from spark_jobs.contract.footers import is_readable, readable_part
 from spark_jobs.contract.snapshots import Literalish
 from spark_jobs.contract.store.table_files import UnlistedStore, partition_columns, require_all_rows
@@ -151,27 +150,6 @@ def _folder(spark: SparkSession, source: TableSource) -> str:
     source.pinned.require_real(what="table.path")
     require_no_links(source)
     return source.pinned.path
-
-
-def require_no_links(source: TableSource) -> None:
-    """Reject symbolic links in the folder: they may lead to another table, or to the same rows twice.
-
-    Raises:
-        InvalidRequest: there is one.
-    """
-    folders = [] if source.pinned.local is None else [source.pinned.local]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                members = list(entries)
-        except OSError:
-            continue  # Spark reports what cannot be read
-        if any(entry.is_symlink() for entry in members):
-            raise InvalidRequest(
-                "table.path", source.path, "must be a folder without symbolic links in it",
-                "replace the links by the files",
-            )  # fmt: skip
-        folders += [entry.path for entry in members if entry.is_dir(follow_symlinks=False)]
 
 
 def _catalog(spark: SparkSession, source: TableSource) -> tuple[DataFrame, tuple[str, ...]]:

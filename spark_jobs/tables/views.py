@@ -181,7 +181,47 @@ def _as(values: pa.Array, of: pa.DataType) -> pa.Array:
         return _with_text_alone(plain)
     if pa.types.is_timestamp(of):
         return _microseconds(plain).cast(of)
-    return pc.cast(plain, of)
+    if pa.types.is_integer(of) and plain.type != of:
+        return _whole(plain, of)
+    if pa.types.is_floating(of) and pa.types.is_integer(plain.type):
+        return _exact(plain, of)
+    return pc.cast(plain, of, safe=False)  # a double as a float is rounded
+
+
+def _whole(values: pa.Array, of: pa.DataType) -> pa.Array:
+    """Numbers as whole ones of a type, and null where they are none, as ``parquet_files.cast``."""
+    limits = np.iinfo(of.to_pandas_dtype())
+    numbers = _known(values)
+    # 2^63 as a double is at most the largest long, which is a double no more: Spark makes it that number
+    fits = (numbers >= limits.min) & (numbers <= limits.max) & (np.rint(numbers) == numbers)
+    return pa.array(_saturated(np.where(fits, numbers, 0)), of, mask=~fits | _unknown(values))
+
+
+def _exact(values: pa.Array, of: pa.DataType) -> pa.Array:
+    """Whole numbers as floats, and null where one is none, likewise."""
+    numbers = _known(values)
+    floats = numbers.astype(of.to_pandas_dtype())
+    return pa.array(floats, of, mask=(_saturated(floats.astype(np.float64)) != numbers) | _unknown(values))
+
+
+def _known(values: pa.Array) -> np.ndarray:
+    """The numbers, as long as they can be, with 0 for nulls."""
+    wide = pa.int64() if pa.types.is_integer(values.type) else pa.float64()
+    known: np.ndarray = pc.fill_null(pc.cast(values, wide), 0).to_numpy(zero_copy_only=False)
+    return known
+
+
+def _unknown(values: pa.Array) -> np.ndarray:
+    unknown: np.ndarray = values.is_null().to_numpy(zero_copy_only=False)
+    return unknown
+
+
+def _saturated(numbers: np.ndarray) -> np.ndarray:
+    """Whole numbers up to 2^63 as long ones."""
+    if numbers.dtype == np.int64:
+        return numbers
+    beyond = numbers >= 2.0**63
+    return np.where(beyond, np.int64(2**63 - 1), np.where(beyond, 0, numbers).astype(np.int64))
 
 
 def _microseconds(values: pa.Array) -> pa.Array:
@@ -213,12 +253,11 @@ def _of_96_bits(microseconds: pa.Array, milliseconds: pa.Array) -> pa.Array:
 
 def _numbers(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """The numbers that times are, 0 for nulls, and where these are."""
-    numbers = pc.fill_null(pc.cast(values, pa.int64()), 0).to_numpy(zero_copy_only=False)
-    return numbers, values.is_null().to_numpy(zero_copy_only=False)
+    return pc.fill_null(pc.cast(values, pa.int64()), 0).to_numpy(zero_copy_only=False), _unknown(values)
 
 
 def _with_text_alone(values: pa.Array) -> pa.Array:
-    if _has_text_alone(values):
+    if not pa.types.is_binary(values.type) and not pa.types.is_large_binary(values.type) and _has_text_alone(values):
         return pc.cast(values, pa.string())
     return pa.array(list(map(_text_of, pc.cast(values, pa.large_binary()).to_pylist())), pa.string())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -247,6 +248,9 @@ WRITTEN = {
     "absolute": (_elsewhere("file:///etc/hosts"), "must have its files in its own folder"),
     "above": (_elsewhere("FOLDER/../catalog.db"), "must have its files in its own folder"),
     "none": (lambda metadata: metadata["snapshots"][0].pop("manifest-list"), "must have metadata that are intact"),
+    "tab": (_elsewhere("file://FOLDER/.\t./outside.avro"), "must have its files in its own folder"),
+    "query": (_elsewhere("FOLDER/metadata/words?x"), "must have its files in its own folder"),
+    "host": (_elsewhere("file:////etc/hosts"), "must have its files in its own folder"),
     "later": (lambda metadata: metadata.update({"format-version": 3, "next-row-id": 0}), "must be of version 2"),
     "no-schema": (lambda metadata: metadata.pop("schemas"), "must have metadata that are intact"),
     "no-avro": (_elsewhere("FOLDER/metadata/words"), "must have metadata that are intact"),
@@ -282,6 +286,34 @@ def test_a_table_that_was_moved_and_a_data_file_elsewhere_are_refused(tmp_path: 
     pq.write_table(as_iceberg(other), tmp_path / "outside.parquet")
     made.table.add_files([f"file://{tmp_path}/outside.parquet"])
     assert "must have its files in its own folder" in refused(at(made, made.snapshots[-1]))
+
+
+@pytest.mark.parametrize("planted", ["link", "pipe", "endless"])
+def test_what_is_no_file_is_refused_before_a_charge_and_not_waited_for(tmp_path: Path, planted: str) -> None:
+    made = small(tmp_path)
+    snapshot = made.snapshots[-1]
+    file = max((made.folder / "metadata").glob("*.metadata.json"))
+    if planted == "pipe":
+        file.unlink()
+        os.mkfifo(file)
+    elif planted == "link":
+        file.rename(tmp_path / "elsewhere.json")
+        file.symlink_to(tmp_path / "elsewhere.json")
+    else:
+        with file.open("wb") as content:
+            content.truncate(2**36)
+    assert "table.path" in refused(at(made, snapshot))
+
+
+def test_a_column_of_another_case_is_another_one(tmp_path: Path) -> None:
+    made = small(tmp_path)
+    snapshot = made.snapshots[-1]
+    [file] = IcebergVersion.of(str(made.folder), snapshot).files
+    rows = pq.read_table(made.folder / file)
+    place = rows.schema.get_field_index("score")
+    other = pa.field("SCORE", pa.float64(), metadata={"PARQUET:field_id": "999"})
+    pq.write_table(rows.set_column(place, other, rows["score"]), made.folder / file)
+    assert "column score of which a file has another column under this name" in refused(at(made, snapshot))
 
 
 def test_a_table_names_no_program_that_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,6 +214,39 @@ def test_a_unit_in_many_groups_has_gaussian_noise_for_all_of_them_together():
     assert drawn.cost.delta == 0
 
 
+def deciles(groups, cells):
+    """A request in which quantiles leave a part of epsilon to Gaussian noise, and its statistic."""
+    spend = {**SPEND, "figures": ["mean", "p10", "p25", "p50", "p75", "p90"]}
+    by = [{"column": "g", "values": list(range(cells)), "other": False}]
+    unit = {"column": "person", "max_rows": groups}
+    asked = {"measures": [spend], "max_groups": groups, "max_rows_per_group": 1, "by": by, "method": "gaussian"}
+    return lambda epsilon: request(epsilon, unit=unit, **asked), summed(measures=(spend,), groups=cells)
+
+
+@pytest.mark.parametrize(("epsilon", "groups"), [("30", 50), ("20", 20), ("10", 10), ("1", 10)])
+def test_the_events_of_a_unit_state_all_of_the_delta_that_was_spent(epsilon, groups):
+    """What the ledger adds up is true of the mechanism, also where quantiles have a part of epsilon."""
+    asked, sums = deciles(groups, 60)
+    drawn, _, _ = released(asked(epsilon), sums, **{LEFT_OUT: np.zeros(4, dtype=np.int64)})
+    events = drawn_events({"events": list(drawn.events), "left_out": drawn.left_out}, max_rows=groups)
+    [of_rows] = [event for event in events if Decimal(event.get("delta", 0))]
+    assert float(of_rows["delta"]) == pytest.approx(1e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", ["1", "3.7", "7", "10", "12.34567"])
+def test_no_share_has_more_digits_than_a_cost_may_have(epsilon):
+    for groups in range(2, 9):
+        asked, sums = deciles(groups, 60)
+        drawn, _, _ = released(asked(epsilon), sums, **{LEFT_OUT: np.zeros(4, dtype=np.int64)})
+        assert drawn.cost.epsilon <= Decimal(epsilon)
+        assert float(drawn.cost.epsilon) == pytest.approx(float(epsilon), rel=1e-6)
+    for weights in (None, [3, 0.7]):
+        several = {"marginals": [[]], "measures": [{**SPEND, "figures": ["mean", "p50", "p90"]}]}
+        of_rows = request(epsilon, method="gaussian", weights=weights, **several)
+        drawn, _, _ = released(of_rows, summed(measures=several["measures"]))
+        assert drawn.cost.epsilon <= Decimal(epsilon)
+
+
 def test_a_forecast_has_the_noise_that_is_released():
     near, far = (
         expected_widths(request(measures=[SPEND], method=method), ExpectedTable(rows=60_000))[0].widths["mean of spend"]

@@ -18,9 +18,11 @@ from dp_operators.budget.cli import run
 from dp_operators.releasing import has_references, with_references
 from dp_operators.releasing.registered_lookups import require_registered
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.options import DIAGNOSTICS
 from spark_jobs.contract.options.lookups import MAX_ENTRIES
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
+from tests.support.kinds import EXAMPLES
 from tests.support.ledgers import new_ledger
 
 LEVELS = ["north", "south", "east"]
@@ -121,6 +123,22 @@ def test_entries_that_nobody_registered_are_not_believed(ledger: PrivacyLedger) 
         with pytest.raises(InvalidRequest) as refused:
             require_registered(request, ledger)
         assert line in str(refused.value)
+
+
+def test_every_kind_with_dimensions_has_registered_lookups_alone(ledger: PrivacyLedger) -> None:
+    evil = {"name": "evil", "key": "zip", "value": "region", "entries": [["10001", "one"], ["10002", "two"]]}
+    by = [{"column": "zip", "lookup": evil}]
+    asked = 0
+    for kind, options in [(name, one) for name in DIAGNOSTICS for one in EXAMPLES[name]]:
+        if "by" not in DIAGNOSTICS[kind].model_fields or "marginals" in options:
+            continue
+        given = {"kind": kind, **{name: value for name, value in options.items() if name != "measures"}, "by": by}
+        chosen = DIAGNOSTICS[kind].parse(given)
+        request = ReleaseRequest.parse(with_references(fields("regions"), ledger))
+        with pytest.raises(InvalidRequest, match="must be a public lookup that is registered"):
+            require_registered(request.model_copy(update={"diagnostics": (chosen,)}), ledger)
+        asked += 1
+    assert asked > 2
 
 
 def test_an_administrator_registers_a_file(

@@ -51,6 +51,14 @@ def units(lab: Lab) -> Lab:
     return lab
 
 
+def test_a_folder_below_the_accounts_own_has_the_choice_and_the_table(units):
+    units.output = f"{units.output}/team"
+    units.request = table(units.output)
+    retried(units)
+    assert [charge.state.value for charge in units.charges()] == ["committed", "committed"]
+    assert manifest(units, KEY)["request"]["diagnostics"][0]["max_rows"]["released_by"] == CHOICE_KEY
+
+
 def manifest(lab, key):
     return json.loads((Path(lab.output) / folder_name(key) / "release.json").read_text())
 
@@ -169,7 +177,7 @@ def test_an_account_that_cannot_pay_for_both_is_charged_for_neither(units: Lab):
         (UNIT, {"max_rows_share": "0.6"}, "max_rows_share: got '0.6'; must be above 0 and at most 0.5"),
         (UNIT, {"max_rows": 41}, "max_rows: got 41; must be at most unit.max_rows, which is 40"),
         (UNIT, {"max_rows": "most"}, "max_rows: got 'most'; must be a whole number from 1 to 1000000, auto, or"),
-        (UNIT, {"method": "gaussian"}, "must be above 0 for aggregates with these options"),
+        (UNIT, {"method": "gaussian"}, "must be auto or k_norm with max_rows, whose table"),
         (UNIT, {"max_groups": 2, "max_rows_per_group": 1}, "must be left out beside max_groups"),
     ],
 )

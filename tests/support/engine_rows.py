@@ -111,3 +111,22 @@ def with_invalid_texts(rows: pa.Table, column: str, *, every: int = 7) -> pa.Tab
     spoilt = pa.array([INVALID if place % every == 0 else text for place, text in enumerate(texts)], pa.binary())
     text = pa.StringArray.from_buffers(len(spoilt), spoilt.buffers()[1], spoilt.buffers()[2], spoilt.buffers()[0])
     return rows.set_column(rows.schema.get_field_index(column), column, text)
+
+
+def retyped(rows: pa.Table) -> pa.Table:
+    """The table as other programs write it: whole numbers beside a missing one as doubles, narrow and wide numbers.
+
+    Of each type there are numbers that are none of the bound one.
+    """
+    random = np.random.default_rng(11)
+    doubles = [*EXTREMES, 2.0**63, -(2.0**63), 2.0**53 + 2, 1.5, -0.0, 127.0, 128.0, None]
+    longs = [*LONGS, 2**53 + 1, 2**24 + 1, 32_767, 32_768]
+    extremes: dict[pa.DataType, list[Any]] = {pa.float64(): doubles, pa.int64(): longs, pa.float32(): [0.1, None]}
+    of = {"person": pa.float64(), "few": pa.float64(), "some": pa.int64(), "amount": pa.int64(), "other": pa.float64()}
+    for name, written in {**of, "score": pa.float32(), "y": pa.int64(), "age": pa.float32()}.items():
+        values = rows[name].cast(written, safe=False).to_pylist()
+        chosen = extremes[written]
+        mixed = [chosen[random.integers(len(chosen))] if random.random() < 0.2 else value for value in values]
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(mixed, written))
+    rows = rows.set_column(rows.schema.get_field_index("site"), "site", rows["site"].cast(pa.binary()))
+    return rows.set_column(rows.schema.get_field_index("paid"), "paid", pa.nulls(len(rows)))

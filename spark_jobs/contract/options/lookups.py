@@ -20,7 +20,7 @@ from spark_jobs.contract.options.linear import MAX_KEY_CHARACTERS, is_key
 from spark_jobs.contract.values import Frozen, GroupKey
 
 MAX_ENTRIES = 100_000
-Title = Annotated[str, Field(min_length=1, max_length=255)]
+Title = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class Lookup(Frozen):

@@ -17,6 +17,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from spark_jobs.contract.errors import InvalidRequest
+from spark_jobs.contract.store.layout import MAX_MANIFEST
+from spark_jobs.contract.store.objects import open_store
 
 LOG = "_delta_log"
 UNREADABLE_VERSION = (
@@ -117,10 +119,22 @@ def _replayed(folder: Path, version: int) -> _State:
             state.apply(action)
     for number in range(first, version + 1):
         # all of a commit's removals come before what it adds
-        actions = [json.loads(line) for line in (log / f"{number:020}.json").read_text("utf-8").splitlines() if line]
+        actions = [json.loads(line) for line in read_small(log / f"{number:020}.json").decode().splitlines() if line]
         for action in sorted(actions, key=lambda one: "add" in one):
             state.apply(action)
     return state
+
+
+def read_small(file: Path) -> bytes:
+    """What is in a file of the table's folder that lists others; whoever writes there may put anything in its place.
+
+    Raises:
+        OSError: there is none, it is a link or no file, or it has more than ``MAX_MANIFEST`` bytes.
+    """
+    content = open_store(str(file.parent)).read(str(file), limit=MAX_MANIFEST)
+    if not content or len(content) > MAX_MANIFEST:
+        raise FileNotFoundError(str(file))
+    return content
 
 
 def _last_checkpoint(log: Path, version: int) -> tuple[int, list[Path]]:

@@ -11,14 +11,17 @@ Source: the Iceberg table specification, https://iceberg.apache.org/spec/.
 from __future__ import annotations
 
 import gzip
+import io
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.store.delta_log import UNREADABLE_VERSION
+from spark_jobs.contract.store.delta_log import UNREADABLE_VERSION, read_small
+from spark_jobs.contract.store.layout import MAX_MANIFEST
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
@@ -28,6 +31,8 @@ _DAMAGED = "must have metadata that are intact", "let the program that writes th
 _METADATA = re.compile(r"(?:v(\d+)|(\d+)-[^/]+?)(\.gz)?\.metadata\.json(\.gz)?")
 _TYPES = {"long": "bigint", "timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
 _PLAIN = ("boolean", "int", "float", "double", "date", "string")
+_LOCAL = re.compile(r"(?:file:(?://)?)?(/(?!/)[^\x00-\x1f?#]*)")
+"""A path of this machine as Iceberg writes it, of which no reader of URLs takes a part for something else."""
 _MAX_FORMAT = 2
 
 
@@ -94,13 +99,15 @@ class IcebergVersion:
 
         try:
             schema = pq.read_schema(Path(folder, name))
-        except (OSError, pa.ArrowException):
+        except (OSError, ValueError, pa.ArrowException):  # a name may be no text
             raise InvalidRequest("table.path", folder, *_DAMAGED) from None
-        of_file = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in schema}
+        of_file = [(field.name.lower(), (field.metadata or {}).get(b"PARQUET:field_id")) for field in schema]
         number = str(self.numbers[column]).encode()
-        if column in of_file:
-            return None if of_file[column] == number else "another column under this name"
-        if number in of_file.values():
+        # engines take a name in any case
+        named = [one for spelled, one in of_file if spelled == column.lower()]
+        if named:
+            return None if named == [number] else "another column under this name"
+        if number in [one for _, one in of_file]:
             return "it under another name"
         return "none, but its folder's value" if self.numbers[column] in self.of_partitions else None
 
@@ -127,7 +134,10 @@ def _metadata_with(folder: Path, number: int) -> tuple[TableMetadata, Snapshot]:
         if (named := _METADATA.fullmatch(file.name)) is not None:
             numbered.setdefault(int(named[1] or named[2]), []).append(file)
     for file in numbered[max(numbered)] if numbered else ():
-        content = gzip.decompress(file.read_bytes()) if ".gz" in file.suffixes else file.read_bytes()
+        content = read_small(file)
+        if ".gz" in file.suffixes:
+            with gzip.open(io.BytesIO(content)) as packed:
+                content = packed.read(MAX_MANIFEST)  # of more, the rest is missing
         metadata = TableMetadataUtil.parse_raw(content.decode())
         snapshot = metadata.snapshot_by_id(number)
         if snapshot is not None:
@@ -139,12 +149,19 @@ def _files_of(folder: Path, snapshot: Snapshot) -> Iterator[str]:
     from pyiceberg.io.pyarrow import PyArrowFileIO
     from pyiceberg.manifest import DataFileContent, FileFormat, ManifestContent
 
-    files = PyArrowFileIO()  # without settings of the table, which could name a program or a server
-    _below(folder, snapshot.manifest_list)
+    class FolderFiles(PyArrowFileIO):
+        """Files of the table's folder; without settings of the table, which could name a program or a server."""
+
+        def new_input(self, location: str) -> Any:
+            file = folder / _below(folder, location)
+            if not stat.S_ISREG(file.lstat().st_mode):
+                raise FileNotFoundError(location)
+            return super().new_input(str(file))
+
+    files = FolderFiles()
     for manifest in snapshot.manifests(files):
         if manifest.content == ManifestContent.DELETES:
             raise _refused("be without files of deletes, as `write.delete.mode` copy-on-write leaves it")
-        _below(folder, manifest.manifest_path)
         for entry in manifest.fetch_manifest_entry(files, discard_deleted=True):
             if entry.data_file.file_format != FileFormat.PARQUET or entry.data_file.content != DataFileContent.DATA:
                 raise _refused("have all rows in files of Parquet")
@@ -153,7 +170,8 @@ def _files_of(folder: Path, snapshot: Snapshot) -> Iterator[str]:
 
 def _below(folder: Path, path: Any) -> str:
     """A path below the table's folder, relative to it."""
-    local = Path(re.sub(r"^file:(?://(?=/))?", "", str(path)))
+    named = _LOCAL.fullmatch(str(path))
+    local = Path(named[1]) if named else Path()
     if not local.is_absolute() or ".." in local.parts or not local.is_relative_to(folder):
         raise _refused("have its files in its own folder, where it was written")
     return str(local.relative_to(folder))

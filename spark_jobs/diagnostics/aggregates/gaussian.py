@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import AggregateCells, AggregatesSettings
-from spark_jobs.contract.privacy import GroupBound, Neighbours, exact_difference, exact_sum, share, share_of
+from spark_jobs.contract.privacy import (
+    KEPT_DIGITS,
+    MAX_DIGITS,
+    GroupBound,
+    Neighbours,
+    exact_difference,
+    exact_sum,
+    share,
+    share_of,
+)
 from spark_jobs.mechanisms.cell_gaussian import cost_of_added, gaussian_is_nearer, rho_of_row
 
 
@@ -57,7 +66,7 @@ def gaussian_costs(
     if options.method == "k_norm" or (options.method == "auto" and not delta):
         return None
     quantiles = sum(len(measure.quantiles) for measure in design.measures)
-    epsilons = [exact_difference(whole, *[share(whole, 1 + quantiles)] * quantiles) for whole in wholes]
+    epsilons = [_kept(exact_difference(whole, *[share(whole, 1 + quantiles)] * quantiles)) for whole in wholes]
     try:
         rho = rho_of_row(exact_sum(*epsilons), delta, options.group_bound)
     except InvalidRequest:
@@ -70,6 +79,13 @@ def gaussian_costs(
     together = [share(one, 2) if by is Neighbours.REPLACE_ONE else one for one in epsilons]
     nearer = gaussian_is_nearer(numbers, together, [cost_of_added(one, numbers, by) for one in costs.rhos])
     return costs if nearer or options.method == "gaussian" else None
+
+
+def _kept(epsilon: Decimal) -> Decimal:
+    """Rounded down, so that a sum of some tables has not more digits than a cost may have."""
+    quantum = Decimal(1).scaleb(max(epsilon.adjusted() + 1, 0) - KEPT_DIGITS)
+    kept = epsilon.quantize(quantum, rounding=ROUND_FLOOR, context=Context(prec=2 * MAX_DIGITS))
+    return epsilon if kept == epsilon else kept
 
 
 def shares_of(amount: Decimal, weights: Sequence[float] | None, tables: int) -> tuple[Decimal, ...]:
