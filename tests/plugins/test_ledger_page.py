@@ -299,7 +299,7 @@ def test_link_to_the_task_leaves_airflows_frame(server: LiveApiServer, olga: str
     facts = dict.fromkeys(("state", "cost", "counts", "release", "blocks", "at", "actor", "allotment", "published"), "")
     html = render(
         "release.html.j2", connection="c", account="a", charge=facts, charge_id="1", ended="",
-        run=f"{PAGE}/", published=None, unread="", nonce="n",
+        run=f"{PAGE}/", published=None, unread="", nonce="n", figures=(),
     )  # fmt: skip
     with browse() as browser:
         page = browser.new_page()
