@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from spark_jobs.contract.embedded_engine import EMBEDDED
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.embedded import server
-from spark_jobs.embedded.installed import REMEDY, require_engine
+from spark_jobs.embedded.installed import REMEDY, machine_memory, require_engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,7 +130,7 @@ class EmbeddedEngine:
 
 def _environment(folder: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    memory = min(_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    memory = min(_MEMORY, machine_memory() // 2)
     return {
         **kept,
         "SAIL_MODE": "local",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +17,8 @@ CLIENTS = ("4.2.", "4.3.")
 """The beginnings of the versions of PySpark with which it is."""
 PYSPARK, PYSPARK_CLIENT = "pyspark", "pyspark-client"
 """The distributions that bring the package ``pyspark``: with Spark, and the same files without it."""
+MIN_MEMORY = 2**30
+"""Below these bytes of memory the engine, its client and a report do not fit together."""
 REMEDY = "name another master, such as local[*], which runs Spark"
 
 
@@ -23,8 +26,8 @@ def require_engine() -> None:
     """Refuse a machine that cannot run the embedded engine.
 
     Raises:
-        InvalidRequest: this is not Linux, no folder is temporary, or a package is missing or of a version that
-            nothing was proved of.
+        InvalidRequest: this is not Linux, no folder is temporary, the machine has too little memory, or a package is
+            missing or of a version that nothing was proved of.
     """
     require_one_pyspark()
     if sys.platform != "linux":
@@ -35,6 +38,12 @@ def require_engine() -> None:
         raise InvalidRequest(
             "TMPDIR", None, "must name a folder that can be written to", "set it, or make /tmp so"
         ) from None
+    if (memory := machine_memory()) < MIN_MEMORY:
+        raise InvalidRequest(
+            "master", EMBEDDED,
+            f"needs {MIN_MEMORY // 2**20} MiB of memory, and this machine has {memory // 2**20}",
+            "run it on a larger machine",
+        )  # fmt: skip
     engine, client = _version(PACKAGE), installed_pyspark()[1]
     missing = [] if engine == RELEASE else [(f"{PACKAGE} {RELEASE}", engine)]
     if client is None or not client.startswith(CLIENTS) or importlib.util.find_spec("grpc_status") is None:
@@ -47,6 +56,11 @@ def require_engine() -> None:
             "master", EMBEDDED, f"needs {needed}, and this machine has {there}",
             f"install dp-diagnostics[embedded], or dp-diagnostics[local] without Spark, or {REMEDY}",
         )  # fmt: skip
+
+
+def machine_memory() -> int:
+    """The bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def require_one_pyspark() -> None:

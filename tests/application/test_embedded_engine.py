@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -156,7 +157,12 @@ def test_a_killed_run_leaves_neither_process_nor_folder(number: int) -> None:
     assert wait_until(lambda: is_gone(child) and not folder.exists())
 
 
-def test_what_is_left_where_both_were_killed_goes_with_the_next_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_where_both_were_killed_goes_with_the_next_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # a folder of its own: another test's start would sweep what is left here, and this one's what that has just made
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     run, folder, child = started()
     os.kill(run.pid, signal.SIGSTOP)
     os.kill(child, signal.SIGKILL)
@@ -223,3 +229,13 @@ def test_two_distributions_of_one_package_are_refused_unless_they_are_one_versio
     del there["pyspark"]
     installed.require_engine()
     assert installed.installed_pyspark() == ("pyspark-client", "4.2.0")
+
+
+def test_a_machine_with_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "machine_memory", lambda: 512 * 2**20)
+    with pytest.raises(InvalidRequest) as refused:
+        installed.require_engine()
+    line = "master: got 'embedded'; needs 1024 MiB of memory, and this machine has 512; run it on a larger machine"
+    assert str(refused.value) == line
+    monkeypatch.setattr(installed, "machine_memory", lambda: 2**30)
+    installed.require_engine()

@@ -88,7 +88,8 @@ def unit_totals(rows: DataFrame, values: Sequence[str], unit: str, counts: Colum
     """One row for each unit and cell, with the totals of the unit's values there; rows that do not count as they are.
 
     What becomes of a unit's rows depends on these alone, so that of tables which differ by a unit all other rows are
-    the same. A value that is missing adds nothing; a total is missing where all values are, or where it is no number.
+    the same; but for the rounding of sums of doubles, which engines add in an order that is not fixed. A value that is
+    missing adds nothing; a total is missing where all values are, or where it is no number.
 
     Args:
         rows: with the inputs of rows; other columns are those of one of the rows.
