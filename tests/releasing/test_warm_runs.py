@@ -20,6 +20,7 @@ from dp_operators.release_check import check_release
 from dp_operators.releasing import ChargedRequest, Published, ReleaseFailed, WarmRunner, release, warm_runs
 from dp_operators.releasing.reservations import seal_of
 from spark_jobs.contract import ReleaseRequest
+from spark_jobs.contract.store.failpoints import VARIABLE
 from spark_jobs.contract.store.layout import ReleaseLayout
 from tests.support.process_memory import files_with, memory_holds
 from tests.support.small_tables import SmallTables, small_tables
@@ -123,9 +124,24 @@ def test_a_process_that_was_killed_between_runs_is_replaced(lab: SmallTables, ru
     assert lab.states() == ["committed"] * 2
 
 
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file: while it is there, runs count; where it is removed, the next waits before it counts.
+
+    A run of so few rows may else be at its end before anybody learns that it counts.
+    """
+    file = tmp_path / "gate"
+    file.touch()
+    monkeypatch.setenv(VARIABLE, f"before_count:pause:{file}")
+    return file
+
+
 @pytest.mark.parametrize("victim", ["the shared process", "the run"])
-def test_what_is_killed_during_a_run_fails_that_run_alone(lab: SmallTables, runner: WarmRunner, victim: str) -> None:
+def test_what_is_killed_during_a_run_fails_that_run_alone(
+    lab: SmallTables, gate: Path, runner: WarmRunner, victim: str
+) -> None:
     released(lab, runner, 0)
+    gate.unlink()
 
     def kill_once(line: str) -> None:
         if line == "counting":
@@ -135,12 +151,15 @@ def test_what_is_killed_during_a_run_fails_that_run_alone(lab: SmallTables, runn
     with pytest.raises(ReleaseFailed):
         released(lab, runner, 1, progress=kill_once)
     assert runner.failed_after_others
+    gate.touch()
     released(lab, runner, 2)
     released(lab, runner, 1)
     assert lab.states() == ["committed"] * 3
 
 
-def test_a_run_that_is_ended_ends_with_its_engine(lab: SmallTables, runner: WarmRunner) -> None:
+def test_a_run_that_is_ended_ends_with_its_engine(lab: SmallTables, gate: Path, runner: WarmRunner) -> None:
+    gate.unlink()
+
     class Stopped(Exception):
         pass
 
