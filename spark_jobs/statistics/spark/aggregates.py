@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from operator import and_
@@ -88,8 +89,9 @@ def unit_totals(rows: DataFrame, values: Sequence[str], unit: str, counts: Colum
     """One row for each unit and cell, with the totals of the unit's values there; rows that do not count as they are.
 
     What becomes of a unit's rows depends on these alone, so that of tables which differ by a unit all other rows are
-    the same; but for the rounding of sums of doubles, which engines add in an order that is not fixed. A value that is
-    missing adds nothing; a total is missing where all values are, or where it is no number.
+    the same. Totals are of whole numbers for that (``whole_steps``): a sum of doubles depends on the order in which an
+    engine adds, and that on how all rows are partitioned, so that other units could decide what is left of the 1 in
+    1e308, -1e308 and 1. A value that is missing adds nothing; a total is missing where all values are.
 
     Args:
         rows: with the inputs of rows; other columns are those of one of the rows.
@@ -101,9 +103,34 @@ def unit_totals(rows: DataFrame, values: Sequence[str], unit: str, counts: Colum
     summed = values[len(design.by) :]
     apart = rows.withColumn(_CELL, sf.when(counts, _cell([sf.col(name) for name in values], design)))
     apart = apart.withColumn(_ROW_NUMBER, sf.when(sf.isnull(_CELL), sf.monotonically_increasing_id()))
-    totals = [sf.sum(sf.nullif(sf.col(name).try_cast("double"), sf.lit(float("nan")))).alias(name) for name in summed]
+    totals = [_total(sf.col(name), one).alias(name) for name, one in zip(summed, design.measures, strict=True)]
     others = [sf.first(name).alias(name) for name in rows.columns if name not in (unit, *summed)]
     return apart.groupBy(unit, _CELL, _ROW_NUMBER).agg(*others, *totals).select(*rows.columns)
+
+
+def _total(value: Column, measure: Measured) -> Column:
+    """The sum of the rows' whole steps, of any number of rows that a table can have, as a number of the measure."""
+    step, _ = summed_steps(measure)
+    return sf.sum(whole_steps(value, measure).cast("decimal(20,0)")).cast("double") * step
+
+
+def summed_steps(measure: Measured) -> tuple[float, float]:
+    """The step of the values of which a unit's total is made, and the largest size of one: powers of two.
+
+    The step is as fine as doubles are at the larger bound, and finer than a lattice step. A value beyond the largest
+    size, which is 2,048 times the first power of two above the larger bound, counts as that.
+    """
+    _, exponent = math.frexp(max(map(abs, measure.bounds)))
+    return math.ldexp(1.0, exponent - 51), math.ldexp(1.0, exponent + 11)
+
+
+def whole_steps(value: Column, measure: Measured) -> Column:
+    """The nearest whole number of ``summed_steps`` to a value, a bigint of size 2^62 at most; null for none."""
+    step, largest = map(sf.lit, summed_steps(measure))
+    number = value.try_cast("double")
+    # a quotient by a power of two is exact; of nulls among its arguments ``least`` takes no notice
+    steps = sf.rint(sf.least(sf.greatest(number, -largest), largest) / step).cast("bigint")
+    return sf.when(number.isNotNull() & ~sf.isnan(number), steps)
 
 
 def cell_of(row: Column) -> Column:
