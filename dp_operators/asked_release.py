@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dp_operators.command_tools import ended_by_signals, opened_ledger, settings_of
+from dp_operators.command_tools import RunOptions, ended_by_signals, opened_ledger, settings_of
 from dp_operators.dry_run import forecast_lines
 from dp_operators.release_order import report_end, run_to_end
 from spark_jobs.contract.documents import to_yaml
@@ -36,13 +35,8 @@ def release_if_agreed(
     expected: Callable[[ReleaseRequest], ExpectedTable],
     lines: Callable[[Any], Iterable[str]],
     yes: bool,
-    master: str,
-    conf: list[str] | None,
-    private_dir: Path | None,
     key: str | None,
-    allotment: str | None,
-    actor: str | None,
-    ledger: str | None,
+    options: RunOptions,
 ) -> None:
     """Show a request with what it would cost and say, ask, and release it; a release that is paid for is not asked for.
 
@@ -51,21 +45,16 @@ def release_if_agreed(
         expected: what is assumed of the table, by the completed request.
         lines: what is printed of the results of the release.
         yes: whether to release without asking.
-        master: as for ``dp-budget run``.
-        conf: likewise.
-        private_dir: likewise.
         key: of the release; by default the one that follows from the request.
-        allotment: as for ``dp-budget run``.
-        actor: likewise.
-        ledger: likewise.
+        options: how it is run, who pays, and who is responsible.
     """
     from dp_operators.releasing import ChargedRequest, LocalRunner, forecast, with_references
 
-    runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
-    with opened_ledger(ledger) as opened:
+    runner = LocalRunner(**options.runner_settings)
+    with opened_ledger(options.ledger) as opened:
         written = read_written(ReleaseRequest, with_references(given, opened))
         charged = ChargedRequest.of(written, opened, key)
-        price = forecast(charged, runner=runner, allotment=allotment)
+        price = forecast(charged, runner=runner, allotment=options.allotment)
         if not (yes or price.charge is not None):
             typer.echo(to_yaml(given).rstrip(), err=True)
             for line in forecast_lines(price, expected(charged.request)):
@@ -74,5 +63,5 @@ def release_if_agreed(
                 typer.echo("nothing was charged; add --yes to release it", err=True)
                 return
         with ended_by_signals():
-            published = run_to_end(charged, runner, allotment=allotment, actor=actor)
+            published = run_to_end(charged, runner, options)
         report_end(published, opened, lines(published.results))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from dp_operators.budget import PrivacyLedger
-from dp_operators.budget.cli import Exit, actor_or_user, open_ledger
+from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user, open_ledger
+from spark_jobs.contract.embedded_engine import AUTO
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
@@ -20,22 +22,6 @@ from spark_jobs.contract.table_request import TableRequest
 from spark_jobs.contract.written import Written, read_written
 
 PublicReason = Annotated[str, typer.Option(help="Why, in public words; it is written into the audit log.")]
-Conf = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A Spark setting of memory, cores, executors or partitions, e.g. spark.driver.memory=4g; may be given "
-        "several times."
-    ),
-]
-Master = Annotated[
-    str, typer.Option(help="auto chooses by the request; embedded is the engine without Java; else a Spark master.")
-]
-PrivateDir = Annotated[
-    Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
-]
-Allotment = Annotated[
-    str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
-]
 RequestFile = Annotated[Path, typer.Argument(metavar="REQUEST", help="The request, a JSON or YAML file.")]
 RequestFiles = Annotated[
     list[Path],
@@ -47,6 +33,39 @@ Key = Annotated[
     typer.Option(help="The release key; by default made from the request, so that equal requests are one release."),
 ]
 Request = TypeVar("Request", bound=TableRequest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of each command that runs the application: how it is run, who pays, and who is responsible."""
+
+    master: Annotated[
+        str, typer.Option(help="auto chooses by the request; embedded is the engine without Java; else a Spark master.")
+    ] = AUTO
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A Spark setting of memory, cores, executors or partitions, e.g. spark.driver.memory=4g; may be given "
+            "several times."
+        ),
+    ] = None
+    private_dir: Annotated[
+        Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
+    ] = None
+    allotment: Annotated[
+        str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
+    ] = None
+    actor: Actor = None
+    ledger: LedgerUrl = None
+
+    @property
+    def runner_settings(self) -> dict[str, Any]:
+        """What a runner on this machine is made with.
+
+        Raises:
+            InvalidRequest: a setting of Spark has no value.
+        """
+        return {"master": self.master, "conf": settings_of(self.conf), "private_dir": self.private_dir}
 
 
 @contextmanager

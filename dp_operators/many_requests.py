@@ -90,7 +90,7 @@ def release_all(files: Sequence[Path], order: ReleaseOrder, runner: WarmRunner) 
         Exit: of typer, with the highest exit code of a request, if that is not 0.
     """
     endings: list[Ending] = []
-    with closing(open_ledger(order.ledger_url)) as ledger, ended_by_signals(), runner:
+    with closing(open_ledger(order.options.ledger)) as ledger, ended_by_signals(), runner:
         for file in files:
             endings.append(_ended(file, partial(_release, file, order, ledger, runner)))
             endings[-1].print(err=True)
@@ -104,7 +104,7 @@ def _release(file: Path, order: ReleaseOrder, ledger: PrivacyLedger, runner: War
     charged, gate = order.prepare(file, order.read(file), ledger)
 
     def make() -> Published:
-        return run_to_end(charged, runner, allotment=order.allotment, actor=order.actor, name=f"{file}: ")
+        return run_to_end(charged, runner, order.options, name=f"{file}: ")
 
     try:
         published = make()
@@ -128,7 +128,7 @@ def price_all(files: Sequence[Path], order: ReleaseOrder, runner: WarmRunner) ->
         Exit: of typer, with the highest exit code of a request, or that of a refusal if they cannot all be paid for.
     """
     new: NewCharges = defaultdict(dict)
-    with closing(open_ledger(order.ledger_url)) as ledger:
+    with closing(open_ledger(order.options.ledger)) as ledger:
         endings = [_ended(file, partial(_price, file, order, ledger, runner, new)) for file in files]
         endings += [_sum(account, block, costs, ledger, order) for (account, block), costs in new.items()]
     for ending in endings:
@@ -140,7 +140,7 @@ def _price(file: Path, order: ReleaseOrder, ledger: PrivacyLedger, runner: WarmR
     from dp_operators.releasing import forecast
 
     charged, _ = order.prepare(file, order.read(file), ledger)
-    price = forecast(charged, runner=runner, allotment=order.allotment)
+    price = forecast(charged, runner=runner, allotment=order.options.allotment)
     for block in price.left:
         new[charged.account, block][charged.key] = price.cost
     return Ending(name=str(file), lines=tuple(forecast_lines(price, order.table)))
@@ -148,7 +148,7 @@ def _price(file: Path, order: ReleaseOrder, ledger: PrivacyLedger, runner: WarmR
 
 def _sum(account: str, block: str, costs: dict[str, Budget], ledger: PrivacyLedger, order: ReleaseOrder) -> Ending:
     """Whether an account's block can pay for all charges, which its composition adds up."""
-    rest = left_after(ledger.account(account), block, list(costs.values()), ledger, allotment=order.allotment)
+    rest = left_after(ledger.account(account), block, list(costs.values()), ledger, allotment=order.options.allotment)
     many = f"{len(costs)} charges of epsilon {plain(exact_sum(*(cost.epsilon for cost in costs.values())))} in all"
     name = f"account {account}" if block == ALL else f"block {block} of account {account}"
     left = f"{name} has {plain(rest.before.epsilon)} left"

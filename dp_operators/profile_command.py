@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from dp_operators.asked_release import Epsilon, Partition, Yes, pinned_to, release_if_agreed
-from dp_operators.budget.cli import Actor, LedgerUrl
-from dp_operators.command_tools import Allotment, Conf, Key, Master, Output, PrivateDir, absolute_place
-from spark_jobs.contract.embedded_engine import AUTO
+from dp_operators.budget.option_groups import with_option_groups
+from dp_operators.command_tools import Key, Output, RunOptions, absolute_place
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
 
@@ -18,8 +17,10 @@ EXPECTED_ROWS = 100_000
 """The rows for which widths are forecast, unless the caller expects another number."""
 
 
+@with_option_groups
 def profile_table(
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account of the table.")],
+    *,
     epsilon: Epsilon,
     column: Annotated[
         list[str] | None,
@@ -38,12 +39,7 @@ def profile_table(
     ] = None,
     output: Output = None,
     key: Key = None,
-    master: Master = AUTO,
-    conf: Conf = None,
-    private_dir: PrivateDir = None,
-    allotment: Allotment = None,
-    actor: Actor = None,
-    ledger: LedgerUrl = None,
+    options: RunOptions,
 ) -> None:
     """Release what each column of an account's table holds: nulls, values, histograms, means and quantiles.
 
@@ -72,13 +68,8 @@ def profile_table(
         expected=lambda _: ExpectedTable(rows=rows or EXPECTED_ROWS),
         lines=lambda results: lines_of(results["profile"]),
         yes=yes,
-        master=master,
-        conf=conf,
-        private_dir=private_dir,
         key=key,
-        allotment=allotment,
-        actor=actor,
-        ledger=ledger,
+        options=options,
     )
 
 

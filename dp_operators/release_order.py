@@ -14,7 +14,7 @@ import typer
 from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import Exit, actor_or_user
 from dp_operators.budget.left import left_in
-from dp_operators.command_tools import request_of
+from dp_operators.command_tools import RunOptions, request_of
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.gates import Gate, gate_in_file, gate_of
@@ -38,16 +38,14 @@ class ReleaseOrder:
     """What the options of `run` say of a request, or of all of several.
 
     Attributes:
-        output, key, allotment, actor, ledger_url: as the options.
+        output, key, options: as the options of the command.
         table: what the caller expects of the table, for a forecast.
         on_undefined, gate: what is wanted of the release.
     """
 
     output: str | None
     key: str | None
-    allotment: str | None
-    actor: str | None
-    ledger_url: str | None
+    options: RunOptions
     table: ExpectedTable | None
     on_undefined: OnUndefined
     gate: str | None
@@ -59,7 +57,7 @@ class ReleaseOrder:
             InvalidRequest: there is none.
             LedgerUnavailable: it names a list, and the ledger cannot be reached.
         """
-        return request_of(ReleaseRequest, file, output=self.output, ledger=self.ledger_url)
+        return request_of(ReleaseRequest, file, output=self.output, ledger=self.options.ledger)
 
     def prepare(
         self, file: Path, written: ReleaseRequest | Written[ReleaseRequest], ledger: PrivacyLedger
@@ -86,9 +84,8 @@ class ReleaseOrder:
 def run_to_end(
     charged: ChargedRequest[ReleaseRequest],
     runner: Any,
+    options: RunOptions,
     *,
-    allotment: str | None,
-    actor: str | None,
     name: str = "",
 ) -> Published:
     """Make the release, or find the one that was made, with its public stages on standard error, after ``name``."""
@@ -99,8 +96,8 @@ def run_to_end(
         charged,
         runner=runner,
         check=check_release,
-        allotment=allotment,
-        actor=actor_or_user(actor),
+        allotment=options.allotment,
+        actor=actor_or_user(options.actor),
         progress=lambda line: typer.echo(f"{name}{line}", err=True),
     )
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dp_operators.budget.cli import Actor, LedgerUrl
+from dp_operators.budget.option_groups import with_option_groups
 from dp_operators.command_tools import (
-    Allotment,
-    Conf,
     Key,
-    Master,
     Output,
-    PrivateDir,
     RequestFiles,
+    RunOptions,
     ended_by_signals,
     opened_ledger,
-    settings_of,
 )
 from dp_operators.dry_run import (
     Auc,
@@ -33,21 +29,19 @@ from dp_operators.dry_run import (
 )
 from dp_operators.many_requests import price_all, release_all, request_files
 from dp_operators.release_order import OnUndefined, ReleaseOrder, report_end, run_to_end
-from spark_jobs.contract.embedded_engine import AUTO
 from spark_jobs.contract.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from dp_operators.releasing import LocalRunner
 
 
+@with_option_groups
 def run_release(
     requests: RequestFiles,
+    *,
     output: Output = None,
     key: Key = None,
-    master: Master = AUTO,
-    conf: Conf = None,
-    private_dir: PrivateDir = None,
-    allotment: Allotment = None,
+    options: RunOptions,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only report whether the release could be made, and its cost.")
     ] = False,
@@ -68,8 +62,6 @@ def run_release(
             "hold; by default the request file's."
         ),
     ] = None,
-    actor: Actor = None,
-    ledger: LedgerUrl = None,
 ) -> None:
     """Make a release: reserve its cost, run the application, commit and publish.
 
@@ -95,20 +87,18 @@ def run_release(
         values=values,
     )
     order = ReleaseOrder(
-        output=output, key=key, allotment=allotment, actor=actor, ledger_url=ledger, table=table,
-        on_undefined=on_undefined, gate=gate,
+        output=output, key=key, options=options, table=table, on_undefined=on_undefined, gate=gate
     )  # fmt: skip
     many = len(requests) > 1 or requests[0].is_dir()
-    settings: dict[str, Any] = {"master": master, "conf": settings_of(conf), "private_dir": private_dir}
     if not many:
-        _run_one(requests[0], order, LocalRunner(**settings), dry_run=dry_run)
+        _run_one(requests[0], order, LocalRunner(**options.runner_settings), dry_run=dry_run)
         return
     if key is not None:
         raise InvalidRequest(
             "key", key, "names one release, and there are several requests",
             "leave it out: each request has the key that is made from it",
         )  # fmt: skip
-    files, runner = request_files(requests), WarmRunner(**settings)
+    files, runner = request_files(requests), WarmRunner(**options.runner_settings)
     (price_all if dry_run else release_all)(files, order, runner)
 
 
@@ -116,12 +106,14 @@ def _run_one(file: Path, order: ReleaseOrder, runner: LocalRunner, *, dry_run: b
     from dp_operators.releasing import forecast
 
     written = order.read(file)
-    with opened_ledger(order.ledger_url) as opened:
+    with opened_ledger(order.options.ledger) as opened:
         charged, gate = order.prepare(file, written, opened)
         if dry_run:
-            for line in forecast_lines(forecast(charged, runner=runner, allotment=order.allotment), order.table):
+            for line in forecast_lines(
+                forecast(charged, runner=runner, allotment=order.options.allotment), order.table
+            ):
                 typer.echo(line)
             return
         with ended_by_signals():
-            published = run_to_end(charged, runner, allotment=order.allotment, actor=order.actor)
+            published = run_to_end(charged, runner, order.options)
         report_end(published, opened, [published.uri], order.unmet(published, gate))

@@ -10,17 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from dp_operators.asked_release import Epsilon, Partition, Yes, pinned_to, release_if_agreed
-from dp_operators.budget.cli import Actor, LedgerUrl
+from dp_operators.budget.option_groups import with_option_groups
 from dp_operators.command_tools import (
-    Allotment,
-    Conf,
     Key,
-    Master,
     Output,
-    PrivateDir,
+    RunOptions,
     absolute_place,
 )
-from spark_jobs.contract.embedded_engine import AUTO
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.sql.answer import answer, check_answer
@@ -30,6 +26,7 @@ ROWS_OF_CELL = 1000
 """The rows of a cell for which widths are forecast, unless the caller expects another number."""
 
 
+@with_option_groups
 def answer_sql(
     statement: Annotated[
         str,
@@ -37,6 +34,7 @@ def answer_sql(
             metavar="STATEMENT", help="One SELECT of counts, sums, means and variances; - reads standard input."
         ),
     ],
+    *,
     epsilon: Epsilon,
     delta: Annotated[str | None, typer.Option(help="The full delta, of an account that has one.")] = None,
     partition: Partition = None,
@@ -50,12 +48,7 @@ def answer_sql(
     ] = None,
     output: Output = None,
     key: Key = None,
-    master: Master = AUTO,
-    conf: Conf = None,
-    private_dir: PrivateDir = None,
-    allotment: Allotment = None,
-    actor: Actor = None,
-    ledger: LedgerUrl = None,
+    options: RunOptions,
 ) -> None:
     """Answer a SELECT of an account's table by a private release: show what it would be, ask, charge, and answer.
 
@@ -78,13 +71,8 @@ def answer_sql(
         expected=lambda request: ExpectedTable(rows=rows or ROWS_OF_CELL * cells_of(request)),
         lines=lines,
         yes=yes,
-        master=master,
-        conf=conf,
-        private_dir=private_dir,
         key=key,
-        allotment=allotment,
-        actor=actor,
-        ledger=ledger,
+        options=options,
     )
 
 

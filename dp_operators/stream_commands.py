@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user
+from dp_operators.budget.option_groups import with_option_groups
 from dp_operators.command_tools import (
-    Conf,
-    Master,
     PublicReason,
+    RunOptions,
     absolute_place,
     ended_by_signals,
     give_back_reservation,
     known_actor,
     opened_ledger,
     request_of,
-    settings_of,
 )
-from spark_jobs.contract.embedded_engine import AUTO
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.store.layout import ApplicationStage
@@ -42,31 +40,21 @@ StreamOutput = Annotated[str | None, typer.Option(help="The folder or URI for th
 StreamKey = Annotated[
     str | None, typer.Option(help="The stream's key; by default made from the request without its snapshot.")
 ]
-
-PrivateDir = Annotated[
-    Path | None, typer.Option(help="A folder inside the privacy boundary for the application's output.")
-]
-Allotment = Annotated[
-    str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
-]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only report which steps are due, and what the stream costs.")]
 
 
 @app.command("advance")
+@with_option_groups
 def advance_command(
     request: StreamFile,
+    *,
     output: StreamOutput = None,
     until: Annotated[
         str | None, typer.Option(help="Release the steps that have ended by this instant; by default by now.")
     ] = None,
     key: StreamKey = None,
-    master: Master = AUTO,
-    conf: Conf = None,
-    private_dir: PrivateDir = None,
-    allotment: Allotment = None,
+    options: RunOptions,
     dry_run: DryRun = False,
-    actor: Actor = None,
-    ledger: LedgerUrl = None,
 ) -> None:
     """Release every step that has ended and is not released yet, in order; the first call charges the whole stream.
 
@@ -78,23 +66,23 @@ def advance_command(
     from dp_operators.releasing.stream_views import refresh_report
     from dp_operators.releasing.streams import advance_stream, require_mode
 
-    written = request_of(StreamRequest, request, output=output, ledger=ledger)
+    written = request_of(StreamRequest, request, output=output, ledger=options.ledger)
     moment = _until(until)
-    runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
-    with opened_ledger(ledger) as opened:
+    runner = LocalRunner(**options.runner_settings)
+    with opened_ledger(options.ledger) as opened:
         charged = ChargedRequest.of(written, opened, key)
         stream = charged.request
         require_mode(stream, followed=False)
         if dry_run:
-            _forecast(charged, runner, stream.steps_before(moment), allotment=allotment)
+            _forecast(charged, runner, stream.steps_before(moment), allotment=options.allotment)
             return
         with ended_by_signals():
             advanced = advance_stream(
                 charged,
                 runner=runner,
                 until=moment,
-                allotment=allotment,
-                actor=actor_or_user(actor),
+                allotment=options.allotment,
+                actor=actor_or_user(options.actor),
                 progress=lambda line: typer.echo(line, err=True),
             )
         if advanced.released and not refresh_report(advanced.uri):
@@ -105,8 +93,10 @@ def advance_command(
 
 
 @app.command("follow")
+@with_option_groups
 def follow_command(
     request: StreamFile,
+    *,
     output: StreamOutput = None,
     checkpoint: Annotated[
         str | None,
@@ -122,13 +112,8 @@ def follow_command(
         ),
     ] = None,
     key: StreamKey = None,
-    master: Master = AUTO,
-    conf: Conf = None,
-    private_dir: PrivateDir = None,
-    allotment: Allotment = None,
+    options: RunOptions,
     dry_run: DryRun = False,
-    actor: Actor = None,
-    ledger: LedgerUrl = None,
 ) -> None:
     """Count rows as they arrive, and release each step when the clock closes it, until the stream ends.
 
@@ -141,16 +126,16 @@ def follow_command(
     from dp_operators.releasing.stream_views import refresh_report
     from dp_operators.releasing.streams import follow_stream, require_mode
 
-    written = request_of(StreamRequest, request, output=output, ledger=ledger)
-    runner = LocalRunner(master=master, conf=settings_of(conf), private_dir=private_dir)
-    place = str(PrivateFolder(path=private_dir).open() / "checkpoints") if checkpoint is None else checkpoint
-    with opened_ledger(ledger) as opened:
+    written = request_of(StreamRequest, request, output=output, ledger=options.ledger)
+    runner = LocalRunner(**options.runner_settings)
+    place = str(PrivateFolder(path=options.private_dir).open() / "checkpoints") if checkpoint is None else checkpoint
+    with opened_ledger(options.ledger) as opened:
         charged = ChargedRequest.of(written, opened, key)
         stream = charged.request
         require_mode(stream, followed=True)
         if dry_run:
             due = stream.steps_closed(dt.datetime.now(dt.UTC))
-            _forecast(charged, runner, due, allotment=allotment)
+            _forecast(charged, runner, due, allotment=options.allotment)
             return
         with ended_by_signals():
             advanced = follow_stream(
@@ -158,8 +143,8 @@ def follow_command(
                 runner=runner,
                 checkpoint=absolute_place(place),
                 until=None if until is None else instant(until, field="until"),
-                allotment=allotment,
-                actor=actor_or_user(actor),
+                allotment=options.allotment,
+                actor=actor_or_user(options.actor),
                 progress=_echo_unless_waiting,
                 published=refresh_report,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from dp_operators.budget.composition import APPROXIMATE
 from dp_operators.budget.errors import LedgerUnavailable
 from dp_operators.budget.figure_history import figure_history
 from dp_operators.budget.ledger import PrivacyLedger
+from dp_operators.budget.option_groups import with_option_groups
 from dp_operators.budget.table_looks import report_on_files, same_people
 from dp_operators.budget.table_schemas import binding_lines, binding_of
 from dp_operators.budget.validation import block_expression
@@ -72,58 +73,12 @@ Blocks = Annotated[
     str | None,
     typer.Option(help="The expression that assigns rows to blocks, e.g. 'day(visited_at)' or 'value(region)'."),
 ]
-Schema = Annotated[
-    Path | None,
-    typer.Option(help="Where the columns are read from: a Parquet file or folder, a csv file, or a JSON file."),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        help="The columns with their types, and what they may hold: 'id int, age int between 0 and 120, `net, USD` "
-        "decimal(10,2), region string in @regions, churned string in ('yes', 'no')."
-    ),
-]
-Form = Annotated[
-    str | None,
-    typer.Option("--format", help="parquet, orc, csv, json, delta, iceberg, catalog or jdbc; by default the schema's."),
-]
-VersionColumns = Annotated[
-    list[str] | None,
-    typer.Option("--version-column", help="A partition column that identifies the version; may be repeated."),
-]
-VersionFolders = Annotated[
-    int | None, typer.Option(help="How many folders deep a version is below the table; 1 by default.", min=1)
-]
-PublicColumns = Annotated[
-    list[str] | None,
-    typer.Option("--public-column", help="A public column, which a replacement keeps; may be repeated."),
-]
-AppendOnly = Annotated[
-    bool,
-    typer.Option(
-        "--append-only", help="Versions only gain rows, none is changed or removed: a fact that you answer for."
-    ),
-]
-RowsPerUnit = Annotated[
-    int | None, typer.Option(help="The most rows of one unit in the table: a fact that you answer for.", min=1)
-]
 FileFormOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--file-form",
         help="How values are written in csv and JSON files, as NAME=VALUE; may be repeated. separator, quote, escape, "
         "encoding, trim; decimal, thousands, percent; null, true, false; date, timestamp.",
-    ),
-]
-Units = Annotated[
-    int | None,
-    typer.Option(help="The most units that the table will ever have: a fact that you answer for.", min=1),
-]
-VersionOrder = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Which version is the later one: natural (by name, digits as numbers), number, or all names, the earliest "
-        "first; may be repeated."
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Go on without asking for confirmation.")]
@@ -137,9 +92,71 @@ def migrate(ledger: LedgerUrl = None) -> None:
     typer.echo(f"the ledger {opened.name} is ready")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """The options that describe a table."""
+
+    schema: Annotated[
+        Path | None,
+        typer.Option(help="Where the columns are read from: a Parquet file or folder, a csv file, or a JSON file."),
+    ] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="The columns with their types, and what they may hold: 'id int, age int between 0 and 120, `net, USD` "
+            "decimal(10,2), region string in @regions, churned string in ('yes', 'no')."
+        ),
+    ] = None
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="parquet, orc, csv, json, delta, iceberg, catalog or jdbc; by default the schema's."
+        ),
+    ] = None
+    version_column: Annotated[
+        list[str] | None,
+        typer.Option("--version-column", help="A partition column that identifies the version; may be repeated."),
+    ] = None
+    version_folders: Annotated[
+        int | None, typer.Option(help="How many folders deep a version is below the table; 1 by default.", min=1)
+    ] = None
+    public_column: Annotated[
+        list[str] | None,
+        typer.Option("--public-column", help="A public column, which a replacement keeps; may be repeated."),
+    ] = None
+    append_only: Annotated[
+        bool,
+        typer.Option(
+            "--append-only", help="Versions only gain rows, none is changed or removed: a fact that you answer for."
+        ),
+    ] = False
+    rows_per_unit: Annotated[
+        int | None, typer.Option(help="The most rows of one unit in the table: a fact that you answer for.", min=1)
+    ] = None
+    file_form: FileFormOptions = None
+    units: Annotated[
+        int | None,
+        typer.Option(help="The most units that the table will ever have: a fact that you answer for.", min=1),
+    ] = None
+    version_order: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Which version is the later one: natural (by name, digits as numbers), number, or all names, the "
+            "earliest first; may be repeated."
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Those that are given, as ``binding_of`` takes them."""
+        named = {"version_column": "version_columns", "public_column": "public_columns"}
+        return {named.get(name, name): value for name, value in vars(self).items() if value not in (None, False)}
+
+
 @app.command("open")
+@with_option_groups
 def open_account(
     account: AnAccount,
+    *,
     epsilon: Annotated[str | None, typer.Option(help="The cap on the sum of a block's charges.")] = None,
     table: Tables = None,
     output: Annotated[
@@ -158,17 +175,7 @@ def open_account(
     unit_stays: Annotated[
         bool | None, typer.Option(help="Whether a unit stays in one block; if not, charges add up across blocks.")
     ] = None,
-    schema: Schema = None,
-    columns: Columns = None,
-    form: Form = None,
-    version_column: VersionColumns = None,
-    version_folders: VersionFolders = None,
-    public_column: PublicColumns = None,
-    append_only: AppendOnly = False,
-    rows_per_unit: RowsPerUnit = None,
-    file_form: FileFormOptions = None,
-    units: Units = None,
-    version_order: VersionOrder = None,
+    described: Described,
     yes: Yes = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
@@ -177,11 +184,6 @@ def open_account(
 
     The options from --schema to --version-order describe the one table of --table; `dp-budget bind` describes others.
     """
-    described = {
-        "schema": schema, "columns": columns, "form": form, "version_columns": version_column,
-        "version_folders": version_folders, "public_columns": public_column, "append_only": append_only or None,
-        "rows_per_unit": rows_per_unit, "units": units, "version_order": version_order, "file_form": file_form,
-    }  # fmt: skip
     if neighbours == Neighbours.REPLACE_ONE:
         within = replaced_within(Neighbours.REPLACE_ONE, block_expression(blocks))
         question = f"The account promises for a row that is replaced by another of {within}. Is that what is meant?"
@@ -195,7 +197,7 @@ def open_account(
         composition=composition,
         neighbours=neighbours,
         unit=PrivacyUnit(column=unit_column, max_rows=max_rows),
-        tables=_tables(table or [], described, others=_others(ledger, account), yes=yes),
+        tables=_tables(table or [], described.given(), others=_others(ledger, account), yes=yes),
         outputs=output or (),
         blocks=blocks,
         unit_stays=unit_stays,
@@ -293,7 +295,6 @@ def _tables(
     names: list[str], described: dict[str, Any], *, others: Sequence[Account], yes: bool
 ) -> list[str] | list[TableBinding]:
     """The tables of a new account: their names, or the binding of the one that is described, once confirmed."""
-    described = {name: value for name, value in described.items() if value is not None}
     if not described:
         return names
     if len(names) != 1:

@@ -12,20 +12,10 @@ from dp_operators.budget import reports
 from dp_operators.budget.cli import (
     Actor,
     AnAccount,
-    AppendOnly,
-    Columns,
-    FileFormOptions,
-    Form,
+    Described,
     LedgerUrl,
-    PublicColumns,
     Rho,
-    RowsPerUnit,
-    Schema,
     Tight,
-    Units,
-    VersionColumns,
-    VersionFolders,
-    VersionOrder,
     Yes,
     account_json,
     actor_or_user,
@@ -33,6 +23,7 @@ from dp_operators.budget.cli import (
     open_ledger,
 )
 from dp_operators.budget.domain_commands import table_of
+from dp_operators.budget.option_groups import with_option_groups
 from dp_operators.budget.table_schemas import binding_of
 from dp_operators.budget.tables.grants import grants
 from dp_operators.budget.values import Account
@@ -71,21 +62,13 @@ def raise_cap(
 
 
 @app.command()
+@with_option_groups
 def bind(
     account: AnAccount,
     reason: Reason,
+    *,
     table: Annotated[str | None, typer.Option(help="The table; by default the account's only table.")] = None,
-    schema: Schema = None,
-    columns: Columns = None,
-    form: Form = None,
-    version_column: VersionColumns = None,
-    version_folders: VersionFolders = None,
-    public_column: PublicColumns = None,
-    append_only: AppendOnly = False,
-    rows_per_unit: RowsPerUnit = None,
-    file_form: FileFormOptions = None,
-    units: Units = None,
-    version_order: VersionOrder = None,
+    described: Described,
     yes: Yes = False,
     actor: Actor = None,
     ledger: LedgerUrl = None,
@@ -99,17 +82,7 @@ def bind(
     identity = table_of(known, table)
     binding = binding_of(
         identity,
-        schema=schema,
-        columns=columns,
-        form=form,
-        version_columns=version_column or (),
-        version_folders=version_folders,
-        public_columns=public_column or (),
-        append_only=append_only,
-        rows_per_unit=rows_per_unit,
-        file_form=file_form or (),
-        units=units,
-        version_order=version_order or (),
+        **described.given(),
         before=known.bindings.get(identity),
     )
     confirm(binding, yes=yes)
