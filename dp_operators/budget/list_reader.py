@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
 from dp_operators.budget import validation
 from dp_operators.budget.tables import rows
 from dp_operators.budget.tables.database import Database
 from dp_operators.budget.values import KeyList, RegisteredLookup
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.values import did_you_mean
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+Registered = TypeVar("Registered", KeyList, RegisteredLookup)
 
 
 class ListReader:
@@ -21,10 +29,7 @@ class ListReader:
         Raises:
             InvalidRequest: no such account.
         """
-        name = validation.name_of("account", account)
-        return self._database.read(
-            lambda connection: rows.key_lists_of(connection, rows.get_account(connection, name).name)
-        )
+        return self._registered(account, rows.key_lists_of)
 
     def key_list(self, account: str, name: str) -> KeyList:
         """The key list of an account with this name.
@@ -46,10 +51,7 @@ class ListReader:
         Raises:
             InvalidRequest: no such account.
         """
-        name = validation.name_of("account", account)
-        return self._database.read(
-            lambda connection: rows.lookups_of(connection, rows.get_account(connection, name).name)
-        )
+        return self._registered(account, rows.lookups_of)
 
     def lookup(self, account: str, name: str) -> RegisteredLookup:
         """The lookup of an account with this name.
@@ -64,3 +66,9 @@ class ListReader:
                 f"have it registered: `dp-budget lookup`; private tables are not joined{did_you_mean(name, known)}",
             )  # fmt: skip
         return known[name]
+
+    def _registered(
+        self, account: str, of: Callable[[Connection, str], tuple[Registered, ...]]
+    ) -> tuple[Registered, ...]:
+        name = validation.name_of("account", account)
+        return self._database.read(lambda connection: of(connection, rows.get_account(connection, name).name))
