@@ -1,4 +1,4 @@
-"""Exact counts to noisy ones, each with its guarantee: the only place where randomness is drawn."""
+"""Mechanisms, which turn exact counts into noisy ones with a guarantee: the only place where randomness is drawn."""
 
 from spark_jobs.lazy import lazy_exports
 

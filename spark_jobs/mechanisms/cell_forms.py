@@ -1,21 +1,22 @@
-"""What the numbers of one value cannot do at once: inequalities that make noise that is drawn together smaller.
+"""Linear inequalities between a row's numbers from one value, by which noise that is drawn together becomes smaller.
 
 A value a, in [-1, 1], adds itself and ``q = 2 a^2 - 1`` to sums of its cell, and its row adds ``n = 1`` to the rows.
-The cube of all (n, a, q) in [-1, 1] holds these, and much that no row can do. Each form below is a linear inequality
-that every such vector and its negative keep, with equality somewhere; the body of the noise is the cube cut by them:
+The cube of all (n, a, q) in [-1, 1] holds these vectors, and many that no row can produce. Each form below is a linear
+inequality that holds for every such vector and its negative, with equality for some; the body of the noise is the cube
+cut by these inequalities:
 
-* ``|q + 4 a - n| <= 4``: ``2 (a + 1)^2 - 4`` is from -4 to 4; and so is ``|q - 4 a - n|``, of -a.
-* ``|4 q + 8 a - 3 n| <= 9``: ``8 (a + 1/2)^2 - 9`` is from -9 to 9; and of -a.
+* ``|q + 4 a - n| <= 4``: ``2 (a + 1)^2 - 4`` is from -4 to 4. The same holds for -a: ``|q - 4 a - n| <= 4``.
+* ``|4 q + 8 a - 3 n| <= 9``: ``8 (a + 1/2)^2 - 9`` is from -9 to 9. The same holds for -a.
 
 A size, ``m = 2 |a| - 1``, has forms with each of these:
 
-* ``|m + 2 a - n| <= 2``: ``2 (|a| + a) - 2`` is from -2 to 2; and of -a.
+* ``|m + 2 a - n| <= 2``: ``2 (|a| + a) - 2`` is from -2 to 2. The same holds for -a.
 * ``|4 m - q - n| <= 4``: ``8 |a| - 2 a^2 - 4`` is from -4 to 2.
 * ``|q - m| <= 1``: ``2 a^2 - 2 |a|`` is from -1/2 to 0. A bound of 1/2 would make the noise in a larger.
 
 Noise of (n, a, q) then has standard deviations 2.53, 2.18 and 2.45 divided by epsilon, in place of the cube's 2.58; the
-smallest body of all would have 2.51, 2.16 and 2.46. That of (n, a, m) has 2.45, 2.00 and 2.45, and that of (n, a, m, q)
-2.98, 2.37, 2.73 and 2.88, in place of 3.16. Several measures keep their forms side by side.
+smallest body of all would have 2.51, 2.16 and 2.46. Noise of (n, a, m) has 2.45, 2.00 and 2.45, and that of (n, a, m,
+q) 2.98, 2.37, 2.73 and 2.88, in place of 3.16. With several measures, each has its own forms, side by side.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from spark_jobs.contract.options.measures import Term
 
 
 class CellForm(NamedTuple):
-    """``|weights . z| <= bound`` for the change z of (rows, terms...) that one row makes, in rows."""
+    """``|weights . z| <= bound`` for every change z of (rows, terms...) by one row, in units of one row."""
 
     weights: tuple[int, ...]
     bound: int
@@ -47,7 +48,7 @@ _OF_POWERS: tuple[tuple[dict[str, int], int], ...] = (
 
 
 def forms_of(terms: Sequence[Term]) -> tuple[CellForm, ...]:
-    """The forms that the numbers of every row keep; none for measures of which one number is summed."""
+    """The inequalities that the change by any row satisfies; there are none for a measure with a single term."""
     forms = []
     for measure in dict.fromkeys(term.measure for term in terms):
         place = {"rows": 0} | {term.power: 1 + at for at, term in enumerate(terms) if term.measure == measure}

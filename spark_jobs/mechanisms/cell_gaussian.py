@@ -1,28 +1,30 @@
-"""Gaussian noise for the rows and sums of cells, for a delta: where a row has many numbers, or a unit many groups.
+"""Gaussian noise for the rows and sums of cells, for a delta: where a row has many numbers, or a unit few groups.
 
-A complete row changes D numbers of its cell, its rows and D - 1 sums, each by at most 1: its 2-norm is at most
-``sqrt(D)``, and that of any vector of rounded numbers, in units of ``1 / UNIT``, ``UNIT sqrt(D)``. Noise that is drawn
-together (``cell_sums``) grows with D, and Gaussian noise with its root.
+A complete row changes D numbers of its cell, the rows and D - 1 sums, each by at most 1: the 2-norm of the change is at
+most ``sqrt(D)``, and that of numbers rounded to units of ``1 / UNIT`` at most ``UNIT sqrt(D)``. Noise that is drawn
+together (``cell_sums``) grows in proportion to D, and Gaussian noise to the root of D.
 
-Privacy, for one row, at ``rho`` in all. ``ADD_REMOVE``: the row changes the numbers of one cell, with noise for
-``sqrt(D)``, or one number of incomplete rows, with noise for 1: each is rho-zCDP, and a row does one of both.
-``REPLACE_ONE``: with a row less and one more in the same cell, its rows stay and its sums change by at most 2, so that
-the square of the 2-norm is at most ``4 (D - 1)``; in two cells it is at most ``2 D``. Numbers have the noise of
-``rho D / max(2 D, 4 (D - 1))`` for an added row, and incomplete rows that of ``rho / 2``: a row that turns from
-complete to incomplete loses at most half in each.
+Privacy, for one row, at ``rho`` in all. ``ADD_REMOVE``: the row changes either the numbers of one cell, with noise for
+``sqrt(D)``, or one number of incomplete rows, with noise for 1; either is rho-zCDP. ``REPLACE_ONE``: if the old and the
+new row are in the same cell, its rows stay and its sums change by at most 2, so that the square of the 2-norm is at
+most ``4 (D - 1)``; if they are in two cells, it is at most ``2 D``. The numbers of complete rows have the noise of
+``rho D / max(2 D, 4 (D - 1))`` for an added row, and those of incomplete rows that of ``rho / 2``: a row that turns
+from complete to incomplete costs at most half of rho in each.
 
-Units. Where a unit may have its k rows anywhere, it is k changes of one row: group privacy. A unit of k groups with r
-rows in each of them changes each group's numbers by r such vectors, and so by a 2-norm of at most ``sqrt(k) r sqrt(D)``
-in all, where k r rows could change those of one group by ``k r sqrt(D)``. So a row has ``1 / (k r^2)`` of what the unit
-may lose. Complete and incomplete rows of a unit share these places: the losses are convex in how many rows of a group
-are of which sort, and so are largest where all are of one, as above. When units are replaced, a group of both units
-loses at most what one of r rows may, and a group of one of them half of that.
+Units. Where a unit may have its k rows anywhere, its change is that of k rows one after another: group privacy. Where a
+unit has rows in at most k groups, at most r in each, it changes each group's numbers by r such vectors, and all numbers
+by a 2-norm of at most ``sqrt(k) r sqrt(D)``; with all its k r rows in one group that could be ``k r sqrt(D)``. So one
+row may cost ``1 / (k r^2)`` of what the unit may. Complete and incomplete rows of a unit share these places: the cost
+is convex in how many of a group's r rows are complete, and so is largest where all or none are, as above. When units
+are replaced, a group in which both units have rows costs at most what r replaced rows may, and a group in which only
+one of them has rows half of that.
 
 Several tables have shares of rho, which add up: all of them together are one vector, whose noise differs by table.
 
-The rule. A table's noise has standard deviation ``sqrt(D / 2 rho)`` for a row, at its share of rho, where noise drawn
-together has ``sqrt((D + 1) (D + 2) / 3) / epsilon``, at its share of epsilon. Whichever is smaller is public, as all of
-this is. At one share for each table it is the same for all of them; at several the geometric mean decides.
+The rule. A table's Gaussian noise has standard deviation ``sqrt(D / 2 rho)`` for a row, at the table's share of rho,
+where noise drawn together has ``sqrt((D + 1) (D + 2) / 3) / epsilon``, at its share of epsilon. The smaller one is
+drawn; the choice depends on public numbers only. If all tables have equal shares, the comparison is the same for all of
+them; otherwise the geometric mean of the ratios decides for all.
 """
 
 from __future__ import annotations
@@ -43,12 +45,12 @@ from spark_jobs.mechanisms.zcdp import rho_within
 
 
 def rho_of_row(epsilon: Decimal, delta: Cost, bound: GroupBound | None = None) -> Decimal:
-    """The rho of one row with which a row, or a unit in few groups, loses at most epsilon and delta.
+    """The rho that one row may cost so that the row, or a unit in few groups, is within epsilon and delta.
 
     Args:
-        epsilon: for one row; where a unit is in few groups, for one of its ``bound.rows_of_unit`` rows.
-        delta: for one row; where a unit is in few groups, for the unit.
-        bound: the groups of one unit; None where rows are counted for themselves.
+        epsilon: the epsilon of one row; for a unit in few groups, of one of its ``bound.rows_of_unit`` rows.
+        delta: the delta of one row; for a unit in few groups, of the unit.
+        bound: the groups of one unit; None if rows are protected one by one.
 
     Raises:
         InvalidRequest: no rho above 0 is within epsilon and delta.
@@ -65,9 +67,9 @@ def gaussian_is_nearer(numbers: int, epsilons: Sequence[Decimal], rhos: Sequence
     """Whether Gaussian noise is smaller than noise that is drawn together; a function of public numbers.
 
     Args:
-        numbers: how many a row changes.
-        epsilons: the cost of each table to an added or removed row, with noise that is drawn together.
-        rhos: that with Gaussian noise.
+        numbers: how many numbers of a table a row changes.
+        epsilons: each table's epsilon for an added or removed row, with noise that is drawn together.
+        rhos: each table's rho for an added or removed row, with Gaussian noise.
     """
     together = CellNoise(measures=numbers - 1, scale=1.0, joint=True).stddev(1.0, 0.0)
     ratios = (
@@ -78,7 +80,7 @@ def gaussian_is_nearer(numbers: int, epsilons: Sequence[Decimal], rhos: Sequence
 
 
 def cost_of_added(rho: Decimal, numbers: int, neighbours: Neighbours) -> Decimal:
-    """What an added or removed complete row loses of noise that costs ``rho`` by a relation; rounded down."""
+    """The rho of an added or removed complete row, for noise that costs ``rho`` under the relation; rounded down."""
     if neighbours is Neighbours.ADD_REMOVE:
         return rho
     with localcontext(prec=60, rounding=ROUND_FLOOR):
@@ -105,10 +107,10 @@ def gaussian_cell_sums(
         sums: exact sums of places on each term's lattice; shape (p, k).
         steps: the last place of each lattice.
         rho: the cost of all cells together.
-        epsilon: the share of epsilon that the table has; stated, not used.
+        epsilon: the table's share of epsilon; recorded in the result and not used for the noise.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        measured: whether rows can be incomplete also without terms.
+        measured: whether rows can be incomplete even without terms, because they lack a value that no sum uses.
     """
     cost = cost_of_added(rho, 1 + len(steps), neighbours)
     exact = fitting(in_units(whole(rows), whole(sums), steps))

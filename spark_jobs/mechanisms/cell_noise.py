@@ -1,20 +1,21 @@
-"""The law of the noise in a cell's numbers, in closed form: public, and the same for every cell.
+"""The distribution of the noise in a cell's numbers, in closed form: public, and the same for every cell.
 
-A cell's noise is ``p z + q w``, z that of its rows and w that of a sum of a (``cell_sums``). With s the inverse of the
-cost to one row:
+The formulas are for ``p z + q w``, where z is the noise in a cell's rows and w the noise in one of its sums of a
+(``cell_sums``). With s the inverse of the cost of one row:
 
-* Laplace noise of both, of scales ``b`` and ``c`` of their terms: ``P(|X| > x) = (b^2 exp(-x / b) - c^2 exp(-x / c)) /
-  (b^2 - c^2)``, and ``exp(-x / b) (1 + x / 2 b)`` at ``b = c``. Halves are of this kind, with ``b = |p + q| s`` and
-  ``c = |p - q| s``, as ``z + w`` and ``z - w`` are twice the independent noises of the halves.
+* Laplace noise in each, with scale ``b`` of ``p z`` and ``c`` of ``q w``: ``P(|X| > x) = (b^2 exp(-x / b) - c^2 exp(-x
+  / c)) / (b^2 - c^2)``, and ``exp(-x / b) (1 + x / 2 b)`` at ``b = c``. Halves are of this kind, with ``b = |p + q| s``
+  and ``c = |p - q| s``, as ``z + w`` and ``z - w`` are twice the independent noises of the halves.
 * Gaussian noise of each number, independent, of standard deviation s: normal, of standard deviation
   ``s sqrt(p^2 + q^2)``.
 * A point of a cube of D numbers: a radius R of the gamma law of shape D + 1 and scale s, times independent numbers that
-  are uniform in [-1, 1]. With ``h`` the larger of ``|p|`` and ``|q|``, and ``m`` their ratio, ``|p u + q v| / h`` is
-  above y with probability ``1 - y`` up to ``1 - m`` and ``(1 + m - y)^2 / 4 m`` up to ``1 + m``; the mean of that over
-  R is a sum of incomplete gamma functions.
+  are uniform in [-1, 1]. With ``h`` the larger of ``|p|`` and ``|q|``, ``m`` the smaller divided by h, and u and v two
+  of the uniform numbers, ``|p u + q v| / h`` is above y with probability ``1 - y`` for y up to ``1 - m`` and with
+  probability ``(1 + m - y)^2 / 4 m`` from there to ``1 + m``; the mean of that over R is a sum of incomplete gamma
+  functions.
 
-The lattice of the noise is taken to be fine. Of halves of few steps and a large epsilon the noise is narrower than by
-this law, so that intervals are too wide rather than too narrow.
+The lattice of the noise is taken to be fine. With halves of few steps and a large epsilon the actual noise is narrower
+than this law, so that intervals are too wide rather than too narrow.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class CellNoise:
         measures: the number of measures.
         scale: the inverse of the cost to an added or removed row; of Gaussian noise the standard deviation.
         joint: whether the noise of several measures is drawn together.
-        gaussian: whether it is Gaussian.
+        gaussian: whether the noise is Gaussian.
     """
 
     measures: int
@@ -63,7 +64,7 @@ class CellNoise:
         return _in_a_cube(x / self.scale, np.abs(of_rows), np.abs(of_sum), numbers)
 
     def quantile(self, level: float, of_rows: FloatArray, of_sum: FloatArray) -> FloatArray:
-        """The quantile of ``|of_rows z + of_sum w|`` of this level, by halving."""
+        """The quantile of ``|of_rows z + of_sum w|`` at this level, by bisection."""
         high = np.full(np.broadcast_shapes(of_rows.shape, of_sum.shape), self.scale)
         while (open_ := self.beyond(high, of_rows, of_sum) > 1 - level).any():
             high = np.where(open_, 2 * high, high)
@@ -77,7 +78,7 @@ class CellNoise:
         return high
 
     def quantile_of_difference(self, level: float, ratios: FloatArray) -> FloatArray:
-        """The quantile of ``|w - ratio z|`` of this level; w is as often of one sign as of the other, whatever z is."""
+        """The quantile of ``|w - ratio z|`` at this level; by symmetry that of ``|w + ratio z|``."""
         return self.quantile(level, ratios, np.ones(ratios.size))
 
     def stddev(self, of_rows: float, of_sum: float) -> float:
@@ -91,7 +92,7 @@ class CellNoise:
         return float(np.sqrt(variance * (of_rows**2 + of_sum**2)) * self.scale)
 
     def count_above(self, chance: float) -> float:
-        """The number that the noise in rows exceeds with this probability; the law is symmetric."""
+        """The number that the noise in the rows of a cell exceeds with probability ``chance``."""
         return float(self.quantile(1 - 2 * chance, np.ones(1), np.zeros(1))[0])
 
     def _length(self, of_rows: FloatArray, of_sum: FloatArray) -> FloatArray:

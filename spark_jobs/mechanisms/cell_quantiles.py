@@ -1,15 +1,15 @@
 """A private quantile in each cell of a table, and counts around it from which its interval follows.
 
-A row lies in one cell of the table, and its value in one of ``size`` cells of a line, which are the same in all cells
-of the table.
+A row lies in one cell of the table, and its value in one of the ``size`` cells of a line, which is the same for all
+cells of the table.
 
-Privacy. ``ADD_REMOVE``: a row is in one cell of the table, and no other cell's choice or counts depend on it. There the
-choice is ``epsilon``-DP (``quantiles.private_quantile``). Given the chosen cells, the rings around each are a fixed
-partition of the line, so that one count changes by 1: geometric noise of scale ``1 / epsilon`` is ``epsilon``-DP. The
-two compose, adaptively. ``REPLACE_ONE`` runs at half of either cost: one row less and one more, in whichever cells.
+Privacy. ``ADD_REMOVE``: a row is in one cell of the table, and no other cell's choice or counts depend on it. In this
+cell the choice is ``epsilon``-DP (``quantiles.private_quantile``). Given the chosen cells, the rings around each are a
+fixed partition of the line, so that one count changes by 1: geometric noise of scale ``1 / epsilon`` is ``epsilon``-DP.
+The two compose, adaptively. ``REPLACE_ONE`` runs at half of either cost: one row less and one more, in whichever cells.
 
-The number of random words depends on the public sizes alone, but for coins whose first 64 bits do not decide, and for
-repeated draws of one candidate among those whose coins accept them.
+The number of random words depends on the public sizes alone, except where the first 64 bits of a coin do not decide,
+and where drawing one of the accepted candidates takes several attempts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ValuesByCell:
     Attributes:
         cells: the number of cells of the table.
         size: the number of cells of the line.
-        keys: ``cell * size + value`` of those with rows, ascending; shape (k,).
-        counts: their rows, above 0; shape (k,).
+        keys: ``cell * size + value`` for each pair of cells that has rows, ascending; shape (k,).
+        counts: the number of rows of each pair, above 0; shape (k,).
     """
 
     cells: int
@@ -43,16 +43,16 @@ class ValuesByCell:
     counts: Int64Array
 
     def bounds(self) -> Int64Array:
-        """Where the keys of each cell begin, and where the last one's end; shape (cells + 1,)."""
+        """The index in ``keys`` at which each cell's keys begin, and last the number of keys; shape (cells + 1,)."""
         return np.searchsorted(self.keys, self.size * np.arange(self.cells + 1)).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyQuantiles:
-    """A cell of the line that was chosen in each cell of a table, and noisy counts of the rings around it.
+    """The chosen cell of the line in each cell of a table, and noisy counts of the rings around it.
 
     Attributes:
-        selected: shape (cells,).
+        selected: the chosen cell of the line, for each cell of the table; shape (cells,).
         around: the counts of all rings (``rings``) of the first cell, left to right, then of the next; shape (r,).
         epsilon: the cost of the counts for an added or removed row: half of that for a replaced one.
     """
@@ -99,7 +99,7 @@ def count_around(
 
     Args:
         values: exact counts; private.
-        selected: the cells of the line; released, or to be released.
+        selected: the chosen cells of the line, one for each cell of the table; released, or to be released.
         epsilon: the cost of all counts together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
@@ -115,6 +115,6 @@ def count_around(
 
 
 def cost_of_row(epsilon: Cost, neighbours: Neighbours) -> Decimal:
-    """What a row that is added or removed may cost."""
+    """The cost of an added or removed row: epsilon, or half of it where the guarantee is for a replaced row."""
     cost = exact_decimal(epsilon, what="epsilon")
     return share(cost, 2) if neighbours is Neighbours.REPLACE_ONE else cost

@@ -1,38 +1,39 @@
-"""Noisy rows and sums of the cells of a table: all numbers of a cell get their noise together.
+"""Noisy rows and sums of the cells of a table; the noise of all numbers of a cell is drawn together.
 
-A row lies in one cell, and has a place ``j`` from 0 to ``m`` on the lattice of each term, a value or its square, or is
-incomplete: it then counts in a number of its own and adds to nothing else. Let ``a = 2 j / m - 1``, in [-1, 1]. How a
-cell's numbers get noise depends on how many terms there are:
+A row lies in one cell. It is complete, and then has a place ``j`` from 0 to ``m`` on the lattice of each term, which is
+a value, its square or its size; or it is incomplete, and then counts in a number of its own and adds to nothing else.
+Let ``a = 2 j / m - 1``, in [-1, 1]. How a cell's numbers get noise depends on how many terms there are:
 
 * none: its rows, with two-sided geometric noise of scale ``1 / epsilon``.
 * one, *halves*: ``T+``, the sum of j, and ``T-``, the sum of m - j, each with noise of scale ``m / epsilon``. The rows
   are ``(T+ + T-) / m`` and the sum of a is ``(T+ - T-) / m``. A row changes both halves by numbers of at least 0 that
   add up to m: the 1-norm sensitivity is m, and the noise in rows and in sums has standard deviation ``2 / epsilon``,
   where counting and summing at half of epsilon each would have ``2.83 / epsilon``. This is the K-norm mechanism of the
-  two numbers with a square for its body, as a square is a ball of the 1-norm that is turned.
-* several: ``U`` times the rows, and for each term ``U`` times its sum of a, rounded, with the noise of ``k_norm``
-  whose body is the cube of half width U. One row changes each number by at most U. Rounding does not add to that: two
-  numbers that differ by at most a whole number still do after rounding.
+  two numbers with a square for its body, as the ball of the 1-norm is a square turned by 45 degrees.
+* several: ``U`` times the rows, and for each term ``U`` times its sum of a, rounded, with the noise of ``k_norm`` whose
+  body is the cube of half width U. One row changes each number by at most U. Rounding does not add to that: two numbers
+  that differ by at most a whole number still do after rounding.
 * several of one value: the cube is cut by ``cell_forms``. There rounding does add: to each sum by less than 1, and that
-  of a square to its lattice by at most 1/16 of a step of U. So a form's value is above U times its bound by at most the
-  sum of its weights for sums, and 1/16 of the square's, which is less than ``PAD`` times its bound: the body's unit is
-  ``U + PAD``.
+  of a square to its lattice by at most 1/16 of a step of U. So a form's value exceeds U times its bound by at most the
+  sum of its weights for sums plus 1/16 of its weight for the square, which is less than ``PAD`` times its bound: the
+  body's unit is ``U + PAD``.
 
 Incomplete rows have geometric noise of scale ``1 / epsilon``. Where there is a delta, noise may be Gaussian:
 ``cell_gaussian``.
 
-Privacy. ``ADD_REMOVE``: a row is in one cell and is complete or not: it changes the numbers of one body, or one number
-of incomplete rows. ``epsilon``-DP for all cells together. ``REPLACE_ONE`` runs at half of epsilon: one row less and one
-more, each at that cost, wherever they are. What is incomplete therefore costs nothing.
+Privacy. ``ADD_REMOVE``: a row is in one cell and is complete or not, so that it changes either the numbers of one body
+or one number of incomplete rows. ``epsilon``-DP for all cells together. ``REPLACE_ONE`` runs at half of epsilon: one
+row less and one more, each at that cost, wherever they are. The numbers of incomplete rows therefore cost nothing in
+addition.
 
 Units. A measure may count distinct units: its value is 1 for one row of each unit in a cell, and 0 for the unit's other
-rows. Which row has the 1 depends on rows of the same unit alone, so that a unit of k rows changes the table by k such
-vectors, whatever their values, and each of them loses what one row does: ``k epsilon`` for the unit. This is not a
-chain of k changes of one row, as the 1 may pass from one row to another; but the losses of a body, and of halves, are
-norms of the whole change, and at most the sum of the k norms. Alone, the halves are the units and the rows that are not
-the first, and the noise in units is that of one number.
+rows. Which row has the 1 depends on rows of the same unit alone, so that a unit of k rows changes the table by k
+vectors, each of which one row could cause: ``k epsilon`` for the unit. This is not a chain of k changes of one row, as
+the 1 may pass from one row to another; but the loss of a body, and of halves, is a norm of the whole change, and so at
+most the sum of the k norms. If units are the only term, the halves are the units and the rows that do not count for a
+unit, and the noise in units is that of one number.
 
-Where noise cannot be drawn together (``Noise.joint``), several measures have Laplace noise of the cube's 1-norm.
+Where noise cannot be drawn together (``Noise.joint``), several terms have Laplace noise of the cube's 1-norm.
 """
 
 from __future__ import annotations
@@ -65,10 +66,10 @@ class NoisyCellSums:
     """Noisy numbers of k cells with p terms.
 
     Attributes:
-        steps: places of each term's lattice, but one; shape (p,).
-        numbers: of each cell, its rows; or its two halves; or its rows and sums in units of ``1 / UNIT``. Shape (k, 1)
-            without terms, (k, 2) with one, (k, 1 + p) with several. Gaussian noise is in rows and sums in these units,
-            however many they are: shape (k, 1 + p).
+        steps: the last place of each term's lattice, whose places are 0 to ``steps``; shape (p,).
+        numbers: the noisy numbers of each cell: without terms its rows, shape (k, 1); with one term its two halves,
+            shape (k, 2); with several its rows and sums in units of ``1 / UNIT``, shape (k, 1 + p). With Gaussian noise
+            always the latter.
         incomplete: incomplete rows of each cell; shape (k,), or (0,) where no row can be incomplete.
         epsilon: the cost for an added or removed row: half of that for a replaced one. With Gaussian noise, the table's
             share of epsilon.
@@ -85,7 +86,7 @@ class NoisyCellSums:
 
     @property
     def law(self) -> CellNoise:
-        """The law of the noise in the rows and sums of a cell; with forms, one that is wider (``noise_of_cells``)."""
+        """The law of the noise in a cell's rows and sums; too wide if forms cut the body (``noise_of_cells``)."""
         if self.rho is not None:
             scale = gaussian_stddev(self.rho, l2_of_row(len(self.steps))) / UNIT
             return CellNoise(measures=len(self.steps), scale=scale, joint=True, gaussian=True)
@@ -109,7 +110,7 @@ class NoisyCellSums:
 
     @property
     def cost(self) -> float:
-        """What the variance of an entry is inversely proportional to the square of, among tables of one measurement."""
+        """A table's relative cost: the variance of entries is proportional to ``1 / cost^2`` within a measurement."""
         return float(self.epsilon) if self.rho is None else float(self.rho.sqrt())
 
     @property
@@ -136,11 +137,11 @@ def noisy_cell_sums(
         incomplete: exact numbers of incomplete rows; shape (k,).
         sums: exact sums of places on each term's lattice; shape (p, k).
         steps: the last place of each lattice.
-        forms: of the changes of one row, if several terms are of one value.
+        forms: inequalities for the changes by one row, if several terms are of one value.
         epsilon: the cost of all cells together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        measured: whether rows can be incomplete also without terms, because they lack a value that no sum uses.
+        measured: whether rows can be incomplete even without terms, because they lack a value that no sum uses.
 
     Raises:
         InvalidRequest: epsilon is not a finite number above 0, or too small for noise that is drawn together.
@@ -166,7 +167,7 @@ def noisy_cell_sums(
 
 
 def body_of(terms: int, forms: Sequence[CellForm] = ()) -> Body:
-    """What one row can change in its cell's rows and sums of several terms."""
+    """The K-norm body of what one row can change in its cell's rows and its sums of ``terms`` terms."""
     return Body(
         unit=UNIT + (PAD if forms else 0),
         widths=(1,) * (1 + terms),
@@ -176,18 +177,18 @@ def body_of(terms: int, forms: Sequence[CellForm] = ()) -> Body:
 
 
 def l2_of_row(terms: int) -> float:
-    """The 2-norm of the most that one row changes in rows and sums in units of ``1 / UNIT``, rounded up."""
+    """The largest 2-norm of the change by one row of rows and sums in units of ``1 / UNIT``, rounded up."""
     return math.nextafter(UNIT * math.sqrt(1 + terms), math.inf)
 
 
 def noise_of_cells(cells: NoisyCellSums, forms: Sequence[CellForm], count: int, noise: Noise) -> FloatArray:
     """Independent copies of the noise of one cell's rows and sums, in rows; shape (count, 1 + p).
 
-    They are drawn as the noise of a cell is, so that their law is the same.
+    They are drawn by the mechanism's own sampler, so that their law is that of a cell's noise.
 
     Args:
         cells: a measurement of several terms.
-        forms: those that it was drawn with.
+        forms: the inequalities with which the measurement was drawn.
         count: the number of copies.
         noise: a seeded sampler, for simulations.
     """

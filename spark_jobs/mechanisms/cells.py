@@ -90,7 +90,7 @@ def totals(counts: Int64Array, cuts: Int64Array) -> Int64Array:
 
 
 def equal_width(grid: int, cells: int) -> Int64Array:
-    """Cuts of ``cells`` cells of (almost) equal width; every fine cell if they are as many."""
+    """Cuts of ``cells`` cells of (almost) equal width; with ``cells`` equal to ``grid``, every fine cell."""
     if cells == grid or grid != SCORE_CELLS:
         return np.arange(cells + 1, dtype=np.int64) * grid // cells
     return _distinct(np.append(cells_of(np.arange(cells) / cells, grid), grid), grid)
@@ -99,8 +99,9 @@ def equal_width(grid: int, cells: int) -> Int64Array:
 def equal_log_odds(grid: int, cells: int) -> Int64Array:
     """Cuts of ``cells`` cells of (almost) equal width in log-odds, at least one fine cell wide.
 
-    On the refined grid they are those of the linear one: the cells at the ends hold all scores within 2^-17 of 0 or 1
-    and more, so that models whose scores lie elsewhere, which are most, have enough cells. ``even_log_odds`` has all.
+    On the refined grid, which is much finer towards 0 and 1, the cuts are those of the linear grid: each cell at an end
+    holds all scores within 2^-17 of 0 or 1, and more, which leaves enough cells for the scores of most models, which
+    lie elsewhere. ``even_log_odds`` cuts the refined grid up to its ends.
     """
     if grid != SCORE_CELLS:
         return even_log_odds(grid, cells)
@@ -109,7 +110,7 @@ def equal_log_odds(grid: int, cells: int) -> Int64Array:
 
 
 def even_log_odds(grid: int, cells: int) -> Int64Array:
-    """Cuts of ``cells`` cells of (almost) equal width in log-odds, to the ends of the grid."""
+    """Cuts of ``cells`` cells of (almost) equal width in log-odds, up to the ends of any grid."""
     return _even(0, grid, cells, grid=grid)
 
 
@@ -123,8 +124,8 @@ def equal_depth(
         weights: non-negative, one for each cell of the old partition; all zero if nothing is known.
         grid: the number of fine cells.
         cells: the number of new cells, at most ``grid``.
-        keep_edges: whether to cut at an old edge that is less than half the depth of a new cell away, so that scores in
-            different old cells stay in different new ones.
+        keep_edges: whether to move a cut to an old edge if less than half the depth of a new cell lies between them, so
+            that scores in different old cells stay in different new ones.
     """
     floor = 1e-3 * weights.sum() / weights.size or 1.0
     depth = np.concatenate([[0.0], np.cumsum(weights + floor)])
@@ -138,7 +139,7 @@ def equal_depth(
 
 
 def inside(first: int, last: int, points: int, *, grid: int) -> Int64Array:
-    """``points`` distinct cuts strictly between two cuts, spread evenly in log-odds; at most ``last - first - 1``."""
+    """``points`` distinct cuts between two cuts, evenly spaced in log-odds; at most ``last - first - 1`` of them."""
     return _even(first, last, points + 1, grid=grid)[1:-1]
 
 

@@ -78,7 +78,7 @@ class PublicGrid:
             return self.value(int(place.to_integral_value()))
 
     def nearest_if_clear(self, values: FloatArray, errors: FloatArray) -> FloatArray:
-        """``nearest`` of each value, if all numbers within its error bound share it; NaN where they might not."""
+        """``nearest`` of each value; NaN where numbers within its error bound may be rounded differently."""
         step = (self.upper - self.lower) / self.steps
         with np.errstate(over="ignore", invalid="ignore"):
             place = (np.clip(values, self.lower - step, self.upper + step) - self.lower) / step
@@ -89,7 +89,7 @@ class PublicGrid:
         return result
 
     def value(self, index: int) -> float:
-        """The value of an index from 0 to ``steps``."""
+        """The grid value with this index, from 0 to ``steps``."""
         with localcontext(prec=_PRECISION):
             low, high = Decimal(self.lower), Decimal(self.upper)
             return float(low + (high - low) * index / self.steps)

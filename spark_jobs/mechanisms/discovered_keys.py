@@ -1,21 +1,23 @@
-"""Keys that are not public, with their rows and sums: one draw of noise decides whether a key is released, and as what.
+"""Keys that are not public, with noisy rows and sums: the same noise decides whether a key is released.
 
 A key that no row has is never released, so no key is invented. Let each privacy unit have at most one row in each key.
 The numbers of every key with at least ``min_units`` rows get the noise of ``cell_sums``; the key and its noisy numbers
-are released if its noisy rows exceed a public threshold, and nothing of it is otherwise. The threshold is the least
+are released if its noisy rows exceed a public threshold; otherwise nothing about the key is. The threshold is the least
 number that a key with exactly ``min_units`` rows exceeds with a probability q of at most delta.
 
-Privacy, for one row. ``ADD_REMOVE``: D' has a row more than D, in key g. All other keys have the same law. Where g has
-``min_units`` rows in both, its noisy numbers are epsilon-DP, and whether they are released is a function of them. Where
-g has ``min_units`` in D' only, D never releases it, and D' does with probability q: on the outputs that lack g, D' has
-1 - q times the probability of D. So ``P' <= e^epsilon P + delta``, and ``P <= e^epsilon P'`` as ``1 / (1 - q) <=
-e^epsilon``. Where it has fewer in both, nothing changes. ``REPLACE_ONE``: noise at half of epsilon, and a row leaves
-one key and enters another. Let r be the loss of what both tables show, at most epsilon: a key that D' opens and one
-that it loses give ``delta`` and no more, as ``max(q, 1 - e^(epsilon - r) (1 - q)) <= delta``, and a lost key's silence
-is worth ``1 / (1 - q) <= e^(epsilon / 2)``, which is the loss of one row less. Incomplete rows decide nothing, and
-their number is one more of those that are noisy.
+Privacy, for one row. ``ADD_REMOVE``: D' has one row more than D, in key g. All other keys have the same law. Where g
+has at least ``min_units`` rows in both tables, its noisy numbers are epsilon-DP, and whether they are released is a
+function of them. Where g has ``min_units`` rows in D' only, D never releases it, and D' does with probability q:
+outputs without g have 1 - q times the probability under D' that they have under D. So the probabilities P and P' of a
+set of outputs under D and D' satisfy ``P' <= e^epsilon P + delta``, and also ``P <= e^epsilon P'`` as ``1 / (1 - q) <=
+e^epsilon``. Where g has fewer rows in both, nothing changes. ``REPLACE_ONE``: noise is drawn at half of epsilon, and a
+row leaves one key and enters another. Let r, at most epsilon, be the loss of the keys that either table can release. A
+key that reaches ``min_units`` in D' only, together with one that reaches it in D only, costs ``delta`` and no more, as
+``max(q, 1 - e^(epsilon - r) (1 - q)) <= delta``; and the absence of the latter key costs ``ln(1 / (1 - q)) <= epsilon /
+2``, which is the cost of one removed row. Incomplete rows do not decide about a key; their number is one more noisy
+number.
 
-A unit with rows in several keys is so many rows: group privacy (``contract.privacy.delta_of_rows``).
+A unit with rows in several keys counts as that many rows: group privacy (``contract.privacy.delta_of_rows``).
 
 The tails are exact sums over the lattice on which the noise is drawn, rounded up, so that q is never above delta:
 
@@ -71,11 +73,11 @@ class ExactKeys(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DiscoveredKeys:
-    """The keys that were released, and the public rule by which they were.
+    """The released keys, and the public rule by which they were released.
 
     Attributes:
         keys: texts, in order.
-        threshold: noisy rows are released above this number of rows.
+        threshold: a key is released if its noisy rows exceed this number.
         min_units: the fewest rows with which a key can be released.
     """
 
@@ -116,9 +118,10 @@ def noisy_keys(
         batches: exact numbers by key, each key in one batch.
         steps: the last place of each measure's lattice.
         min_units: the fewest rows with which a key can be released; at least 2.
-        max_keys: how many keys to keep; of more, those with the most noisy rows, and of equal ones the first.
+        max_keys: the largest number of released keys: if more pass the threshold, those with the most noisy rows, ties
+            by key.
         epsilon: the cost of all keys together.
-        delta: likewise.
+        delta: the delta of all keys together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
 
@@ -151,7 +154,7 @@ def noisy_keys(
 
 
 def steps_of_row(cells: NoisyCellSums) -> int:
-    """What a row adds to ``counted``."""
+    """The number of lattice steps that one row adds to ``counted``."""
     return 1 if not cells.steps else cells.steps[0] if len(cells.steps) == 1 else UNIT
 
 
@@ -163,7 +166,7 @@ def counted(cells: NoisyCellSums) -> NDArray[np.object_]:
 
 
 def key_threshold(cells: NoisyCellSums, *, min_units: int, delta: Decimal) -> int:
-    """The least number of ``counted`` that a key with ``min_units`` rows exceeds with probability delta at most.
+    """The smallest value of ``counted`` that a key with ``min_units`` rows exceeds with a probability of at most delta.
 
     Args:
         cells: a draw of the noise: its steps and its cost for an added or removed row.
@@ -171,7 +174,7 @@ def key_threshold(cells: NoisyCellSums, *, min_units: int, delta: Decimal) -> in
         delta: of one row; above 0.
 
     Raises:
-        InvalidRequest: delta is 0, or so large that a lost key's silence would say more than epsilon allows.
+        InvalidRequest: delta is 0, or so large that the absence of a key would cost more than epsilon.
     """
     chance = float_below(delta)
     if not 0 < chance < 1 or -math.log1p(-chance) > float_below(cells.epsilon):

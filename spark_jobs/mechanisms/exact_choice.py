@@ -70,7 +70,7 @@ def exponential_rate(epsilon: Cost, sensitivity: float, *, monotone: bool) -> De
 
 
 def integer_weights(scores: ArrayLike, rate: Decimal) -> tuple[NDArray[np.intp], list[int]]:
-    """Levels of equal score and their weights.
+    """The level of equal scores that each candidate belongs to, and the integer weight of each level.
 
     Args:
         scores: shape (k,), integers or floats, read exactly. NaN counts as the lowest float, infinities count as the

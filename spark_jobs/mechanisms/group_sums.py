@@ -52,8 +52,8 @@ class NoisyGroups:
         epsilons: the cost of the counts and of the sum of each group, for an added or removed row; shape (2, k). The
             sum of a group of one cell costs nothing.
         neighbours: the neighbouring relation of the noise.
-        summed: how many measurements of tables that share no row these numbers are sums of, each with such noise; None
-            for one measurement.
+        summed: the number of measurements that were added, of tables that share no row, each with such noise; None for
+            one.
     """
 
     grid: int
@@ -66,7 +66,7 @@ class NoisyGroups:
     summed: int | None = field(default=None, metadata={codec.LEFT_OUT: True})
 
     def plus(self, *others: NoisyGroups) -> NoisyGroups:
-        """The numbers of several tables together, which were measured alike and share no row; their noise adds up."""
+        """The sums of measurements of tables that share no row, with equal groups and epsilons; noise adds up."""
         together = {
             name: np.sum([getattr(one, name) for one in (self, *others)], axis=0)
             for name in ("positives", "negatives", "centred")
@@ -80,7 +80,7 @@ class NoisyGroups:
 
     @property
     def units(self) -> FloatArray:
-        """What ``centred`` counts in each group, as a difference of scores."""
+        """The unit of ``centred`` in each group, as a difference of scores."""
         return _units(self.cuts, self.grid)
 
     @property
@@ -95,7 +95,7 @@ class NoisyGroups:
     def scales(self) -> FloatArray:
         """The scales of the two-sided geometric noise in each group's counts and centred sum; shape (2, k).
 
-        Of several measurements together, those of noise with the variance of their noise.
+        For a sum of several measurements, the scales of two-sided geometric noise with the same variance.
         """
         rows, widths = rows_changed(self.neighbours), largest_centred(self.cuts, self.grid)
         counts = [laplace_scale(epsilon, rows) for epsilon in self.epsilons[0]]
@@ -108,7 +108,7 @@ class NoisyGroups:
         return np.array([[scale_of_sum(one, self.summed) if one else 0.0 for one in of] for of in (counts, sums)])
 
     def size_variance(self) -> float:
-        """The variance of the noise in the number of positives of all groups, and in that of negatives."""
+        """The variance of the noise in the total of positives over all groups; the same for negatives."""
         return sum(laplace_variance(float(scale)) for scale in self.scales()[0])
 
     def errors(self, copies: int, noise: Noise) -> FloatArray:
@@ -164,13 +164,13 @@ def noisy_groups(
 
 
 def centred_sums(counts: Int64Array, cuts: Int64Array) -> Int64Array:
-    """The exact sums of the rows' centred scores, in units, of each group ``[l, r)``."""
+    """The exact sum of the rows' centred scores in each group ``[l, r)``, in units."""
     group = np.repeat(np.arange(cuts.size - 1), np.diff(cuts))
     return totals(counts * _centred(np.arange(counts.size), group, cuts, counts.size), cuts)
 
 
 def largest_centred(cuts: Int64Array, grid: int) -> Int64Array:
-    """The largest size of a centred score in each group, in units: what one row can change its sum by."""
+    """The largest absolute centred score in each group, in units: the most by which one row changes its sum."""
     groups = np.arange(cuts.size - 1)
     first, last = (_centred(cells, groups, cuts, grid) for cells in (cuts[:-1], cuts[1:] - 1))
     return np.maximum(np.abs(first), np.abs(last))

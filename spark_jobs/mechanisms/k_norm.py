@@ -82,14 +82,14 @@ class Body:
 
     @property
     def largest_epsilon(self) -> Decimal:
-        """A larger epsilon gets the noise of this one.
+        """The largest epsilon that determines the noise: any larger epsilon gets the noise of this one.
 
         If the scale were smaller than the number of coordinates, most radii would be rejected.
         """
         return Decimal(self.unit) / (len(self.widths) + 1)
 
     def contains(self, vectors: NDArray[Any], radii: Int64Array) -> BoolArray:
-        """Whether each vector has a norm of at most ``radius / unit``, as far as forms tell; shape (k,)."""
+        """Whether each vector satisfies all forms: ``|form . z| <= bound * radius``; shape (k,)."""
         within = np.ones(len(vectors), dtype=np.bool_)
         if not self.forms or not within.size:
             return within
@@ -104,7 +104,7 @@ class Body:
 
     @property
     def smallest_epsilon(self) -> Decimal:
-        """The smallest epsilon for which ``within`` has a body."""
+        """The smallest epsilon for which ``within`` can represent the body."""
         return Decimal(2 * COARSEST * self._reserved) / _LIMIT
 
     @property
@@ -112,10 +112,10 @@ class Body:
         return RADII + len(self.widths)
 
     def within(self, epsilon: Decimal) -> tuple[Body, int]:
-        """This body in steps so long that radii fit int64, and how many of its own steps each of them is.
+        """The body in steps so long that radii fit int64, and how many steps of this body one of them is.
 
         Raises:
-            InvalidRequest: epsilon is too small for any.
+            InvalidRequest: epsilon is below ``smallest_epsilon``.
         """
         longest = math.floor(epsilon * _LIMIT / self._reserved)
         if longest >= self.unit:
@@ -141,8 +141,8 @@ def drawn(body: Body, count: int, *, geometric: Geometric, words: Words) -> NDAr
     Args:
         body: K.
         count: how many vectors.
-        geometric: its variables, of the scale of the noise.
-        words: uniform bits.
+        geometric: draws so many geometric variables of the scale of the noise.
+        words: draws so many uniform 64-bit words.
     """
     size = len(body.widths)
     result, missing = np.zeros((count, size), dtype=np.int64), np.arange(count)

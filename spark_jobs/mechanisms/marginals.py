@@ -1,14 +1,16 @@
-"""Tables of one set of rows by fewer and more dimensions, measured apart and made consistent by least squares.
+"""Least squares over noisy tables that count the same rows by different sets of dimensions.
 
-A table by the dimensions in S has entries of independent noise of one scale. Every table is a sum of components, one
-for each subset T of its dimensions: what the groups of T together have beyond what fewer of them explain. Components of
-different subsets are orthogonal, so that least squares over all tables takes each component by itself: of every table
-that contains T, sums over its other dimensions are taken, lower components are removed by subtracting means along each
-dimension of T, and these estimates are averaged with the inverse of their variances. With ``e`` the cost of a table and
-``k_i`` the sizes of its dimensions, that variance is proportional to ``prod k_i / e^2``, over the dimensions not in T.
-The estimate of a table is the sum of its components, each spread evenly over the cells that it is a sum of.
+Each table, by the dimensions in S, is measured on its own, with independent noise of one scale in all entries. It is a
+sum of components, one for each subset T of S: what the groups of T together have beyond what fewer of these dimensions
+explain. Components of different subsets are orthogonal, so that least squares over all tables estimates each component
+by itself: in every table that contains T, the other dimensions are summed out and lower components are removed by
+subtracting means along each dimension of T; the results are averaged with weights inverse to their variances. With
+``e`` the cost of a table and ``k_i`` the sizes of its dimensions, that variance is proportional to ``prod k_i / e^2``,
+over the dimensions not in T. The estimate of a table is the sum of its components, each spread evenly over the cells
+that it is a sum of.
 
-Estimates are unbiased, and sums of one are the other: it is post-processing of what was paid for.
+Estimates are unbiased, and an estimated table summed over a dimension equals the estimate of the smaller table. All of
+this is post-processing of measurements that are already paid for.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def consistent(
     """The least-squares estimates of all tables.
 
     Args:
-        tables: unbiased tables, whose last axes are their dimensions.
+        tables: unbiased tables, by their dimensions, which are the last axes.
         sizes: the number of groups of every dimension.
         costs: the cost of each table, relative to the others.
     """
@@ -48,7 +50,7 @@ def consistent(
 
 
 def subsets(table: Dimensions) -> list[Dimensions]:
-    """All subsets of the dimensions of a table, none and all of them included."""
+    """All subsets of the dimensions of a table, from the empty one to all dimensions."""
     return [part for size in range(len(table) + 1) for part in combinations(table, size)]
 
 

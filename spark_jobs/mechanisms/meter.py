@@ -23,7 +23,7 @@ class Spending:
         label: the purpose, in words.
         epsilon, delta: the exact cost.
         law: what is known of the loss, if there is a delta.
-        rho: that of Gaussian noise, if the law needs it.
+        rho: the zCDP parameter of Gaussian noise, if the law needs it.
     """
 
     label: str
@@ -102,10 +102,10 @@ class BudgetMeter:
 
         Args:
             epsilon: the cost; above 0.
-            delta: of an approximate guarantee.
+            delta: the cost in delta, for an approximate guarantee.
             label: the purpose, in words.
             law: what is known of the loss, for a statement about odds (``contract.odds``).
-            rho: that of Gaussian noise, if the law needs it.
+            rho: the zCDP parameter of Gaussian noise, if the law needs it.
 
         Raises:
             BudgetOverspent: the amount exceeds what remains; nothing is spent.

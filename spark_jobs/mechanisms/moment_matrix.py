@@ -100,7 +100,7 @@ class Layout:
 
     @property
     def parts(self) -> tuple[int, int]:
-        """How many numbers there are, with intercept, signs and outcome, and how many columns of more levels."""
+        """The number of numbers (with intercept, signs and outcome), and that of columns of more than two levels."""
         return 1 + self.numbers + self.signs + self.outcome, len(self.columns) - self.signs
 
     @cached_property
@@ -134,7 +134,7 @@ class Layout:
         return self.steps**2 * math.nextafter(math.sqrt(squared), math.inf)
 
     def body(self, neighbours: Neighbours) -> Body:
-        """What a row can change in the measured entries: the box, in lattice steps."""
+        """The K-norm body of the changes by one row: the box of the measured entries, in lattice steps."""
         return box(self.steps**2 * rows_changed(neighbours), int(self.measured.sum()))
 
     def filled(self, entries: FloatArray) -> FloatArray:
@@ -183,7 +183,7 @@ class NoisyProducts:
 
 
 def box(change: int, count: int) -> Body:
-    """So many numbers, each of which changes by at most ``change``."""
+    """The K-norm body of ``count`` numbers, each of which changes by at most ``change``."""
     return Body(unit=change, widths=(1,) * count)
 
 

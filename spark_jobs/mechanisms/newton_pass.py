@@ -18,14 +18,14 @@ and ``b_h`` of a fixed ratio, for the largest *joint* loss of one row,
     max over t of  A(t) / b_g + B(t) / b_h  =  epsilon           (two-sided geometric noise, epsilon-DP),
     max over t of  A2(t)^2 / 2 s_g^2 + B2(t)^2 / 2 s_h^2  =  rho  (discrete Gaussian noise, rho-zCDP),
 
-by which a Hessian at a quarter of the gradient's epsilon costs nothing. The bounds of t are those that public
-coefficients and the box of z leave; they make the pass at 0 cheaper, where every t is 1/2. A row replaced is one
-removed and one added: everything doubles. The coefficients are functions of earlier passes' noisy values, so passes
-compose adaptively: epsilons and rhos add up.
+under which a Hessian at a quarter of the gradient's epsilon costs nothing more than the gradient alone. The bounds of t
+are those that public coefficients and the box of z leave; they make the pass at 0 cheaper, where every t is 1/2. A row
+replaced is one removed and one added: everything doubles. The coefficients are functions of earlier passes' noisy
+values, so passes compose adaptively: epsilons and rhos add up.
 
-Noise that is drawn together in each of the two (``k_norm``) has the first of these losses, for the largest change of a
-single entry: A and B with 1 for q and Q, and radii with the scales ``b_g`` and ``b_h``. A cost that is too small for it
-has Laplace noise.
+With noise that is drawn together within the gradient and within the Hessian (``k_norm``), the first equation holds for
+the largest change of a single entry: A and B with 1 in place of q and Q, where ``b_g`` and ``b_h`` are the scales of
+the radii. If the cost is too small for this noise, Laplace noise is drawn.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class NewtonPass:
     """A released gradient and Hessian.
 
     Attributes:
-        position: coefficients at which they were taken, in multiples of ``1 / COEFFICIENT_STEPS``.
+        position: the coefficients at which both were computed, in multiples of ``1 / COEFFICIENT_STEPS``.
         gradient: noisy entries; ``ROUNDING steps`` stands for 1.
         hessian: noisy measured entries; ``ROUNDING steps^2`` stands for 1.
         method: ``k_norm``, ``laplace`` or ``gaussian``.
@@ -122,16 +122,17 @@ class NewtonPass:
 
 
 def rounding_stddev(rows: float, layout: Layout) -> float:
-    """The standard deviation of the rounding in an entry of ``NewtonPass.slope``, from the number of rows alone.
+    """A cautious standard deviation of the rounding error in an entry of ``NewtonPass.slope``.
 
-    Each row is rounded by up to half a step, evenly, which has a variance of 1/12. Rows that are alike are rounded
-    alike, and how many are is private; so this is what the errors add up to if all rows are: at most half a step each.
+    Each row's share is rounded by up to half a step; a uniform error of this size has a variance of 1/12. Equal rows
+    have equal errors, and how many rows are equal is private, so the errors are added up as if all rows were equal. The
+    result depends only on ``rows``, a number of rows that is public or released.
     """
     return rows / (ROUNDING * layout.steps * math.sqrt(12.0))
 
 
 def on_grid(coefficients: FloatArray) -> Int64Array:
-    """The nearest position that a pass can be made at."""
+    """The nearest coefficients at which a pass can be made, in multiples of ``1 / COEFFICIENT_STEPS``."""
     within = np.clip(coefficients, -MAX_COEFFICIENT, MAX_COEFFICIENT)
     return np.rint(within * COEFFICIENT_STEPS).astype(np.int64)
 
@@ -154,7 +155,7 @@ def noisy_pass(
         position: public, or computed from earlier noisy values.
         layout: the meaning of a row's entries, without outcome.
         cost: rho for ``gaussian``, otherwise epsilon; the caller has spent it.
-        method: the kind of noise; what was drawn is in the result.
+        method: the kind of noise that is asked for; the result states the kind that was drawn.
         hessian_ratio: the Hessian's epsilon or rho over the gradient's, for a row that changes both the most.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise.

@@ -1,8 +1,8 @@
 """Integer noise, the only randomness of the product: exact samplers for releases, seeded ones for tests.
 
-Both sources draw from the same distributions on the integers: these two, and that of ``k_norm`` for numbers which a row
-changes together. For a vector ``x`` whose neighbours ``x'`` satisfy
-``|x - x'|_1 <= l1_sensitivity``, the two-sided geometric ("discrete Laplace") distribution
+Both sources draw from the same distributions on the integers: the two-sided geometric one, the discrete Gaussian one,
+and that of ``k_norm`` for numbers that a row changes together. For a vector ``x`` whose neighbours ``x'`` satisfy ``|x
+- x'|_1 <= l1_sensitivity``, the two-sided geometric ("discrete Laplace") distribution
 
     P(z) = (1 - r) / (1 + r) * r^|z|,   r = exp(-1 / scale),   scale >= l1_sensitivity / epsilon,
 
@@ -65,10 +65,10 @@ class Noise(Protocol):
 
     @property
     def joint(self) -> bool:
-        """Whether ``k_norm`` can be drawn; if not, a mechanism that would ask for it asks for Laplace noise."""
+        """Whether ``k_norm`` is available; if not, mechanisms use Laplace noise in its place."""
 
     def k_norm(self, values: NDArray[Any], *, epsilon: Cost, body: Body) -> Int64Array:
-        """``values`` plus noise of ``k_norm``; ``epsilon``-DP for vectors, the last axis, whose changes are in K."""
+        """``values`` plus ``k_norm`` noise; ``epsilon``-DP for vectors, along the last axis, that change within K."""
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """``count`` independent uniform 64-bit words, for further samplers and for the seeds of post-processing."""
@@ -111,8 +111,8 @@ class SecureNoise:
 
         Args:
             values: integers, int64 or Python's; shape (..., numbers of the body).
-            epsilon: the exact privacy loss; above ``body.largest_epsilon`` noise is that of this one.
-            body: what changes of one row can be.
+            epsilon: the exact privacy loss; above ``body.largest_epsilon``, the noise of that epsilon is drawn.
+            body: K, which contains every change by one row.
 
         Raises:
             InvalidRequest: epsilon is not a finite number above 0, or too small for the body.
@@ -173,7 +173,7 @@ class SeededNoise:
         return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
 
     def boxed(self, shape: tuple[int, ...], *, scale: float) -> Int64Array:
-        """Vectors of ``k_norm`` noise of a box, along the last axis, for simulations; ``scale`` is the radius's."""
+        """Vectors of ``k_norm`` noise in a box, along the last axis; ``scale`` is the radius's. For simulations."""
         radii = scale * self._generator.standard_gamma(shape[-1] + 1, (*shape[:-1], 1))
         noise = np.rint(radii * self._generator.uniform(-1.0, 1.0, shape))
         return _saturating_add(np.zeros(shape, dtype=np.int64), noise)
@@ -274,7 +274,7 @@ def laplace_variance(scale: float) -> float:
 
 
 def scale_of_sum(scale: float, terms: int) -> float:
-    """The scale of two-sided geometric noise whose variance is that of a sum of ``terms`` of this scale.
+    """The scale of two-sided geometric noise with the variance of a sum of ``terms`` noises of scale ``scale``.
 
     A variance is ``1 / (2 sinh(1 / (2 scale))^2)``.
     """

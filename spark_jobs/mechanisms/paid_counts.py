@@ -1,9 +1,9 @@
-"""Noisy numbers of rows below edges of a grid, of which so many are paid for beforehand.
+"""Noisy numbers of rows below the edges of a grid, for a number of edges that is paid for in advance.
 
 Neighbours and guarantee: adding, removing or replacing a row changes the number of rows below any edge by at most 1. So
-``evaluations`` of these numbers, wherever their edges are chosen from earlier ones, change by at most ``evaluations``
-in 1-norm, and each with independent two-sided geometric noise of scale ``evaluations / epsilon`` they are together
-``epsilon``-DP by adaptive composition. Taking ``min(count, limit)`` for each number keeps these changes at most 1.
+``evaluations`` of these numbers change by at most ``evaluations`` in 1-norm. With independent two-sided geometric noise
+of scale ``evaluations / epsilon`` in each, they are together ``epsilon``-DP by adaptive composition, even if an edge is
+chosen by the answers for earlier ones. Taking ``min(count, limit)`` for each number keeps these changes at most 1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ is trusted; both in scales of the noise."""
 
 
 class Deposit(Protocol):
-    """Hands a table over once, hidden, to others who answer later how many rows lie below an edge."""
+    """Hands a table over once, in hidden form, to servers that later answer how many rows lie below an edge."""
 
     def __call__(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity: int) -> Evaluate:
         """See ``paid_counts``."""
@@ -35,19 +35,19 @@ class Deposit(Protocol):
 
 @runtime_checkable
 class Depositing(Protocol):
-    """A noise sampler that may hand a table over to servers (``deposit``); None if it cannot."""
+    """A noise sampler that may be able to hand a table over to servers (``deposit``)."""
 
     @property
     def deposit(self) -> Deposit | None:
-        """How to hand the table over; None if its counts are noised one after the other."""
+        """The function that hands a table over; None if the sampler adds noise to counts one after the other."""
 
 
 class PaidCounts:
-    """Noisy numbers of rows below edges, up to the number of evaluations; see the module for the guarantee.
+    """Noisy numbers of rows below at most ``evaluations`` different edges; see the module for the guarantee.
 
     Args:
-        evaluate: answers edges that have not been asked for.
-        cells: of the grid; edges are numbered from 0 to this.
+        evaluate: gives the noisy numbers of rows below edges that have not been asked for yet.
+        cells: the number of cells of the grid; its edges are numbered from 0 to ``cells``.
         evaluations: how many edges may be asked for.
 
     Raises:
@@ -69,11 +69,11 @@ class PaidCounts:
 
     @property
     def answers(self) -> dict[int, int]:
-        """The numbers so far, by edge."""
+        """The noisy numbers so far, by edge."""
         return dict(self._answers)
 
     def ask(self, edges: Iterable[int]) -> None:
-        """Have edges answered together, where they have not been yet.
+        """Evaluate, in one call, those of these edges that have no answer yet.
 
         Raises:
             InvalidRequest: an edge is out of range, or too few evaluations are left.
@@ -86,21 +86,21 @@ class PaidCounts:
             self._left -= len(new)
 
     def below(self, edge: int) -> int:
-        """About how many rows lie below an edge; for errors, see ``ask``."""
+        """The noisy number of rows below an edge; errors as in ``ask``."""
         self.ask([edge])
         return self._answers[edge]
 
     def first_cell(self, wanted: float, *, scale: float = 0.0) -> int:
-        """About the first cell up to which so many rows lie, by bisection.
+        """An estimate of the first cell up to whose end ``wanted`` rows lie, by bisection.
 
-        It asks for at most as many edges as the number of cells has bits. The bisection ends at a number which the
-        noise hides, as noise would decide the rest. The edges that are left to it go nearer and nearer to the places on
-        either side from which on the noise decides nothing, so that an interval can end there. The same search asks for
-        the same edges again.
+        The search asks for at most as many edges as the number of cells has bits. The bisection stops at an edge whose
+        noisy number is so close to ``wanted`` that noise would decide all further steps. The remaining edges then
+        approach, on either side of it, the nearest edges whose numbers differ from ``wanted`` by clearly more than the
+        noise, so that a confidence interval can end there. A repeated search asks for the same edges and costs nothing.
 
         Args:
             wanted: how many rows lie up to the end of the cell.
-            scale: scale of the noise in each number.
+            scale: the scale of the noise in each number.
 
         Raises:
             InvalidRequest: too few evaluations are left for the search, from its first edge that was not answered yet.
@@ -152,8 +152,8 @@ def paid_counts(counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity
         counts: exact counts per cell of the grid; private.
         epsilon: the cost of all evaluations.
         evaluations: how many edges may be asked for.
-        capacity: of a table that is handed over, how many rows may count: those of the smallest values.
-        noise: sampler of the noise; one with a deposit hands the table over, and others add the noise.
+        capacity: if the table is handed over, the largest number of rows that count: those with the smallest values.
+        noise: the sampler; one with a ``deposit`` hands the table over, any other one adds noise to its counts here.
 
     Raises:
         InvalidRequest: the noise cannot be drawn at this cost, or there are no evaluations.

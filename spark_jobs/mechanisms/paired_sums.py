@@ -8,16 +8,17 @@ A value is rounded to ``k / STEPS`` with a whole number ``k``. The row adds the 
 ``(T- + T0 + T+) / (2 STEPS^2)`` is the number of rows, ``(T+ - T-) / (2 STEPS^2)`` the sum of their values, and
 ``(T+ + T-) / (2 STEPS^2)`` the sum of the squares: exactly, whatever the values.
 
-Privacy. A row changes the three sums of its class by ``|k| (STEPS - |k|) + 2 (STEPS^2 - k^2) + |k| (|k| + STEPS) =
-2 STEPS^2 + 2 |k| STEPS - 2 k^2`` together, at most ``5/2 STEPS^2``, at ``|k| = STEPS / 2``. The 1-norm sensitivity of
-all six sums is ``SENSITIVITY = 5/2 STEPS^2`` if a row is added or removed, and twice that if one is replaced, which may
+Privacy. A row changes the three sums of its class by ``|k| (STEPS - |k|) + 2 (STEPS^2 - k^2) + |k| (|k| + STEPS) = 2
+STEPS^2 + 2 |k| STEPS - 2 k^2`` together, at most ``5/2 STEPS^2``, at ``|k| = STEPS / 2``. The 1-norm sensitivity of all
+six sums is ``SENSITIVITY = 5/2 STEPS^2`` if a row is added or removed, and twice that if one is replaced, which may
 change its class. Two-sided geometric noise of scale sensitivity / epsilon in each is epsilon-DP
-(``spark_jobs.mechanisms.noise``). In sums of values and of squares it has the standard deviation ``2.5 / epsilon``, as
-if each alone had four fifths of an epsilon that is split between them. If the values of cells depend on earlier
-releases, the sums compose with these sequentially.
+(``spark_jobs.mechanisms.noise``). In sums of values and of squares the noise has standard deviation ``2.5 / epsilon``,
+where two sums of numbers in [-1, 1] at half of epsilon each would have ``2.83 / epsilon``. If the values of cells
+depend on earlier releases, the sums compose with these sequentially.
 
 The sums are exact for any number of rows, and clipped to int64 before noise is added, which does not add sensitivity. A
-sum that wrapped around would move from one end of int64 to the other by a single row, from 2^34 rows on.
+sum that wrapped around, which is possible from 2^34 rows on, would move from one end of int64 to the other by a single
+row.
 """
 
 from __future__ import annotations

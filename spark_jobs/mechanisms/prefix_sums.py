@@ -34,9 +34,11 @@ class NoisyTree:
     Attributes:
         tree: the public shape.
         nodes: noisy integer counts of the measured levels, leaves first.
-        scale: of the two-sided geometric noise in every node; of a sum of several noises, one with their variance.
+        scale: of the two-sided geometric noise in every node; if ``summed``, the scale of such noise with the variance
+            of the sum.
         total: the exact total if it is public, else None.
-        summed: how many equal noises are in every node, of tables that share no row; None for one.
+        summed: the number of trees that were added, of tables that share no row, each with noise of its own; None for
+            one.
     """
 
     tree: Tree

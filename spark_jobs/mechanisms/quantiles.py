@@ -1,7 +1,7 @@
 """Quantiles and recursive medians from counts on a public grid.
 
-Where a tree of counts is released anyway, its quantiles are free by post-processing: ``tree_quantiles``. The other two
-functions release quantiles only.
+Where a tree of counts is released anyway, its quantiles are free by post-processing: ``tree_quantiles``.
+``recursive_medians`` and ``private_quantile`` release quantiles and nothing else.
 """
 
 from __future__ import annotations

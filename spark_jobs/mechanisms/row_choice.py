@@ -1,4 +1,4 @@
-"""The private choice of a bound on the rows of a unit: the least of some public candidates that few units exceed.
+"""The private choice of a bound on the rows of a unit: the smallest of some public candidates that few units exceed.
 
 Let ``A_j`` be the number of units with more rows than candidate j. The candidate has the score
 
@@ -12,13 +12,13 @@ falls and none rises by more than 1; if it is replaced by one of n' > n rows, th
 one of fewer rows, some fall by 1. Hence all scores move by at most 1, all in the same direction, and
 ``permute_and_flip`` is ``epsilon``-DP at the exponent ``epsilon``. ∎ The choice is made before any row is left out.
 
-What t and w are for. A count of rows by group has noise of size ``M / epsilon`` for a bound of M rows. One row more for
-each unit adds ``1 / epsilon`` to the error in each of G groups, and takes away as many lost rows as there are units
-with more than M rows. So the sum of errors is least where that number is ``G / epsilon``. Noise of the choice moves
-``A_j`` by about ``1 / epsilon`` of its own, so that a candidate must not lose to the next larger ones by chance: each
-of these has ``w = 2 / epsilon`` less, and the chance of a bound that is m candidates too large falls like ``e^(-2 m)``.
-A candidate then wins against the next as long as fewer than ``t + w`` units exceed it, and t is the number that is
-aimed at less w, or 0.
+What t and w are for. A count of rows by group has noise of size ``M / epsilon`` for a bound of M rows. A bound that is
+larger by one row adds ``1 / epsilon`` to the error in each of G groups, and saves as many lost rows as there are units
+with more than M rows. So the sum of errors is smallest where that number is ``G / epsilon``. The noise of the choice
+itself acts like a change of ``A_j`` by about ``1 / epsilon``. So that a candidate does not lose to larger ones by
+chance, each next candidate's score is lower by ``w = 2 / epsilon``, and the chance of a bound that is m candidates too
+large falls like ``e^(-2 m)``. A candidate then wins against the next as long as fewer than ``t + w`` units exceed it; t
+is therefore the intended number of such units minus w, or 0 if that is negative.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STEPS_APART = 2
 
 
 def tolerance_of(epsilon: Cost) -> int:
-    """How far a candidate's score is below that of the next smaller one, in units."""
+    """The number w, in units, by which each candidate's score is lowered against that of the next smaller candidate."""
     return math.ceil(STEPS_APART / float(epsilon))
 
 
@@ -44,9 +44,10 @@ def scores_of(units: Int64Array, *, units_above: int, epsilon: Cost) -> Int64Arr
     """The score of each candidate; private.
 
     Args:
-        units: the units with more rows than the candidate before and not more than this one, for each candidate in
-            ascending order, and last those with more rows than the largest; shape (candidates + 1,).
-        units_above: how many units may have more rows than the bound.
+        units: for each candidate, in ascending order, the number of units with at most so many rows and more than the
+            candidate before; last the number of units with more rows than the largest candidate. Shape (candidates +
+            1,).
+        units_above: the intended number of units with more rows than the bound.
         epsilon: the cost of the choice.
     """
     above = units[::-1].cumsum()[::-1][1:]
@@ -56,6 +57,6 @@ def scores_of(units: Int64Array, *, units_above: int, epsilon: Cost) -> Int64Arr
 
 
 def choose_rows(units: Int64Array, *, units_above: int, epsilon: Cost, noise: Noise) -> int:
-    """The index of the chosen candidate; arguments are those of ``scores_of``, and the random bits. See the module."""
+    """The index of the chosen candidate; ``epsilon``-DP (see the module). Arguments: see ``scores_of``."""
     scores = scores_of(units, units_above=units_above, epsilon=epsilon)
     return permute_and_flip(scores, epsilon=epsilon, l_inf_sensitivity=1, noise=noise, monotone=True)

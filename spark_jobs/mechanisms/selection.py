@@ -97,19 +97,7 @@ def permute_and_flip(
 def permute_and_flip_runs(
     scores: ArrayLike, lengths: ArrayLike, *, epsilon: Cost, l_inf_sensitivity: float, noise: Noise
 ) -> int:
-    """``permute_and_flip`` of candidates that come in runs of one score: the same choice, from the same random words.
-
-    Args:
-        scores: of each run, left to right; shape (k,), integers or floats.
-        lengths: how many candidates each run has; at least 1, their sum public and at most 2^22; shape (k,).
-        epsilon: the total cost.
-        l_inf_sensitivity: of the score of each candidate; above 0.
-        noise: source of the random bits (``SecureNoise`` in production).
-
-    Raises:
-        InvalidRequest: epsilon is too small.
-        ValueError: another parameter is outside these bounds.
-    """
+    """``permute_and_flip`` of candidates in runs of equal score: the same choice, from the same random words."""
     length = np.asarray(lengths, dtype=np.int64)
     if length.size == 0 or length.min() < 1 or int(length.sum()) > MAX_CANDIDATES:
         raise ValueError(f"lengths: must be whole numbers of at least 1 that sum to {MAX_CANDIDATES} at most")

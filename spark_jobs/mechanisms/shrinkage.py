@@ -1,13 +1,13 @@
-"""Shrinkage of many noisy values towards centres, by as much as the values themselves suggest.
+"""Shrinkage of many noisy values towards centres, by an amount that is estimated from the values.
 
 Source: Stephens, *False discovery rates: a new deal*, Biostatistics 18(2), 2017 (adaptive shrinkage), with two more
 parts in the mixture. Values are expectations plus normal noise of known variance. Expectations are taken as draws from
 a mixture: a point at the centre, normal distributions around it with variances on a fixed grid, and a point at each of
 two extreme values. The weights are fitted to the values by expectation maximisation, and each value is replaced by its
-posterior mean. Of several candidates for the centres, all values get those of the highest likelihood.
+posterior mean. Of several candidates for the centres, the one of the highest likelihood is used for all values.
 
-Where all values are noise, nearly all become their centres; where a few are far away, these are kept and the others are
-shrunk; where all are, hardly any changes.
+Where all values are noise, nearly all become their centres; where a few are far from their centres, these are kept and
+the others are shrunk; where all are far away, hardly any changes.
 
 Post-processing of released values: it costs nothing. No guarantee depends on the model.
 """
@@ -51,10 +51,10 @@ def shrunk(
 
     Args:
         values: shape (n,).
-        variances: of their noise, above 0.
-        centres: at least one candidate for what the expectations are near.
-        low: the least value that an expectation may have.
-        high: the largest.
+        variances: the variances of their noise, above 0.
+        centres: at least one candidate for the centres, each of shape (n,).
+        low: the smallest value that each expectation may have.
+        high: the largest one.
     """
     if not values.size:
         return values

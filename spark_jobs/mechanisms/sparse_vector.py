@@ -1,4 +1,4 @@
-"""The sparse vector technique: which queries pass a threshold, at a cost that does not depend on those that do not.
+"""The sparse vector technique: which queries pass a threshold, where queries that fail cost nothing.
 
 Statistics and noise are integers. Shifting two-sided geometric noise by an integer costs the same as shifting Laplace
 noise by that amount, so the proofs below apply to both; the noise is two-sided geometric throughout.

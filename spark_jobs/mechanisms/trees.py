@@ -62,7 +62,7 @@ class Tree:
         return max(1, levels if self.root == "noisy" else levels - 1)
 
     def group_sums(self, level: NDArray[Any]) -> NDArray[Any]:
-        """The sum of a level's values for each parent, along the last axis; the type is kept."""
+        """The sum of a level's values for each parent node, along the last axis; the type is kept."""
         sums: NDArray[Any] = np.add.reduceat(level, np.arange(0, level.shape[-1], self.branching), axis=-1)
         return sums
 

@@ -1,9 +1,9 @@
 """Noisy sums of units' squares, and the design effects that follow from them.
 
-Units are sampled with all their rows, so a figure of a population varies by ``V = sum phi_i^2 / n^2``, where ``phi_i``
-is the influence of unit i: the sum of its rows' (linearisation, as in survey sampling). With rows that were sampled one
-by one it would be ``V_rows = sum phi^2 / n^2``, over rows. ``D = V / V_rows`` is the design effect. It is at most the
-largest number of rows of a unit, by Cauchy and Schwarz.
+Units are sampled with all their rows, so a figure that estimates one of a population has the variance ``V = sum phi_i^2
+/ n^2``, where ``phi_i`` is the influence of unit i: the sum of its rows' influences (linearisation, as in survey
+sampling). If rows were sampled one by one, the variance would be ``V_rows = sum phi^2 / n^2``, over rows. ``D = V /
+V_rows`` is the design effect. It is at most the largest number of rows of a unit, by Cauchy and Schwarz.
 
 *Neighbours, sensitivity, guarantee.* ``t_i = phi_i^2 / (M b)^2``, with the largest influence b of a row, is in [0, 1]
 and depends on numbers that are released already and on the unit's own rows. One unit added or removed changes the
@@ -30,11 +30,11 @@ _FOR_SKEW = 0.5
 
 
 def noisy_squares(exact: Int64Array, *, epsilon: Decimal, noise: Noise) -> Int64Array:
-    """The sums of the squares of units, with noise; ``epsilon``-DP for one unit added, removed or replaced.
+    """The sums over units of squared influences, with noise; ``epsilon``-DP for one unit added, removed or replaced.
 
     Args:
         exact: ``unit_squares``, one number for each figure; private.
-        epsilon: the cost to a unit, of all figures together.
+        epsilon: the cost of all figures together, for one unit.
         noise: sampler.
     """
     if exact.size == 1:
@@ -43,17 +43,17 @@ def noisy_squares(exact: Int64Array, *, epsilon: Decimal, noise: Noise) -> Int64
 
 
 def stddev_of(figures: int, epsilon: Decimal) -> float:
-    """The standard deviation of the noise in each sum, in units of 1: of the cube in as many dimensions."""
+    """The standard deviation of the noise in each of ``figures`` sums, where a unit adds at most 1 to a sum."""
     return math.sqrt((figures + 1) * (figures + 2) / 3) / float(epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignEffect:
-    """How many times the variance of a figure is that of rows which were sampled one by one.
+    """The design effect: the variance of a figure over its variance if rows were sampled one by one.
 
     Attributes:
         value: from 1 to the largest number of rows of a unit.
-        at_most: whether it is an upper limit, because noise hides how far below it is.
+        at_most: whether ``value`` is only an upper limit, because noise hides how far below the effect is.
     """
 
     value: float
@@ -64,8 +64,8 @@ def design_effect(noisy: float, *, stddev: float, largest: float, rows_square: f
     """The design effect of a figure, from the noisy sum of its units' squares; deterministic.
 
     Args:
-        noisy: the noisy sum, in units of 1.
-        stddev: of its noise.
+        noisy: the noisy sum, where 1 is the most that a unit adds.
+        stddev: the standard deviation of its noise.
         largest: the largest influence of a row.
         rows_square: the sum over rows of squared influences, from released counts.
         max_rows: the most rows of a unit.

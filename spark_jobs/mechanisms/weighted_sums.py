@@ -30,8 +30,8 @@ class CellWeights:
 
     Attributes:
         cuts: the partition.
-        weights: whole numbers of ``resolution``; shape (2, k), negatives first.
-        resolution: the value of a weight of 1.
+        weights: whole multiples of ``resolution``; shape (2, k), negatives first.
+        resolution: the value that the whole number 1 stands for.
     """
 
     cuts: Int64Array
@@ -55,7 +55,7 @@ class WeightedSum:
     """A noisy sum of weights.
 
     Attributes:
-        weights: what the rows of each cell were weighted with.
+        weights: the weights of the rows of each cell.
         total: the noisy sum, in multiples of ``weights.resolution``.
         scale: the scale of its two-sided geometric noise.
     """

@@ -5,10 +5,10 @@ rho-zCDP is (epsilon, delta)-DP for every ``a > 1`` and
     delta = exp((a - 1) (a rho - epsilon)) / (a - 1) * (1 - 1 / a)^a
 
 (Canonne, Kamath, Steinke, NeurIPS 2020, proposition 12), with natural logarithms. For a fixed a the equation is solved
-for rho or epsilon exactly. The best a is searched for in doubles; as every a is valid, the result is computed from the
-one that was chosen with 60 digits and rounded to the safe side. This is tighter than
-``epsilon = rho + 2 sqrt(rho ln(1 / delta))`` (Bun, Steinke, TCC 2016, proposition 1.3), in which accounts compose.
-Neither turns rho into a pure guarantee: ``epsilon^2 / 2``-zCDP follows from epsilon-DP and is weaker.
+for rho or epsilon exactly. The best a is searched for in doubles. As every a is valid, the result for the a that was
+found is then computed with 60 digits and rounded to the safe side. This is tighter than ``epsilon = rho + 2 sqrt(rho
+ln(1 / delta))`` (Bun, Steinke, TCC 2016, proposition 1.3), in which accounts compose. Neither turns rho into a pure
+guarantee: ``epsilon^2 / 2``-zCDP follows from epsilon-DP and is weaker.
 """
 
 from __future__ import annotations

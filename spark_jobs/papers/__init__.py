@@ -1,4 +1,4 @@
-"""Methods of papers that a request reaches by their name alone; no default runs on them."""
+"""Methods of papers that a request selects by name; none of them is a default."""
 
 from spark_jobs.lazy import lazy_exports
 

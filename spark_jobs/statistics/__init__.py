@@ -1,4 +1,4 @@
-"""Exact statistics of private rows, as value types with known sensitivities. None of them is released."""
+"""Exact statistics of private rows, as value types with known sensitivities. They are private and never released."""
 
 from spark_jobs.lazy import lazy_exports
 

@@ -1,4 +1,4 @@
-"""Exact rows and sums by cell of public dimensions: the statistic of tables of aggregates."""
+"""Exact numbers of rows and sums by cell of public dimensions: the statistic of tables of aggregates."""
 
 from __future__ import annotations
 
@@ -34,26 +34,27 @@ class AggregateSums:
     """Exact rows and sums of each cell; private: never released or logged, and ``repr`` omits them.
 
     Each row is read by a public rule. It lies in one cell, or in none if it is in no listed group of a dimension
-    without ``other``. A value is clipped to its measure's bounds and rounded to the nearest of the measure's lattice,
-    which has places 0 to ``steps``. A row without a value, null or NaN, of one of the measures counts as incomplete and
-    adds to no sum. Where distinct units are counted, one complete row of each unit in a cell has the value 1 and all
-    others 0; a row without a unit is in no cell. No value in the data raises an error. What is summed are the design's
-    terms, of which a measure has one or more; the place of a row on the lattice of each is a function of the place of
-    its value (``term_places``). Of measures with quantiles the complete rows are counted by cell and value, too, on
-    cells of neighbouring places (``AggregateCells.value_lines``); only counts above 0 are kept.
+    without ``other``. A value is clipped to its measure's bounds and rounded to the nearest place of the measure's
+    lattice, which has places 0 to ``steps``. A row that lacks the value of a measure (null or NaN) counts as incomplete
+    and adds to no sum. Where distinct units are counted, one complete row of each unit in a cell has the value 1 and
+    all others 0; a row without a unit is in no cell. No value in the data raises an error. Sums are taken of the
+    design's terms, one or more for each measure: the value, its size or its square. A row's place on the lattice of a
+    term is a function of the place of its value (``term_places``). For measures with quantiles, complete rows are also
+    counted by cell and value, where neighbouring places may share a count (``AggregateCells.value_lines``); only counts
+    above 0 are kept.
 
     Sensitivity: a row that is added or removed changes one entry of ``incomplete`` by 1, or one of ``rows`` by 1 and
     that cell's sums by at most each term's ``last``, and by 1 one count of values of each line, in the same cell; see
     ``mechanisms.cell_sums`` and ``mechanisms.cell_quantiles``. Sums of disjoint sets of rows can be added; where units
-    are counted, of sets that have no unit in common.
+    are counted, only if the sets have no unit in common.
 
     Args:
         design: dimensions and measures; public.
         rows: the number of rows with a value of every measure; shape (cells,).
-        incomplete: the number of rows without; shape (cells,).
+        incomplete: the number of rows that lack the value of a measure; shape (cells,).
         sums: the sums of places on the lattice of each of the design's terms; shape (terms, cells).
-        value_keys: the keys of values that rows have (``value_keys_of``), ascending; shape (k,).
-        value_counts: the number of rows of each, above 0; shape (k,).
+        value_keys: the keys of the pairs of cell and value that rows have (``value_keys_of``), ascending; shape (k,).
+        value_counts: the number of rows with each key, above 0; shape (k,).
 
     Raises:
         InvalidRequest: an array is not of whole numbers of at least 0, or not of the design's size.
@@ -99,10 +100,10 @@ class AggregateSums:
         Args:
             columns: an array for each dimension and measure, by its name.
             by: the dimensions, as in a request.
-            measures: the measures, as in a request; here they are columns, not expressions, but for errors and
-                prediction intervals, of which outcome, prediction and ends are columns. ``{"of": "person",
-                "figures": ["units"]}`` counts distinct persons of the rows that are given: with k rows of a person
-                among them, what costs epsilon for a row costs k epsilon for the person.
+            measures: the measures, as in a request, but each of a column and not of an expression; for errors and
+                prediction intervals, the outcome, the prediction and the ends are columns. ``{"of": "person",
+                "figures": ["units"]}`` counts the distinct persons of the given rows. The rows of a person are not
+                bounded here: what costs epsilon for a row costs k epsilon for a person with k of the rows.
 
         Example:
             >>> sums = AggregateSums.from_arrays(
@@ -141,12 +142,13 @@ class AggregateSums:
 
     @classmethod
     def from_places(cls, cell: Int64Array, places: Int64Array, *, design: AggregateCells) -> AggregateSums:
-        """The sums over rows whose cells and places on lattices are known; -1 for a row in no cell, and for no value.
+        """The sums over rows whose cells and places on lattices are known.
 
         Args:
-            cell: shape (rows,).
-            places: shape (measures, rows).
-            design: dimensions and measures.
+            cell: the cell of each row, or -1 if it is in none; shape (rows,).
+            places: the place of each row's value on each measure's lattice, or -1 if it has no value; shape (measures,
+                rows).
+            design: the dimensions and measures.
         """
         complete = (places >= 0).all(axis=0)
         counts = [np.bincount(cell[of & (cell >= 0)], minlength=design.cells) for of in (complete, ~complete)]
@@ -170,8 +172,8 @@ class AggregateSums:
     ) -> AggregateSums:
         """The sums of a DataFrame's rows, equal to those of ``from_arrays``, in one pass of Spark.
 
-        One row is collected for each cell that is not empty. Here, too, dimensions and measures are columns, and so is
-        what errors and prediction intervals are of.
+        One row is collected for each cell that is not empty. Dimensions and measures are columns, as in
+        ``from_arrays``.
 
         Raises:
             InvalidRequest: a dimension or a measure is not valid, or a column is missing or of an unsuitable type.
@@ -212,7 +214,7 @@ class AggregateSums:
 
 
 def design_of(by: Sequence[Any], measures: Sequence[Any]) -> AggregateCells:
-    """Dimensions and measures of which a request would say the same.
+    """The design with these dimensions and measures, which are written as in a request.
 
     Raises:
         InvalidRequest: they are not valid.
@@ -225,7 +227,7 @@ def design_of(by: Sequence[Any], measures: Sequence[Any]) -> AggregateCells:
 
 
 def term_places(places: Int64Array, term: Term, measure: Measured) -> Int64Array:
-    """The places on the lattice of one of a measure's sums, from those of its values."""
+    """The places on the lattice of one of a measure's terms, from the places of the measure's values."""
     if term.power == "value":
         return places
     centred = 2 * places - measure.steps
@@ -239,7 +241,7 @@ def term_places(places: Int64Array, term: Term, measure: Measured) -> Int64Array
 def value_keys_of(
     design: AggregateCells,
 ) -> Iterator[tuple[ValueLine, Callable[[Int64Array, Int64Array], Int64Array]]]:
-    """Each line of values with the function that makes its keys of cells and of places on the measure's lattice."""
+    """Each line of values, with the function that turns cells and places on the measure's lattice into keys."""
     start = 0
     for line in design.value_lines:
         yield line, partial(_value_key, line, start)
@@ -292,7 +294,7 @@ def _values(columns: Mapping[str, ArrayLike], measure: Measured) -> FloatArray:
 
 
 def groups_of(values: ArrayLike, dimension: Dimension) -> Int64Array:
-    """The group of each row in a dimension; -1 for none."""
+    """The index of each row's group in a dimension; -1 for a row in no group."""
     if dimension.places is not None:
         group = row_places(values, dimension.places, field=dimension.column)
     elif dimension.edges is not None:

@@ -15,7 +15,7 @@ MAX_VALUE_CELLS = 2**21
 
 
 def require_cells(cells: object, upto: int = MAX_CELLS) -> int:
-    """``cells`` as an int, if it is a power of two from 2 to ``upto``, 2^20.
+    """``cells`` as an int, if it is a power of two from 2 to ``upto``, by default 2^20.
 
     Scaling a float by a power of two is exact, so that rounding never moves a value to another cell.
 

@@ -1,4 +1,4 @@
-"""Counts per group, label and score cell: the statistic of what is said of a classifier by group."""
+"""Counts per group, label and score cell: the statistic of diagnostics of a classifier by group."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class GroupedScoreCounts(DisjointCounts):
     Labels and scores are read as ``ScoreCounts`` reads them. A row counts in the group that its key names, and in a
     last group if its key is missing or not listed, so that every row with a label and a score is in one group.
 
-    Sensitivity: as of ``ScoreCounts``. A row that is replaced may also leave one group and enter another, which are
-    again two cells.
+    Sensitivity: that of ``ScoreCounts``. A row that is replaced may also leave one group and enter another, which again
+    changes two cells.
 
     Args:
         keys: the groups, a public list.
@@ -121,7 +121,7 @@ class GroupedScoreCounts(DisjointCounts):
 
     @property
     def groups(self) -> tuple[ScoreCounts, ...]:
-        """The counts of each group, the last one of the rows of no listed group."""
+        """The counts of each group as ``ScoreCounts``; the last ones are of the rows without a listed group."""
         return tuple(
             ScoreCounts(negatives=negatives, positives=positives)
             for negatives, positives in zip(self.negatives, self.positives, strict=True)

@@ -14,8 +14,8 @@ class KeyBatch:
 
     Attributes:
         keys: distinct texts.
-        rows: rows with a value of every measure; shape (k,).
-        incomplete: rows without; shape (k,).
+        rows: the number of rows with a value of every measure; shape (k,).
+        incomplete: the number of rows that lack the value of a measure; shape (k,).
         sums: sums of places on the lattice of each measure; shape (measures, k).
     """
 

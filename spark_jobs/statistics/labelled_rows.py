@@ -1,4 +1,4 @@
-"""Rows with a label, for logistic models: sums over them at coefficients that are known only after earlier sums."""
+"""Rows with a label, for logistic models: each pass computes gradient and Hessian sums at given coefficients."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class NewtonSums:
     """The exact gradient and Hessian of a logistic log likelihood at public coefficients; private.
 
     Attributes:
-        gradient: sum of ``(y - p) z``, in ``1 / ROUNDING`` of a lattice step, rounded row by row; shape (size,).
-        hessian: sum of ``(p (1 - p) z) z^T``, of which the first factor is rounded in this way; shape (size, size).
+        gradient: the sum of ``(y - p) z``, in units of ``1 / ROUNDING`` of a lattice step, rounded row by row; shape
+            (size,).
+        hessian: the sum of ``(p (1 - p) z) z^T``, whose first factor is rounded in the same way; shape (size, size).
     """
 
     gradient: Int64Array
@@ -35,17 +36,18 @@ class NewtonSums:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LabelledRows:
-    """Rows of features with a label 0 or 1, of which sums can be made; private: ``repr`` omits them.
+    """Rows of features with a label 0 or 1, over which gradients and Hessians are summed; private: ``repr`` omits them.
 
-    A row is a vector z of lattice steps, as in ``CrossProducts`` but for the outcome, and a label. Rows are read by the
-    same rule; a row whose label is neither 0 nor 1 is not counted.
+    A row is a label and a vector z of lattice steps, as in ``CrossProducts`` but without an outcome. Rows are read by
+    the same rule; a row whose label is neither 0 nor 1 is not counted.
 
-    Sensitivity: ``mechanisms.newton_pass`` has it, with the proof. Nothing overflows below 2^37 rows: an entry of the
-    Hessian is at most 2^26 per row.
+    Sensitivity, with proof: see ``mechanisms.newton_pass``. Nothing overflows below 2^37 rows: an entry of the Hessian
+    is at most 2^26 per row.
 
     Attributes:
         design: features and levels; public.
-        sums_at: the sums at coefficients in multiples of ``1 / COEFFICIENT_STEPS``; each call is a pass over the rows.
+        sums_at: a function from coefficients, in multiples of ``1 / COEFFICIENT_STEPS``, to the sums; each call is a
+            pass over the rows.
     """
 
     design: LabelledRowCells

@@ -135,7 +135,7 @@ class Moments:
         """The sums with every row, where rows without a point are placed in the middle of the box.
 
         If group sizes are public, every row of a group must count in ``n``: otherwise replacing a row by one without a
-            point would change ``n``.
+        point would change ``n``.
         """
         middle, rows = self.grid.cells - 1, self.unusable
         return Moments(

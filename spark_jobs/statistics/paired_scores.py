@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class PairedScoreCounts(DisjointCounts):
     """Exact counts per label {0, 1} and cells of two scores; private: never released or logged, not even by ``repr``.
 
-    Each score has ``PAIR_CELLS`` cells (``score_grid``): a 128th of the distance to the nearer end wide, or less.
-    A row is read by a public rule: that of ``ScoreCounts`` for its label and for both scores. A row that lacks one of
-    the three is dropped. No value in the data raises an error.
+    Each score has ``PAIR_CELLS`` cells (``score_grid``), each at most a 64th as wide as its distance to the nearer end
+    of [0, 1]. A row is read by a public rule: that of ``ScoreCounts`` for its label and for both scores. A row that
+    lacks one of the three is dropped. No value in the data raises an error.
 
     Sensitivity: a row is counted in at most one cell, so that under ``Neighbours.ADD_REMOVE`` one row changes one count
     by 1; under ``Neighbours.REPLACE_ONE`` it removes 1 from one count and adds 1 to another.
@@ -102,7 +102,7 @@ class PairedScoreCounts(DisjointCounts):
 
     @cached_property
     def first(self) -> ScoreCounts:
-        """The counts of the first scores; a row counts at the start of its cell."""
+        """The counts of the first scores as ``ScoreCounts``; a row's score counts as the start of its cell."""
         return self._one(self.keys // PAIR_CELLS)
 
     @cached_property
@@ -115,7 +115,7 @@ class PairedScoreCounts(DisjointCounts):
         return ScoreCounts.from_keys(label * DEFAULT_CELLS + pair_cuts(DEFAULT_CELLS)[cell], self.counts)
 
     def differences(self, of_first: FloatArray, of_second: FloatArray) -> FloatArray:
-        """A number of the first cell less a number of the second one, for each of ``keys``.
+        """For each of ``keys``, the number of its first cell minus the number of its second cell.
 
         Args:
             of_first: a number for each class, negatives first, and cell of the first score; shape (2, PAIR_CELLS).

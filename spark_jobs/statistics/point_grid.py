@@ -25,10 +25,10 @@ MAX_POINT_CELLS = 2**13
 class PointGrid:
     """A lattice of public places in a box, repeated for each group; fixed independently of the data.
 
-    Along an axis the places are as many as there are ``cells``, evenly spaced from the lower bound to the upper one,
-    both included, so that an outcome that is 0 or 1 is not moved. A value counts at the nearest place, whose cell
-    it is in, and is moved by half a step at most (``off``). In *half steps*, of which an axis has ``steps``, the middle
-    of the box is a whole number, too; all exact sums are in half steps.
+    Each axis has ``cells`` places, evenly spaced from the lower bound to the upper one, both included, so that an
+    outcome that is 0 or 1 is not moved. A value counts as the nearest place and is thereby moved by at most half the
+    distance of two places (``off``). Exact sums are in *half steps*, half that distance: an axis has ``steps`` of them,
+    and the middle of the box is a whole number, too.
 
     Attributes:
         x, y: linear grids of the two axes, with the same number of cells: a power of two from 2 to 8,192.
@@ -81,16 +81,16 @@ class PointGrid:
 
     @property
     def steps(self) -> int:
-        """The number of half steps of an axis; place j lies at 2 j of them."""
+        """The number of half steps of an axis; place j lies at half step 2 j."""
         return 2 * (self.x.cells - 1)
 
     @property
     def off(self) -> float:
-        """The most by which rounding moves a value within the bounds, as a part of the box."""
+        """The largest distance by which rounding moves a value within the bounds, as a part of the box."""
         return 1 / self.steps
 
     def places_of(self, values: FloatArray, axis: ValueGrid) -> Int64Array:
-        """The nearest place to each value along an axis; values beyond the bounds count at them. NaN is not allowed."""
+        """The place nearest to each value along an axis, after clipping to the bounds. NaN is not allowed."""
         return nearest_places(values, axis.lower, axis.upper, axis.cells - 1).astype(np.int64)
 
     @property
@@ -115,7 +115,7 @@ class PointGrid:
 
 
 def nearest_places(values: FloatArray, lower: float, upper: float, steps: int) -> FloatArray:
-    """The nearest of the places 0 to ``steps``, evenly spaced between bounds, to which values are clipped; NaN stays.
+    """The nearest of places 0 to ``steps``, evenly spaced between the bounds, for values clipped to these; NaN stays.
 
     ``spark.points.nearest_place`` rounds with the same operations.
     """

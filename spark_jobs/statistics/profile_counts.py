@@ -20,9 +20,9 @@ from spark_jobs.statistics.arrays import as_doubles, read_only
 class ProfileCounts:
     """Exact rows of each cell; private: never released or logged, and ``repr`` omits them.
 
-    Every row is in exactly one cell of a column: that of its value, or one of those for rows without a value, with a
-    text that is no value of the column's type, or with a value that is not listed. No value in the data raises an
-    error.
+    Every row is in exactly one cell of a column: the cell of its value, or a cell for rows without a value, with a text
+    that is no value of the column's type, or with a value that is not listed or out of bounds. No value in the data
+    raises an error.
 
     Sensitivity: a row that is added or removed changes one count by 1; one that is replaced changes two.
 
@@ -47,7 +47,7 @@ class ProfileCounts:
 
     @classmethod
     def from_keys(cls, keys: Int64Array, counts: Int64Array, *, design: ProfileCells) -> ProfileCounts:
-        """The counts of the cells that occur; those of all others are 0."""
+        """The counts from cells and the number of rows in each of them; absent cells count 0."""
         every = np.zeros(design.max_keys, dtype=np.int64)
         every[keys] = counts
         return cls(design=design, counts=every)
@@ -65,9 +65,9 @@ class ProfileCounts:
 
         Args:
             columns: an array for each column, by its name.
-            of: what each may hold, as in a request.
-            pairs: two columns each.
-            bins: the most bins of a number, or periods.
+            of: the columns to count, each with its public values, bounds or periods, as in a request.
+            pairs: the pairs of columns to count together.
+            bins: the largest number of bins of a numeric column, or of periods of a column of times.
 
         Example:
             >>> rows = {"region": ["n", "s", "n", "x", None], "age": [3, 50, None, 12, 7]}
@@ -95,7 +95,7 @@ class ProfileCounts:
 
 
 def cells_of(values: ArrayLike, column: ProfileColumn, design: ProfileCells) -> Int64Array:
-    """The cell of each row in one of a design's columns."""
+    """The cell of each row in ``column``, as one of the design's columns."""
     dimension = column.dimension(design.bins)
     array = np.asarray(values)
     if array.dtype.kind == "b" or (array.dtype.kind == "O" and any(isinstance(one, bool) for one in array)):

@@ -79,7 +79,7 @@ def _checked_key(key: object, field: str) -> GroupKey:
 
 
 def is_sound(text: str) -> bool:
-    """Whether a column can contain the text: not half of a surrogate pair."""
+    """Whether the text is valid Unicode, without half of a surrogate pair: only then can a column contain it."""
     try:
         text.encode()
     except UnicodeEncodeError:

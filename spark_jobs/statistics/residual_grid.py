@@ -63,7 +63,7 @@ def require_doublings(doublings: object) -> int:
 
 
 def side_cells(cells: Int64Array) -> Int64Array:
-    """The indices of axis cells counted outwards from 0, on either side."""
+    """The indices of axis cells, counted outwards from 0 on their own side."""
     sides: Int64Array = np.where(cells < SIDE, SIDE - 1 - cells, cells - SIDE)
     return sides
 

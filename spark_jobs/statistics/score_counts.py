@@ -43,8 +43,8 @@ class ScoreCounts(DisjointCounts):
         negatives: the number of rows with label 0 in each cell; an integer array of length ``cells``, kept as a
             read-only int64 copy.
         positives: the number of rows with label 1 in each cell, likewise.
-        steps: where scores are ``j / steps`` for whole numbers j, as a scale with a step says: public, as it is; None
-            where they may be any numbers.
+        steps: if all scores are ``j / steps`` for whole numbers j, because their scale has a step, this public number;
+            None if scores may be any numbers.
 
     Raises:
         InvalidRequest: the arrays are not two rows of whole numbers of at least 0, or their length is neither that of
@@ -72,11 +72,11 @@ class ScoreCounts(DisjointCounts):
         """The counts of rows given as two arrays of equal length, of numbers, booleans, or objects that may be None.
 
         Args:
-            labels: of each row.
-            scores: of each row.
+            labels: the label of each row.
+            scores: the score of each row.
             cells: the number of cells of [0, 1].
-            scale: of the scores, if they do not lie in [0, 1]. Thresholds of a diagnostic are then ``scale.place`` of
-                those on the scale.
+            scale: the scale of the scores, if they do not lie in [0, 1]. A threshold t on that scale is then
+                ``scale.place(t)`` for the diagnostics.
 
         Example:
             >>> counts = ScoreCounts.from_arrays([0, 1, 1, None, 2], [0.1, 0.5, 7.0, 0.5, 0.5], cells=4)

@@ -80,7 +80,7 @@ class StateCounts(DisjointCounts):
             states: the public list of states; required with ``in_states``, and never derived from them.
             units: the person of each event, a text or whole number; None if every event is protected by itself.
             max_rows: with ``units``: how many events of a person are counted in these steps together.
-            max_per_step: likewise in each step; None for ``max_rows``.
+            max_per_step: how many events of a person are counted in each step; None for ``max_rows``.
             salt: secret bytes that order a person's events of one time.
 
         Example:
@@ -140,7 +140,7 @@ class StateCounts(DisjointCounts):
             states: the public list of states.
             unit: a column that identifies the person, or its name; None if every event is protected by itself.
             max_rows: with ``unit``: how many events of a person are counted in these steps together.
-            max_per_step: likewise in each step; None for ``max_rows``.
+            max_per_step: how many events of a person are counted in each step; None for ``max_rows``.
             salt: secret bytes that order a person's events of one time.
 
         Raises:
@@ -224,10 +224,10 @@ class KnownEvents:
     """The events that have a time in the steps, a listed state and, where persons are named, a person; private.
 
     Attributes:
-        times: in microseconds since 1970.
-        places: of the states in the list.
-        steps: the step of each.
-        units: the person of each; None if every event is protected by itself.
+        times: the time of each event, in microseconds since 1970.
+        places: the index of each event's state in the list.
+        steps: the step of each event.
+        units: the person of each event; None if every event is protected by itself.
     """
 
     times: Int64Array
@@ -237,7 +237,7 @@ class KnownEvents:
 
     @classmethod
     def of(cls, times: ArrayLike, in_states: ArrayLike | None, units: ArrayLike | None, grid: StateGrid) -> KnownEvents:
-        """The known ones among events that are given as arrays.
+        """The known events among those that are given as arrays.
 
         Raises:
             InvalidRequest: the arrays are not columns of equal length.

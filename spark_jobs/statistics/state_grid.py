@@ -101,7 +101,7 @@ class StateGrid:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class EventBound:
-    """How many events of a person are counted; secret, because the salt is.
+    """The bound on a person's counted events, and the salt that selects them among ties; secret, because the salt is.
 
     A person's events in a step are ordered by time, ties by a hash of the salt. The first ``max_per_step`` of each step
     are candidates; of these, in the order of steps, as many as the person has room for are counted: ``max_rows`` in the
@@ -138,16 +138,16 @@ class EventBound:
 
     @cached_property
     def secret(self) -> str:
-        """What orders events of one time: a digest of the salt."""
+        """A digest of the salt, which orders events of one time."""
         return hashlib.sha256(b"dp-diagnostics events\0" + self.salt).hexdigest()
 
     def tie(self, unit: object, time: int, place: int) -> str:
-        """What orders the events of a person at one time, in Spark and in numpy."""
+        """The hash that orders the events of a person at one time, the same in Spark and in numpy."""
         return hashlib.sha256("\n".join((self.secret, str(unit), str(time), str(place))).encode()).hexdigest()
 
     @cached_property
     def unit_key(self) -> bytes:
-        """The key under which persons are hashed for what is kept of them."""
+        """The key of the hashes under which the used rows of persons are recorded (``UnitUse``)."""
         return hmac.digest(self.salt, b"dp-diagnostics units", "sha256")
 
     def kept(
@@ -158,7 +158,7 @@ class EventBound:
         steps: Int64Array,
         used: Int64Array | None = None,
     ) -> BoolArray:
-        """Whether each event is counted; ``used`` is how many of its person's were counted before, by default none."""
+        """Whether each event is counted, if ``used`` events of its person were counted before; by default none."""
         _, unit = np.unique(np.array([str(one) for one in units]), return_inverse=True)
         ties = np.array([self.tie(*event) for event in zip(units, times.tolist(), places.tolist(), strict=True)])
         order = np.lexsort((places, ties, times, unit)) if unit.size else np.zeros(0, dtype=np.intp)

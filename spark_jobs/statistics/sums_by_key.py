@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 class SumsByKey:
     """Exact rows and sums of each key; private: never released or logged, and ``repr`` omits them.
 
-    A row's key is its text or whole number, as text; a row without one, or with an empty text or one of more than 255
-    characters, is in no key. A privacy unit has at most one row in each key. Values are read as in ``AggregateSums``.
-    Keys come in batches, so that they need never be in memory together.
+    A row's key is the text or whole number in the column of the dimension, as text; a row without one, or with an empty
+    text or one of more than 255 characters, has no key and is not counted. A privacy unit has at most one row in each
+    key. Values are read as in ``AggregateSums``. Keys come in batches, so that they need never be in memory together.
 
     Sensitivity: a row that is added or removed changes one entry of ``incomplete`` by 1, or one of ``rows`` by 1 and
     that key's sums by at most each measure's ``steps``; see ``mechanisms.discovered_keys``.
 
     Args:
         design: the dimension and measures; public.
-        batches: reads the keys, each in exactly one batch, in any order.
+        batches: a function that reads the keys in batches, each key in exactly one, in any order.
 
     Raises:
-        InvalidRequest: the keys are not to be discovered.
+        InvalidRequest: the dimension is not one whose keys are discovered.
     """
 
     design: DiscoverableCells
@@ -65,7 +65,7 @@ class SumsByKey:
         Args:
             columns: an array for the dimension and each measure, by its name.
             by: the dimension, as in a request.
-            measures: the measures, as in a request; here they are columns, not expressions.
+            measures: the measures, as in a request, but each of a column and not of an expression.
             unit: the unit of each row; of its rows in a key, the first one that has all values counts. None if every
                 row is a unit of its own.
 
@@ -102,7 +102,7 @@ class SumsByKey:
     ) -> SumsByKey:
         """The sums of a DataFrame's rows, each a unit of its own, equal to those of ``from_arrays``.
 
-        Keys are read one partition at a time, whenever ``batches`` is called. Measures are columns here, too.
+        Each call of ``batches`` reads the keys, one partition at a time. Measures are columns, as in ``from_arrays``.
 
         Raises:
             InvalidRequest: the dimension or a measure is not valid, or a column is missing or of an unsuitable type.

@@ -1,4 +1,4 @@
-"""Units by how many rows each has: the statistic of a choice of a bound on the rows of a unit."""
+"""Counts of units by their number of rows: the statistic for the private choice of a bound on that number."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class UnitRowCounts:
-    """Exact numbers of units with so many rows; private: never released or logged, and ``repr`` omits them.
+    """Exact numbers of units by their number of rows; private: never released or logged, and ``repr`` omits them.
 
-    Rows without a unit, and rows without a group in one of the dimensions, do not count, and neither does a unit that
-    has no other rows. No value in the data raises an error.
+    Rows without a unit do not count, nor do rows without a group in one of the dimensions; a unit that has only such
+    rows is not counted. No value in the data raises an error.
 
     Sensitivity: a unit with all its rows that is added or removed changes one count by 1; one that is replaced changes
     two.
 
     Args:
         design: dimensions and candidates; public.
-        counts: the units whose rows fit in each candidate and not in the one before, and last those that fit in none;
-            shape (candidates + 1,).
+        counts: for each candidate, the number of units with at most so many rows and more than the candidate before;
+            last the number of units with more rows than the largest candidate. Shape (candidates + 1,).
 
     Raises:
         InvalidRequest: the counts are not whole numbers of at least 0, one for each cell.
@@ -57,7 +57,7 @@ class UnitRowCounts:
 
     @classmethod
     def from_keys(cls, keys: Int64Array, counts: Int64Array, *, design: UnitRowCells) -> UnitRowCounts:
-        """The counts of the cells that occur; those of all others are 0."""
+        """The counts from cells and the number of units in each of them; absent cells count 0."""
         every = np.zeros(design.cells, dtype=np.int64)
         every[keys] = counts
         return cls(design=design, counts=every)
@@ -81,7 +81,7 @@ class UnitRowCounts:
 
         Args:
             columns: the columns of the dimensions, by their names.
-            units: the unit of each row; None and NaN for none.
+            units: the unit of each row; None and NaN stand for no unit.
             largest: the largest candidate.
             by: dimensions, as in a request.
 
@@ -101,7 +101,7 @@ class UnitRowCounts:
     def from_dataframe(
         cls, df: DataFrame, unit: str, *, largest: int, by: Sequence[Mapping[str, Any]] = ()
     ) -> UnitRowCounts:
-        """The counts of the rows of a Spark DataFrame; one column of units, and else as ``from_arrays``."""
+        """The counts of a DataFrame's rows; ``unit`` names the column of units, the rest is as in ``from_arrays``."""
         from spark_jobs.statistics.spark.unit_rows import counts_of_table
 
         design = UnitRowCells.parse({"by": [dict(one) for one in by], "largest": largest})

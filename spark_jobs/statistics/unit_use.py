@@ -1,17 +1,19 @@
 """How many rows of each unit a stream has used: exact, private, and of a public size.
 
 *What it is for.* A stream counts each step when it is due, from the version of the table at that time. Which rows of a
-unit were used before cannot be found again from a later version: rows arrive late, vanish and return. So it is kept: a
-keyed hash of each unit of which a row was used, and how many. A step uses at most ``max_rows`` less this number.
+unit were used before cannot be found again from a later version: rows arrive late, vanish and return. So the stream
+keeps a keyed hash of each unit of which a row was used, with the number of used rows. A step uses at most ``max_rows``
+minus this number of the unit's rows.
 
 *Neighbours and stability.* Let all rows of one unit, in every version of the table, be added or removed
-(``ADD_REMOVE``) or replaced (``REPLACE_ONE``). There are ``places`` for units. New units get them in the order of the
-step of their first counted row and, within a step, of their hash; none is ever taken away. What is used of a unit with
-a place depends on its own rows and its own number alone, and adds up to at most ``max_rows``, whatever the versions
-are. So where units are at most as many as places, the counts of all steps together differ by at most ``max_rows`` in
-1-norm (``REPLACE_ONE``: twice that). Where they are more, the unit's place is exactly one other unit's in its absence:
-the others keep their order, so the same units have places but for these two, and a unit without a place is tried again
-in later steps and finds none. The counts then differ by at most ``2 max_rows`` under either relation.
+(``ADD_REMOVE``) or replaced (``REPLACE_ONE``). There are ``places`` for units. New units get places in the order of the
+step of their first counted row and, within a step, of their hash; no place is ever taken away. What is used of a unit
+with a place depends on its own rows and its own number alone, and adds up to at most ``max_rows``, whatever the
+versions are. So where units are at most as many as places, the counts of all steps together differ by at most
+``max_rows`` in 1-norm (``REPLACE_ONE``: twice that). Where there are more units than places, the place of the unit that
+differs goes to exactly one other unit in its absence: all others keep their order, so the same units have places except
+for these two, and a unit without a place is tried again in later steps and finds none. The counts then differ by at
+most ``2 max_rows`` under either relation.
 
 *What its size shows.* It is written as ``places`` records of 34 bytes, a hash of 32 and a number of 2, sorted by hash;
 records that no unit has are hashes of ones with the number 0. It is encrypted wherever it is stored.
@@ -38,10 +40,10 @@ _MARK = 1
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class UnitUse:
-    """The use of units; private, so that its ``repr`` shows nothing of it.
+    """The number of used rows of each unit; private, so its ``repr`` shows nothing.
 
     Attributes:
-        places: for how many units there is room; public.
+        places: the number of units for which there is room; public.
         hashes: the hash of each unit of which a row was used, sorted, with a mark; shape (units,).
         used: the number of used rows of each, at least 1, shape (units,).
     """
@@ -52,7 +54,7 @@ class UnitUse:
 
     @classmethod
     def none(cls, places: int) -> Self:
-        """That of a stream before its first step."""
+        """The use before the first step of a stream."""
         return cls(places=places, hashes=np.zeros(0, dtype=_MARKED), used=np.zeros(0, dtype=np.int64))
 
     @property
@@ -61,14 +63,14 @@ class UnitUse:
         return self.places - len(self.hashes)
 
     def of(self, hashes: NDArray[Any]) -> Int64Array:
-        """How many rows were used of the units with these hashes; 0 for those without a place."""
+        """The number of used rows of the units with these hashes; 0 for those without a place."""
         if not len(self.hashes):
             return np.zeros(len(hashes), dtype=np.int64)
         at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
         return np.where(self.hashes[at] == hashes, self.used[at], 0)
 
     def admits(self, hashes: NDArray[Any], begins: Int64Array) -> NDArray[np.bool_]:
-        """Which rows are of units that have a place or get one of those that are free.
+        """Whether each row is of a unit that has a place or gets a free one.
 
         Args:
             hashes: the hash of each row's unit.
@@ -80,10 +82,10 @@ class UnitUse:
         return known | np.isin(hashes, first)
 
     def after(self, hashes: NDArray[Any], rows: Int64Array) -> Self:
-        """The use after ``rows`` more rows of units that have a place or get one; a unit may be named several times.
+        """The use after ``rows`` more rows of the units with these hashes, which may be repeated; new ones get places.
 
         Raises:
-            ValueError: there are more units than places, or more rows of a unit than a record can say.
+            ValueError: there are more units than places, or more rows of a unit than a record can hold.
         """
         units, at = np.unique(np.concatenate([self.hashes, hashes]), return_inverse=True)
         used = np.zeros(len(units), dtype=np.int64)
@@ -104,14 +106,14 @@ class UnitUse:
 
     @classmethod
     def from_records(cls, records: NDArray[np.uint8]) -> Self:
-        """What ``to_records`` wrote."""
+        """The use that ``to_records`` wrote."""
         used = np.ascontiguousarray(records[:, HASH_BYTES:]).view(">u2").ravel().astype(np.int64)
         hashes = marked(np.ascontiguousarray(records[used > 0, :HASH_BYTES]).tobytes())
         return cls(places=len(records), hashes=hashes, used=used[used > 0])
 
 
 def marked(hashes: bytes) -> NDArray[Any]:
-    """Hashes, one after the other, as an array that numpy can sort and compare."""
+    """Concatenated hashes as an array that numpy can sort and compare: each with a mark after it."""
     rows = np.frombuffer(hashes, dtype=np.uint8).reshape(-1, HASH_BYTES)
     with_mark = np.concatenate([rows, np.full((len(rows), 1), _MARK, dtype=np.uint8)], axis=1)
     return np.ascontiguousarray(with_mark).view(_MARKED).ravel()

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class UsedRows:
     """Exact counts of some steps of a stream, and the use of units after these steps; private.
 
-    Sensitivity: ``UnitUse`` has it, for all steps of a stream together.
+    Sensitivity, for all steps of a stream together: see ``unit_use``.
 
     Attributes:
-        counts: of the steps.
-        use: of the units, after the last of these steps.
+        counts: the counts of the steps.
+        use: the use of units after the last of these steps.
     """
 
     counts: StateCounts
@@ -42,7 +42,7 @@ class UsedRows:
         bound: EventBound,
         use: UnitUse,
     ) -> Self:
-        """That of events which are given as arrays, as ``StateCounts.from_arrays`` takes them.
+        """The counts and the use from events that are given as arrays, as in ``StateCounts.from_arrays``.
 
         Args:
             times: the time of each event.
@@ -75,7 +75,7 @@ class UsedRows:
         bound: EventBound,
         use: UnitUse,
     ) -> Self:
-        """That of a DataFrame's events, equal to that of ``from_arrays``; only the events of these steps are read.
+        """The result of ``from_arrays`` from a DataFrame's events; only the events of these steps are read.
 
         What is collected is bounded by public numbers: the places for units, ``bound`` and the grid.
 
@@ -100,12 +100,12 @@ class UsedRows:
     def from_rows(
         cls, hashes: NDArray[Any], keys: Int64Array, events: Int64Array, *, grid: StateGrid, use: UnitUse
     ) -> Self:
-        """That of the counted events of units, of which some may find no place.
+        """The counts and the use from events within ``bound``; those of units that get no place are left out.
 
         Args:
             hashes: the hash of the unit of each row.
-            keys: its cell, ``step * states + state``.
-            events: how many events it stands for.
+            keys: the cell of each row, ``step * states + state``.
+            events: the number of events that each row stands for.
             grid: the steps and states.
             use: the use of units before these steps.
         """

@@ -34,8 +34,8 @@ class ValueCounts(DisjointCounts):
     Args:
         counts: the number of rows in each cell, at least 0; kept as a read-only int64 copy.
         grid: the cells.
-        finer: the counts of the same rows on another grid, each call a pass over the rows; private, too, and only for
-            a logarithmic grid, between whose marks bounds are searched. None if the rows cannot be read again.
+        finer: a function that counts the same rows on another grid, in one more pass; private, too, and only for a
+            logarithmic grid, whose cells are searched for bounds. None if the rows cannot be read again.
 
     Raises:
         InvalidRequest: the counts are not one whole number of at least 0 for each cell of the grid.

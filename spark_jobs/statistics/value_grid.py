@@ -9,8 +9,8 @@ One rule rounds values and whatever they are compared with. Without a step, ``v 
 and ``v <= t`` as ``cell(v) <= cell(t)``: every row at a threshold counts, and so does a row less than a cell beside it.
 With a step the values are a lattice: a value is moved to the nearest one, and a threshold, of which there may be any,
 counts from the first value at or above it, or up to the last one at or below it, so that comparisons are exact
-(``at_least``, ``at_most``). What is read off a grid is a cell: whoever releases one says its first and its last value
-(``ends``), and an interval of several ends at the last value of its last cell.
+(``at_least``, ``at_most``). A result that is read off a grid is a cell, which a release states by its first and its
+last value (``ends``); an interval of several cells ends at the last value of its last cell.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class ValueGrid:
     factor of two of equal width in logarithms; sizes below the unit are one cell on either side of 0. ``steps`` is as
     large as ``cells`` allows. ``score``: the refined grid of ``score_grid``, finer towards both bounds.
 
-    With a ``step``, the values are ``lower``, ``lower + step``, ..., ``upper``, and a cell is one of them, or as many
-    neighbouring ones as make at most ``cells`` cells.
+    With a ``step``, the values are ``lower``, ``lower + step``, ..., ``upper``, and a cell is one of them, or several
+    neighbouring ones, as many as are needed for at most ``cells`` cells.
 
     Attributes:
         lower, upper: the bounds; values beyond them belong to the cells at the ends.
@@ -81,7 +81,7 @@ class ValueGrid:
             object.__setattr__(self, "unit", unit_of_log(self.lower, self.upper, self.unit))
 
     def fields(self) -> dict[str, Any]:
-        """The grid as plain JSON types, from which it is made again; without a step there is no such field."""
+        """The grid as plain JSON types, from which it can be made again; without a step, that field is absent."""
         named = {name: getattr(self, name) for name in ("lower", "upper", "cells", "scale", "unit")}
         return named if self.step is None else {**named, "step": self.step}
 
@@ -153,14 +153,14 @@ class ValueGrid:
         return np.clip(np.floor(self.position(within)), 0, self.size - 1).astype(np.int64)
 
     def at_least(self, thresholds: ArrayLike) -> Int64Array:
-        """The first cell that counts for ``value >= t``; in force from its first value on (``ends``).
+        """The first cell that counts for ``value >= t``; the threshold in force is its first value (``ends``).
 
         Rows below it are those of ``value < t``. Thresholds beyond the bounds count as the nearer bound.
         """
         return self._threshold(thresholds, np.ceil)
 
     def at_most(self, thresholds: ArrayLike) -> Int64Array:
-        """The last cell that counts for ``value <= t``; in force up to its end (``ends``).
+        """The last cell that counts for ``value <= t``; the threshold in force is its end (``ends``).
 
         Rows above it are those of ``value > t``. Thresholds beyond the bounds count as the nearer bound.
         """
@@ -176,7 +176,7 @@ class ValueGrid:
         return np.clip(number // self.values_in_cell, 0, self.size - 1)
 
     def ends(self, first: ArrayLike, last: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """The first value of cells ``first``, and the end of cells ``last``: what is said of a value in these cells.
+        """The first value of cells ``first`` and the end of cells ``last``: what a release states of these cells.
 
         The end is the last value with a step; without one, the edge that values stay below (the upper bound, which
         belongs to the last cell, excepted).

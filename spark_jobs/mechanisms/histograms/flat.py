@@ -1,4 +1,4 @@
-"""The baseline methods: noise in every cell, or one noisy total that is spread evenly; and the total for others."""
+"""The baseline methods: noise in every cell, or one noisy total spread evenly; and a noisy total for other methods."""
 
 from __future__ import annotations
 

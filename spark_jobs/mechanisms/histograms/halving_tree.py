@@ -1,7 +1,7 @@
 """A public tree over the cells of a line or a grid, each level of which joins pairs of nodes along one axis.
 
-Level 0 is the cells, the last level one node. Axes take turns, so that the nodes of a grid are squares or two of them.
-A level is an array of nodes; where their number along an axis is odd, the last one has no partner.
+Level 0 is the cells, the last level one node. Axes take turns, so that the nodes of a grid are squares or pairs of
+squares. A level is an array of nodes; where their number along an axis is odd, the last one has no partner.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class HalvingTree:
     """The public shape of a tree.
 
     Attributes:
-        shapes: of the arrays of nodes, by level.
-        axes: along which the pairs of each level lie that make the nodes of the next.
+        shapes: the shape of the array of nodes, for each level.
+        axes: for each level, the axis along which its nodes are paired to make the nodes of the next level.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -48,7 +48,7 @@ class HalvingTree:
         return math.prod(self.shapes[level])
 
     def halves(self, level: int, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """A level's values as first and second children of the next level's nodes; 0 where there is no second."""
+        """A level's values, as first and second children of the next level's nodes; 0 for a missing second child."""
         along = np.moveaxis(values, self.axes[level], 0)
         first, second = along[0::2], along[1::2]
         if len(second) < len(first):
@@ -63,7 +63,7 @@ class HalvingTree:
         return np.moveaxis(values, 0, axis)
 
     def sums(self, cells: NDArray[Any]) -> list[NDArray[Any]]:
-        """The sums of all levels, cells first."""
+        """The sum of the cells' values in every node: one array for each level, cells first."""
         levels = [cells]
         for level in range(self.root):
             levels.append(np.add(*self.halves(level, levels[-1])))

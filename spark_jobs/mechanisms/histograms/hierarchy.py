@@ -76,7 +76,7 @@ class Hierarchy:
         return len(self.children) + 1
 
     def sums(self, level: int, values: NDArray[Any]) -> NDArray[Any]:
-        """The sums of a level's values, along the last axis, for each node of ``level + 1``; the type is kept."""
+        """The sum of a level's values, along the last axis, for each node of level ``level + 1``; the type is kept."""
         starts = np.cumsum(self.children[level]) - self.children[level]
         totals: NDArray[Any] = np.add.reduceat(values, starts, axis=-1)
         return totals
@@ -197,13 +197,13 @@ def split_evenly(epsilon: Decimal, parts: int) -> tuple[Decimal, ...]:
 
 
 def split_by(epsilon: Decimal, shares: Sequence[Decimal]) -> tuple[Decimal, ...]:
-    """``epsilon`` in these shares, whose sum is at most 1, rounded down; the first part gets the remainder."""
+    """``epsilon`` in these shares, whose sum is at most 1: parts are rounded down, the first gets the remainder."""
     upper = tuple(share_down(epsilon, part) for part in shares[1:])
     return (exact_difference(epsilon, *upper), *upper)
 
 
 def share_down(epsilon: Decimal, part: Decimal) -> Decimal:
-    """``epsilon * part``, rounded down to a number of digits that the ledger keeps."""
+    """``epsilon * part``, rounded down to a number of digits that the ledger can record."""
     step = Decimal(1).scaleb(max(epsilon.adjusted(), 0) - 24)
     with localcontext(prec=2 * MAX_DIGITS, rounding=ROUND_FLOOR):
         return (epsilon * part / step).to_integral_value() * step

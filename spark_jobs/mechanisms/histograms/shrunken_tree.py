@@ -1,17 +1,19 @@
-"""Noisy counts of a tree, whose differences between halves are shrunk as they themselves suggest; what ``auto`` is.
+"""Noisy counts of a tree, with adaptively shrunk differences between the halves of a node; the method ``auto``.
 
 1. The number of rows is public, or given as an expectation, or else a noisy total at a share ``TOTAL_SHARE`` of
-   epsilon. The remaining budget is e, a row's 1-norm sensitivity r, and the *worth* of a node its rows times e / r.
-2. A tree joins pairs of neighbours up to the root (``halving_tree``); some of its levels are measured.
-   *Lines*: levels at most ``APART`` halvings apart, from one of at least ``TOP_NODES`` nodes down to the finest that is
-   worth ``MIN_WORTH``, in equal parts; below it every third level and the cells get a little.
-   *Grids* with cells worth ``MIN_FLAT_WORTH``, and small ones: the cells, and a coarse level. *Other grids*: blocks
-   worth about ``BLOCK_WORTH`` and coarser levels get ``BLOCK_SHARE`` of e; by its noisy count, each block then chooses
-   the levels that get the rest within it: its finest one worth ``MIN_PART_WORTH``, coarser ones, and cells a little.
+   epsilon. Let e be the remaining budget and r the 1-norm sensitivity to a row; the *worth* of a node is its rows times
+   e / r.
+2. A tree joins pairs of neighbours up to the root (``halving_tree``); some of its levels are measured. *Lines*: levels
+   at most ``APART`` halvings apart, from a level of at least ``TOP_NODES`` nodes down to the finest level whose nodes
+   are worth ``MIN_WORTH``, get equal parts; below that, every third level and the cells get smaller parts. *Grids* with
+   cells worth ``MIN_FLAT_WORTH``, and small ones: the cells, and a coarse level. *Other grids*: blocks worth about
+   ``BLOCK_WORTH`` and coarser levels get ``BLOCK_SHARE`` of e; the noisy count of each block then determines the levels
+   that get the rest within it: the finest level worth ``MIN_PART_WORTH``, coarser ones, and with a small part the
+   cells.
 3. Estimates (post-processing). Up the tree, own measurements and sums of children are weighted by inverse variances.
-   Down the tree, the estimate of a node is divided among its halves: evenly, or as a straight line through its
-   neighbours says, plus the difference that was measured, shrunk (``shrinkage``) by how such differences are
-   distributed over the level. One half may also have all of it. No estimate is negative.
+   Down the tree, the estimate of a node is divided among its halves: evenly, or by a straight line through its
+   neighbours, plus the measured difference, which is shrunk (``shrinkage``) according to the distribution of such
+   differences over the level; the whole estimate may also go to one half. No estimate is negative.
 
 Formal guarantee: epsilon-DP under either relation.
 Proof. Step 1: ``flat.noisy_total``. Given its result, the levels of a line, and those of blocks and above, are
@@ -92,7 +94,7 @@ class _Measurements:
 def shrunken_tree(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """Noisy counts of a tree whose differences between halves are shrunk.
+    """Estimates of the cells from noisy counts of a tree, with shrunk differences between the halves of each node.
 
     Epsilon-DP for what the meter has left.
 
@@ -118,7 +120,7 @@ def shrunken_tree(
 
 
 def line_levels(tree: HalvingTree, worth: float) -> dict[int, float]:
-    """Level -> weight, of the levels of a line that are measured."""
+    """The levels of a line that are measured, each with its weight: its relative share of the budget."""
     top = max((level for level in range(tree.root + 1) if tree.size(level) >= TOP_NODES), default=0)
     finest = next((level for level in range(top) if worth / tree.size(level) >= MIN_WORTH), top)
     if tree.size(finest) <= FEW_NODES:
@@ -133,7 +135,7 @@ def line_levels(tree: HalvingTree, worth: float) -> dict[int, float]:
 
 
 def flat_levels(tree: HalvingTree) -> dict[int, float]:
-    """Level -> weight, of the levels of a grid that are measured where cells are worth enough or few."""
+    """The measured levels of a small grid, or of one whose cells are worth enough, each with its relative share."""
     return {0: 1.0, COARSE: COARSE_WEIGHT} if tree.root > COARSE else {0: 1.0}
 
 
@@ -148,7 +150,7 @@ def block_level(tree: HalvingTree, worth: float) -> int:
 
 
 def coarse_levels(tree: HalvingTree, blocks: int, worth: float) -> dict[int, float]:
-    """Level -> weight, of the blocks and the coarser levels that are measured."""
+    """The measured levels from the blocks of a grid upwards, each with its weight: its relative share of the budget."""
     weights = {
         level: COARSE_WEIGHT * min(1.0, max(MIN_WEIGHT, worth / tree.size(level) / MIN_WORTH))
         for level in range(blocks + BLOCKS_APART, tree.root + 1, BLOCKS_APART)
@@ -157,12 +159,12 @@ def coarse_levels(tree: HalvingTree, blocks: int, worth: float) -> dict[int, flo
 
 
 def finest_in_blocks(noisy: FloatArray, blocks: int, epsilon: float) -> NDArray[np.intp]:
-    """The finest level of each block whose nodes are worth ``MIN_PART_WORTH`` on average, at most the block's own.
+    """For each block, the finest level whose nodes in it are worth ``MIN_PART_WORTH`` on average, or the block's own.
 
     Args:
         noisy: counts of the blocks.
         blocks: their level.
-        epsilon: for levels within blocks, over the sensitivity of a row.
+        epsilon: the epsilon for levels within blocks, divided by the 1-norm sensitivity to a row.
     """
     worth = np.clip(noisy * epsilon / MIN_PART_WORTH, 1, 2.0**blocks)
     return np.asarray(blocks - np.floor(np.log2(worth)).astype(np.intp))

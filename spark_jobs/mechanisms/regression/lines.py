@@ -83,13 +83,13 @@ class Draws:
         return exact_difference(total, *costs) if part == len(costs) else costs[part]
 
     def add(self, part: int, values: Int64Array, *, moves: int, together: int = 1) -> Int64Array:
-        """``values`` with noise, if one row changes ``together`` of them by at most ``moves`` each."""
+        """``values`` with noise, where one row changes ``together`` of them by at most ``moves`` each."""
         if self.gaussian:
             return self.noise.gaussian(values, rho=self.cost(part), l2_sensitivity=_l2(moves, together))
         return self.noise.laplace(values, epsilon=self.cost(part), l1_sensitivity=moves * together)
 
     def scale(self, part: int, *, moves: int, together: int = 1) -> float:
-        """The noise of ``add``: the scale of Laplace noise, or the standard deviation of Gaussian noise."""
+        """The scale of the noise of ``add`` if it is Laplace noise, or its standard deviation if it is Gaussian."""
         if self.gaussian:
             return gaussian_stddev(self.cost(part), _l2(moves, together))
         return laplace_scale(self.cost(part), moves * together)

@@ -107,7 +107,7 @@ class NoisyMoments:
     def scale(self) -> float:
         """The scale of the radius if the noise is joint, otherwise of the noise in each sum.
 
-        Private ``rows`` have twice as much of the latter.
+        Independent noise in private ``rows`` has twice this scale.
         """
         lattice = self.steps**2
         if self.joint:

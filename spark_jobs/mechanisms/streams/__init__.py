@@ -1,4 +1,4 @@
-"""Counts that are released as they arrive, with the state that is kept between steps."""
+"""Mechanisms that release counts step by step as they arrive, with the state that is kept between steps."""
 
 from spark_jobs.lazy import lazy_exports
 

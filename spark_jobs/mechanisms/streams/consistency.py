@@ -108,8 +108,8 @@ def consistent_counts(
         measurements: of all nodes, level by level from the root, shape (n, nodes): n tables.
         variances: of the measurements, above 0, of the same shape; only their ratios in a table matter.
         hierarchy: the public shape.
-        ends: whether nothing below a node is measured, of the same shape; the nodes below are then 0. By default
-            every node is measured.
+        ends: for each node, whether nothing below it is measured, of the same shape; the counts below it are then 0. By
+            default every node is measured.
 
     Returns:
         Counts, of the shape of ``measurements``.

@@ -1,23 +1,25 @@
-"""The local level filter of noisy counts: what is known of each count after its own noisy count; post-processing.
+"""The local level filter: an estimate of each count, with its error variance, from the noisy counts so far; free.
 
 The local level model (Harvey 1989, section 2.2; Durbin and Koopman 2012, chapter 2) is ``c_t = c_{t-1} + w_t`` with w
-of variance q; noisy counts ``y_t`` have noise of a known variance v. Its best prediction of the next count is an
-exponential mean of noisy counts, whose memory M belongs to one ratio ``q / v = 1 / (M (M - 1))``; its error variance is
-``v / (M - 1)``. A few memories run side by side (``MEMORIES``), each a plain mean until it is reached. At every step
-the one is taken whose predictions have had the smallest mean square error against the noisy counts so far. With a
-season of s steps, means over the same place of the seasons before run too (``SEASON_MEMORIES``). Both predictions are
-combined with weights inverse to their error variances (Bates and Granger 1969), where that has erred less.
+of variance q; noisy counts ``y_t`` have noise of a known variance v. Under the model, the best prediction of the next
+count is an exponential mean of noisy counts, whose memory M follows from the ratio ``q / v = 1 / (M (M - 1))``; its
+error variance is ``v / (M - 1)``. A few memories run side by side (``MEMORIES``), each a plain mean until its memory is
+reached. At every step the memory is used whose predictions have had the smallest mean square error against the noisy
+counts so far. With a season of s steps, means over the same place of earlier seasons run too (``SEASON_MEMORIES``). The
+best prediction of each kind is combined with the other by weights inverse to their error variances (Bates and Granger
+1969), if the combination has had the smaller error.
 
 The noise of a step is independent of everything before it, so the error variance P of any prediction is the mean square
-of its innovations less v, whatever the counts do. For estimates the model's P counts, unless this one exceeds it by
-more than a standard error of the mean square of Laplace noise (kurtosis 6, which that of a sum of several is below).
-For bands it is this one, raised by ``CAUTION`` standard errors, or the model's if that is larger and the innovations do
-not contradict it.
+of its innovations minus v, whatever the counts do. Estimates use the P of the model, unless the measured P exceeds it
+by more than a standard error, which is taken for the mean square of Laplace noise (kurtosis 6; a sum of several noises
+has a smaller one). Bands use the measured P, raised by ``CAUTION`` standard errors, or the P of the model if that is
+larger and the innovations do not contradict it.
 
-A filtered count is ``m + K (y - m)`` for the prediction m, and its error variance is ``(1 - K)^2 P + K^2 v``. The
-smallest mean square error has ``K = P / (P + v)``. Laplace noise has a sharp peak, so that a small weight on the
-prediction costs more of the mean absolute error than it saves: where P is much larger than v, that is smallest at
-``1 - K = v / 2P``. P grows by the factor ``1 + P / (P + v)`` in K, which agrees with both limits.
+A filtered count is ``m + K (y - m)`` for the prediction m, and its error variance is ``(1 - K)^2 P + K^2 v``. The mean
+square error is smallest at ``K = P / (P + v)``. Laplace noise has a sharp peak, so that a small weight on the
+prediction costs more of the mean absolute error than it saves: where P is much larger than v, the mean absolute error
+is smallest at ``1 - K = v / 2P``. Therefore K is computed with ``P (1 + P / (P + v))`` in place of P, which agrees with
+both limits.
 """
 
 from __future__ import annotations
@@ -40,18 +42,18 @@ FIRST_ERRORS = 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocalLevelState:
-    """What is kept of streams between two steps, a column for each; all of it is a function of released counts.
+    """The filter's state between two steps, one column for each stream; a function of released counts only.
 
-    By default it is that of one stream before its first step. Sums forget as ``forgetting_sums`` does.
+    The default value is the state of one stream before its first step. All sums are those of ``forgetting_sums``.
 
     Attributes:
-        step: steps so far, the same for all streams.
-        levels: sums of noisy counts, by memory, shape (memories, streams).
-        squares: sums of the squares of their innovations, likewise.
-        places: sums of noisy counts at each place of the season, as far as they were reached, shape (season memories,
-            places, streams).
-        season_squares: sums of the squares of the innovations of the means over seasons, and of both predictions
-            together, shape (season memories + 1, streams).
+        step: the number of steps so far, the same for all streams.
+        levels: for each memory, the sum of noisy counts, shape (memories, streams).
+        squares: for each memory, the sum of squared innovations, likewise.
+        places: for each season memory, the sums of noisy counts at each place of the season that has been reached,
+            shape (season memories, places, streams).
+        season_squares: sums of squared innovations of the means over seasons, and last of the combined predictions,
+            shape (season memories + 1, streams).
     """
 
     step: int = 0
@@ -62,7 +64,7 @@ class LocalLevelState:
 
     @classmethod
     def start(cls, streams: int) -> Self:
-        """The state of so many streams before their first step."""
+        """The state of ``streams`` streams before their first step."""
         return cls(
             levels=np.zeros((len(MEMORIES), streams)),
             squares=np.zeros((len(MEMORIES), streams)),
@@ -73,10 +75,10 @@ class LocalLevelState:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FilteredCounts:
-    """What the filter makes of noisy counts, shape (n, streams).
+    """The filter's estimates of counts; all arrays have shape (n, streams).
 
     Attributes:
-        centres: filtered counts, of either sign.
+        centres: filtered counts, possibly negative.
         variances: of their errors.
         gains: the weight of a step's own noisy count.
     """
@@ -89,14 +91,15 @@ class FilteredCounts:
 def filtered_counts(
     state: LocalLevelState, noisy: Int64Array, *, variance: float, season: int = 0, terms: Int64Array | int = 1
 ) -> tuple[LocalLevelState, FilteredCounts]:
-    """Filter the next noisy counts of several streams; the same for any division of a stream into calls.
+    """Filter the next noisy counts of several streams; dividing a stream into other calls does not change the result.
 
     Args:
-        state: of the streams.
+        state: the state of the streams after the previous call.
         noisy: noisy counts, shape (n, streams).
         variance: of the noise of a count.
-        season: steps of a season; 0 for none.
-        terms: how many counts with independent noise each noisy count is the sum of, shape (streams,).
+        season: the number of steps of a season; 0 for none.
+        terms: for each stream, the number of counts with independent noise that each noisy count is the sum of, shape
+            (streams,).
 
     Raises:
         ValueError: there is not one column of the state for each stream.

@@ -1,13 +1,14 @@
 """A count released at every step of a stream: Laplace noise with all of epsilon, then a causal filter of noisy counts.
 
-Mechanism: ``y_t = c_t + noise``, two-sided geometric noise of scale ``1 / epsilon`` under ADD_REMOVE and
-``2 / epsilon`` under REPLACE_ONE. Neighbours: one row, one event, there or not, or at another step or in another state.
-Cost: ``epsilon`` for a stream of any length. Proof: steps and states are disjoint, so an added or removed row changes
-one count by one, and a moved row changes two counts by one each. Estimates and bands are functions of the noisy counts
-alone: post-processing, free. A person with k events has a loss of k epsilon.
+Mechanism: ``y_t = c_t + noise``, two-sided geometric noise of scale ``1 / epsilon`` under ADD_REMOVE and ``2 /
+epsilon`` under REPLACE_ONE. Neighbours: one row, which is one event, added or removed, or moved to another step or
+state. Cost: ``epsilon`` for a stream of any length. Proof: steps and states are disjoint, so an added or removed row
+changes one count by one, and a moved row changes two counts by one each. Estimates and bands are functions of the noisy
+counts alone: post-processing, free. A person with k events has a loss of k epsilon.
 
-Estimates and bands: ``level_filter``, in normal quantiles of its error variances. Where an estimate rests mostly on the
-noisy count of its own step, a band reaches at least as far as the noise, a whole number, does at the band's level.
+Estimates and bands: ``level_filter``, where bands are normal quantiles for its error variances. Where an estimate rests
+mostly on the noisy count of its own step, the half width of a band is at least the quantile of the noise, a whole
+number, at the band's level.
 
 Hierarchy: the noisy count of a group is the sum of those of its states, so that a hierarchy costs what its states cost,
 however many levels it has. The noisy counts of each node are filtered by themselves, with the variance of the summed
@@ -55,9 +56,9 @@ class LocalLevelShape:
     Attributes:
         epsilon: the cost of the whole stream.
         neighbours: the relation.
-        season: steps of a season, such as 24 for hours of a day; 0 for none.
-        confidence: nominal level of bands.
-        spendings: what the stream costs; derived from the other attributes.
+        season: the number of steps of a season, such as 24 for hours of a day; 0 for none.
+        confidence: the nominal level of the bands.
+        spendings: the cost of the whole stream; derived from the other attributes.
 
     Raises:
         InvalidRequest: a parameter is out of its bounds.
@@ -89,9 +90,10 @@ class LocalLevelShape:
         return laplace_variance(self._scale)
 
     def reaches(self, terms: Int64Array | int = 1) -> FloatArray:
-        """The smallest whole number that noise exceeds, up or down, no more often than bands may miss.
+        """The smallest whole number that the absolute noise exceeds with a probability of at most ``1 - confidence``.
 
-        Of sums of ``terms`` counts' noise; 0 where a sum has so many likely values that it is nearly normal.
+        The noise is that of a sum of ``terms`` counts; 0 where this is nearly normal, so that normal bands need no
+        correction.
         """
         numbers, place = np.unique(np.atleast_1d(terms), return_inverse=True)
         reaches = [_reach(math.exp(-1.0 / self._scale), int(number), self.confidence) for number in numbers]
@@ -104,14 +106,14 @@ class LocalLevelShape:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocalLevelSteps:
-    """What was released of a few steps.
+    """The released values of some steps.
 
     Attributes:
-        first: the first of them, counted from 0.
-        noisy: noisy counts, shape (n,), or (n, streams) of several; unbiased, and what sums over windows are added up
-            from.
-        estimates: of the counts, at least 0, of the same shape; whole where they rest mostly on the step's own noisy
-            count, but for a hierarchy, where they add up.
+        first: the index of the first of these steps in the stream, from 0.
+        noisy: unbiased noisy counts, shape (n,), or (n, streams) for several streams; sums over windows are sums of
+            these.
+        estimates: of the counts, at least 0, of the same shape; whole numbers where they rest mostly on the step's own
+            noisy count, except in a hierarchy, where they add up instead.
         lower, upper: ends of the bands for the exact counts, at least 0, of the same shape.
     """
 
@@ -132,7 +134,7 @@ class LocalLevelSteps:
         shape: LocalLevelShape,
         terms: Int64Array | int = 1,
     ) -> Self:
-        """These estimates, with bands about the filtered counts that reach as far as the estimates."""
+        """The steps with these estimates, and bands around the filtered counts that contain the estimates."""
         half = float(ndtri((1 + shape.confidence) / 2)) * np.sqrt(filtered.variances)
         whole = _whole(filtered.gains)
         half = np.where(whole, np.maximum(half, shape.reaches(terms)), half)
@@ -164,11 +166,11 @@ def _reach(a: float, terms: int, confidence: float) -> float:
 def release_filtered_steps(
     state: LocalLevelState, counts: Int64Array, *, shape: LocalLevelShape, noise: Noise
 ) -> tuple[LocalLevelState, LocalLevelSteps]:
-    """The next steps: their counts go in, estimates with bands come out; all steps of a stream cost ``epsilon`` once.
+    """Release estimates with bands of the next steps; all steps of a stream together cost ``epsilon`` once.
 
     Args:
-        state: after the step before; ``LocalLevelState()`` at first.
-        counts: rows of each step, whole numbers, shape (n,); private, and clipped to 0 to 2^40.
+        state: the state after the previous step; ``LocalLevelState()`` at first.
+        counts: the number of rows of each step, whole numbers, shape (n,); private, clipped to [0, 2^40].
         shape: the public facts, the same at every step.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
     """
@@ -180,7 +182,10 @@ def release_filtered_steps(
 def filter_steps(
     state: LocalLevelState, noisy: Int64Array, *, shape: LocalLevelShape
 ) -> tuple[LocalLevelState, LocalLevelSteps]:
-    """``release_filtered_steps`` after its noise: free, and the same for any division of a stream into calls."""
+    """The part of ``release_filtered_steps`` after its noise: post-processing of noisy counts, shape (n,).
+
+    Dividing a stream into other calls does not change the result.
+    """
     after, steps = filter_streams(state, noisy[:, None], shape=shape)
     estimates, lower, upper = (ends[:, 0] for ends in (steps.estimates, steps.lower, steps.upper))
     return after, LocalLevelSteps(first=steps.first, noisy=noisy, estimates=estimates, lower=lower, upper=upper)
@@ -192,7 +197,7 @@ def filter_streams(
     """``filter_steps`` of several streams in one pass over the steps; all arrays have shape (n, streams).
 
     Args:
-        state: of the streams.
+        state: the state of the streams after the previous call.
         noisy: noisy counts, shape (n, streams).
         shape: the public facts of all streams.
 
@@ -212,13 +217,13 @@ def _whole(gains: FloatArray) -> NDArray[np.bool_]:
 def filter_hierarchy(
     state: LocalLevelState, noisy: Int64Array, *, shape: LocalLevelShape, hierarchy: Hierarchy
 ) -> tuple[LocalLevelState, LocalLevelSteps]:
-    """Estimates of all nodes of a hierarchy, which add up, from the noisy counts of its states; see the module.
+    """Estimates of all nodes of a hierarchy that add up, from the noisy counts of its states; see the module.
 
     Args:
         state: of all nodes, level by level from the root; ``LocalLevelState.start(nodes)`` at first.
         noisy: noisy counts of the states, shape (n, states).
         shape: the public facts of the states' streams.
-        hierarchy: the levels over the states, which are in its order.
+        hierarchy: the levels over the states; the columns of ``noisy`` are in its order.
 
     Raises:
         ValueError: there is not one noisy count for each state, or not one column of the state for each node.

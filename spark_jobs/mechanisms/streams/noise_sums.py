@@ -39,11 +39,11 @@ class WindowSums:
     complete: BoolArray
 
     def half_widths(self, tail: float) -> FloatArray:
-        """Half the widths of bands whose ends the noise passes with a probability of at most ``tail`` each."""
+        """The half widths of bands for the exact sums; noise exceeds each end with probability ``tail`` at most."""
         return noise_quantiles(self.squares, self.fourths, tail=tail)
 
     def changes(self, entries: int) -> WindowSums:
-        """Each sum less the one that many entries before; the windows must not overlap, so that noise is independent.
+        """Each sum minus the one ``entries`` before; their windows must not overlap, so that noise is independent.
 
         Raises:
             ValueError: ``entries`` is below 1.
@@ -66,9 +66,9 @@ def windows(
 
     Args:
         noisy: noisy counts, shape (n, names).
-        scales: the scale of the noise of each, of the same shape.
-        terms: of how many variables of this scale the noise is the sum, shape (names,).
-        measured: whether each was measured.
+        scales: the scale of each noisy count's noise, of the same shape.
+        terms: the number of variables of this scale that the noise is the sum of, shape (names,).
+        measured: whether each count was measured, of the same shape.
         width: the number of steps of a window, at least 1.
         every: the number of steps between two windows.
 
@@ -97,8 +97,8 @@ def noise_quantiles(squares: ArrayLike, fourths: ArrayLike, *, tail: float) -> F
     """What a sum of Laplace variables exceeds with a probability of at most ``tail``, rounded up to a whole number.
 
     Args:
-        squares: sums of the squares of their scales; 0 where there is no noise.
-        fourths: sums of the fourth powers of their scales.
+        squares: for each sum, the sum of the squares of the variables' scales; 0 where there is no noise.
+        fourths: the sum of the fourth powers of these scales.
         tail: a probability below 0.5.
 
     Raises:

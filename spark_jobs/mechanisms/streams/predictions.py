@@ -1,8 +1,8 @@
-"""Predictions of noisy numbers from those before, and what is known of their errors; post-processing.
+"""Predictions of noisy numbers from earlier ones, with estimates of their error variances; post-processing.
 
 The noise of a number is independent of everything before it, so the error variance of any prediction is the mean square
 of its innovations less the variance of the noise, whatever the exact numbers do. That mean square has a standard error;
-what a model says of the error variance is used where the innovations do not contradict it.
+the error variance by a model is used where the innovations do not contradict it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Predictions:
     Attributes:
         values: the predictions.
         squares: mean squares of their innovations.
-        by_model: their error variances by the model; infinite where it says nothing.
+        by_model: the error variances of the predictions by the model; infinite where the model gives none.
     """
 
     values: FloatArray
@@ -39,11 +39,11 @@ class Predictions:
     by_model: FloatArray
 
     def at(self, steps: slice) -> Predictions:
-        """Those of some steps."""
+        """The predictions of some steps."""
         return Predictions(values=self.values[steps], squares=self.squares[steps], by_model=self.by_model[steps])
 
     def or_better(self, other: Predictions) -> Predictions:
-        """At each step, those of both whose innovations have the smaller mean square."""
+        """At each step and stream, the one of both predictions whose innovations have the smaller mean square."""
         better = other.squares < self.squares
         pairs = ((getattr(other, name), getattr(self, name)) for name in ("values", "squares", "by_model"))
         values, squares, by_model = (np.where(better, new, old) for new, old in pairs)
@@ -61,21 +61,22 @@ class Predictions:
         return np.where(np.isinf(self.by_model), unmodelled, np.maximum(self.by_model, excess - error))
 
     def cautious_variances(self, v: float, error: FloatArray) -> FloatArray:
-        """The same with more caution, for bands."""
+        """Error variances for bands: at least ``CAUTION`` standard errors above the measured ones."""
         excess = np.maximum(self.squares - v, 0.0)
         return np.maximum(excess + CAUTION * error, np.minimum(self.by_model, excess + 1.5 * error))
 
 
 def forgetting_sums(values: FloatArray, before: FloatArray, *, memory: int, number: int) -> FloatArray:
-    """The sum after each value: of all values up to ``memory`` of them, and then of values that fade exponentially.
+    """The sum after each value: a plain sum of the first ``memory`` values, then one in which older values fade out.
 
-    Divided by the number of values, at most ``memory``, it is a mean: plain first, exponential with that memory later.
+    From then on each value multiplies the sum before it by ``1 - 1 / memory``. Divided by the number of values, or by
+    ``memory`` if that is smaller, the sum is a mean: plain first, exponential later.
 
     Args:
         values: shape (n, streams).
         before: the sum before them, shape (streams,).
-        memory: of how many values.
-        number: how many values there were before.
+        memory: the number of values in the plain sum.
+        number: the number of values before these.
     """
     early = min(max(memory - number, 0), len(values))
     parts = ((values[:early], 1.0), (values[early:], 1.0 - 1.0 / memory))

@@ -2,9 +2,9 @@
 
 The sum of noisy counts is unbiased, and its band holds whatever the counts are (``noise_sums``); over short windows and
 at a small epsilon it is mostly noise. Here it is combined with a forecast from before the window: ``width`` times one
-of the exponential means of noisy counts that the filter of single counts has (``level_filter``). As there, the one is
-taken whose forecasts have had the smallest mean square error against the noisy sums, and both are weighted by the
-inverse of their error variances (Bates and Granger 1969).
+of the exponential means of noisy counts that the filter of single counts has (``level_filter``). As there, the memory
+is used whose forecasts have had the smallest mean square error against the noisy sums; forecast and noisy sum are
+weighted by the inverses of their error variances (Bates and Granger 1969).
 
 In the local level model the mean with memory M has the error variance ``v / M``, and a count changes by ``v / (M (M -
 1))`` from step to step; summed over a window of w steps, the error variance of the forecast is ``w^2 v / M + w (w + 1)
@@ -32,7 +32,8 @@ class FilteredSums:
 
     Attributes:
         sums: at least 0.
-        lower, upper: ends of pointwise bands for the exact sums, at least 0; measured, not proven, as those of steps.
+        lower, upper: ends of pointwise bands for the exact sums, at least 0; their coverage is measured, not proven, as
+            for single steps.
     """
 
     sums: FloatArray

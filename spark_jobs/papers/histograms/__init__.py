@@ -1,1 +1,1 @@
-"""Histogram methods that a request names; ``mechanisms.histograms`` has those that every release runs on."""
+"""Histogram methods that a request selects by name; the default ones are in ``mechanisms.histograms``."""

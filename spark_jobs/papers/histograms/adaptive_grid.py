@@ -65,7 +65,7 @@ class BlockParts:
 def adaptive_grid(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, facts: PublicFacts
 ) -> FloatArray:
-    """Noisy counts of blocks, then of their parts, more of them where more was counted.
+    """Noisy counts of blocks, then of the parts of each block: the larger its noisy count, the more parts.
 
     Epsilon-DP for what the meter has left.
 

@@ -1,7 +1,7 @@
 """DAWA: a private partition into buckets of nearly equal counts, then a hierarchy (Li, Hay, Miklau, PVLDB 2014).
 
-Stage 1 is ``partition``, in a corrected form (neither the published proof sketch nor the published code is private at
-the stated epsilon); stage 2 is ``greedy`` on the totals of the buckets, each of which is spread evenly over its cells.
+Stage 1 is ``partition``, in a corrected form: neither the published proof sketch nor the published code is private at
+the stated epsilon. Stage 2 is ``greedy`` on the totals of the buckets, each of which is spread evenly over its cells.
 The cells of a grid are taken in Hilbert order.
 """
 
@@ -47,7 +47,7 @@ def dawa(
 
 
 def bucket_penalty(first: Decimal, second: Decimal, neighbours: Neighbours) -> float:
-    """The penalty of a bucket in the first stage, in addition to its deviation, in counts; public.
+    """The penalty that the first stage adds to the deviation of every bucket, in counts; public.
 
     It is the expected noise of the bucket's total, ``1 / second``, plus the scale of the noise in the cost of a long
     bucket, ``4 / first`` (both doubled if a row is replaced). Without the latter, the cheapest partition would be the

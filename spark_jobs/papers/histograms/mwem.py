@@ -99,7 +99,7 @@ def queries(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def members(shape: tuple[int, ...], query: int) -> BoolArray:
-    """Whether a query counts each cell, in the shape of the histogram."""
+    """Whether each cell, in the shape of the histogram, is counted by the query."""
     ends = np.unravel_index(query, shape)
     inside = np.zeros(shape, dtype=np.bool_)
     inside[tuple(slice(0, int(end) + 1) for end in ends)] = True
@@ -107,7 +107,7 @@ def members(shape: tuple[int, ...], query: int) -> BoolArray:
 
 
 class WeightedCells:
-    """A distribution over cells, as logarithms of weights: one for each group of cells that no query separates."""
+    """A distribution over cells, as logarithms of weights, one for each group of cells that no query has separated."""
 
     def __init__(self, group: NDArray[np.intp], size: float) -> None:
         self._group, self._size = group, size
@@ -127,7 +127,7 @@ class WeightedCells:
         return estimates
 
     def take(self, inside: BoolArray, answer: float) -> None:
-        """Add the noisy answer of a query, clipped to [0, n], and distinguish its cells from the others."""
+        """Record the noisy answer of a query, clipped to [0, n], and separate the query's cells from all others."""
         keys, group = np.unique(2 * self._group.reshape(-1) + inside.reshape(-1), return_inverse=True)
         before = keys // 2
         self._group = group.reshape(self._group.shape)
@@ -137,7 +137,7 @@ class WeightedCells:
         self._answers.append(min(max(answer, 0.0), self._size))
 
     def learn(self, passes: int) -> None:
-        """Multiplicative updates by all answers so far, in their order, ``passes`` times."""
+        """Apply the multiplicative updates of all answers so far, in their order, ``passes`` times."""
         for _ in range(passes):
             for inside, answer in zip(self._inside, self._answers, strict=True):
                 masses = self._masses()

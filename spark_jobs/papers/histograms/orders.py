@@ -15,8 +15,8 @@ def line_order(shape: tuple[int, ...]) -> Order:
     """Flat indices of a grid's cells in the order of a public curve through all of them.
 
     The curve is the Hilbert curve of the smallest square of side 2^k that contains the grid, without the cells outside
-    the grid; or a serpentine, with every other row reversed, if that square has more than eight times the cells of the
-    grid. A line keeps its order. The curve depends only on the shape.
+    the grid. If that square has more than eight times as many cells as the grid, the curve is a serpentine instead: row
+    by row, every other row reversed. A line keeps its order. The curve depends only on the shape.
 
     Args:
         shape: (cells,) or (rows, columns).

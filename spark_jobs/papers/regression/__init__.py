@@ -1,1 +1,1 @@
-"""Methods for lines through points in a public box that a request names (``mechanisms.regression``)."""
+"""Methods for lines that a request selects by name; the default ones are in ``mechanisms.regression``."""

@@ -1,9 +1,9 @@
 """Lines by noisy gradient descent: DPGradDescent of Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022).
 
-For comparison only: ``moments`` releases once what T gradients measure T times (its noise is smaller by about
-``sqrt T`` under zCDP and by T under pure privacy). The parameters are the heights ``p, q`` of the line at x = 1/4 and
-3/4; a row's gradient of ``(2 p (3/4 - x) + 2 q (x - 1/4) - y)^2`` is clipped to [-clip, clip] in each coordinate,
-rounded to a lattice with ``2^20`` steps in ``clip``, and summed.
+For comparison only: ``moments`` measures once the sums that T gradients measure T times, so that its noise is smaller,
+by about ``sqrt T`` under zCDP and by T under pure privacy. The parameters are the heights ``p, q`` of the line at x =
+1/4 and 3/4; a row's gradient of ``(2 p (3/4 - x) + 2 q (x - 1/4) - y)^2`` is clipped to [-clip, clip] in each
+coordinate, rounded to a lattice with ``2^20`` steps in ``clip``, and summed.
 
 Each of T steps releases one noisy sum, of which one row changes both entries by at most ``clip`` if it is added or
 removed and by ``2 clip`` if it is replaced: 1-norm ``2 clip`` and ``4 clip``, 2-norm ``sqrt 2 clip`` and

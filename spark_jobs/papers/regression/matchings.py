@@ -21,7 +21,8 @@ _PAIRS_AT_ONCE = 1 << 18
 def random_order(rows: int, noise: Noise) -> Int64Array:
     """A uniformly random order of ``rows`` places; shape (rows,).
 
-    The order of random words is uniform if all of them differ; otherwise all are drawn again.
+    The places are sorted by random 64-bit words. Their order is uniform if all words differ; otherwise all are drawn
+    again.
     """
     while True:
         words = noise.words(rows)
@@ -31,7 +32,7 @@ def random_order(rows: int, noise: Noise) -> Int64Array:
 
 
 def rounds_of(rows: int, matchings: int | None) -> int:
-    """The number of matchings of ``rows`` rows, at most ``matchings``; None stands for all."""
+    """The number of matchings used of ``rows`` rows: all of them, but at most ``matchings`` if that is not None."""
     all_rounds = rows + rows % 2 - 1 if rows > 1 else 0
     return all_rounds if matchings is None else min(matchings, all_rounds)
 

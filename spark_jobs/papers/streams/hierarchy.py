@@ -11,20 +11,20 @@ Neighbours: a person has up to ``max_rows`` events in the stream, at one step in
 these events are added or removed (ADD_REMOVE) or replaced by others (REPLACE_ONE).
 Cost: ``epsilon`` for a stream of any length. It is split as pruning ``e_r``, groups ``e_g``, counts ``e_p``.
 
-Proof, for one event that is added at step t. It changes by at most 1 the counts at t of one node in each level, a
-path, and no others. *Pruning*: the trees of different steps hold disjoint rows, so all answers together are ``e_r``-DP
+Proof, for one event that is added at step t. It changes by at most 1 the counts at t of one node in each level, a path,
+and no others. *Pruning*: the trees of different steps hold disjoint rows, so all answers together are ``e_r``-DP
 (``pruning``). The other parts have independent noise, and for them the set of measured nodes is a public fact.
 *Groups*: given this set, the tests of a node are those of one stream, which consists of the node's measured steps, at
 ``e_g / h``. *Counts*: the noise of a measured node costs ``e_p / h`` if its children are measured as well or if it is a
 state, and ``(l (e_p + e_g) - e_g) / h`` if they are not, where l is the number of levels from the node to the states.
 So on a path that ends at such a node, groups and counts of the ``h - l`` nodes above cost ``(e_p + e_g) / h`` each, and
 its own cost ``l (e_p + e_g) / h``: together ``e_p + e_g``, on every path. These costs compose to epsilon. *A replaced
-event* is one removed and one added, which the noise of all parts covers. *Several events*: all parts run at epsilon
-over ``max_rows``, and the argument is applied once for each event; dividing a person's events by their number, as the
-source proposes, is equivalent. Shares of levels and events are rounded down.
+event* is one removed and one added, which the noise of all parts covers. *Several events*: all parts run at ``epsilon /
+max_rows``, and the argument is applied once for each event; weighting each of a person's events by one over their
+number, as the source proposes, is equivalent. Shares of levels and events are rounded down.
 
-Estimates are post-processing and cost nothing. Noise is drawn only for measured nodes, which are public. Memory is that
-of the open groups. Store the new state before the results of its steps are published.
+Estimates are post-processing and cost nothing. Noise is drawn only for measured nodes, and which these are is public.
+The memory is that of the open groups. Store the new state before the results of its steps are published.
 """
 
 from __future__ import annotations
@@ -133,13 +133,13 @@ class HierarchyShape:
         return share(self.spendings[-2].epsilon, self._parts)
 
     def perturbing(self, levels: int) -> Decimal:
-        """The cost of a node's noisy count for one event, if the node has the budget of ``levels`` levels."""
+        """The cost for one event of the noisy count of a node that has the budget of ``levels`` levels."""
         level = share(exact_sum(self.spendings[-1].epsilon, self.spendings[-2].epsilon), self._parts)
         return exact_difference(exact_sum(*(level,) * levels), self.grouping)
 
     @cached_property
     def variances(self) -> FloatArray:
-        """The variances of noisy counts by the number of levels whose budget they have; entry 0 equals entry 1."""
+        """The variance of a node's noisy count, by the number of levels whose budget it has; entry 0 equals entry 1."""
         rows = rows_changed(self.neighbours)
         scales = [laplace_scale(self.perturbing(max(levels, 1)), rows) for levels in range(len(self.sizes) + 1)]
         return np.array([max(laplace_variance(scale), MIN_VARIANCE) for scale in scales])
@@ -227,7 +227,7 @@ def release_hierarchy(
 def aggregate(counts: ArrayLike, hierarchy: Hierarchy) -> Int64Array:
     """The exact count of every node, shape (n, nodes), from those of the states, shape (n, states); private.
 
-    Those of states and their sums are clipped to 0 to 2^40; an event still changes each by at most 1.
+    The counts of states and of aggregates are clipped to [0, 2^40]; an event still changes each by at most 1.
 
     Raises:
         ValueError: counts are not rows of whole numbers, one for each state.

@@ -1,10 +1,11 @@
-"""The open groups of several streams of counts, and what the next steps make of them; deterministic.
+"""The open groups of several streams of counts, and how the next steps extend or close them; deterministic.
 
-All streams together are an array for each field. There are two ways through the next steps, which give the same bits,
-the state included: ``across_streams`` takes all streams at once, one step after the other, and ``along_steps`` all
-steps of a stream, one stream after the other. A group depends on earlier groups, so both cannot be taken at once: in
-arrays a step of 10,000 streams takes a few milliseconds, but a million steps of one stream would take minutes.
-The law of a step (``grouping.rounded_deviation``) and the estimates' formulas (``smoothing``) are the same code.
+The state has one array for each field, over all streams. There are two ways through the next steps, which give the same
+bits, the state included: ``across_streams`` handles all streams at once, one step after the other, and ``along_steps``
+all steps of one stream, one stream after the other. A group depends on earlier groups, so one array operation cannot
+cover both streams and steps. Across streams, a step of 10,000 streams takes a few milliseconds, but a million steps of
+a single stream would take minutes. The law of a step (``grouping.rounded_deviation``) and the estimates' formulas
+(``smoothing``) are the same code.
 """
 
 from __future__ import annotations
@@ -34,15 +35,14 @@ def _none() -> Int64Array:
 class PegasusState:
     """The state of several streams between two steps; private, so its ``repr`` shows no counts.
 
-    By default it is that of one stream before its first step.
+    The default value is the state of one stream before its first step.
 
     Attributes:
         step: the number of steps of each stream so far, shape (streams,).
         start: the first step of its last group.
         open: whether that group may grow.
         level: the noisy threshold of the open group, in parts; 0 if there is none.
-        counts: the exact counts of the open groups, of one stream after the other, in any order; a group has as many as
-            it has steps.
+        counts: the exact counts of the open groups' steps, one stream after the other, in any order within a group.
         noisy: the noisy counts of the same steps, ascending in each group.
         weights: the weights of ``noisy`` if their noise differs (``hierarchy``); else empty.
     """
@@ -79,7 +79,7 @@ class PegasusNoise:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupedSteps:
-    """What the groups make of some steps; all arrays have shape (n, streams).
+    """The groups of some steps and the estimates that follow; all arrays have shape (n, streams).
 
     Attributes:
         starts: the first step of each step's group, counted in the steps of its stream; -1 for a step that is left out.
@@ -93,7 +93,7 @@ class GroupedSteps:
 
     @classmethod
     def left_out(cls, shape: tuple[int, ...]) -> Self:
-        """Steps of which none is taken yet, to be filled in."""
+        """Steps that are all marked as left out, as arrays to be filled in."""
         return cls(starts=np.full(shape, -1, dtype=np.int64), estimates=np.zeros(shape), weights=np.ones(shape))
 
 
@@ -104,12 +104,11 @@ class NextSteps:
     Attributes:
         exact: their counts, from 0 to 2^40.
         drawn: their random values.
-        taken: whether a step is one of its stream's; the others are left out.
+        taken: whether a step belongs to its stream; the others are left out.
         max_group: the largest number of steps of a group.
         smoother: the estimate from a group's noisy counts.
         variance: of the noise of a count; with weights, of a count with weight 1.
-        weights: of the noisy counts if their noise differs (``smoothing.smooth``); for all steps of a stream or for
-            none.
+        weights: of the noisy counts if their noise differs (``smoothing.smooth``); None if it does not.
     """
 
     exact: Int64Array
@@ -122,12 +121,12 @@ class NextSteps:
 
 
 def take_next(state: PegasusState, steps: NextSteps) -> tuple[PegasusState, GroupedSteps]:
-    """The state after the steps, and their groups and estimates."""
+    """The state after the next steps, and their groups and estimates, in whichever of the two ways is faster."""
     return (across_streams if steps.exact.shape[1] >= WIDE else along_steps)(state, steps)
 
 
 def across_streams(state: PegasusState, steps: NextSteps) -> tuple[PegasusState, GroupedSteps]:
-    """``take_next``, all streams at once."""
+    """The result of ``take_next``, by handling all streams at once, one step after the other."""
     grouped = GroupedSteps.left_out(steps.exact.shape)
     for at in range(len(steps.exact)):
         state = _take_step(state, steps, at, grouped)
@@ -199,7 +198,7 @@ def _below_level(state: PegasusState, sizes: Int64Array, exact: Int64Array, test
 
 
 def along_steps(state: PegasusState, steps: NextSteps) -> tuple[PegasusState, GroupedSteps]:
-    """``take_next``, one stream after the other."""
+    """The result of ``take_next``, by handling one stream after the other."""
     grouped, ends = GroupedSteps.left_out(steps.exact.shape), np.cumsum(state.sizes).tolist()
     groups, kept = [], []
     for stream, (first, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):

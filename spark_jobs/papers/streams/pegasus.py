@@ -13,9 +13,9 @@ Proof. Steps are disjoint: an added row changes one count, and all y together ar
 ``e_g``-DP (``grouping``). The two have independent noise and compose; smoothing uses nothing else. A replaced row is
 one removed and one added.
 
-Noise that cannot be used is not drawn in the first of the steps, where it is known which groups are open. That depends
-on the answers of earlier tests, which are paid for. Memory is that of the open group. Store the new state before the
-results of its steps are published: steps that are released twice with fresh noise cost twice.
+For the first of the next steps it is known which groups are open, so that only the noise that can be used is drawn;
+this depends on the answers of earlier tests, which are paid for. The memory is that of the open group. Store the new
+state before the results of its steps are published: steps that are released twice with fresh noise cost twice.
 """
 
 from __future__ import annotations
@@ -164,9 +164,10 @@ def draw_tests(
     """Noisy thresholds and the noise of tests, in parts, for groups that cost ``epsilon``; both of shape (n, streams).
 
     Args:
-        is_open: whether the group of each stream is open before the first step, which is then tested; otherwise the
-            step begins a group. Of later steps it is not known yet, so that both are drawn.
-        taken: whether a step is one of its stream's; nothing is drawn for the others.
+        is_open: whether the group of each stream is open before the first step: if so, the first step is tested and
+            needs only noise for the test; otherwise it begins a group and needs only a threshold. For later steps both
+            are drawn, as this is not known yet.
+        taken: whether a step belongs to its stream; nothing is drawn for the others.
         epsilon: the cost of all groups of a stream.
         threshold: the largest deviation of a group, times epsilon.
         neighbours: the neighbouring relation.

@@ -10,7 +10,7 @@ root to a leaf. Every node has noise of its own and the threshold has none, so t
 Guarantee: ``epsilon``-DP when a row is added or removed. A replaced row changes two paths, so that the same mechanism
 at half of epsilon is ``epsilon``-DP under replacement.
 
-Two ways of testing, of which a public rule takes one (``node_noise``).
+There are two ways of testing; a public rule selects one (``node_noise``).
 
 *Falling scores* (after Zhang, Xiao, Xie, *PrivTree*, SIGMOD 2016). A node at depth j with count c has the score
 ``b = max(c - j d, t - d)``; it is refined iff ``b + noise > t``, with two-sided geometric noise of ``e`` for one row
@@ -28,9 +28,9 @@ logarithms over m = d, 2d, ... for the others.
 
 For the answer "not refined" only the node itself loses, e.
 
-*Tests apart*: each of at most h tested nodes on a path is refined iff ``c + noise > t``, at ``e = epsilon / h``: h of
-them lose at most epsilon. Their noise vanishes as epsilon grows, and nothing falls with depth, so that what is refined
-is then exactly what has more than ``t`` rows. They are taken from ``epsilon / h = 1`` on.
+*Separate tests*: each of at most h tested nodes on a path is refined iff ``c + noise > t``, at ``e = epsilon / h``: h
+of them lose at most epsilon. Their noise vanishes as epsilon grows, and scores do not fall with depth, so that in the
+limit exactly the nodes with more than ``t`` rows are refined. This way is selected from ``epsilon / h = 1`` on.
 
 Two-sided geometric noise on integers shifts like Laplace noise, so the same bounds apply.
 
@@ -140,7 +140,7 @@ def refined_levels(
 
 
 def node_noise(epsilon: Decimal, neighbours: Neighbours, *, levels: int) -> tuple[Decimal, int]:
-    """The epsilon of the noise of one node, and the whole number by which scores fall per level; 0 for tests apart.
+    """The epsilon of the noise of one node, and the whole number by which scores fall per level; 0 for separate tests.
 
     Args:
         epsilon: the cost of all tests.

@@ -64,11 +64,11 @@ def smooth_groups(
     variance: float,
     weights: Int64Array | None = None,
 ) -> FloatArray:
-    """The estimate of the newest step of each of several groups: what ``smooth`` says of it.
+    """The estimate of the newest step of each of several groups, equal to the one by ``smooth``.
 
     Args:
         noisy: noisy counts of one group after the other, ascending in each.
-        sizes: how many of them each group has, at least 1, shape (groups,).
+        sizes: the number of counts in each group, at least 1, shape (groups,).
         newest: the noisy count of each group's newest step, shape (groups,).
         smoother: the estimate.
         variance: as in ``smooth``.

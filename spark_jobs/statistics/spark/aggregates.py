@@ -61,7 +61,7 @@ def _between(value: Column, edges: Sequence[float]) -> Column:
 
 
 def row_of(values: Sequence[Column], design: AggregateCells) -> Column:
-    """A row as its cell and its place on each measure's lattice, an array of bigints; null if it lies in no cell.
+    """A row's cell and its place on each measure's lattice, as an array of bigints; null if the row lies in no cell.
 
     Row-wise and total.
 
@@ -86,17 +86,17 @@ def _cell(values: Sequence[Column], design: AggregateCells) -> Column:
 
 
 def unit_totals(rows: DataFrame, values: Sequence[str], unit: str, counts: Column, design: AggregateCells) -> DataFrame:
-    """One row for each unit and cell, with the totals of the unit's values there; rows that do not count as they are.
+    """One row for each unit and cell, with totals of the unit's values there; rows that do not count stay unchanged.
 
-    What becomes of a unit's rows depends on these alone, so that of tables which differ by a unit all other rows are
-    the same. Totals are of whole numbers for that (``whole_steps``): a sum of doubles depends on the order in which an
-    engine adds, and that on how all rows are partitioned, so that other units could decide what is left of the 1 in
-    1e308, -1e308 and 1. A value that is missing adds nothing; a total is missing where all values are.
+    The result for a unit depends on its own rows alone, so that tables which differ by one unit give the same rows for
+    all others. Therefore totals are sums of whole numbers (``whole_steps``): a sum of doubles depends on the order in
+    which an engine adds, and this on how all rows are partitioned, so that other units could decide what is left of the
+    1 in 1e308, -1e308 and 1. A missing value adds nothing; a total is missing where all values are missing.
 
     Args:
-        rows: with the inputs of rows; other columns are those of one of the rows.
-        values: the columns of each dimension and then of each measure, as of ``row_of``.
-        unit: the column of units.
+        rows: a table with the columns named below; of other columns, the values of one of the added rows are kept.
+        values: the names of the columns of each dimension and then of each measure, as for ``row_of``.
+        unit: the name of the column of units.
         counts: whether a row counts if it lies in a cell.
         design: dimensions and measures.
     """
@@ -139,13 +139,13 @@ def cell_of(row: Column) -> Column:
 
 
 def with_units(rows: DataFrame, key: str, unit: str, design: AggregateCells) -> DataFrame:
-    """The rows with 1 for one complete row of each unit in each cell, and 0 for others, where units are counted.
+    """The rows, where a measure that counts units is 1 for one complete row of each unit in each cell and 0 for others.
 
-    Nothing but which row of a unit is the one depends on other rows, all of them of the same unit: see
-    ``mechanisms.cell_sums``. If ``rows`` are partitioned by unit, nothing is shuffled.
+    Only the choice of that row depends on other rows, and only on rows of the same unit: see ``mechanisms.cell_sums``.
+    Without such a measure the rows are unchanged. If ``rows`` are partitioned by unit, nothing is shuffled.
 
     Args:
-        rows: with the rows' arrays (``row_of``) and units.
+        rows: a table with the rows' arrays (``row_of``) and units.
         key: the column of arrays.
         unit: the column of units.
         design: dimensions and measures.
@@ -185,17 +185,17 @@ def places_of_row(row: Column, design: AggregateCells) -> list[Column]:
 
 
 def line_of(row: Column, place: Column, design: AggregateCells) -> Column:
-    """The row at the place of its cell; null at the others."""
+    """The row's array at the place of its cell; null at its other places, so that each row is summed once."""
     return sf.when(place < design.cells, row)
 
 
 def place_sums(row: Column, line: Column, design: AggregateCells) -> list[Column]:
-    """The aggregates of ``by_place``, from the rows of one place and their lines."""
+    """The aggregates that ``by_place`` reads, of the rows at one place, from their arrays and lines (``line_of``)."""
     return [*cell_sums(line, design), *([sf.count(row)] if design.value_lines else [])]
 
 
 def cell_sums(row: Column, design: AggregateCells) -> list[Column]:
-    """Rows, complete rows and sums of places of the rows of one cell; null for no row."""
+    """The numbers of rows and of complete rows, and the sums of places, over the rows of one cell; null is no row."""
     places = _places(row, design)
     complete = reduce(and_, (place != NO_VALUE for place in places), row.isNotNull())
     terms = (term_place(places[term.measure], term, design.measures[term.measure]) for term in design.terms)
@@ -207,7 +207,7 @@ def cell_sums(row: Column, design: AggregateCells) -> list[Column]:
 
 
 def term_place(place: Column, term: Term, measure: Measured) -> Column:
-    """The place on the lattice of one of a measure's sums, a bigint; as ``aggregate_sums.term_places``, to the bit."""
+    """The place on the lattice of one of a measure's terms, a bigint; equal to ``aggregate_sums.term_places``."""
     if term.power == "value":
         return place
     centred = 2 * place - sf.lit(measure.steps).cast("bigint")
@@ -220,7 +220,7 @@ def term_place(place: Column, term: Term, measure: Measured) -> Column:
 
 
 def by_place(places: Int64Array, sums: Sequence[Int64Array], design: AggregateCells) -> dict[str, Int64Array]:
-    """The arrays of ``AggregateSums``, by name, from those of ``place_sums`` for these places; 0 elsewhere."""
+    """The arrays of ``AggregateSums``, by name, from the results of ``place_sums`` at these places; 0 elsewhere."""
     of_cells = places < design.cells
     counted = sums[: 2 + len(design.terms)]
     every = np.zeros((len(counted), design.cells), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The pass over the table that adds up the lines of each key.
+"""The pass over the table that counts and sums the rows of each key.
 
 A statistic encodes the cell, or the group, of a row as a packed integer key; the result is the keys that occur, with
 their counts and sums. All of them are whole numbers, so that neither the order of rows nor a partition that is computed

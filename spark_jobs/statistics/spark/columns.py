@@ -56,7 +56,7 @@ def time_column(df: DataFrame, column: str | Column, what: str) -> Column:
 
 
 def unit_column(df: DataFrame, column: str | Column, what: str) -> Column:
-    """``column``, if its values identify persons; otherwise as ``numeric_column``. Both zeros of doubles are one."""
+    """``column``, if its type can identify persons; otherwise as ``numeric_column``. Of doubles, -0.0 becomes 0.0."""
     types = (StringType, NumericType, BooleanType, DateType, TimestampType, TimestampNTZType, NullType)
     identity = _column(df, column, what, types, "text, a number, a boolean or a time")
     return identity + 0.0 if isinstance(df.select(identity).schema[0].dataType, (DoubleType, FloatType)) else identity
@@ -75,8 +75,9 @@ def lists_by_cases() -> Iterator[None]:
 def listed_place(value: Column, places: Mapping[str, int]) -> Column:
     """The place of a text or whole number in a public list, a bigint; null if it is not listed. Row-wise and total.
 
-    The list is one literal map, in which Spark looks up by hash, without a join or a pass over the table; or, within
-    ``lists_by_cases``, runs of sorted keys: a row is compared with the first key of each run, and with all of its own.
+    The list is one literal map, in which Spark looks up by hash, without a join or a pass over the table. Within
+    ``lists_by_cases`` it is runs of sorted keys instead: a row is compared with the first key of each run, and with all
+    keys of its own run.
     """
     text = value.cast("string")
     if not _BY_CASES.get():

@@ -39,8 +39,8 @@ def number(value: Column, bounds: Bounded) -> Column:
 def levels(place: Column, count: int) -> list[Column]:
     """The entries of a categorical column, from the index of the row's level.
 
-    Of two levels: one entry, ``-LATTICE`` or ``LATTICE``. Of more: one for each but the first, of which at most one is
-    not 0 for any index; the sensitivity of the sums depends on this.
+    With two levels: one entry, ``-LATTICE`` or ``LATTICE``. With more: one entry for each level but the first. For any
+    index at most one entry is not 0; the sensitivity of the sums depends on this.
     """
     absent = -LATTICE if count == 2 else 0
     return [sf.when(place == other, LATTICE).otherwise(absent) for other in range(1, count)]

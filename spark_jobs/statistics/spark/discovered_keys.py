@@ -24,7 +24,7 @@ _ROW, _KEY, _PLACES, _SUM = "row", "key", "places", "sum"
 
 
 def key_row_of(key: Column, values: Sequence[Column], design: DiscoverableCells) -> Column:
-    """A row as its key and its place on each measure's lattice; null for a row in no key. Row-wise and total.
+    """A row's key and place on each measure's lattice, a struct; null for a row without a key. Row-wise and total.
 
     Args:
         key: texts or whole numbers.
@@ -41,13 +41,13 @@ def key_row_of(key: Column, values: Sequence[Column], design: DiscoverableCells)
 
 
 def one_row_of_a_unit(df: DataFrame, row: str, unit: str, place: str) -> DataFrame:
-    """One row of each unit in each key: of those with all values, or else of all, the one that comes first.
+    """One row of each unit in each key: the first one that has all values, or the first one if none has.
 
     Args:
-        df: rows that ``key_row_of`` made, those of one unit at different places.
-        row: their column.
-        unit: the column of the unit.
-        place: the column of the place among the rows of the unit.
+        df: rows from ``key_row_of``, with a different place for each row of a unit.
+        row: the name of the column of these rows.
+        unit: the name of the column of the unit.
+        place: the name of the column of the place among the rows of the unit.
     """
     complete = sf.forall(sf.col(row).getField(_PLACES), lambda one: one != NO_VALUE)
     first = sf.struct(sf.when(complete, 0).otherwise(1), sf.col(place))
@@ -64,8 +64,8 @@ def key_batches(df: DataFrame, row: str, design: DiscoverableCells, *, min_units
     fewer rows are not, whatever the noise (``mechanisms.discovered_keys``).
 
     Args:
-        df: rows that ``key_row_of`` made.
-        row: their column.
+        df: rows from ``key_row_of``.
+        row: the name of the column of these rows.
         design: dimension and measures.
         min_units: the fewest rows with which a key can be released.
     """
@@ -97,7 +97,7 @@ def _batch(rows: Sequence[Row], measures: int) -> KeyBatch:
 
 
 def batches_of_table(df: DataFrame, design: DiscoverableCells) -> Callable[[], Iterator[KeyBatch]]:
-    """What reads the keys of a DataFrame whose rows are units of their own.
+    """A function that reads the keys of a DataFrame in batches, where each row is a unit of its own.
 
     Raises:
         InvalidRequest: a column is missing, or is of an unsuitable type.

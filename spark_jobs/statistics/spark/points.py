@@ -87,7 +87,7 @@ def group_of(key: Column, grid: PointGrid) -> Column:
 
 
 def group_sums(cell: Column, grid: PointGrid) -> list[Column]:
-    """The aggregates of ``by_group``, from the column of rows' keys within their groups; null for no row."""
+    """The aggregates that ``by_group`` reads, from a column of keys within groups (``point_key``); null is no row."""
     point = sf.when(cell < grid.stride - 1, cell)
     y = 2 * (point % grid.cells)
     x = 2 * ((point - point % grid.cells) / grid.cells).cast("bigint")
@@ -95,7 +95,7 @@ def group_sums(cell: Column, grid: PointGrid) -> list[Column]:
 
 
 def by_group(places: Int64Array, sums: Sequence[Int64Array], grid: PointGrid) -> dict[str, Int64Array]:
-    """The sums of ``Moments``, by name, from those of ``group_sums`` for the groups at ``places``."""
+    """The sums of ``Moments``, by name, from the results of ``group_sums`` for the groups at ``places``."""
     rows, n, *terms = sums
     of_groups = {name: np.zeros(grid.groups, dtype=np.int64) for name in _SUMS}
     for name, values in zip(_SUMS, (n, *terms, rows - n), strict=True):

@@ -13,11 +13,11 @@ from spark_jobs.statistics.spark.aggregates import group_of
 
 
 def profile_key(values: Sequence[tuple[Column, Column]], design: ProfileCells) -> Column:
-    """The cell of a row, a bigint; no row is without one. Row-wise and total.
+    """The cell of a row, a bigint and never null. Row-wise and total.
 
     Args:
-        values: for each column, its value as ``group_of`` takes it, and whether a text is no value of its type. Both
-            are used several times, so pass columns of a ``select``.
+        values: for each column of the design, its value as for ``aggregates.group_of``, and whether the row has a text
+            that is no value of the column's type. Both are used several times, so pass columns of a ``select``.
         design: the columns and their cells.
     """
     cell = sf.lit(0).cast("bigint")

@@ -26,7 +26,7 @@ _MAX_TABLE = 2**26
 
 
 def counting_settings(distinct: int, aggregates: int = 1) -> dict[str, str]:
-    """The settings for a query that makes so many counts and sums of each of ``distinct`` keys."""
+    """The Spark settings for a query that computes ``aggregates`` counts and sums for each of ``distinct`` keys."""
     bits = min(_MAX_BITS, (_MAX_TABLE // (WORD * (1 + aggregates))).bit_length() - 1)
     return {
         "spark.sql.codegen.wholeStage": "true",

@@ -58,7 +58,10 @@ def count_states(
 def known_rows(
     df: DataFrame, *, time: str | Column, state: str | Column | None, unit: str | Column | None, grid: StateGrid
 ) -> DataFrame:
-    """The time, state, step and, if there is one, unit of each event of the grid."""
+    """The time, state and step of each event around the grid's steps, and with ``unit`` also its unit.
+
+    With ``unit``, only of events whose step, state and unit are known.
+    """
     when = time_column(df, time, TIME)
     dtype = df.select(when).schema[0].dataType
     columns = {
@@ -99,12 +102,12 @@ def _near(time: Column, dtype: DataType, grid: StateGrid) -> Column:
 
 
 def summed(rows: DataFrame, unit: str) -> DataFrame:
-    """The number of events of each unit, step, time and state: those that are equal in all of these are added up."""
+    """The rows added up: one for each unit, step, time and state, with the number of events."""
     return rows.groupBy(unit, STEP, TIME, STATE).agg(sf.count(sf.lit(1)).alias(EVENTS))
 
 
 def with_ties(rows: DataFrame, bound: EventBound, unit: str) -> DataFrame:
-    """The same rows, with what orders events of one unit and time."""
+    """The rows with a salted hash, which orders the events of one unit at one time."""
     # the salt is a row of a table, because a constant would be visible in the plan
     salted = rows.crossJoin(sf.broadcast(rows.sparkSession.createDataFrame([(bound.secret,)], f"{_SALT} string")))
     tie = sf.sha2(sf.concat_ws("\n", *(sf.col(name).cast("string") for name in (_SALT, unit, TIME, STATE))), 256)
@@ -112,15 +115,15 @@ def with_ties(rows: DataFrame, bound: EventBound, unit: str) -> DataFrame:
 
 
 def first_events(tied: DataFrame, bound: EventBound, by: str, room: Column) -> DataFrame:
-    """The rows of which an event is counted, with the number of counted ones.
+    """The rows of which at least one event is counted, each with the number of its counted events.
 
     One sort serves both limits, because rows are ordered by unit, step and time.
 
     Args:
         tied: the result of ``with_ties``.
-        bound: the limits.
-        by: the column that identifies the unit.
-        room: how many events of the unit are counted in all.
+        bound: the bound; its ``max_per_step`` is the limit for each step.
+        by: the name of the column that identifies the unit.
+        room: a column with the limit for all steps: the number of events of the unit that may still be counted.
     """
     order = [TIME, _TIE, STATE]
     limit = sf.lit(bound.max_per_step).cast("bigint")

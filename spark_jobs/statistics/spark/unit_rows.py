@@ -18,21 +18,22 @@ _APART, _UNIT, _ROWS = "__dp_apart", "unit", "rows"
 
 
 def has_groups(values: Sequence[Column], design: UnitRowCells) -> Column:
-    """Whether a row has a group in each dimension; ``values`` are as for ``group_of``."""
+    """Whether a row has a group in each dimension; ``values`` are columns as for ``aggregates.group_of``."""
     groups = (group_of(value, one).isNotNull() for one, value in zip(design.by, values, strict=True))
     return reduce(and_, groups, sf.lit(True))
 
 
 def unit_rows(rows: DataFrame, values: Sequence[str], unit: str, counts: Column, design: UnitRowCells) -> DataFrame:
-    """One row for each unit, with the number of its rows that count; rows that do not count as they are.
+    """One row for each unit, with the number of its rows that count; rows that do not count stay unchanged.
 
-    What becomes of a unit's rows depends on these alone, so that of tables which differ by a unit all other rows are
-    the same.
+    The result for a unit depends on its own rows alone, so that tables which differ by one unit give the same rows for
+    all others.
 
     Args:
-        rows: with the inputs of rows; other columns are those of one of the rows.
-        values: the columns of each dimension, and last the one of 1, which becomes the number.
-        unit: the column of units.
+        rows: a table with the columns named below; of other columns, the values of one of the unit's rows are kept.
+        values: the names of the columns of each dimension, and last of a column of ones, which becomes the number of
+            rows.
+        unit: the name of the column of units.
         counts: whether a row counts if it has a group in each dimension.
         design: the dimensions.
     """
@@ -44,12 +45,12 @@ def unit_rows(rows: DataFrame, values: Sequence[str], unit: str, counts: Column,
 
 
 def cell_of_rows(rows: Column, design: UnitRowCells) -> Column:
-    """The cell of a unit with so many rows, an int."""
+    """The cell of a unit with this number of rows, an int."""
     return reduce(add, (sf.when(rows > candidate, 1).otherwise(0) for candidate in design.candidates))
 
 
 def counts_of_table(df: DataFrame, unit: str, design: UnitRowCells) -> tuple[Int64Array, Int64Array]:
-    """The cells that occur, and the units in each, over the rows of ``df``."""
+    """The cells that occur, and the number of units in each, over the rows of ``df``."""
     named = [f"value_{number}" for number in range(len(design.by))]
     columns = [dimension_column(df, one).alias(name) for one, name in zip(design.by, named, strict=True)]
     rows = df.select(quoted_name(unit).alias(_UNIT), *columns)

@@ -25,9 +25,9 @@ def sum_of_squares(
     Args:
         rows: at most ``max_rows`` rows of each unit.
         unit: the column of the unit.
-        cells: columns of the cells of a row, whose weights add up; null for none.
-        weights: whole weights of the cells, values of shape (figures, runs).
-        max_rows: the most rows of a unit.
+        cells: the columns of a row's cells, whose weights add up; null for no cell.
+        weights: the whole weights of the cells, with values of shape (figures, runs).
+        max_rows: the largest number of rows of a unit.
     """
     names = [f"weight_{figure}" for figure in range(len(weights.values))]
     of_row = sf.explode(sf.array(*(cell.cast("bigint") for cell in cells)))

@@ -46,8 +46,8 @@ def used_rows(
 ) -> Rows:
     """The counted events of the units that have a place or get one, added up by unit and cell.
 
-    The executors keep the counted events while they are collected, so that the rows are read once. Units that find no
-    place stay there, so that what is collected has a public limit.
+    The executors keep the counted events while these are collected, so that the rows are read once. Events of units
+    that get no place are not collected, so that the size of the collected data has a public limit.
     """
     spark = df.sparkSession
     rows = known_rows(df, time=time, state=state, unit=unit, grid=grid)
