@@ -34,12 +34,12 @@ _HALVINGS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class CellNoise:
-    """The law of the noise in the rows and in the sums of a cell.
+    """The law of the noise z in a cell's rows and w in one of its sums (of places in [-1, 1]).
 
     Attributes:
         measures: the number of measures.
-        scale: the inverse of the cost to an added or removed row; of Gaussian noise the standard deviation.
-        joint: whether the noise of several measures is drawn together.
+        scale: the inverse of the cost of an added or removed row; for Gaussian noise the standard deviation.
+        joint: whether the noise of a cell's numbers is drawn together if there are several measures.
         gaussian: whether the noise is Gaussian.
     """
 

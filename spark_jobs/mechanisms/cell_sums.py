@@ -96,14 +96,14 @@ class NoisyCellSums:
 
     @property
     def rows(self) -> FloatArray:
-        """Unbiased numbers of rows; shape (k,)."""
+        """Unbiased noisy numbers of complete rows; shape (k,)."""
         if self._in_halves:
             return (self.numbers[:, 0].astype(np.float64) + self.numbers[:, 1]) / self.steps[0]
         return self.numbers[:, 0] / (1.0 if not self.steps and self.rho is None else UNIT)
 
     @property
     def centred(self) -> FloatArray:
-        """Unbiased sums of a; shape (p, k)."""
+        """Unbiased noisy sums of each term's centred place ``a = 2 j / m - 1``, in [-1, 1]; shape (p, k)."""
         if self._in_halves:
             return ((self.numbers[:, 0].astype(np.float64) - self.numbers[:, 1]) / self.steps[0])[None]
         return self.numbers[:, 1:].T / float(UNIT)
@@ -177,7 +177,7 @@ def body_of(terms: int, forms: Sequence[CellForm] = ()) -> Body:
 
 
 def l2_of_row(terms: int) -> float:
-    """The largest 2-norm of the change by one row of rows and sums in units of ``1 / UNIT``, rounded up."""
+    """The largest 2-norm of what one row adds to its cell's numbers, in units of ``1 / UNIT``, rounded up."""
     return math.nextafter(UNIT * math.sqrt(1 + terms), math.inf)
 
 
@@ -212,7 +212,7 @@ def _numbers(rows: NDArray[np.object_], sums: NDArray[np.object_], steps: Sequen
 
 
 def in_units(rows: NDArray[np.object_], sums: NDArray[np.object_], steps: Sequence[int]) -> NDArray[np.object_]:
-    """Rows and sums of a in units of ``1 / UNIT``, as Python's integers; shape (k, 1 + p)."""
+    """Rows, and sums of each term's centred place, in units of ``1 / UNIT``, as Python's integers; shape (k, 1 + p)."""
     centred = [
         whole(rounded(UNIT * (2 * places - last * rows), np.full(rows.shape, last, dtype=np.int64)))
         for places, last in zip(sums, steps, strict=True)
@@ -221,5 +221,5 @@ def in_units(rows: NDArray[np.object_], sums: NDArray[np.object_], steps: Sequen
 
 
 def fitting(exact: NDArray[np.object_]) -> Int64Array:
-    """Numbers clipped to int64, which adds no sensitivity."""
+    """Numbers clipped to int64; clipping adds no sensitivity."""
     return rounded(exact, np.ones(exact.shape, dtype=np.int64))

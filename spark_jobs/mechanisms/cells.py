@@ -51,7 +51,7 @@ class NoisyCells:
 
         Each count is reduced by one standard deviation, so that most empty cells have weight 0. The counts of a class
         are divided by its size plus the noise that it may contain, so that a small class weighs as much as a large one,
-        and a class that is hidden by the noise weighs little.
+        but a class that is no larger than the noise weighs little.
         """
         above: FloatArray = np.maximum(self.counts - self.stddev, 0.0)
         if above.ndim == 1:

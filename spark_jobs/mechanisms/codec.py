@@ -1,9 +1,9 @@
 """A codec between frozen dataclasses and plain JSON types, derived from the types of their fields.
 
 Decoding an encoded value gives an equal value: whole numbers and decimals are kept exactly, floats as Python prints
-them. A field with a default may be missing, as in what a version before that field encoded; it then has the value that
-its metadata give for ``absent``, or else the default. A field that may hold one of several dataclasses is written
-together with the name of the class.
+them. A field with a default may be missing, because the data were encoded by a version without that field; it then has
+the value ``absent`` of its metadata, or else the default. If a field may hold one of several dataclasses, the name of
+the class is written too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def encode(value: Any, as_type: Any = None) -> Any:
     Args:
         value: a dataclass, or a value that a field of one may hold: a number, text, decimal, enum, tuple, array,
             dataclass or value type of the contract.
-        as_type: the declared type; by default the type of the value. Fields that only a subclass has are omitted.
+        as_type: the declared type; by default the type of the value. If the value is of a subclass, its additional
+            fields are omitted.
 
     Raises:
         TypeError: the type is not one of these.

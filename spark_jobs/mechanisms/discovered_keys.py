@@ -56,19 +56,19 @@ class ExactKeys(Protocol):
 
     @property
     def keys(self) -> Sequence[str]:
-        """The keys."""
+        """The texts of the keys."""
 
     @property
     def rows(self) -> Int64Array:
-        """Complete rows; shape (k,)."""
+        """The number of complete rows of each key; shape (k,)."""
 
     @property
     def incomplete(self) -> Int64Array:
-        """Incomplete rows; shape (k,)."""
+        """The number of incomplete rows of each key; shape (k,)."""
 
     @property
     def sums(self) -> Int64Array:
-        """Sums of places on each measure's lattice; shape (p, k)."""
+        """For each measure, the sum of the rows' places on its lattice, by key; shape (p, k)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,8 +91,8 @@ class NoisyKeys:
     """The released keys with their noisy numbers.
 
     Attributes:
-        discovered: the keys.
-        cells: the numbers of each.
+        discovered: the keys and the rule of their release.
+        cells: the noisy numbers, one entry for each of these keys.
     """
 
     discovered: DiscoveredKeys
@@ -159,7 +159,7 @@ def steps_of_row(cells: NoisyCellSums) -> int:
 
 
 def counted(cells: NoisyCellSums) -> NDArray[np.object_]:
-    """The noisy rows of each key in lattice steps, as whole numbers of any length."""
+    """Each key's noisy rows in lattice steps, as Python's integers, which do not overflow."""
     numbers = cells.numbers.astype(object)
     rows: NDArray[np.object_] = numbers[:, 0] + numbers[:, 1] if len(cells.steps) == 1 else numbers[:, 0]
     return rows
@@ -194,7 +194,7 @@ def key_threshold(cells: NoisyCellSums, *, min_units: int, delta: Decimal) -> in
 
 
 def tail_of_rows(cells: NoisyCellSums) -> Callable[[int], float]:
-    """The probability that the noise in ``counted`` is at least a whole number k of at least 0, rounded up."""
+    """A function of whole numbers k >= 0: the probability that noise in ``counted`` is at least k, rounded up."""
     measures, cost = len(cells.steps), cells.epsilon
     if measures == 1:
         return _tail_of_halves(laplace_scale(cost, cells.steps[0]))

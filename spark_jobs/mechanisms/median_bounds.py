@@ -1,4 +1,4 @@
-"""The medians of many parts of a line at once, with their smooth bounds, for each level of ``recursive_medians``.
+"""Medians of many parts of a line, with smooth bounds of their sensitivity, computed at once for ``recursive_medians``.
 
 The bound is ``smooth_sensitivity.median_bound`` of every part with one empty cell added at its end, so that its last
 boundary is a possible median. Its windows end at occupied cells u, of last rank a <= m, and v, of first rank b >= m, or

@@ -1,4 +1,4 @@
-"""Meters of privacy budget: every mechanism of a release spends from one, and its total is the cost of the release."""
+"""Meters of privacy budget: all mechanisms of a release spend from one meter, whose total is the release's cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Spending:
     Attributes:
         label: the purpose, in words.
         epsilon, delta: the exact cost.
-        law: what is known of the loss, if there is a delta.
+        law: what is known of the distribution of the privacy loss, if there is a delta.
         rho: the zCDP parameter of Gaussian noise, if the law needs it.
     """
 
@@ -104,7 +104,7 @@ class BudgetMeter:
             epsilon: the cost; above 0.
             delta: the cost in delta, for an approximate guarantee.
             label: the purpose, in words.
-            law: what is known of the loss, for a statement about odds (``contract.odds``).
+            law: what is known of the distribution of the privacy loss, for a statement about odds (``contract.odds``).
             rho: the zCDP parameter of Gaussian noise, if the law needs it.
 
         Raises:

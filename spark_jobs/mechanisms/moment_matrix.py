@@ -113,7 +113,7 @@ class Layout:
 
     @property
     def blocks(self) -> tuple[slice, ...]:
-        """The positions of the levels of each column."""
+        """For each column, the positions of its levels among a row's entries."""
         ends = 1 + self.numbers + np.cumsum([0, *self.columns])
         return tuple(slice(int(start), int(end)) for start, end in pairwise(ends))
 

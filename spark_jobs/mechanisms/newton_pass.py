@@ -62,16 +62,16 @@ _SAFE_RADII = _SAFE * (1 + 2 / COARSEST)
 
 
 class ExactSums(Protocol):
-    """The exact sums of a pass; private."""
+    """The exact sums of a pass over the rows; private."""
 
     @property
     def gradient(self) -> Int64Array:
-        """Shape (size,)."""
+        """The sum of the rows' gradients; shape (size,)."""
         ...
 
     @property
     def hessian(self) -> Int64Array:
-        """Shape (size, size); the upper triangle is read."""
+        """The sum of the rows' Hessians, of which only the upper triangle is read; shape (size, size)."""
         ...
 
 
@@ -96,15 +96,15 @@ class NewtonPass:
 
     @property
     def coefficients(self) -> FloatArray:
-        """The position as numbers, for entries in [-1, 1]."""
+        """The coefficients at which the pass was made, as floats, for a row's entries scaled to [-1, 1]."""
         return self.position / float(COEFFICIENT_STEPS)
 
     def slope(self, layout: Layout) -> FloatArray:
-        """The gradient for entries in [-1, 1]; shape (size,)."""
+        """The noisy gradient for a row's entries scaled to [-1, 1]; shape (size,)."""
         return self.gradient / float(ROUNDING * layout.steps)
 
     def curvature(self, layout: Layout) -> FloatArray:
-        """The Hessian for entries in [-1, 1]; shape (size, size)."""
+        """The noisy Hessian for a row's entries scaled to [-1, 1]; shape (size, size)."""
         return layout.filled(self.hessian / float(ROUNDING * layout.steps**2))
 
     def stddevs(self, layout: Layout) -> tuple[float, float]:

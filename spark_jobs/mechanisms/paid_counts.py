@@ -27,7 +27,7 @@ is trusted; both in scales of the noise."""
 
 
 class Deposit(Protocol):
-    """Hands a table over once, in hidden form, to servers that later answer how many rows lie below an edge."""
+    """A function that hands a table over once, hidden, to servers that later answer how many rows lie below an edge."""
 
     def __call__(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity: int) -> Evaluate:
         """See ``paid_counts``."""

@@ -1,4 +1,4 @@
-"""Noisy counts over a line of cells for prefix sums: a consistent tree, and its post-processing.
+"""Noisy counts over a line of cells, for prefix sums: a noisy tree of counts, and consistent estimates from it.
 
 ``noisy_tree`` measures a ``Tree`` of counts once; everything else is post-processing of the stored nodes.
 

@@ -74,8 +74,8 @@ def permute_and_flip(
 ) -> int:
     """An index: candidates in random order, each accepted with probability ``exp(-rate (max score - score))``.
 
-    The first that is accepted is chosen. So it is uniform among all candidates that would be accepted, and their coins
-    are tossed at once. The best is accepted with certainty.
+    The first accepted candidate is chosen. This is a uniform choice among all candidates whose coins accept them, so
+    that all coins are tossed at once. The best candidate is accepted with certainty.
 
     Formal guarantee, parameters and Raises: as in ``exponential_mechanism``. Its expected score is never lower, and it
     is report-noisy-max with exponential noise (McKenna, Sheldon, NeurIPS 2020, theorems 1 and 2; Ding, Kifer et al.,

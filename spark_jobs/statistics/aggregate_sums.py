@@ -43,8 +43,8 @@ class AggregateSums:
     counted by cell and value, where neighbouring places may share a count (``AggregateCells.value_lines``); only counts
     above 0 are kept.
 
-    Sensitivity: a row that is added or removed changes one entry of ``incomplete`` by 1, or one of ``rows`` by 1 and
-    that cell's sums by at most each term's ``last``, and by 1 one count of values of each line, in the same cell; see
+    Sensitivity: a row that is added or removed changes either one entry of ``incomplete`` by 1, or in one cell the
+    entry of ``rows`` by 1, each sum by at most its term's ``last`` and one count of values of each line by 1; see
     ``mechanisms.cell_sums`` and ``mechanisms.cell_quantiles``. Sums of disjoint sets of rows can be added; where units
     are counted, only if the sets have no unit in common.
 

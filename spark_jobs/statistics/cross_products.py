@@ -127,7 +127,7 @@ class CrossProducts:
 
 
 def lattice_rows(columns: Mapping[str, ArrayLike], outcome: ArrayLike, *, design: Design) -> FloatArray:
-    """The vectors of all rows that count, as whole numbers; the last is the outcome, or a label's sign.
+    """The vectors of all rows that count, as whole numbers; their last entry is the outcome, or the sign of a label.
 
     Raises:
         InvalidRequest: a column is missing, is not numeric, or differs in length.

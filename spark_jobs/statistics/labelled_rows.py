@@ -78,7 +78,7 @@ class LabelledRows:
 
     @classmethod
     def from_dataframe(cls, df: DataFrame, *, design: LabelledRowCells, label: str = "label") -> LabelledRows:
-        """The rows of a DataFrame; the sums equal those of ``from_arrays``, and each is a pass of Spark.
+        """The rows of a DataFrame; sums equal those of ``from_arrays``, by one pass of Spark for each.
 
         Args:
             df: the table; here a feature of the design must be a column, not an expression.

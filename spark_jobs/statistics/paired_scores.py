@@ -107,7 +107,7 @@ class PairedScoreCounts(DisjointCounts):
 
     @cached_property
     def second(self) -> ScoreCounts:
-        """The counts of the second scores, likewise."""
+        """The counts of the second scores as ``ScoreCounts``; a row's score counts as the start of its cell."""
         return self._one(self.keys // PAIR_CELLS**2 * PAIR_CELLS + self.keys % PAIR_CELLS)
 
     def _one(self, keys: Int64Array) -> ScoreCounts:
@@ -115,7 +115,7 @@ class PairedScoreCounts(DisjointCounts):
         return ScoreCounts.from_keys(label * DEFAULT_CELLS + pair_cuts(DEFAULT_CELLS)[cell], self.counts)
 
     def differences(self, of_first: FloatArray, of_second: FloatArray) -> FloatArray:
-        """For each of ``keys``, the number of its first cell minus the number of its second cell.
+        """For each of ``keys``, ``of_first`` at the first score's cell minus ``of_second`` at the second's.
 
         Args:
             of_first: a number for each class, negatives first, and cell of the first score; shape (2, PAIR_CELLS).

@@ -113,7 +113,7 @@ class EventBound:
 
     Attributes:
         max_rows: the largest number of counted events of a person.
-        max_per_step: the same for each step.
+        max_per_step: the largest number of counted events of a person in one step.
         salt: secret bytes.
 
     Raises:

@@ -35,7 +35,7 @@ class OfCells:
 
     @classmethod
     def of_all(cls, values: Any) -> OfCells:
-        """Numbers of every cell, with the cells along the last axis."""
+        """The numbers that are given for every cell, with the cells along the last axis."""
         size = np.shape(values)[-1]
         return cls(starts=np.arange(size, dtype=np.int64), size=size, values=values)
 

@@ -15,8 +15,8 @@ differs goes to exactly one other unit in its absence: all others keep their ord
 for these two, and a unit without a place is tried again in later steps and finds none. The counts then differ by at
 most ``2 max_rows`` under either relation.
 
-*What its size shows.* It is written as ``places`` records of 34 bytes, a hash of 32 and a number of 2, sorted by hash;
-records that no unit has are hashes of ones with the number 0. It is encrypted wherever it is stored.
+*What its size shows.* The use is written as ``places`` records of 34 bytes, a hash of 32 bytes and a number of 2,
+sorted by hash; records without a unit have a hash of one bits and the number 0. It is encrypted wherever it is stored.
 """
 
 from __future__ import annotations

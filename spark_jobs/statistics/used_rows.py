@@ -1,4 +1,4 @@
-"""The rows of units that a stream counts in some of its steps, and what it has used of each unit after them."""
+"""The events of units that a stream counts in some of its steps, and the use of each unit after these steps."""
 
 from __future__ import annotations
 

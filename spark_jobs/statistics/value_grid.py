@@ -5,10 +5,10 @@ two consecutive whole numbers: closed below and open above, except that the last
 with operations whose rounding IEEE 754 fixes (no result depends on a logarithm), so that numpy and Java agree on every
 cell.
 
-One rule rounds values and whatever they are compared with. Without a step, ``v >= t`` counts as ``cell(v) >= cell(t)``
-and ``v <= t`` as ``cell(v) <= cell(t)``: every row at a threshold counts, and so does a row less than a cell beside it.
-With a step the values are a lattice: a value is moved to the nearest one, and a threshold, of which there may be any,
-counts from the first value at or above it, or up to the last one at or below it, so that comparisons are exact
+One rule rounds values and the thresholds that they are compared with. Without a step, ``v >= t`` counts as ``cell(v) >=
+cell(t)`` and ``v <= t`` as ``cell(v) <= cell(t)``: every row at a threshold counts, and so does a row less than a cell
+beside it. With a step the values are a lattice: a value is moved to the nearest one, and a threshold, which may be any
+number, counts from the first value at or above it, or up to the last one at or below it, so that comparisons are exact
 (``at_least``, ``at_most``). A result that is read off a grid is a cell, which a release states by its first and its
 last value (``ends``); an interval of several cells ends at the last value of its last cell.
 """
@@ -125,17 +125,17 @@ class ValueGrid:
 
     @cached_property
     def origin(self) -> float:
-        """The whole number at or below the position of the lower bound relative to 0; 0 for a linear grid."""
+        """The position of the lower bound, counted from the value 0 and rounded down; 0 for a linear grid."""
         return float(np.floor(self._signed(np.array(self.lower)))) if self.scale == LOG else 0.0
 
     @cached_property
     def values_in_cell(self) -> int:
-        """With a step, how many neighbouring values a cell holds: the least number that makes at most ``cells``."""
+        """With a step, the number of neighbouring values in a cell: the smallest with which ``cells`` cells suffice."""
         return 1 if self.step is None else values_in_cell(self.lower, self.upper, self.step, self.cells)
 
     @cached_property
     def size(self) -> int:
-        """The number of cells: ``cells`` for a linear grid, at most so many for a logarithmic one or with a step."""
+        """The number of cells: ``cells`` for a linear grid, at most ``cells`` for a logarithmic one or with a step."""
         if self.step is not None:
             return -(-values_of_steps(self.lower, self.upper, self.step) // self.values_in_cell)
         if self.scale == SCORE:

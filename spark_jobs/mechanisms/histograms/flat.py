@@ -50,8 +50,8 @@ def uniform(
 ) -> FloatArray:
     """A noisy total spread evenly over the cells; epsilon-DP for the meter's remaining epsilon.
 
-    Sensitivity of the total: 1 when a row is added or removed, and taken as 2 when one is replaced. If the total is
-    public, no noise is drawn and nothing is spent.
+    Sensitivity of the total: 1 when a row is added or removed, and taken as 2 (it is 1) when one is replaced. If the
+    total is public, no noise is drawn and nothing is spent.
     """
     if facts.total is not None:
         return np.full(counts.shape, facts.total / counts.size)

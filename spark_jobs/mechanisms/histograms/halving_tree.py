@@ -28,7 +28,7 @@ class HalvingTree:
 
     @classmethod
     def over(cls, shape: tuple[int, ...]) -> HalvingTree:
-        """The tree over cells of this shape."""
+        """The tree over an array of cells of this shape."""
         shapes, axes = [shape], list[int]()
         wanted = [(size - 1).bit_length() for size in shape]
         while any(wanted[axis] > axes.count(axis) for axis in range(len(shape))):

@@ -87,7 +87,7 @@ class Hierarchy:
 
     @property
     def cells_below(self) -> Int64Array:
-        """The number of cells of each node, in the same order; 1 for a cell itself."""
+        """The number of cells of each node, in the order of ``all_sums``; 1 for a cell itself."""
         return np.asarray(self.all_sums(np.ones(self.order.size, dtype=np.int64)))
 
     def nodes(self, counts: Int64Array) -> tuple[Int64Array, ...]:

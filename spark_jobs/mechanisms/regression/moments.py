@@ -200,7 +200,7 @@ def noisy_moments_zcdp(sums: GroupSums, *, rho: Cost, neighbours: Neighbours, no
 
 
 def body_of(steps: int, neighbours: Neighbours) -> Body:
-    """What one row can change in the sums of its features, on a lattice of at least ``FINEST`` steps from 0 to 1."""
+    """The K-norm body of a row's changes of its group's sums, with at least ``FINEST`` lattice steps from 0 to 1."""
     first = 0 if neighbours is Neighbours.ADD_REMOVE else 1
     reach = first + 1
     return Body(

@@ -220,7 +220,7 @@ def filter_hierarchy(
     """Estimates of all nodes of a hierarchy that add up, from the noisy counts of its states; see the module.
 
     Args:
-        state: of all nodes, level by level from the root; ``LocalLevelState.start(nodes)`` at first.
+        state: the state of all nodes, level by level from the root; ``LocalLevelState.start(nodes)`` at first.
         noisy: noisy counts of the states, shape (n, states).
         shape: the public facts of the states' streams.
         hierarchy: the levels over the states; the columns of ``noisy`` are in its order.

@@ -94,7 +94,7 @@ def windows(
 
 
 def noise_quantiles(squares: ArrayLike, fourths: ArrayLike, *, tail: float) -> FloatArray:
-    """What a sum of Laplace variables exceeds with a probability of at most ``tail``, rounded up to a whole number.
+    """The numbers that sums of Laplace variables exceed with probability ``tail``, rounded up to whole numbers.
 
     Args:
         squares: for each sum, the sum of the squares of the variables' scales; 0 where there is no noise.

@@ -1,4 +1,4 @@
-"""Checks of the public parameters of a stream, with one line for what is out of bounds."""
+"""Checks of a stream's public parameters; a refusal is one line that names the parameter, its value and its bounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def require_number(what: str, given: object, lower: float, upper: float, *, whol
 
 
 def require(what: str, given: object, fits: bool, bound: str, *, remedy: str = "leave it out for the default") -> None:
-    """Raise for a public parameter of a stream unless ``fits``.
+    """Refuse the value of a public parameter of a stream unless ``fits``.
 
     Raises:
         InvalidRequest: ``fits`` is false.

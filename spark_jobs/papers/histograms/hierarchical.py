@@ -54,8 +54,8 @@ def hb(
 def best_squares(rows: int, columns: int) -> tuple[int, int]:
     """The branching and the number of measured levels with the smallest mean variance over fixed rectangles of a grid.
 
-    It depends only on the public shape. Grids of more than 2^14 cells are planned on a smaller one of the same
-    proportions.
+    The choice depends only on the public shape. For grids of more than 2^14 cells it is made on a smaller grid of the
+    same proportions.
     """
     shrink = max(1.0, math.sqrt(rows * columns / _PLANNED_CELLS))
     shape = max(1, round(rows / shrink)), max(1, round(columns / shrink))

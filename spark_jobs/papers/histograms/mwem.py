@@ -92,7 +92,7 @@ def rounds(worth: float, cells: int) -> int:
 
 
 def queries(values: NDArray[Any]) -> NDArray[Any]:
-    """The cumulative sums along every axis, flat, without the last one, which is the sum of all cells."""
+    """The answers to all queries, flat: cumulative sums along every axis, without the last, which is the total."""
     for axis in range(values.ndim):
         values = np.cumsum(values, axis=axis)
     return values.reshape(-1)[:-1]

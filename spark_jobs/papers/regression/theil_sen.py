@@ -44,7 +44,7 @@ WIDEN = 0.01
 
 
 class Median(StrEnum):
-    """The private median of the estimates.
+    """The method by which the private median of the estimates is released.
 
     ``EXPONENTIAL``: the exponential mechanism (DPExpTheilSen). ``WIDE``: the same with the best score within a public
     distance (DPWideTheilSen), for estimates that nearly agree. ``SMOOTH``: noise that is scaled by a smooth bound

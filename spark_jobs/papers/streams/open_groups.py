@@ -39,9 +39,9 @@ class PegasusState:
 
     Attributes:
         step: the number of steps of each stream so far, shape (streams,).
-        start: the first step of its last group.
-        open: whether that group may grow.
-        level: the noisy threshold of the open group, in parts; 0 if there is none.
+        start: the first step of each stream's last group.
+        open: whether this group is open, so that it may grow.
+        level: the noisy threshold of each stream's open group, in parts; 0 if there is none.
         counts: the exact counts of the open groups' steps, one stream after the other, in any order within a group.
         noisy: the noisy counts of the same steps, ascending in each group.
         weights: the weights of ``noisy`` if their noise differs (``hierarchy``); else empty.
@@ -57,7 +57,7 @@ class PegasusState:
 
     @classmethod
     def begin(cls, streams: int) -> Self:
-        """The state of so many streams before their first step."""
+        """The state of ``streams`` streams before their first step."""
         none = np.zeros(streams, dtype=np.int64)
         return cls(step=none, start=none, open=none > 0, level=none)
 

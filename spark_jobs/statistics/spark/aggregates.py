@@ -28,7 +28,7 @@ NO_VALUE = -1
 
 
 def group_of(value: Column, dimension: Dimension) -> Column:
-    """The group of a row in a dimension, a bigint; null for none. Row-wise and total.
+    """The index of a row's group in a dimension, a bigint; null for a row in no group. Row-wise and total.
 
     Args:
         value: of texts or whole numbers for listed values, of numbers for bins, and of microseconds since 1970 in UTC
@@ -115,7 +115,7 @@ def _total(value: Column, measure: Measured) -> Column:
 
 
 def summed_steps(measure: Measured) -> tuple[float, float]:
-    """The step of the values of which a unit's total is made, and the largest size of one: powers of two.
+    """The step to which the values in a unit's total are rounded, and the largest size of a value: powers of two.
 
     The step is as fine as doubles are at the larger bound, and finer than a lattice step. A value beyond the largest
     size, which is 2,048 times the first power of two above the larger bound, counts as that.
@@ -125,7 +125,7 @@ def summed_steps(measure: Measured) -> tuple[float, float]:
 
 
 def whole_steps(value: Column, measure: Measured) -> Column:
-    """The nearest whole number of ``summed_steps`` to a value, a bigint of size 2^62 at most; null for none."""
+    """A value as the nearest whole number of ``summed_steps``, a bigint of size 2^62 at most; null for no value."""
     step, largest = map(sf.lit, summed_steps(measure))
     number = value.try_cast("double")
     # a quotient by a power of two is exact; of nulls among its arguments ``least`` takes no notice
@@ -134,7 +134,7 @@ def whole_steps(value: Column, measure: Measured) -> Column:
 
 
 def cell_of(row: Column) -> Column:
-    """The cell of a row; null for a row in none."""
+    """The cell of a row; null for a row in no cell."""
     return sf.get(row, sf.lit(0))
 
 

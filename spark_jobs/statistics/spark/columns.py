@@ -64,7 +64,7 @@ def unit_column(df: DataFrame, column: str | Column, what: str) -> Column:
 
 @contextmanager
 def lists_by_cases() -> Iterator[None]:
-    """Have ``listed_place`` compare instead of looking up, for an engine that reads a literal map anew for each row."""
+    """A context in which ``listed_place`` compares with keys, for engines that read a literal map for each row."""
     token = _BY_CASES.set(True)
     try:
         yield

@@ -1,4 +1,4 @@
-"""``CrossProducts`` in Spark: the vector of whole numbers of a row, and the pass that sums products of its entries."""
+"""``CrossProducts`` in Spark: a row's vector of whole numbers, and the pass that sums the products of its entries."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def sums_of_rows(df: DataFrame, row: str, design: Design) -> Int64Array:
 
 
 def products_of_line(value: Column, row: Column, terms: int) -> list[Column]:
-    """The sums of products of one entry of a row with each entry; null for no row."""
+    """The aggregates that sum the products of one entry of a row with all ``terms`` entries; null is no row."""
     return [sf.sum(value.cast("bigint") * sf.get(row, sf.lit(place))) for place in range(terms)]
 
 

@@ -16,7 +16,7 @@ _PREDICTOR, _ERROR, _WEIGHT, _PLACE, _VALUE = "predictor", "error", "weight", "p
 
 
 def newton_sums(df: DataFrame, row: str, position: Int64Array) -> dict[str, Int64Array]:
-    """``gradient`` and ``hessian`` at ``position`` over the rows of ``df``; equal to those of arrays.
+    """The fields of ``NewtonSums``, by name, at ``position`` over the rows of ``df``; equal to those from arrays.
 
     The column ``row`` is the result of ``row_of`` for a design with a label. Every row is exploded into one line for
     each of its terms, by which the whole row is multiplied; partitions add up before the shuffle.

@@ -1,4 +1,4 @@
-"""The counted events of units in Spark, given what a stream has used of each unit."""
+"""The counted events of units in Spark, given the number of rows that the stream has used of each unit before."""
 
 from __future__ import annotations
 
