@@ -1,1 +1,1 @@
-"""An engine without Java for what fits one machine: pysail, which speaks Spark Connect."""
+"""The embedded engine: pysail, which speaks Spark Connect, needs no Java and runs on one machine."""

@@ -1,9 +1,9 @@
-"""Which engine counts a request of the local runner: the embedded one where it is installed and proved to, else Spark.
+"""Which engine counts a local run's request: the embedded one if it is installed and known to agree, else Spark.
 
-It follows from the request, the account's schema, the types in the footers of the table's files, the configuration and
-what is installed; never from a table's rows, its size or the number of its files, because a release states its engine.
-It is no part of a release's key or draw: a retry by another engine adopts the draw that is stored, and without one
-counts alike.
+The choice follows from the request, the account's schema, the types in the footers of the table's files, the
+configuration and what is installed; never from a table's rows, its size or the number of its files, because a release
+states its engine. The engine is no part of a release's key or draw: a retry by another engine reuses the stored draw,
+and if there is none, it gets the same counts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
 @dataclass(frozen=True, kw_only=True)
 class EngineChoice:
-    """An engine, and why.
+    """The engine that counts a request, and why it was chosen.
 
     Attributes:
-        master: the master that stands for it.
-        why: one public line that says which engine, and why; empty where somebody named it.
-        fault: why the embedded engine is not used; None where it is, or where somebody named another.
+        master: Spark's name of a master, or the embedded engine's.
+        why: one public line that says which engine was chosen, and why; empty if the run or the machine names it.
+        fault: why the embedded engine is not used; None if it is used, or if another one is named.
     """
 
     master: str
@@ -43,13 +43,13 @@ class EngineChoice:
 def choose_engine(
     request: TableRequest, *, master: str, settings: Collection[str], environment: Mapping[str, str]
 ) -> EngineChoice:
-    """The engine of a run; whatever is named, by the run or by the machine, stays what it is.
+    """The engine of a run: the one that the run or the machine names, or else the embedded one where it can be used.
 
     Args:
         request: completed by its account's terms.
-        master: what the run names.
-        settings: the names of its Spark settings.
-        environment: the variables of this machine.
+        master: the master that the run names.
+        settings: the names of the Spark settings that the run makes.
+        environment: the environment variables of this machine.
     """
     master = environment.get(MASTER_VARIABLE, AUTO) if master == AUTO else master
     if master != AUTO:
@@ -78,11 +78,11 @@ def _spark(fault: InvalidRequest, because: str) -> EngineChoice:
 
 
 def without_either(choice: EngineChoice, missing: InvalidRequest) -> InvalidRequest:
-    """What is said of a machine where neither engine can run a request: both remedies in one line.
+    """The error on a machine where neither engine can run a request, with both remedies in one line.
 
     Args:
-        choice: of Spark.
-        missing: what Spark misses here.
+        choice: the choice of Spark.
+        missing: the error that says what Spark lacks here.
     """
     if choice.fault is None:
         return missing

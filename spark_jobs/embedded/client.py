@@ -35,9 +35,9 @@ _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME
 
 @contextmanager
 def embedded_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session of an engine of its own, with these settings of SQL; engine and folder are gone afterwards.
+    """A session of an embedded engine started for it, with these SQL settings; the engine ends with the context.
 
-    The setting ``FOLDER`` of the session is a folder for further private files, which goes with the engine's.
+    The session's setting ``FOLDER`` names a folder for further private files, which is removed with the engine.
 
     Raises:
         InvalidRequest: the engine cannot be started here.
@@ -61,11 +61,11 @@ def embedded_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
 
 
 class EmbeddedEngine:
-    """The engine's process: started at once, so that it gets ready while this process imports PySpark.
+    """The engine's process, started at once so that it gets ready while this process imports PySpark.
 
     Attributes:
-        folder: readable by this user alone; it holds the socket, and what queries write for want of memory.
-        process: the engine's own.
+        folder: readable by this user alone; holds the socket, and what queries write when memory is short.
+        process: the process of the engine.
     """
 
     def __init__(self) -> None:
@@ -83,10 +83,10 @@ class EmbeddedEngine:
         )
 
     def session(self) -> SparkSession:
-        """A session on it, once it is ready.
+        """A session on the engine; waits until the engine is ready.
 
         Raises:
-            InvalidRequest: it cannot be started here.
+            InvalidRequest: the engine cannot be started here.
         """
         from pyspark.sql.connect.client import DefaultChannelBuilder
         from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -113,7 +113,7 @@ class EmbeddedEngine:
         return session  # type: ignore[no-any-return]
 
     def end(self) -> None:
-        """End the process, and remove its folder."""
+        """End the process and remove its folder."""
         if self.process.stdin is not None:
             with suppress(OSError):
                 self.process.stdin.close()

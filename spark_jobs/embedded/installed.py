@@ -26,8 +26,8 @@ def require_engine() -> None:
     """Refuse a machine that cannot run the embedded engine.
 
     Raises:
-        InvalidRequest: this is not Linux, no folder is temporary, the machine has too little memory, or a package is
-            missing or of a version that nothing was proved of.
+        InvalidRequest: this is not Linux, no temporary folder can be written to, the machine has too little memory, or
+            a package is missing or has a version that was never shown to count as Spark does.
     """
     require_one_pyspark()
     if sys.platform != "linux":
@@ -59,15 +59,15 @@ def require_engine() -> None:
 
 
 def machine_memory() -> int:
-    """The bytes of memory that this machine has."""
+    """The memory of this machine, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def require_one_pyspark() -> None:
-    """Refuse a machine where two distributions bring the package ``pyspark``, in different versions.
+    """Refuse a machine where two distributions bring the package ``pyspark`` in different versions.
 
     Raises:
-        InvalidRequest: files of one lie among those of the other.
+        InvalidRequest: both distributions are installed, in different versions, so that their files are mixed.
     """
     full, client = _version(PYSPARK), _version(PYSPARK_CLIENT)
     if full is not None and client is not None and full != client:
@@ -82,7 +82,7 @@ def require_spark() -> None:
     """Refuse a machine that has PySpark's client alone, without Spark.
 
     Raises:
-        InvalidRequest: it has.
+        InvalidRequest: only the client is installed.
     """
     if installed_pyspark()[0] == PYSPARK_CLIENT:
         raise InvalidRequest(

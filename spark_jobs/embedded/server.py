@@ -1,18 +1,18 @@
 """The process of the embedded engine: ``python -P server.py FOLDER``, started by ``spark_jobs.embedded.client`` alone.
 
-pysail's server listens on a port of loopback and takes no secret, so whoever connects could read this user's files.
-Here nobody can:
+pysail's server listens on a loopback port and asks for no secret, so that whoever connected could read this user's
+files. Three measures keep other users out:
 
-1. The one way in is a Unix socket in ``FOLDER``, which is this user's alone, and of its connections only those of the
-   parent process are taken (``SO_PEERCRED``). A relay carries their bytes to the port.
-2. A packet filter of the kernel on the listening port drops every packet that does not come from a port of the relay's
-   own, which it had bound before (``SO_ATTACH_FILTER``, which needs no privilege).
-3. Until the filter is in place, has been tried, and nobody is connected, no session can begin: for each session the
-   server asks the module ``pyspark`` for its version, and the module that it is given here answers only then. If
-   somebody was faster than the filter, the process ends without having answered.
+1. The only way in is a Unix socket in ``FOLDER``, which only this user may enter; of its connections, only those of the
+   parent process are accepted (``SO_PEERCRED``). A relay carries their bytes to the port.
+2. A kernel packet filter on the listening port drops every packet that does not come from one of the ports that the
+   relay has bound beforehand (``SO_ATTACH_FILTER``, which needs no privilege).
+3. No session can begin until the filter is in place and tested and nobody is connected: for each session the server
+   asks the module ``pyspark`` for its version, and the module that stands in for it here answers only then. If
+   somebody connected before the filter, the process ends without having answered.
 
-The process ends with its parent, whose end closes its standard input, and removes the folder; no signal but SIGKILL
-ends it earlier, so that a group of processes that is ended leaves nothing behind.
+The process ends with its parent, whose end closes its standard input, and then removes the folder. Only SIGKILL ends it
+earlier: other signals are ignored, so that a signal to a whole group of processes leaves no files behind.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def main(folder: Path) -> None:
 
 
 def lock(listening: socket.socket, ports: Sequence[int]) -> None:
-    """Let the kernel drop all packets to a listening socket that come from other ports than these.
+    """Let the kernel drop all packets to a listening socket that do not come from these ports.
 
-    Sockets of accepted connections inherit the filter. A port that another socket is bound to alone cannot be bound by
+    Sockets of accepted connections inherit the filter. A port that one socket has bound exclusively cannot be bound by
     anybody else.
     """
     load_port, equal, give = 0x28, 0x15, 0x06  # the first half word of a TCP header is the port it comes from
@@ -108,7 +108,7 @@ def lock(listening: socket.socket, ports: Sequence[int]) -> None:
 
 
 def is_locked(address: tuple[str, int], stranger: socket.socket) -> bool:
-    """Whether a socket with a port of its own finds no connection; some systems take a filter and ignore it."""
+    """Whether a socket with another port fails to connect; some systems accept a filter and ignore it."""
     stranger.settimeout(0.05)
     try:
         stranger.connect(address)
@@ -130,10 +130,10 @@ def has_callers(address: tuple[str, int]) -> bool:
 
 
 def listener(address: tuple[str, int]) -> socket.socket:
-    """This process's socket that listens on the port, which the server made.
+    """The socket of this process that listens on the port; the server created it.
 
     Raises:
-        OSError: it has none.
+        OSError: no socket of this process listens there.
     """
     for descriptor in Path("/proc/self/fd").iterdir():
         number = int(descriptor.name)

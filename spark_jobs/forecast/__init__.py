@@ -1,4 +1,4 @@
-"""Forecasts: how wide the intervals of a request's release would be, from what the caller states about the table."""
+"""Forecasts of how wide the intervals of a request's release would be, from what the caller states about the table."""
 
 from spark_jobs.lazy import lazy_exports
 

@@ -16,7 +16,7 @@ from spark_jobs.forecast.widths import expected_widths
 
 
 def main() -> None:
-    """Forecast once."""
+    """Read a request from standard input, and write its expected widths to standard output."""
     fields = json.load(sys.stdin)
     expected = expected_widths(ReleaseRequest.parse(fields["request"]), ExpectedTable.parse(fields["table"]))
     json.dump([asdict(widths) for widths in expected], sys.stdout)

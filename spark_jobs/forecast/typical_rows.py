@@ -1,7 +1,7 @@
 """Statistics of made-up rows that agree with what a caller states about a table; no row of a table is read.
 
-Scores are those of a calibrated model whose log-odds are normal in each class, unless it is stated how many exceed a
-threshold. Numbers are normal. Groups have equal sizes, and levels equal shares.
+Scores are those of a calibrated model whose log-odds are normal in each class, unless the caller states how many scores
+exceed a threshold. Numbers are normal. All groups have the same size, and all levels the same share.
 """
 
 from __future__ import annotations

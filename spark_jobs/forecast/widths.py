@@ -37,13 +37,14 @@ _OF_COLUMN = ("shares", "missing", "mean", "quantiles")
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedWidths:
-    """What a diagnostic of a request would say.
+    """The expected widths of the intervals of one diagnostic.
 
     Attributes:
         kind: the kind of diagnostic.
-        undefined: in which share of the rehearsals it was undefined, because the noise hid too much.
-        widths: the width of each interval in the result, by its field or by the fields of both ends, such as
-            ``lower to upper``; of a band, the width at a typical place. Empty if no rehearsal has intervals.
+        undefined: the share of the rehearsals in which the result was undefined, because the noise hid too much.
+        widths: the median width of each interval in the result, by the interval's field or by the fields of both its
+            ends, such as ``lower to upper``; for a band, the width at a typical place. Empty if no rehearsal has
+            intervals.
     """
 
     kind: str
@@ -61,10 +62,10 @@ def expected_widths(
     Args:
         request: what would be released.
         table: what the caller states about the rows; not taken from the table.
-        rehearsals: releases of made-up rows, of whose widths the medians are taken.
+        rehearsals: how many releases of made-up rows are simulated; the widths are their medians.
 
     Raises:
-        InvalidRequest: the request would be rejected before the charge, or the statement lacks what it needs.
+        InvalidRequest: the request would be rejected before the charge, or ``table`` lacks what it needs.
 
     Example:
         >>> request = ReleaseRequest.parse(
@@ -145,7 +146,7 @@ def _numbers(result: Any, name: str) -> FloatArray:
 
 
 def typical_squares(counts: Mapping[Statistic, Any], *, max_rows: int) -> UnitSquares:
-    """What sums the squares of units with ``max_rows`` rows each, which vary half as much as they could at most."""
+    """A function that sums squares over made-up units of ``max_rows`` rows with an intraclass correlation of 1/2."""
 
     def squares(statistic: Statistic, weights: OfCells) -> Int64Array:
         if isinstance(statistic, PairedScoreCells):

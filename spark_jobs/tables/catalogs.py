@@ -1,4 +1,4 @@
-"""Tables of a catalog: Hive's metastore, or a catalog of Iceberg or Delta."""
+"""A reader for tables of a catalog: Hive's metastore, or a catalog of Iceberg or Delta."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ def catalog_table(
 
 
 def require_types(spark: SparkSession, name: str, frame: DataFrame) -> None:
-    """Raise unless all files of ``frame``, a state of a table, have the types of its columns; no row is read.
+    """Raise unless all files of ``frame``, a table in one state, have the types of its columns; no row is read.
 
-    A reader for the catalog's types would fail at the first row of a file with others. A file may lack a column.
+    A reader that expects the catalog's types would fail at the first row of a file with other types. A file may lack a
+    column.
 
     Raises:
         InvalidRequest: a file has another type for a column, or cannot be read.

@@ -9,8 +9,8 @@ epsilon-private for one row is ``max_rows * epsilon``-private for a unit (group 
 2.2). The salt is drawn independently of the table, so that this holds for every value of it; it is secret only so that
 people cannot find out which of their rows count.
 
-With a limit of groups, a unit's rows are those of at most ``k`` of its groups, of each at most ``r``: the proof is the
-same with ``k r`` in the place of ``max_rows``, as groups, too, are chosen by the unit's own rows and the salt.
+With a limit on groups, at most ``k`` of a unit's groups are kept, with at most ``r`` rows of each. The proof is the
+same with ``k r`` in the place of ``max_rows``, because groups, too, are chosen by the unit's own rows and the salt.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ WEIGHT = "__dp_weight"
 
 
 class GroupsOfRows(NamedTuple):
-    """A limit of the groups in which a unit is used.
+    """A limit on the groups in which one unit counts.
 
     Attributes:
-        group: a row's group, a column of the key columns; null for a row that counts in none.
-        bound: the most groups of a unit, and the most rows in one of them.
+        group: the group of a row, as an expression in the key columns; null for a row that counts in no group.
+        bound: the largest number of groups of a unit, and of the unit's rows in one group.
     """
 
     group: Column
@@ -71,13 +71,13 @@ def bound_contributions(
     The rows of a unit are ordered by a hash of the salt, the unit, the key columns and, for rows that are equal in all
     of these, a running number; the first ``max_rows`` are kept. Spare rows come after all others of their unit. The
     result does not depend on the partitioning or the order of the table, and all rows of a unit that are not spare have
-    the same probability of being kept. Rows with a null unit are dropped, unless they are counted by cause.
+    the same probability of being kept. Rows with a null unit are dropped, unless ``cause`` is given.
 
-    Rows are shuffled once, by unit, and those that are equal are counted. For a single row of each unit nothing is
-    sorted, unless a key is a vector; for more, the distinct pairs of unit and keys are.
+    The table is shuffled once, by unit, and equal rows are then counted. If a unit has one row, nothing is sorted
+    unless a key is a vector; if it has more, the distinct pairs of unit and keys are sorted.
 
-    With a ``row_id``, which is then hashed too, nothing is counted: rows that are equal in it as well have one place,
-    and only one row of each unit and partition is shuffled if a unit has one.
+    With a ``row_id``, which is hashed too, equal rows are not counted: rows with the same ``row_id`` and keys have the
+    same rank. If a unit has one row, only one row of each unit and partition is then shuffled.
 
     Args:
         frame: rows with the unit's column and the key columns.
@@ -86,16 +86,16 @@ def bound_contributions(
         salt: secret bytes, the same for all attempts of a release; unused if every row is a unit.
         spare: a condition on the key columns, true for rows that must not displace other rows of their unit.
         row_id: a column that distinguishes the rows of a unit; the guarantee does not depend on whether it does.
-        cause: the one of the ``keys`` that is null for rows that count. Rows in which it is not come after all others
-            of their unit. Rows with a null unit, which must have no other key, are then kept; the result has the column
-            ``WEIGHT``, the number of rows that a row stands for.
-        with_unit: whether to keep the unit's column and ``PLACE`` too, for a unit of several rows.
-        groups: a limit of the groups of a unit and of its rows in each, which takes the place of ``max_rows`` for rows
-            that count; the others have the places that are left. There are no spare rows then.
+        cause: the name of a key that is null for rows that count and states why another row does not. Rows that do not
+            count come after all others of their unit. Rows with a null unit, all of whose other keys must be null, are
+            then kept, and the result has the column ``WEIGHT``: for how many rows of the table a row stands.
+        with_unit: whether to keep the columns ``UNIT`` and ``PLACE`` too; only for units of several rows.
+        groups: a limit on the groups of a unit and on its rows in each, which replaces ``max_rows`` for rows that
+            count; rows that do not count get the places that are left. Must not be combined with ``spare``.
         by_sorting: find a unit's only row by sorting instead of by a minimum: the same row, faster on some engines.
 
     Raises:
-        InvalidRequest: the table lacks the unit's or the row's column, or its type cannot be compared.
+        InvalidRequest: the table lacks the unit's column or the ``row_id``, or values of its type cannot be compared.
     """
     names = [quoted(key) for key in keys]
     if unit.column is None:

@@ -1,10 +1,10 @@
 """A reader for CSV files in which no line can affect the reading of another.
 
-The rules are public. All files begin with the same header line; for the table of an account, it is the bound one. Every
-line is a row, so that a record whose quoted field contains line breaks counts as several rows: a quoted value ends with
-its line. A line without text, or equal to the header, is omitted; a line with more than ``MAX_VALUES`` separators
-counts as a line of nulls. Separator, quotes, encoding and the form of values are the table's (``FileForm``). Texts are
-converted as by TRY_CAST; values that do not fit, and empty values, are null.
+The rules are public. All files begin with the same header line; for the table of an account, this is the header that
+the account binds. Every line is a row: a quoted value ends with its line, so that a record whose quoted field contains
+line breaks counts as several rows. A line without text, or equal to the header, is omitted; a line with more than
+``MAX_VALUES`` values counts as a line of nulls. Separator, quotes, encoding and the form of values are the table's
+(``FileForm``). Texts are converted as by TRY_CAST; values that do not fit, and empty values, are null.
 
 Spark's own reader raises on a line with too many values, and reads a time of day as a timestamp of the current date.
 """

@@ -1,14 +1,15 @@
-"""A reader for tables of PostgreSQL, all of whose rows come from one snapshot of the database.
+"""A reader for PostgreSQL tables, all of whose rows come from one snapshot of the database.
 
 A transaction on the driver locks the table (``ACCESS SHARE``), exports its snapshot and stays open until the session
-ends; each partition is read in a transaction that imports it, so that parallel reads, further passes and repeated
-tasks see the same rows. A task fails if it cannot import it, if the name has come to mean another table, if a policy of
-row-level security would hide rows from it, or if it would wait for one who wants to change the table.
+ends. Each partition is read in a transaction that imports this snapshot, so that parallel reads, further passes and
+repeated tasks see the same rows. A task fails if it cannot import the snapshot, if the name now means another table, if
+a policy of row-level security would hide rows from it, or if it would wait behind somebody who wants to change the
+table.
 
-Every value leaves the database as text and is converted as by TRY_CAST, just as in csv files: no value can raise. What
-the database would compute as it is read is refused or absent: views, rows behind policies, virtual generated columns.
-The text of a request never reaches the database: identifiers are those of its own catalog, and the values of a version
-are plain words.
+Every value leaves the database as text and is converted as by TRY_CAST, just as in csv files: no value can raise.
+Whatever the database would compute while it reads is refused or left out: views, rows behind policies, virtual
+generated columns. The text of a request never reaches the database: identifiers are taken from its own catalog, and the
+values that pin a version are plain words.
 """
 
 from __future__ import annotations
@@ -116,12 +117,12 @@ class _Snapshot:
 
 
 def read_database(spark: SparkSession, source: TableSource) -> DataFrame:
-    """The declared columns of a table of a database, and of its version the rows of which may be others.
+    """The declared columns of a database table; the rows of other versions may be among them, for the caller to filter.
 
     Raises:
         InvalidRequest: the connection or table is not allowed; the table is a view or a part of another table, has
             children that are no partitions, is behind a policy or cannot be locked; the database is not in UTF-8; or
-            the column of the partitioning is not one of whole numbers.
+            the partitioning column does not hold whole numbers.
         Py4JJavaError: the database does not answer or refuses.
     """
     if is_remote():

@@ -33,10 +33,10 @@ from spark_jobs.contract.expressions.parser import parse
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """A column and its kind; whole numbers are bigint, other numbers double.
+    """A Spark column and its kind; whole numbers are bigint, other numbers double.
 
     Attributes:
-        column: the expression in Spark.
+        column: the Spark expression.
         kind: None for a bare NULL, which fits every kind.
     """
 
@@ -54,7 +54,7 @@ def filter_column(text: str, schema: StructType) -> Column:
 
 
 def condition_column(condition: tree.Expression, schema: StructType, *, field: str, text: object) -> Column:
-    """A condition from ``field`` of a request, as a boolean column.
+    """A condition as a boolean column; errors name ``field`` of the request.
 
     Raises:
         InvalidRequest: it is not a condition on a table with this schema; the message quotes ``text``.
@@ -325,7 +325,10 @@ _COMPARISONS = {
 
 
 def one_nan(value: Column) -> Column:
-    """A double, with one NaN for all. Processors make negative ones, which not every engine puts above all numbers."""
+    """A double column in which every NaN is the same.
+
+    Processors also make negative NaNs, which not every engine orders above all numbers.
+    """
     return sf.nanvl(value, sf.lit(math.nan))
 
 

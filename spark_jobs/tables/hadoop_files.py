@@ -1,4 +1,4 @@
-"""The files of a folder as Spark's own file systems list and open them; nothing but names and footers is read."""
+"""The files of a folder, listed and opened by Spark's own file systems; only names and footers are read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from spark_jobs.tables.java_errors import JAVA_ERRORS
 
 @dataclass(frozen=True, kw_only=True)
 class HadoopFiles:
-    """The files below a folder, without those that Spark does not read.
+    """The files below a folder, without those that Spark ignores.
 
     Attributes:
-        sizes: the size of each file, by its path below the folder.
+        sizes: the size of each file in bytes, by its path below the folder.
         open: opens the file at such a path.
-        java: the Java machine.
-        log: the format of tables whose log lies among them; empty if there is none.
+        java: PySpark's gateway to the Java machine.
+        log: the format of the table (such as Delta) whose log lies among the files; empty if there is none.
     """
 
     sizes: Mapping[str, int]
@@ -33,10 +33,11 @@ class HadoopFiles:
 
     @classmethod
     def of(cls, spark: SparkSession, folder: str) -> HadoopFiles:
-        """The files below ``folder``.
+        """List the files below ``folder``.
 
         Raises:
-            UnlistedStore: the folder cannot be listed, or only a server knows its store.
+            UnlistedStore: the folder cannot be listed, or the session is Spark Connect's, so that only the server knows
+                its store.
         """
         if is_remote():
             raise UnlistedStore("a store that only the server knows")
@@ -57,7 +58,7 @@ class HadoopFiles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The paths of the files, in order."""
+        """The paths of the files below the folder, sorted."""
         return tuple(self.sizes)
 
     def tail(self, name: str) -> bytes | None:
@@ -85,10 +86,10 @@ def _opened(java: Any, system: Any, root: Any, name: str) -> Any:
 
 
 def listed(spark: SparkSession, folder: str, local: str | None) -> TableFiles | HadoopFiles:
-    """The files below a folder, as this process sees them.
+    """The files below a folder, listed by this process.
 
     Raises:
-        UnlistedStore: it cannot list them.
+        UnlistedStore: this process cannot list them.
     """
     from spark_jobs.contract.places import Place
 

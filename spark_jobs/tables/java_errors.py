@@ -1,4 +1,4 @@
-"""Java's exceptions, as PySpark raises them; PySpark's client alone, which has no Spark, raises none."""
+"""The exceptions that PySpark raises for Java's; none if only PySpark's client is installed, which has no Spark."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _OBJECT = "object"
 def read_json(spark: SparkSession, path: str, columns: Sequence[BoundColumn], *, form: FileForm = ASSUMED) -> DataFrame:
     """The ``columns`` of the JSON lines in the files under ``path``, and the partition columns of the folders.
 
-    Numbers, dates and the texts that mean something may have a ``form`` of their own.
+    ``form`` states how numbers, dates, booleans and nulls are written.
 
     Raises:
         InvalidRequest: there is no file.

@@ -1,4 +1,4 @@
-"""Fields of structs as columns of their own, named by their path, so that all that follows reads a flat table."""
+"""Fields of structs as columns of their own, named by their path, so that later code reads a flat table."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A reader of Parquet files by a schema that their footers give, so that no file's own types can fail a run.
+"""A reader for Parquet files whose schema comes from their footers, so that no file's own types can fail a run.
 
-Files of one set of types are read together, and every value is then cast to the bound type by itself, exactly or to
-null: whole numbers that a program wrote as doubles because another value was missing, columns without any value, and
-timestamps in nanoseconds, of which microseconds are kept. Columns that no engine reads are left out.
+Files with the same types are read together. Every value is then cast by itself to the bound type, exactly or else to
+null. So whole numbers may be stored as doubles, as programs write them if another value is missing; a column may be
+without any value; and of timestamps in nanoseconds, the microseconds are kept. Columns that no engine reads are left
+out.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def read_parquet(
         spark: the session.
         path: the folder.
         columns: names and types, checked against the footers (``file_checks``); None for all columns of the files.
-        footers: the footers of the files to be read, by their paths below the folder; of a table that is pinned by a
-            partition, those of the partition.
+        footers: the footers of the files to read, by their paths below the folder; if the table is pinned by a
+            partition, only those of the partition.
         folders: the columns that the folders add.
     """
     types = common_types(footers.values()) if columns is None else {one.name: one.type for one in columns}
@@ -103,7 +104,7 @@ def _read_as(of_file: str, bound: str) -> str:
 
 
 def cast(value: Column, of_file: str, bound: str) -> Column:
-    """A value of a file's type as one of the bound type: exactly, but for nanoseconds and floats, or else null."""
+    """A column of a file's type, cast to the bound type: exactly or to null, but nanoseconds and floats are rounded."""
     if of_file in NANOSECONDS:
         thousands = sf.try_subtract(value, sf.pmod(value, sf.lit(1000)))
         return sf.timestamp_micros(sf.call_function("div", thousands, sf.lit(1000))).cast(bound)

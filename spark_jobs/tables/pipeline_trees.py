@@ -1,4 +1,4 @@
-"""Checks of the trees of saved pipelines: a broken node would fail only for the rows that reach it."""
+"""Checks of the trees of saved pipelines, because a broken node would fail only for the rows that reach it."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class StageDescription:
 
     Attributes:
         name: the full name of its Java class.
-        parameters: those that determine its inputs, its outputs and its treatment of invalid values.
+        parameters: those of its parameters that determine its inputs, its outputs and its treatment of invalid values.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Spark's errors about a table, as one line of our own."""
+"""Spark's errors about a table, replaced by one line of our own."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class LabelAndScore(NamedTuple):
 
 
 def prepare_model(frame: DataFrame, model: Model) -> DataFrame:
-    """``frame`` as ``label_and_score`` and ``fitted_value`` need it: with the output of a saved pipeline, if any.
+    """Prepare ``frame`` for ``label_and_score`` and ``fitted_value``: add the output of a saved pipeline, if any.
 
     Rows that the pipeline's stages skip are removed.
 
@@ -77,8 +77,9 @@ def label_and_score(frame: DataFrame, request: ReleaseRequest, model: Model | No
 def fitted_value(frame: DataFrame, model: Model) -> Column:
     """The model's unclipped output for each row of ``frame``, which ``prepare_model`` has prepared: a double.
 
-    It is the linear predictor of a linear model, the probability of a logistic model, the column, or the output of the
-    pipeline, or what the model's map makes of it; null or NaN where a feature is.
+    The output is the linear predictor of a linear model, the probability of a logistic model, the named column, or the
+    output of the saved pipeline; if the model has a recalibration map, the map's value there. Null or NaN where a
+    feature is null or NaN.
 
     Raises:
         InvalidRequest: a column of the model is missing or has an unsuitable type.

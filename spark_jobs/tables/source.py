@@ -65,8 +65,8 @@ def read_table(
 ) -> DataFrame:
     """The table in its pinned state; only its schema is read, so that errors do not depend on rows.
 
-    With ``parsing``, a table of text files has the column ``UNPARSED`` beside its own. ``view`` is a folder of
-    this machine whose Parquet files are read in place of the table's own.
+    With ``parsing``, a table of text files also has the column ``UNPARSED``. ``view`` is a folder of this machine whose
+    Parquet files are read in place of the table's own.
 
     Partition columns of a path are strings. For csv and JSON files see
     ``spark_jobs.tables.csv_files`` and ``json_files``.
@@ -88,11 +88,12 @@ def read_table(
 
 
 def read_arrivals(spark: SparkSession, source: TableSource) -> DataFrame:
-    """The rows of the Parquet files in the table's folder and of those that will arrive there, as a stream.
+    """A stream of the rows of the Parquet files in the table's folder, and of files that arrive there later.
+
+    The stream has the declared columns; a column that a file lacks is null in its rows.
 
     Raises:
-        InvalidRequest: as for ``read_table``; the columns are those that are declared, and a file without one of them
-            has nulls there.
+        InvalidRequest: as for ``read_table``.
     """
     _apply_settings(spark)
     path = _folder(spark, source)

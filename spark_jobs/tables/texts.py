@@ -1,7 +1,7 @@
-"""The text of a value as a value of its declared type, in the form of its table's files; null if it does not fit.
+"""Texts converted to their column's declared type, by the form of the table's files; null where a text does not fit.
 
-Every form is brought to the one that TRY_CAST reads, by a pattern that the text must match as a whole, so that nothing
-here can raise, and no text is read as a number or a date that it does not look like.
+A text must match the pattern of its form as a whole, and is rewritten to what TRY_CAST reads. So nothing here can
+raise, and no text is read as a number or a date that it does not look like.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ UNPARSED = "__dp_unparsed"
 
 
 def converted(text: Column, type_name: str, form: FileForm = ASSUMED) -> Column:
-    """``text`` as by TRY_CAST to one of the contract's ``TEXT_TYPES`` or a decimal, in this form; it never raises.
+    """``text``, in this form, as one of the contract's ``TEXT_TYPES`` or a decimal; like TRY_CAST, it never raises.
 
-    A whole number may be written ``1.0``, as programs write it where another value of its column is missing.
+    A whole number may be written ``1.0``, as programs write it if another value of its column is missing.
     """
     kind = kind_of_type(type_name)
     value = without_nulls(text, form)
@@ -41,12 +41,12 @@ def converted(text: Column, type_name: str, form: FileForm = ASSUMED) -> Column:
 
 
 def unparsed(text: Column, type_name: str, form: FileForm = ASSUMED) -> Column:
-    """Whether there is a text that is no value of its type."""
+    """Whether ``text`` is present, but is no value of its column's type."""
     return without_nulls(text, form).isNotNull() & converted(text, type_name, form).isNull()
 
 
 def without_nulls(text: Column, form: FileForm) -> Column:
-    """``text``, or null if it is one of the texts that mean that there is no value."""
+    """``text``, or null if it is one of the texts that stand for a missing value."""
     return sf.when(~text.isin(*form.null), text) if form.null else text
 
 

@@ -1,15 +1,15 @@
 """A folder with what an engine is to read of a table: links to its Parquet files, or copies of those that need one.
 
-An engine that fails on text that is no UTF-8 gets a copy of the file, in which such a value is null. Null is a rule for
-each value by itself, so that no two units become one and the tables that are counted still differ by the rows of one
-unit. Spark compares the bytes instead. Where a label, a group, a level or a number is wanted, neither such bytes nor
-null are one; but a *unit* of such a name counts with Spark, and has no unit here.
+An engine that fails on text that is not UTF-8 gets a copy of the file in which such a value is null. Each value becomes
+null by itself, so that no two units become one and the counted tables still differ by the rows of one unit. Spark
+instead compares the bytes. Neither such bytes nor null are a valid label, group, level or number; but a *unit* with
+such a name counts under Spark, and is no unit here.
 
-The engine reads a column as what the program that wrote the file noted beside the footer, and fails where that is not
-the type of the footer: categories, unsigned numbers, days in milliseconds. It takes no nanoseconds and no times of 96
-bits, and fails on milliseconds beyond the year 294247. Files with such a column are copied too, whatever their rows,
-each value exactly: of nanoseconds the whole microseconds count, as with Spark, and such milliseconds, on which Spark
-fails, are null.
+The engine reads a column by the type that the writing program noted beside the footer, and fails where this differs
+from the footer's own type: categories, unsigned numbers, days in milliseconds. It reads neither nanoseconds nor
+timestamps of 96 bits, and fails on milliseconds beyond the year 294247. Files with such a column are copied too,
+whatever their rows, with each value exact; but nanoseconds are cut to whole microseconds, as by Spark, and milliseconds
+beyond that year, on which Spark fails, become null.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ def make_view(
     view: Path,
     folder_columns: Sequence[str] = (),
 ) -> None:
-    """Make the folder ``view``, with a folder for each value of such a column; one file without rows if there is none.
+    """Make the folder ``view``: a subfolder for each value of a folder column; one file without rows if there is none.
 
-    Files without a byte, which Spark passes over, are left out. All names are plain, as an engine may take others for
+    Empty files (0 bytes), which Spark ignores, are left out. Files get plain names, as an engine may take others for
     patterns.
 
     Args:
         table: the table's folder.
-        files: by the path of each file below it, the values of ``folder_columns``.
-        columns: the types of those that are read, as all files have them, by their names as bound; a file may spell a
-            name in another case, and one without a column has nulls there.
-        view: the folder, which only this user may enter. A copy has these columns alone.
-        folder_columns: the columns whose values the files do not hold, in order.
+        files: for each file, by its path below the table, its values of ``folder_columns``.
+        columns: the types of the columns to read, the same in all files, by their bound names; a file may spell a name
+            in another case, and a column that a file lacks is null there.
+        view: the folder to make, which only this user may enter. A copy has only these columns.
+        folder_columns: the columns whose values the folders' names hold, in order.
 
     Raises:
-        OSError: a file cannot be read, or a copy not be written.
+        OSError: a file cannot be read, or a copy cannot be written.
     """
     view.mkdir(mode=0o700)
     folders = {column.lower() for column in folder_columns}

@@ -1,1 +1,1 @@
-"""What a release says in sentences: its rules, assumptions and promise, and what its kinds are called."""
+"""What a release says in sentences: its rules, its assumptions, its guarantee, and the names of its kinds."""

@@ -39,7 +39,7 @@ def probability(number: Decimal) -> str:
 
 
 def exponent(epsilon: Decimal) -> str:
-    """An exponent to four digits, rounded up so that it remains a bound."""
+    """An exponent of ``e`` to four digits, rounded up so that it remains a bound."""
     return plain(Context(prec=4, rounding=ROUND_CEILING).plus(epsilon))
 
 
@@ -53,5 +53,5 @@ def odds_factor(epsilon: Decimal) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Names as a list in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

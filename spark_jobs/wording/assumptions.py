@@ -18,8 +18,8 @@ ASSUMED_OF_MODEL = {
 def assumptions(request: ReleaseRequest, *, charged: bool) -> tuple[str, ...]:
     """The assumptions behind the guarantee of a release for ``request``, one sentence each.
 
-    Fields that a charged request copies from earlier releases were compared with them before the charge; those of an
-    uncharged draft were not.
+    If the request is charged, the fields that it copies from earlier releases were compared with them before the
+    charge; in an uncharged draft, nothing has compared them.
     """
     sentences = [_assumed_of(request.needed_model, charged=charged)] if request.uses_model else []
     sentences += [

@@ -57,5 +57,5 @@ class ReleaseFacts:
 
     @property
     def status(self) -> Literal["CHARGED", "UNCHARGED"]:
-        """Whether a ledger's charge pays for the release."""
+        """``CHARGED`` if a charge in a ledger pays for the release, else ``UNCHARGED``."""
         return "UNCHARGED" if self.charge_id is None else "CHARGED"

@@ -63,7 +63,7 @@ class Paragraph:
         heading: a few words, or empty.
         text: a few sentences.
         items: a list that follows the text.
-        closer: for each item, a detail that only the report shows, because it may depend on the noise; or empty.
+        closer: for each item, a detail that only the report shows, because it may depend on the noise; may be empty.
     """
 
     heading: str
@@ -73,7 +73,7 @@ class Paragraph:
 
 
 def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, ...]:
-    """The statement: the promise, who is protected, what is not covered; or that there is no promise."""
+    """What is promised, who is protected and what is not covered; without noise, that nothing is promised."""
     if guarantee == NOT_PRIVATE:
         return (Paragraph(heading="", text=WITHOUT_GUARANTEE),)
     request = facts.request
@@ -91,8 +91,8 @@ def privacy_statement(facts: ReleaseFacts, guarantee: str) -> tuple[Paragraph, .
 def plain_text(statement: Sequence[Paragraph]) -> str:
     """The statement as the manifest stores it: paragraphs with an empty line between them.
 
-    It depends on the request alone, not on the rows or the noise; the manifest has the details in ``closer`` as
-    figures.
+    The text depends on the request alone, not on the rows or the noise. It leaves out the details in ``closer``, which
+    the manifest states as figures.
     """
     texts = (" ".join((part.text, *part.items)) for part in statement)
     return "\n\n".join(
@@ -101,7 +101,7 @@ def plain_text(statement: Sequence[Paragraph]) -> str:
 
 
 def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
-    """The guarantee as a mathematician would write it, in one line."""
+    """The guarantee as a formula, in one line."""
     if guarantee == NOT_PRIVATE:
         return "no guarantee"
     kept, unit = facts.request.replaced_within, facts.request.unit
@@ -136,7 +136,7 @@ def formal_cost(cost: Budget) -> str:
 
 
 def quoted_odds(facts: ReleaseFacts) -> Odds:
-    """What may be said of odds after this release: by its mechanisms if they are known, else by its cost alone."""
+    """The bound on odds that a release states: from its mechanisms if they are known, else from its cost alone."""
     spendings = [spending for part in facts.parts for spending in part.spendings]
     if not all(part.spendings for part in facts.parts) or not spendings:
         return odds(Spent.of(facts.cost))
@@ -148,12 +148,12 @@ def quoted_odds(facts: ReleaseFacts) -> Odds:
 
 
 def promise(request: TableRequest, cost: Budget, quoted: Odds | None = None) -> str:
-    """What a reader can learn at most, in words.
+    """What a reader can learn from a release at most, in words.
 
     Args:
-        request: names the relation, the unit and the blocks.
-        cost: the cost of what is read.
-        quoted: what may be said of odds; by default, what follows from the cost alone.
+        request: names the neighbours, the unit and the blocks.
+        cost: the cost of the releases that the reader sees.
+        quoted: the bound on odds to state; by default, what follows from the cost alone.
     """
     bound = odds(Spent.of(cost)) if quoted is None else quoted
     unit = request.unit

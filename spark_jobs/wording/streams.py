@@ -14,11 +14,11 @@ _PAID = "The cost is paid once and covers every step of the stream, however long
 
 
 def stream_statement(request: StreamRequest, guarantee: str) -> str:
-    """The promise, and whom it protects: the same for every step.
+    """The guarantee and whom it protects; the same for every step.
 
     Args:
         request: the stream's request.
-        guarantee: the stamp of its noise.
+        guarantee: the guarantee that the stream's noise was stamped with, such as ``NOT_PRIVATE``.
     """
     if guarantee == NOT_PRIVATE:
         return WITHOUT_GUARANTEE
@@ -82,7 +82,7 @@ def stream_rules(request: StreamRequest) -> tuple[str, ...]:
 
 
 def stream_assumptions(request: StreamRequest) -> tuple[str, ...]:
-    """What the guarantee takes for granted, one sentence each."""
+    """The assumptions behind the guarantee of a stream, one sentence each."""
     sentences = [*_of_table(request), "The request is public, including its states."]
     if request.declared_rows is not None:
         sentences.append(
