@@ -1,4 +1,4 @@
-"""Each kind of diagnostic: noisy counts to a frozen result, with its bands, intervals and tests."""
+"""Each kind of diagnostic: turns noisy counts into a frozen result with its bands, intervals and tests."""
 
 from spark_jobs.lazy import lazy_exports
 

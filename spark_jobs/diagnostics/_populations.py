@@ -1,8 +1,9 @@
 """Intervals for means of a population, from noisy counts of a sample: shares, and mean differences of label and score.
 
-A mean is a noisy sum divided by a noisy number of rows ``n``. Its interval has the means ``m`` for which the released
-one lies within normal quantiles: of the sampling of labels with mean ``m`` plus the score, as Wilson's (JASA 1927), and
-of the noise in both numbers, as Fieller's (JRSS B 1954):
+A mean is a noisy sum divided by a noisy number of rows ``n``. Its interval holds those means ``m`` that differ from the
+released mean by no more than a normal quantile allows, given two sources of error: the sampling of labels with mean
+``m`` plus the score, as in Wilson's interval (JASA 1927), and the noise in sum and number, as in Fieller's (JRSS B
+1954):
 
     (released - m)^2 <= z^2 (d s (1 - s) / n + (v - 2 m c + m^2 w) / n^2),  s = m + score
 
@@ -24,7 +25,7 @@ Ends = tuple[FloatArray, FloatArray] | FloatArray
 
 
 class RatioNoise(NamedTuple):
-    """Variances of the noise in a sum and in the number of rows by which it is divided, and their covariance."""
+    """Variances of the noise in a sum and in the number of rows that divides it, and their covariance."""
 
     total: FloatArray
     both: FloatArray
@@ -32,16 +33,16 @@ class RatioNoise(NamedTuple):
 
     @classmethod
     def of_copies(cls, total: FloatArray, rows: FloatArray) -> RatioNoise:
-        """The noise of which there are copies, in sums and in numbers of rows; shape (copies, ...)."""
+        """From simulated copies of the noise, in sums and in numbers of rows; shape (copies, ...)."""
         about = total - total.mean(axis=0), rows - rows.mean(axis=0)
         return cls(total.var(axis=0), (about[0] * about[1]).mean(axis=0), rows.var(axis=0))
 
 
 def privacy_share(noise: Ends, population: Ends) -> FloatArray:
-    """The share of the widths of intervals for the population by which they would be narrower without the noise.
+    """The share by which intervals for the population would be narrower without the noise.
 
-    Errors of the noise and of the sampling are independent, so widths add up in squares. The share is 0 where an
-    interval for the population has no width, and NaN where there is none.
+    Errors of the noise and of the sampling are independent, so the squares of their widths add up. The share is 0 where
+    an interval for the population has no width, and NaN where there is no interval.
 
     Args:
         noise: both ends of the intervals for the same rows.
@@ -62,12 +63,12 @@ def population_interval(
     score: FloatArray | float = 0.0,
     effect: FloatArray | float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Both ends of the interval of a mean for the population; they contain ``value`` and are within possible means.
+    """Both ends of a mean's interval for the population; they contain ``value`` and stay within possible means.
 
     Args:
         value: released means of labels less ``score``.
         rows: noisy numbers of rows, at least 1.
-        noise: of the sums and numbers.
+        noise: variances of the noise in the sums and in ``rows``.
         confidence: nominal level.
         score: what is subtracted from each label, in [0, 1]; 0 for a share.
         effect: the design effect.

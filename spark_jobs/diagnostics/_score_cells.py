@@ -1,4 +1,4 @@
-"""Noisy histograms that locate the scores of both classes, and the cells that are placed by them."""
+"""Noisy histograms that locate the scores of both classes, and the cells that they place."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GUESS_CENTRE, GUESS_WIDTH = -0.5, 1.2
 
 
 def takes_few_values(steps: int | None) -> bool:
-    """Whether a scale has so few values, publicly, that each of them has a cell."""
+    """Whether scores have so few possible values, by the request, that each value gets a cell."""
     return steps is not None and steps < FEW_STEPS
 
 
@@ -53,7 +53,7 @@ def auto_cuts(located: tuple[NoisyCells, ...], signal: float, grid: int, *, fine
         located: histograms that locate the scores.
         signal: rows times epsilon, estimated by the histograms.
         grid: number of fine cells.
-        finer: factor of the number of cells from ``FINER_SIGNAL``.
+        finer: the number of cells is multiplied by this if ``signal`` is at least ``FINER_SIGNAL``.
 
     Returns:
         Cuts of the grid.
@@ -68,12 +68,12 @@ def auto_cuts(located: tuple[NoisyCells, ...], signal: float, grid: int, *, fine
 
 
 def place_cells(histogram: NoisyCells, *, grid: int, cells: int) -> Int64Array:
-    """Cells of equal depth by the last histogram, with a prior if that is the first one, which is coarse.
+    """Cells of equal depth by the last histogram; by a histogram of all rows, which is coarse, a prior is added.
 
     The prior weighs as much as the noise in the histogram's total, so it decides if that noise exceeds the rows.
 
     Args:
-        histogram: noisy counts.
+        histogram: noisy counts, of all rows or of each class.
         grid: number of fine cells.
         cells: number of cells to place, at most ``grid``.
 
@@ -90,7 +90,7 @@ def place_cells(histogram: NoisyCells, *, grid: int, cells: int) -> Int64Array:
 def locate_scores(
     counts: Int64Array, *, meter: BudgetMeter, neighbours: Neighbours, noise: Noise, enough_signal: float = math.inf
 ) -> tuple[tuple[NoisyCells, ...], float]:
-    """Noisy histograms that locate the scores of both classes, and the estimate of rows times epsilon.
+    """Noisy histograms that locate the scores of both classes, and an estimate of rows times epsilon.
 
     Privacy: each histogram counts disjoint cells, which earlier histograms placed; histograms compose sequentially.
 
@@ -119,7 +119,9 @@ def locate_rows(
     neighbours: Neighbours,
     noise: Noise,
 ) -> tuple[tuple[NoisyCells, ...], float]:
-    """A histogram of all rows, and the signal; if that is low, a second one of the same cells, and its signal.
+    """Noisy histograms of all rows, and the signal (rows times epsilon) by the last one.
+
+    If the first histogram shows a low signal, a second one counts the same cells again, with more budget.
 
     Privacy: each histogram counts disjoint cells that are public; they compose sequentially. Whether there is a second
     one depends on the noisy first one alone.
@@ -144,10 +146,11 @@ def locate_rows(
 
 
 def are_tied(located: tuple[NoisyCells, ...]) -> bool:
-    """Whether every histogram has most rows in few cells, as if the scores take few values.
+    """Whether the noisy histograms look as if scores take few values.
 
-    So has a histogram of all rows that are apart from each other in two cells or more, with no others beside them, as
-    the scores of a model that answers yes or no: where rows are few, no other histogram is made.
+    They do if every histogram that was made has most of its rows in few cells. They also do if, in the last histogram
+    of all rows, nearly all rows lie in two or more cells none of which are neighbours, like the scores of a model that
+    answers yes or no; this case is separate because a table of few rows has no further histogram.
     """
     return (_refinements(located) == MAX_REFINEMENTS and _crowded(located[-1], math.inf)) or _are_apart(located)
 
@@ -170,7 +173,7 @@ def _refinements(located: tuple[NoisyCells, ...]) -> int:
 
 
 def cells_for(signal: float) -> int:
-    """Number of cells that balances the noise, which grows with its root, and the resolution.
+    """The number of cells that balances resolution against noise, which grows with the root of that number.
 
     Args:
         signal: rows times epsilon, both released.
@@ -179,7 +182,7 @@ def cells_for(signal: float) -> int:
 
 
 def cells_for_rarer(signal: float) -> int:
-    """Number of cells that the rarer class is worth: more than ``cells_for`` of all rows where classes are balanced.
+    """The number of cells that the rarer class supports; above ``cells_for`` of all rows where classes are balanced.
 
     Args:
         signal: rows of the rarer class times epsilon, both released.

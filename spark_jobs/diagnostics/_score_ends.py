@@ -1,8 +1,8 @@
 """Rows whose order the grid of scores hides, at its ends and inside; post-processing of released counts.
 
-A score beyond an end was clamped to it; one nearer to it than ``2^-30`` shares its cell. A pair of a positive and a
-negative row in one such cell counts half in the area under the curve, whatever the order of their scores was. So the
-area of the scores themselves lies within half the share of such pairs from that of the cells.
+A score beyond an end was clamped to the end; one nearer to the end than ``2^-30`` shares its cell. A pair of a positive
+and a negative row in one such cell counts half in the area under the curve, whichever score was higher. So the area of
+the cells differs from that of the scores themselves by at most half the share of such pairs.
 
 Inside, equal scores are ties, unless nearly all rows of both classes are in a few neighbouring cells: then the scores
 take so small a part of their range that the grid hides their order, or they are one value.
@@ -52,12 +52,13 @@ class CountedCells(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AtEnds:
-    """What is known of the rows at the ends.
+    """What released counts say of rows whose scores are at the ends of the grid.
 
     Attributes:
-        share: the noisy share of all rows; None if no counts show it.
-        tied: the share of pairs of both classes whose order is hidden; 0 where the noise hides the rows.
-        in_cells: the share of pairs in one counted cell, for whose order the area's interval allows already.
+        share: these rows as a noisy share of all rows; None if no counts show it.
+        tied: the share of the pairs of both classes whose order the ends hide; 0 where the noise hides these rows.
+        in_cells: the share of the pairs of both classes that lie in one counted cell; the interval of the area already
+            allows for any order of these.
     """
 
     share: float | None = None
@@ -66,7 +67,7 @@ class AtEnds:
 
     @classmethod
     def of_counts(cls, draw: CountedCells, negatives: object, positives: object) -> AtEnds:
-        """By the counts of a curve; unknown on grids of equal cells, and for counts of unknown noise."""
+        """From the counts of a curve; all unknown on grids of equal cells, and for counts whose noise is unknown."""
         if draw.grid != SCORE_CELLS or not (isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree)):
             return cls()
         hidden = np.ones(draw.cuts.size - 1, dtype=np.bool_)
@@ -83,7 +84,7 @@ class AtEnds:
 
     @classmethod
     def of_rows(cls, negatives: list[float], positives: list[float], *, stddev: float) -> AtEnds:
-        """By noisy numbers of rows of each class: at each end, and the size of the class as the last one."""
+        """From noisy numbers of rows of each class: the numbers at each end, followed by the size of the class."""
         whole = max(negatives[-1] + positives[-1], 1.0)
         at = sum(negatives[:-1]) + sum(positives[:-1])
         share = round(min(max(at / whole, 0.0), 1.0), DECIMALS)
@@ -93,16 +94,16 @@ class AtEnds:
         return cls(share=share, tied=min(pairs / (max(negatives[-1], 1.0) * max(positives[-1], 1.0)), 1.0))
 
     def is_hidden(self, area: Number) -> bool:
-        """Whether the order that is hidden may move an area by more than half of its interval."""
+        """Whether the order that the ends hide may move an area by more than half the width of its interval."""
         return area.interval is not None and self.tied / 2 > (area.upper - area.lower) / 2
 
     def status(self, area: Number) -> str:
-        """``coarse`` if it may, or if the interval is wide as it allows for the order in a cell; else ``ok``."""
+        """``coarse`` if the ends hide the order, or if pairs in one cell make the interval wide; else ``ok``."""
         wide = area.interval is not None and (area.upper - area.lower) / 2 >= self.in_cells / 4
         return COARSE if self.is_hidden(area) or (wide and self.in_cells >= IN_CELLS) else OK
 
     def widened(self, area: Figure[Any]) -> Figure[Any]:
-        """The area with intervals that hold that of the scores themselves where the ends hide their order."""
+        """The area; if the ends hide the order, with intervals widened to contain the area of the scores themselves."""
         if not self.is_hidden(area):
             return area
         interval, population = (self._wide(area.ends(of)) for of in ("interval", "population"))
@@ -115,7 +116,7 @@ class AtEnds:
 
 
 def notice(status: str, at_ends: float | None) -> str | None:
-    """What a report says of rows at the ends; None where they are few, or all figures are withheld."""
+    """A report's sentences on rows at the ends; None if these are few or all figures are withheld."""
     if status == UNDEFINED or (status != COARSE and (at_ends is None or at_ends <= STATED_FROM)):
         return None
     share = "Many" if at_ends is None else f"About {100 * at_ends:.3g} %"

@@ -1,4 +1,4 @@
-"""Copies of a least squares solution with fresh noise, and with noise and sampling, from released values."""
+"""Simulated copies of a least squares solution from released values: with fresh noise, without and with sampling."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def least_squares_copies(
     noise: SeededNoise,
     effect: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Linear predictors of copies: with other noise, and with other noise and other rows of the population.
+    """Copies of the linear predictor: with fresh noise, and with fresh noise and other rows of the population.
 
-    The ridge of the release is kept, so the first are for the same rows with that ridge. For the second each copy's
-    solution gets a normal error with the covariance of ordinary least squares.
+    Copies keep the ridge of the release, so that the first kind is for the same rows and the same ridge. For the second
+    kind, the solution of each copy gets a normal error with the covariance of ordinary least squares.
 
     Args:
         matrix: the released matrix.
@@ -45,8 +45,8 @@ def least_squares_copies(
         solution: the solution of the released matrix.
         stddev: standard deviation of the noise in each entry.
         step: step of the lattice.
-        line: computes the linear predictor.
-        noise: of the simulation, from a public seed.
+        line: computes the linear predictor of a solution.
+        noise: random source of the simulation, from a public seed.
         effect: the design effect of the sampling.
 
     Returns:
@@ -58,7 +58,7 @@ def least_squares_copies(
 
 
 def as_line(predictor: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """Intercept and slopes in one array; shape (..., p + 1)."""
+    """Intercept and slopes in one array, the intercept first; shape (..., p + 1)."""
     intercept, slopes = predictor
     return np.concatenate([np.asarray(intercept)[..., None], slopes], axis=-1)
 

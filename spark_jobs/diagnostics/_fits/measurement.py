@@ -1,4 +1,4 @@
-"""What the draws of private fits have in common: the public facts that turn noisy sums into a model."""
+"""The common part of the draws of private fits: the public facts that turn noisy sums into a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FitDraw(Draw):
 
 
 def layout_of(design: Design) -> Layout:
-    """The layout of a design's rows, for the mechanism."""
+    """The layout of the rows of a design matrix, as the mechanism needs it."""
     return Layout(
         numbers=len(design.features),
         columns=tuple(len(column.coded_levels) for column in design.categorical),

@@ -5,9 +5,9 @@ and the noisy means, ``S = A_xx - n m_x m_x^T`` and ``t = A_xy - n m_x m_y`` are
 slopes solve ``(S + ridge I) b = t``: least squares, with a ridge if the noise may make S singular.
 
 The ridge: a symmetric p x p matrix of independent noise with standard deviation ``s`` has its eigenvalues within
-``2 s sqrt(p)`` (Wigner's semicircle). The ridge raises the smallest eigenvalue of S to this bound if it is below.
-Without noise the bound is the eigenvalue that rounding to the lattice may cause. Collinear features then share their
-coefficient, as in a solution of least norm.
+``2 s sqrt(p)`` (Wigner's semicircle). If the smallest eigenvalue of S is below this bound, the ridge raises it to the
+bound. Without noise the bound is the eigenvalue that rounding to the lattice may cause. Collinear features then share
+their coefficient, as in a least squares solution of minimum norm.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class Solution:
 
     @property
     def variance(self) -> FloatArray:
-        """Variance of the residuals, at least that which the noise may hide; in [0, 1], shape (...)."""
+        """Variance of the residuals, at least what the noise may hide; in [0, 1], shape (...)."""
         free = np.maximum(self.rows - self.slopes.shape[-1] - 1.0, 1.0)
         variance: FloatArray = np.minimum(np.maximum(self.residual, self.blur) / free, 1.0)
         return variance
 
 
 def solve(matrices: FloatArray, *, stddev: float, step: float, min_ridge: float = 0.0) -> Solution:
-    """Least squares from noisy sums of products.
+    """Solve least squares from noisy sums of products.
 
     Args:
         matrices: symmetric matrices, intercept first and outcome last; shape (..., p + 2, p + 2).
         stddev: standard deviation of the noise in each entry.
-        step: step of the lattice that numbers were rounded to.
+        step: step of the lattice that the entries were rounded to.
         min_ridge: smallest ridge.
     """
     rows = np.maximum(matrices[..., 0, 0], 1.0)

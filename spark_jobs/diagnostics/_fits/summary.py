@@ -19,12 +19,12 @@ R = TypeVar("R", bound=PrivateFit)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
-    """A linear predictor on features in [-1, 1], and copies of it; the intercept first.
+    """A linear predictor on features in [-1, 1], and simulated copies of it; the intercept first.
 
     Attributes:
-        line: in units of the outcome, or log-odds; shape (p + 1,).
-        noisy: copies with other noise; shape (copies, p + 1).
-        sampled: copies with other noise and other rows of the population.
+        line: the coefficients, in units of the outcome or in log-odds; shape (p + 1,).
+        noisy: copies with fresh noise; shape (copies, p + 1).
+        sampled: copies with fresh noise and other rows of the population; shape (copies, p + 1).
         moved: how far rounding may have moved coefficients, in the columns' own units; shape (p + 1,).
         rows, ridge, status, method: as in ``PrivateFit``.
     """
@@ -42,8 +42,8 @@ class Fitted:
 def released_fit(result_type: type[R], draw: FitDraw, fitted: Fitted, **figures: Any) -> R:
     """The result of a draw, in the user's units, with the figures of its kind.
 
-    Intervals are basic bootstrap: the deviations of the copies from the released coefficients stand for those of the
-    released ones from the exact ones. What rounding may have moved is added at both ends.
+    Intervals are of the basic bootstrap: the copies deviate from the released coefficients as these deviate from the
+    exact ones. Both ends are moved outwards by what rounding may have changed.
     """
     coefficients = _significant(in_units(draw, fitted.line))
     noisy, sampled = (_ends(draw, fitted, copies) for copies in (fitted.noisy, fitted.sampled))
@@ -86,7 +86,7 @@ def _ones(draw: FitDraw) -> list[float]:
 
 
 def in_units(draw: FitDraw, line: FloatArray) -> FloatArray:
-    """Coefficients for columns in their own units; intercept, then slopes; shape (..., p + 1)."""
+    """Coefficients converted to the columns' own units; intercept, then slopes; shape (..., p + 1)."""
     coded = [levels.half for levels in draw.categorical for _ in levels.coded_levels]
     halves = np.array([*(feature.half for feature in draw.features), *coded])
     middles = np.array([*(feature.middle for feature in draw.features), *(1.0 - half for half in coded)])
@@ -110,7 +110,7 @@ def _model(draw: FitDraw, kind: str, coefficients: FloatArray) -> dict[str, Any]
 
 
 def digits(value: float) -> float:
-    """A number as it is published."""
+    """A number rounded as it is published, to ``DIGITS`` significant digits."""
     return float(f"{value:.{DIGITS}g}") + 0.0
 
 

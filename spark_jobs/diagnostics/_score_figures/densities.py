@@ -1,8 +1,9 @@
 """Expected rows of both classes in fine cells, estimated from released counts; post-processing.
 
-Inside counted cells only the score distributions of ``_score_figures.smoothing_prior`` and other histograms carry
-information. The estimate starts from the distributions. Each histogram then scales the rows in each of its cells
-towards its count, up to what its noise may explain.
+A counted cell says nothing of where its rows are inside. That is estimated from the score distributions of
+``_score_figures.smoothing_prior`` and from other histograms: the estimate starts from the distributions, and each
+histogram then scales the rows in each of its cells towards its count, as far as its noise does not explain the
+difference.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _TINY = 1e-9
 
 
 def fine_cuts(grid: int, *cuts: Int64Array) -> Int64Array:
-    """A fine partition, nearly even in log-odds, that contains these cuts; it goes on to the ends of the grid."""
+    """A fine partition of the whole grid that contains these cuts and is nearly even in log-odds."""
     even = [equal_log_odds(grid, min(FINE, grid))]
     if grid == SCORE_CELLS:
         ends = even_log_odds(grid, FINE)
@@ -68,7 +69,7 @@ def expected_rows(start: FloatArray, cuts: Int64Array, observations: Sequence[Ob
 def narrow_at_top(
     rows: FloatArray, cuts: Int64Array, *, grid: int, cells: int, nearest: float, part: float
 ) -> Int64Array:
-    """Cuts of cells that have equal shares of the rows, and become narrower towards the highest scores.
+    """Cuts of cells that hold equal shares of the rows and become narrower towards the highest scores.
 
     Args:
         rows: expected rows in a fine partition; shape (2, k).
@@ -76,7 +77,7 @@ def narrow_at_top(
         grid: number of fine cells of the score grid.
         cells: number of cells to place, at most ``grid``.
         nearest: number of rows from the top within which cells do not become narrower.
-        part: weight of the logarithm of the rows above, against the shares of both classes.
+        part: weight of the logarithm of the number of rows above a cell, against the shares of both classes.
     """
     falling = np.maximum(rows[:, ::-1], _TINY)
     depth = np.cumsum((falling / np.maximum(falling.sum(axis=-1, keepdims=True), 1.0)).sum(axis=0))

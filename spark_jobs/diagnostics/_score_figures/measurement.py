@@ -1,6 +1,6 @@
 """The measurement of one figure, AUC or average precision: the figure with noise, or noisy counts.
 
-*Direct* releases add noise to the exact figure, scaled by a smooth bound of its sensitivity (Boyd, Lantz, Page 2015,
+*Direct* releases add noise to the exact figure, scaled by a smooth bound on its sensitivity (Boyd, Lantz, Page 2015,
 with exact local sensitivities and tight constants). The scale depends on the sizes of the classes, so an interval needs
 noisy sizes, which cost budget. Without them the scale stays private, and there is no interval. Releases from *counts*
 compute the figure from noisy counts of both classes, like a ROC curve, and have an interval at no further cost.
@@ -73,9 +73,9 @@ class FigureDraw(Draw):
         weighted: the noisy weighted sum over all rows; None unless the method is ``weighted_counts``.
         ends: noisy numbers of rows whose scores are at 0 and at 1, negatives first; None unless an AUC is released
             directly, with an interval.
-        crowded: with them, how many rows of both classes have almost equal scores, in rows of the smaller class
-            (``crowd``).
-        values: the noisy number of different scores, beside counts of an average precision that do not show ties.
+        crowded: a noisy ``crowd``: how many rows of both classes have almost equal scores, in rows of the smaller
+            class; None if ``ends`` is None.
+        values: the noisy number of different scores, for an average precision whose counts do not show ties; else None.
     """
 
     figure: str
@@ -103,7 +103,7 @@ class FigureDraw(Draw):
 
     @property
     def shape(self) -> SmoothNoise:
-        """The noise of a direct release."""
+        """The kind of noise of a direct release, with its constants."""
         last = self.spendings[-1]
         return noise_shape(self.method, last.epsilon, last.delta)
 
@@ -114,13 +114,13 @@ def measure_figure(
     """Draw the noise of one figure; ``epsilon``-DP, and ``(epsilon, delta)``-DP for ``laplace``.
 
     Steps compose sequentially. A direct release spends on the noisy sizes of the classes, which are disjoint, and then
-    on the figure; it spends at most 10 of epsilon (``mechanisms.pure_release``). For the other methods see
+    on the figure, for which it spends an epsilon of at most 10 (``mechanisms.pure_release``). For the other methods see
     ``roc_curve.measurement`` and ``weighted.measure_precision``.
 
     Args:
         statistic: exact counts of both classes; private.
         options: the settings.
-        terms: budget, relation and noise; delta is spent by ``laplace`` alone.
+        terms: budget, relation and noise; only ``laplace`` spends delta.
         figure: ``auc`` or ``average_precision``.
 
     Raises:
@@ -204,14 +204,14 @@ def _direct(statistic: ScoreCounts, figure: Figure, method: str, *, meter: Budge
 
 
 def noise_shape(method: str, epsilon: Decimal, delta: Decimal) -> SmoothNoise:
-    """The noise of a direct release that costs ``(epsilon, delta)``."""
+    """The kind of noise, with its constants, of a direct release that costs ``(epsilon, delta)``."""
     if method == "laplace":
         return laplace_noise(epsilon, max(exact_difference(delta, RESIDUAL_DELTA), Decimal(0)))
     return pure_noise(epsilon, Density(method))
 
 
 def bound_for(figure: str, sizes: tuple[int, int], *, shape: SmoothNoise, neighbours: Neighbours) -> float:
-    """The smooth bound of the sensitivity for these class sizes, negatives first."""
+    """The smooth bound on the sensitivity of a figure for these class sizes, negatives first."""
     if figure == "auc":
         return auc_bound(*sizes, neighbours=neighbours, smoothness=shape.smoothness)
     return average_precision_bound(sizes[1], neighbours=neighbours, smoothness=shape.smoothness)
@@ -253,12 +253,12 @@ def _crowded(statistic: ScoreCounts, sizes: tuple[int, int], *, meter: BudgetMet
 
 
 def crowd(negatives: Int64Array, positives: Int64Array, sizes: tuple[int, int]) -> int:
-    """The share of both classes in ``NEIGHBOURING`` cells next to each other, the largest, in rows of the smaller one.
+    """The most rows that both classes have in one run of ``NEIGHBOURING`` cells, in rows of the smaller class.
 
-    A class counts ``rows * smaller / size`` in these cells, rounded down, where both sizes are public, and the smaller
-    count is taken. Sensitivity: 1 if a row is added, removed or replaced. As the factor is at most 1, the count of a
-    class changes by at most 1, and both only in opposite directions; so the smaller count changes by at most 1, and the
-    largest of these.
+    In every run of neighbouring cells a class counts ``rows * smaller / size``, rounded down, with its public ``size``;
+    the smaller of both counts is taken, and of all runs the largest. Sensitivity: 1 if a row is added, removed or
+    replaced. As the factor is at most 1, the count of a class changes by at most 1, so that the smaller of both, and
+    the largest of all runs, change by at most 1.
     """
     smaller = smaller_size(sizes)
     shares = []

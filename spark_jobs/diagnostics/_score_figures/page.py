@@ -47,7 +47,7 @@ _MAX_TICKS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Wording:
-    """What differs between the pages of the kinds.
+    """The words in which the pages of two kinds differ.
 
     Attributes:
         kind: name of the kind, of its files and of its column.
@@ -246,7 +246,7 @@ def _section(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> 
 def population_measures(
     figure: Number, confidence: float, places: int, *, scale: float = 1.0, unit: str = ""
 ) -> tuple[Measure, ...]:
-    """The interval for the population, and the share of its width that privacy costs; nothing if there is none."""
+    """The interval for the population, and the noise's share of its width; empty if there is no interval."""
     low, high = figure.ends("population")
     if not (finite(low) and finite(high)):
         return ()
@@ -261,7 +261,7 @@ def population_measures(
 
 
 def both_intervals(figure: Number, places: int = 3) -> str:
-    """Both intervals of a figure, as a note; empty if there are none."""
+    """Both intervals of a figure as a note, for the same rows and for the population; empty if there are none."""
     if figure.interval is None:
         return ""
     (low, high), (lowest, highest) = (
@@ -272,7 +272,7 @@ def both_intervals(figure: Number, places: int = 3) -> str:
 
 
 def share_measure(figures: Sequence[Numbers], of: str) -> Measure:
-    """The median share of the intervals for the population that the noise makes.
+    """The median, over several figures, of the noise's share of the interval for the population.
 
     Args:
         figures: several figures, whose shares are NaN where they are undefined.

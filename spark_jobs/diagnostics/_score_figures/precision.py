@@ -1,8 +1,8 @@
 """Average precision from noisy counts of both classes.
 
-In a cell of one score, all positives have the precision at its lower end, as tied rows have in scikit-learn; so in
-every cell if scores seem to take few values. In a wider cell the order of the rows is unknown. If it is random, the
-mean precision of its positives is an integral with a closed form.
+In a cell that holds a single score, all positives have the precision at the cell's lower end, as tied rows have in
+scikit-learn. Every cell counts as such if scores seem to take few values. In a wider cell the order of the rows is
+unknown: it is taken as random, and the mean precision of the positives is then an integral with a closed form.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ See ``docs/explanation/mechanisms/auc.md``.
 def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int, effect: float = 1.0) -> Figure[float]:
     """The average precision of a defined curve, with its intervals.
 
-    Near the released counts the figure is linear in the rows, so noise moves it by the noise in the sum of influences.
-    The sum of raw counts is unbiased: what it differs from that of the released counts is an error of these.
+    Near the released counts the figure is linear in the rows, so that the noise moves the figure by the sum of each
+    noise times its influence. The sum over raw counts is unbiased; its difference from the sum over the released counts
+    estimates the error of the latter.
 
     Args:
         draw: the noisy counts.
@@ -68,21 +69,21 @@ def sampling_variance(rows: FloatArray, cuts: Int64Array, alone: BoolArray | Non
     Args:
         rows: rows of both classes in the cells; shape (2, k), ascending scores.
         cuts: the cells.
-        alone: as of ``influence``.
+        alone: whether each cell is a single score, as for ``influence``.
     """
     return float((rows * influence(rows, cuts, alone) ** 2).sum())
 
 
 def influence(rows: FloatArray, cuts: Int64Array, alone: BoolArray | None = None) -> FloatArray:
-    """The change of the average precision through one more row in each cell; shape (2, k), ascending scores.
+    """The change of the average precision when one row is added to each cell; shape (2, k), ascending scores.
 
-    A row changes the precision of all positives below it and of half the positives in its own cell, if that is wide. A
-    positive row adds its own precision.
+    A row changes the precision of all positives with lower scores, and of half the positives in its own cell if the
+    cell holds several scores. A positive row also adds its own precision.
 
     Args:
         rows: rows of both classes in the cells, not negative; shape (2, k), ascending scores.
         cuts: the cells.
-        alone: whether each cell is one score; by default single cells of the grid are.
+        alone: whether each cell is a single score; by default, cells of width 1 on the grid are.
     """
     alone = np.diff(cuts) == 1 if alone is None else alone
     negatives, positives = rows[0, ::-1], rows[1, ::-1]

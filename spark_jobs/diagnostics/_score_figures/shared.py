@@ -1,4 +1,4 @@
-"""The draw of a figure from a measurement that several diagnostics share; post-processing."""
+"""The draw of a figure, derived from a measurement that several diagnostics share; post-processing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_jobs.diagnostics.roc_curve.shared import curve_of_groups
 def figure_of_groups(
     options: AucSettings | AveragePrecisionSettings | BinormalRocSettings, shared: SharedGroups, *, figure: Figure
 ) -> FigureDraw:
-    """The draw of one figure from the counts of the groups, as by the method ``counts``."""
+    """The draw of one figure from the noisy counts of the shared groups, as the method ``counts`` would give it."""
     return FigureDraw(
         **shared.origin,
         figure=figure,

@@ -1,12 +1,13 @@
-"""The posterior mean of counts of cells, given noisy counts and a broad prior of the scores; post-processing.
+"""The posterior mean of counts of cells, given noisy counts and a broad prior on the scores; post-processing.
 
 If the noise is large compared to the counts, the curve of raw counts is biased towards the diagonal, because noise adds
 rows to empty cells. A prior helps. Within a class, log-odds of scores mostly have one mode, so the prior is one of five
-families of distributions with unknown location and width (a *law*): with light, heavier and heavy tails, or skewed to
-either side. A prior of light tails alone expects hardly any rows far out, where a few decide the precision, and counts
-of the size of their noise do not refute it. The location's centre is fixed, unless counts say that scores lie far from
-it. Counts may depart from a law as under a Dirichlet process, with one of several ``CONCENTRATIONS``, which the data
-weigh. If the counts are accurate, the departure follows them entirely, and the prior has no effect.
+families of distributions with unknown location and width (a *law* is one such distribution): with light, heavier and
+heavy tails, or skewed to either side. A prior of light tails alone expects hardly any rows far out, where a few decide
+the precision, and counts of the size of their noise do not refute it. The prior mean of the location is fixed, unless
+counts say that scores lie far from it. Counts may depart from a law as under a Dirichlet process, with one of several
+``CONCENTRATIONS``, which are weighed by the data. If the counts are accurate, the posterior mean follows them entirely,
+and the prior has no effect.
 
 The posterior is computed by importance sampling over laws: low-discrepancy points, which a few rounds move to the
 region of high evidence. Noise and departures are approximated as normal, so that class sizes integrate out in closed
@@ -71,7 +72,7 @@ _PLASTIC = 1.1673039782614187  # x^5 = x + 1: low-discrepancy additive recurrenc
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Observation:
-    """Noisy counts of cells, of both classes together, shape (k,), or of each, shape (2, k), with equal variance."""
+    """Noisy counts of cells, of equal variance: of both classes together, shape (k,), or of each, shape (2, k)."""
 
     cuts: Int64Array
     counts: FloatArray
@@ -196,7 +197,7 @@ def _log_normal(points: FloatArray) -> FloatArray:
 
 
 def centre_of_prior(counted: Observation, grid: int) -> FloatArray:
-    """The means of the prior: its location is where half of the counted rows are, if that is known and ``FAR``.
+    """The means of the prior; the location's is the median of the counts if that is known and lies far out (``FAR``).
 
     Scores of rare events may all lie below 0.0001. Under a prior of usual locations, classes that lie there are less
     likely than one that is spread over the whole grid, and noise of the empty cells above them would count as rows.

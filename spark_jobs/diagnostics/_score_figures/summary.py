@@ -41,7 +41,7 @@ def summarise_as(result_type: type[R], draw: FigureDraw, *, seed: int, sampling:
         result_type: type of the result.
         draw: the draw.
         seed: public seed of the simulations behind intervals from counts.
-        sampling: of what the rows are a sample.
+        sampling: how the rows are taken to be a sample of a population.
     """
     counted = draw.counts is not None
     fields = _from_counts(draw, seed=seed, sampling=sampling) if counted else _direct(draw, sampling.effect().value)
@@ -112,7 +112,7 @@ def _sampling_variance(draw: FigureDraw, value: float) -> float:
 
 
 def min_size(draw: FigureDraw) -> float:
-    """The noisy class size from which a direct release is defined: three standard deviations of noise, at least 1."""
+    """The smallest noisy class size that defines a direct release: three standard deviations of noise, at least 1."""
     scale = laplace_scale(draw.spendings[0].epsilon, rows_changed(draw.neighbours))
     return max(1.0, DEFINED_ABOVE * math.sqrt(laplace_variance(scale)))
 
@@ -120,10 +120,11 @@ def min_size(draw: FigureDraw) -> float:
 def half_width(draw: FigureDraw) -> float:
     """Half the width of the interval of a direct release.
 
-    The scale of the noise is a bound that falls as the smaller class grows, and the sizes are known up to noise. The
-    half width is the quantile of the noise's size over all sizes that the noisy ones do not rule out, each as likely as
-    the noise between them is. Over both noises the interval then has its level, to a good approximation: the sizes are
-    a location family, whose flat posterior is the fiducial one.
+    The scale of the noise is a bound that falls as the smaller class grows, and the class sizes are known only up to
+    noise. The half width is a quantile of the absolute noise under a mixture: over all sizes that the noisy sizes do
+    not rule out, each weighted by the probability of the noise that separates it from the noisy size. With both noises
+    counted, the interval then has its level to a good approximation: sizes are a location family, whose flat posterior
+    is the fiducial one.
     """
     if draw.sizes is None:
         return math.inf

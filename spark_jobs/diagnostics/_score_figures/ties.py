@@ -1,9 +1,9 @@
-"""How many different scores the rows have, and by how much ties of these lower an average precision.
+"""How many different scores the rows have, and by how much ties among them lower an average precision.
 
-The order of the rows of a wide cell is unknown, and counts as random. Where scores are rounded, to two decimals say,
-a cell has a few of them, and rows of one score are tied: all of its positives have the precision at its lower end, as
-in scikit-learn. With m scores in each cell the figure is lower by an m-th of what it would be lower by if each cell
-were one score, since the precision is close to linear within a cell.
+The order of the rows within a wide cell is unknown, and is taken as random. But if scores are rounded, say to two
+decimals, a cell holds only a few different scores, and rows with the same score are tied: all of their positives have
+the precision at the lower end of the score, as in scikit-learn. Let a figure drop by D if each cell were one score.
+With m scores in each cell it drops by about D / m, since the precision is close to linear within a cell.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NoisyValues:
 
     Attributes:
         count: the number of cells of the grid that have rows, with noise.
-        scale: of the two-sided geometric noise.
+        scale: scale of the two-sided geometric noise.
     """
 
     count: int
@@ -43,7 +43,7 @@ class NoisyValues:
 
 
 def different_scores(counts: Int64Array) -> int:
-    """The number of cells of the grid that have rows of either class; ``counts`` of both have shape (2, grid).
+    """The number of cells of the grid with rows of either class; ``counts`` of both classes have shape (2, grid).
 
     Sensitivity: 1 if a row is added, removed or replaced. A row that leaves can empty one cell, and one that comes can
     fill one.
@@ -52,7 +52,7 @@ def different_scores(counts: Int64Array) -> int:
 
 
 def measure_values(counts: Int64Array, *, meter: BudgetMeter, noise: Noise) -> NoisyValues:
-    """The noisy number of different scores; private at ``VALUES_SHARE`` of the budget."""
+    """The noisy number of different scores; spends ``VALUES_SHARE`` of the budget."""
     cost = meter.spend_share(VALUES_SHARE, label="how many different scores there are")
     exact = np.array([different_scores(counts)], dtype=np.int64)
     return NoisyValues(count=int(noise.laplace(exact, epsilon=cost, l1_sensitivity=1)[0]), scale=laplace_scale(cost, 1))
@@ -61,7 +61,7 @@ def measure_values(counts: Int64Array, *, meter: BudgetMeter, noise: Noise) -> N
 def lowered_by_ties(
     figure: Figure[float], curve: Edges, sizes: tuple[float, float], values: NoisyValues
 ) -> Figure[float]:
-    """An average precision for rows in random order inside cells, less what ties lower it by; deterministic.
+    """An average precision, computed for random order within cells, lowered by the effect of ties; deterministic.
 
     Args:
         figure: the figure with its intervals.

@@ -58,11 +58,13 @@ def measure_precision(
     """Noisy counts of both classes, a noisy weighted sum, and a noisy number of different scores.
 
     All of the meter's epsilon is spent. Rounds compose sequentially: the histograms, the number of different scores,
-    the counts of disjoint cells, the sum. Each round depends on public
-    facts and on earlier releases alone (adaptive composition). All is spent on counts, and the sum is None, if scores
-    take few values, or the whole grid can be counted (many rows and a large epsilon). With ``auto`` it is None for few
-    rows too. The noisy histograms decide these cases. If the counts then cannot tell the size of a class from noise, no
-    figure would be defined; ``auto`` then spends the rest on counts under a common total, which tell it better.
+    the counts of disjoint cells, the sum. Each round depends on public facts and on earlier releases alone (adaptive
+    composition).
+
+    In some cases, which the noisy histograms decide, everything is spent on counts and the sum is None: if scores take
+    few values; if the whole grid can be counted (many rows and a large epsilon); and with ``auto``, if rows are few. If
+    the counts then could not tell the size of a class from noise, no figure would be defined; ``auto`` then spends the
+    rest on counts under a common total, which tell the sizes better.
 
     Args:
         statistic: exact counts; private.

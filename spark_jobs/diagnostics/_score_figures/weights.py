@@ -74,8 +74,8 @@ def draw_copies(draw: roc.RocDraw, *, seed: int, cuts: Int64Array | None = None)
     Args:
         draw: noisy counts in cells, with the histograms that placed them.
         seed: public seed.
-        cuts: the fine partition; None to choose it from released values. Rounding differs between machines, so whoever
-            has weights passes their partition.
+        cuts: the fine partition; None to choose it from released values. The choice may differ between machines through
+            rounding, so pass the partition of the weights where these exist.
     """
     posterior, counted = posterior_of_draw(draw), draw.cuts
     observations = [as_observation(cells) for cells in draw.located]
@@ -103,7 +103,7 @@ def _partition(
 
 
 def choose_weights(draw: roc.RocDraw, *, epsilon: float, seed: int) -> CellWeights:
-    """The weights whose noisy sum leaves the smallest variance of the figure; from released values alone.
+    """The weights whose noisy sum leaves the smallest variance of the figure; chosen from released values alone.
 
     Args:
         draw: noisy counts in cells, with the histograms that placed them.
@@ -135,8 +135,8 @@ def precision_given(
 ) -> Figure[float]:
     """The average precision and its intervals, from posterior draws and the noisy weighted sum.
 
-    Figures are regressed on sums. The posterior of the exact sum combines a normal distribution with the draws' mean
-    and ``WIDER`` times their standard deviation, and the released sum with its two-sided exponential noise.
+    The draws' figures are regressed on their sums. The posterior of the exact sum combines a normal prior, with the
+    draws' mean and ``WIDER`` times their standard deviation, with the released sum and its two-sided exponential noise.
 
     Args:
         copies: the posterior draws.

@@ -1,8 +1,8 @@
 """Bins of scores, and the groups of bins that are counted together.
 
-A release shows bins of near-equal numbers of rows; their number is set by the request. A group is a run of bins that is
-counted as one; there are fewer groups if rows times epsilon is small. Bins and groups depend only on the request and on
-noisy counts that were paid for.
+A release shows bins with nearly equal numbers of rows; the request sets how many. A group is a run of bins that is
+counted as one; there are fewer groups than bins if rows times epsilon is small. Bins and groups depend only on the
+request and on noisy counts that were paid for.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ MIN_GROUPS = 3
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Placement:
-    """Bins and groups.
+    """Where bins and groups lie.
 
     Attributes:
         bins: edges of the bins, as cuts of the grid; their number is fixed by the request.
-        ends: number of bins up to the end of each group; ascending, the last one is the number of all bins.
-        located: the noisy histograms of ``auto``; a tree is not among them.
+        ends: for each group, the number of bins up to its end; ascending, the last is the number of all bins.
+        located: the noisy histograms of ``auto``; a noisy tree is not among them.
     """
 
     bins: Int64Array
@@ -111,8 +111,8 @@ def bins_by_medians(
 
     Privacy: three steps compose sequentially. They are a noisy size of the table, ``log2(bins)`` levels of medians, and
     the merging of nested counts (``merge_cells``). An added or removed row takes part in one median of each level, a
-    replaced row in two (one at the root). Permute-and-flip chooses the medians. It is pure, and accurate where smooth
-    sensitivity falls back on midpoints.
+    replaced row in two (one at the root). Permute-and-flip chooses the medians: it is ``epsilon``-DP without a delta,
+    and stays accurate where smooth sensitivity falls back on midpoints.
 
     Args:
         counts: exact counts of the fine cells, both classes together; private.
@@ -159,5 +159,5 @@ def _by_tree(counts: Int64Array, bins: int, *, meter: BudgetMeter, neighbours: N
 
 
 def bins_of_equal_width(grid: int, bins: int) -> Placement:
-    """Bins of equal width, each a group; public, so they cost nothing."""
+    """Bins of equal width, each its own group; they are public, so they cost nothing."""
     return Placement(bins=equal_width(grid, bins), ends=np.arange(1, bins + 1, dtype=np.int64))

@@ -2,16 +2,16 @@
 
 Both are lengths of the vector ``S`` of exact excesses, of which ``S + noise`` was released. Squares and absolute values
 of noise do not average to 0, and a length near 0 is mostly noise, so bootstrap and normal intervals do not cover. A
-length ``t`` is in the interval unless the released figure is among the most extreme figures that simulated noise makes
-of a vector of length t (Neyman 1937). The direction of the vector is unknown. It is taken between the released
-direction and the mean direction under the sampling of labels, where every square equals its variance. With few pools
-the direction matters. So the interval of the sum of squares holds for the presumed direction, and for the one in which
-a single pool has all of the length; for the mean distance, on which the direction has more influence, that would be too
-wide, and one copy in ten has it.
+length ``t`` is in the interval unless the released figure is among the most extreme that simulated noise makes of a
+vector of length t (Neyman 1937). The direction of the vector is unknown. It is taken between the released direction and
+the mean direction under the sampling of labels, in which every square equals its variance. With few pools the direction
+matters. So the interval of the sum of squares covers both the presumed direction and the one in which a single pool has
+all of the length. For the mean distance, on which the direction has more influence, this would be too wide; there, one
+simulated copy in ten has the single direction.
 
-The interval of the mean distance for the population that the rows are a sample of adds copies of the sampling to those
-of the noise: of both classes in each pool, by Poisson laws. A sample is further from its scores than its population, so
-this interval may lie below the figure of the rows.
+The interval of the mean distance for the population adds the sampling of the rows to the noise: copies of both classes
+in each pool, by Poisson laws. A sample is further from its scores than its population, so this interval may lie below
+the figure of the rows.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _STEPS = 40
 class Moved:
     """How far the rounding of scores may have moved figures of all pools.
 
-    An excess of n rows moves by at most ``n h``, where h is what the mean score may have moved, and the variance
+    An excess of n rows moves by at most ``n h``, where h is how far the mean score may have moved, and the variance
     ``n p (1 - p)`` of a calibrated model by at most ``n h (|1 - 2 p| + h)``. So, by the triangle inequality, the root
-    of ``sum excess^2 / variance`` is multiplied by what the variances make of it, and moves by at most the root of
+    of ``sum excess^2 / variance`` is scaled by the change of the variances, and moves by at most the root of
     ``sum (n h)^2 / variance``.
 
     Attributes:
-        distance: of the mean distance.
-        root: of the root of the sum of squares over variances.
-        variance: of a variance, as a share of it. Down, at least ``SMALLEST_PART`` of it stays: scores in the first
-            cell may all be 0, where there is no variance at all.
+        distance: how far the mean distance may have moved.
+        root: how far the root of the sum of squares over variances may have moved.
+        variance: by what share of itself a variance may have changed. A variance is never lowered below
+            ``SMALLEST_PART`` of itself: scores in the first cell may all be 0, where there is no variance at all.
     """
 
     distance: float
@@ -59,7 +59,7 @@ class Moved:
 
     @classmethod
     def of_pools(cls, pooled: Pools) -> Moved:
-        """What rounding may have moved in figures of these pools."""
+        """How far rounding may have moved the figures of these pools."""
         rows, moved = pooled.released.rows, pooled.moved
         score = np.clip(pooled.released.predicted, moved, 1.0 - moved)
         variance = score * (1.0 - score)
@@ -71,7 +71,7 @@ class Moved:
         )
 
     def squares(self, low: float, high: float) -> tuple[float, float]:
-        """The range of the exact sum of squares over variances, of those between these ends for rounded scores."""
+        """The range of the sum of squares over variances for exact scores, if [low, high] is that for rounded ones."""
         part = max(1.0 - self.variance, SMALLEST_PART)
         return (
             max(math.sqrt(low / (1.0 + self.variance)) - self.root, 0.0) ** 2,
@@ -85,8 +85,8 @@ class Excesses:
 
     Attributes:
         released: excesses with noise, shape (k,).
-        variance: variance of each through the sampling of labels, of released counts, above 0; shape (k,).
-        possible_variances: copies of what it may be of exact counts, shape (copies, k).
+        variance: variance of each excess through the sampling of labels, from released counts, above 0; shape (k,).
+        possible_variances: copies of what this variance may be for exact counts, shape (copies, k).
         noise: copies of the noise, shape (copies, k).
         rows: noisy number of rows of all pools together.
         moved: how far rounding may have moved the figures.
@@ -101,7 +101,7 @@ class Excesses:
 
     @classmethod
     def of_pools(cls, pooled: Pools) -> Excesses:
-        """The excesses of these pools: labels less scores."""
+        """The excesses of these pools: in each, the sum of labels less scores."""
         variance = np.maximum(pooled.released.variance, MIN_VARIANCE)
         return cls(
             released=pooled.released.excess,
@@ -120,12 +120,12 @@ class Excesses:
         return signed
 
     def single(self, sizes: FloatArray) -> FloatArray:
-        """The released excesses, but 0 in all pools except the one with the largest absolute size; shape (k,)."""
+        """The released excess of the pool where ``sizes`` is largest in absolute value, and 0 elsewhere; shape (k,)."""
         return np.where(np.arange(sizes.size) == np.abs(sizes).argmax(), self.released, 0.0)
 
 
 def statistic_interval(excesses: Excesses, statistic: float, confidence: float) -> tuple[float, float]:
-    """The interval of ``sum S^2 / variance``.
+    """The interval of ``sum S^2 / variance`` for the exact excesses S.
 
     Args:
         excesses: the released excesses.
@@ -150,12 +150,13 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
 def mean_distance(pooled: Pools, excesses: Excesses, confidence: float) -> tuple[Figure[float], float]:
     """The mean distance of the share of positives from the mean score, weighted by rows; within [0, 1].
 
-    It is the estimate for the exact counts in the released pools, corrected for what noise adds to a distance. Beside
-    it stands the upper limit of the released distance of a calibrated model, whose labels differ from its scores too.
+    The figure is the estimate for the exact counts in the released pools, corrected for what noise adds to a distance.
+    The second value is an upper limit for a calibrated model: at ``confidence``, its released distance, which is not 0
+    because labels differ from scores by chance too, would not exceed the limit.
 
     Args:
         pooled: the pools.
-        excesses: theirs.
+        excesses: the excesses of these pools.
         confidence: level of the interval and of the limit.
     """
     value, (low, high) = _estimate(excesses, confidence)

@@ -1,4 +1,4 @@
-"""What released binned residuals and calibrations share: bins, their pools, and the terms of the release."""
+"""The fields that released binned residuals and calibrations share: bins, their pools, and the terms of the release."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_jobs.score_grid import edges_of
 
 
 def shared_fields(draw: GroupsDraw, pooled: Pools, *, zone: tuple[FloatArray, FloatArray]) -> dict[str, Any]:
-    """The fields that binned residuals and calibrations share; those of a pool are repeated for each of its bins.
+    """The fields that binned residuals and calibrations share; a pool's values are repeated for each of its bins.
 
     Args:
         draw: the draw.
@@ -47,12 +47,12 @@ def shared_fields(draw: GroupsDraw, pooled: Pools, *, zone: tuple[FloatArray, Fl
 
 
 def rounded_number(value: float) -> float:
-    """A number as it is published."""
+    """A number rounded as it is published."""
     return float(rounded(np.array(value)))
 
 
 def rounded_figure(figure: Figure[float]) -> Figure[float]:
-    """A figure as it is published."""
+    """A figure rounded as it is published."""
     share = None if figure.privacy_share is None else rounded_number(figure.privacy_share)
     return replace(figure.mapped(rounded_number), privacy_share=share)
 
@@ -63,7 +63,7 @@ def binned(
     noise: tuple[FloatArray, FloatArray],
     population: tuple[FloatArray, FloatArray],
 ) -> Figure[FloatArray]:
-    """A figure of each pool with both intervals, repeated for each of the pool's bins."""
+    """A figure of each pool with both its intervals, repeated for each of the pool's bins."""
     return Figure(
         value=pooled.of_bins(value),
         interval=Ends(*map(pooled.of_bins, noise)),

@@ -60,7 +60,7 @@ class PoolPoints:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolPage:
-    """What differs between the pages of the two kinds.
+    """The words, scales and drawing functions in which the pages of the two kinds differ.
 
     Attributes:
         kind: name of the kind, and of its files.
@@ -73,10 +73,10 @@ class PoolPage:
         slope: slope of the line that extends the zone to both ends of the horizontal axis.
         scale: number by which the field is multiplied for the vertical axis.
         text: formats a value of the field.
-        word: word after such a value in a probe.
+        word: word after a value of the field, where the picture shows the value of a point.
         limits: ends of both axes.
         dress: formats the ticks and draws the line of perfect calibration, and a remark if the result is undefined.
-        legend: adds the legend to a picture that stands alone.
+        legend: adds the legend to a picture outside the report.
         lines: lines below the title of such a picture.
         caption: caption of the table.
         column: header of the field's column in the table.
@@ -105,7 +105,7 @@ class PoolPage:
         return Rendering(columns=self._columns(result), plots=(self._plot(result, description),), section=section)
 
     def points(self, result: PooledBins) -> PoolPoints:
-        """The pools of a result."""
+        """The points and whiskers of a result's pools."""
         first = np.array(result.pool_starts)
         last = np.append(first[1:], result.pool.size) - 1
         drawn = self.figure(result)
@@ -143,7 +143,7 @@ class PoolPage:
         return ValueTable(caption=self.caption, header=header, rows=rows)
 
     def measures(self, result: PooledBins) -> tuple[Measure, ...]:
-        """The numbers that both sections end with: pools outside the zone, and rows."""
+        """The numbers at the end of both kinds' sections: pools outside the zone, and rows."""
         outside = self.points(result).outside
         return (
             Measure(
@@ -158,7 +158,7 @@ class PoolPage:
         )
 
     def figure(self, result: PooledBins) -> Numbers:
-        """The figure that is drawn."""
+        """The released figure that the page draws."""
         drawn: Numbers = getattr(result, self.field)
         return drawn
 
@@ -279,7 +279,7 @@ class PoolPage:
 
 
 def is_defined(result: PooledBins) -> bool:
-    """Whether the result has figures."""
+    """Whether the result is defined, so that it has figures."""
     return result.status == OK
 
 
@@ -289,7 +289,7 @@ def score_range(first: float, last: float, *, whole: bool) -> str:
     Args:
         first: lower end.
         last: upper end.
-        whole: whether the bin is a pool by itself; others get a star.
+        whole: whether the bin is a pool by itself; if not, a star is added.
     """
     places = next((n for n in range(2, 6) if round(last, n) - round(first, n) > 10.0**-n / 2), 5)
     return f"{decimals(first, places)} to {decimals(last, places)}" + ("" if whole else f"{SPACE}*")

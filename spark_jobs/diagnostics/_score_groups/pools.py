@@ -2,12 +2,12 @@
 
 Two simulations, from a public seed, measure the error of released figures:
 
-* ``possible_copies``: the released figures less fresh noise: what the exact ones of the same rows may be.
+* ``possible_copies``: the released figures less fresh noise, which is what the exact figures of the same rows may be.
 * ``null_copies``: releases of a calibrated model. In each pool labels are drawn as ``Binomial(rows, predicted)``, and
   noise is added. Zones and p-values come from these copies, so they account for the noise.
 
-Scores count as the middles of their cells. Intervals are wider by what this may have moved (``Pools.moved``), which a
-simulation cannot show.
+Each score counts as the middle of its cell. Intervals are widened by how far this may have moved a figure
+(``Pools.moved``), which a simulation cannot show.
 
 The binomial has the variance of rows with equal scores. Rows with unequal scores have less, so tests are conservative.
 """
@@ -63,27 +63,27 @@ class Triples:
 
     @property
     def share(self) -> FloatArray:
-        """Share of positives before clipping, for the interval of ``observed``."""
+        """Share of positives of each pool before clipping; used for the interval of ``observed``."""
         return self.positives / self.rows
 
     @property
     def residual(self) -> FloatArray:
-        """Mean of label minus score."""
+        """Mean of label minus score in each pool."""
         return self.observed - self.predicted
 
     @property
     def excess(self) -> FloatArray:
-        """Unbiased sum of label minus score."""
+        """Unbiased sum of label minus score in each pool."""
         return self.positives - self.scores
 
     @property
     def mean_excess(self) -> FloatArray:
-        """Mean of label minus score before clipping, for the interval of ``residual``."""
+        """Mean of label minus score in each pool before clipping; used for the interval of ``residual``."""
         return self.excess / self.rows
 
     @property
     def variance(self) -> FloatArray:
-        """Variance of ``excess`` through the labels of a calibrated model, without noise."""
+        """Variance of ``excess`` from the labels of a calibrated model, without noise."""
         return self.rows * self.predicted * (1.0 - self.predicted)
 
 
@@ -95,10 +95,11 @@ class Pools:
         released: the released figures.
         errors: copies of the noise in positives, negatives and scores; shape (copies, 3, k).
         pool_of: pool of each bin; shape (bins,).
-        defined: whether the number of rows exceeds its noise clearly.
+        defined: whether the number of rows clearly exceeds its noise.
         moved: how far rounding may have moved the mean score of each pool; shape (k,).
         noise: sampler of further simulated numbers, from a public seed.
-        effect: the design effect of the sampling: so many rows vary as one that is sampled by itself.
+        effect: the design effect of the sampling: the number of rows that carry as much information as one row that is
+            sampled by itself.
     """
 
     released: Triples
@@ -145,7 +146,7 @@ class Pools:
 def pools(
     draw: GroupsDraw, *, seed: int, expected: float = 0.0, copies: int | None = None, effect: float = 1.0
 ) -> Pools:
-    """Pool the groups of a draw, and simulate the noise; a function of its arguments.
+    """Merge the groups of a draw into pools, and simulate their noise; a function of its arguments.
 
     Args:
         draw: the draw.
@@ -208,11 +209,11 @@ def p_value(released: float, copies: FloatArray) -> float:
 def either_p_value(released: FloatArray, copies: FloatArray) -> tuple[float, FloatArray]:
     """A joint p-value for several statistics, and the p-value of each.
 
-    The joint one is the share of copies whose smallest p-value is at most the smallest released one.
+    The joint p-value is the share of copies whose smallest p-value is at most the smallest released one.
 
     Args:
         released: the statistics, shape (s,).
-        copies: their copies under the null hypothesis, shape (s, copies).
+        copies: simulated statistics under the null hypothesis, shape (s, copies).
     """
     own = np.array([p_value(float(value), row) for value, row in zip(released, copies, strict=True)])
     ranks = np.sort(copies, axis=-1)

@@ -1,4 +1,4 @@
-"""Groups of scores from a measurement that several diagnostics share; post-processing."""
+"""Groups of scores, derived from a measurement that several diagnostics share; post-processing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class MergedGroups(NoisyGroups):
 
 
 def groups_of_groups(options: GroupedSettings, shared: SharedGroups) -> GroupsDraw:
-    """The draw of binned residuals or of a calibration, which merges groups or shows one group as several bins."""
+    """The draw of binned residuals or of a calibration: merges shared groups, or shows one as several bins."""
     groups, bins = shared.groups, options.bins or options.default_bins["auto"]
     count = groups.positives.size
     if count >= bins:

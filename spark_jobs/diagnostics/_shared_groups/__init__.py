@@ -1,11 +1,12 @@
 """One measurement that several diagnostics of a classifier share; its cost is paid once.
 
-Groups of scores are placed as the cells of a ROC curve are, with a small share of the budget. In every group the
+Groups of scores are placed like the cells of a ROC curve, with a small share of the budget. In every group the
 positives, the negatives and, if a diagnostic needs it, the centred sum of scores are released. A ROC curve uses the
 counts; binned residuals and calibration use all three sums; each may merge neighbouring groups. This is
 post-processing, so each diagnostic has the accuracy of the whole budget.
 
-Where few groups of rows are asked for, too, every key has such sums of its own, and those of all rows are their totals.
+If diagnostics of few groups of rows are requested too, every key has such sums of its own, and the sums of all rows are
+the totals over keys.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
 noise). The histograms that place the groups compose sequentially with the groups' sums (``mechanisms.group_sums``).
