@@ -1,4 +1,4 @@
-"""Simulated noise behind intervals and p-values, from a public seed, and the rounding of what is published."""
+"""Simulated noise for intervals and p-values, from a public seed, and the rounding of published numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Interval = Callable[[FloatArray, FloatArray, float], tuple[FloatArray, FloatArra
 
 
 def rounded(values: FloatArray) -> FloatArray:
-    """``values`` as they are published, without negative zeros."""
+    """``values`` rounded as they are published, without negative zeros."""
     return np.round(values, DECIMALS) + 0.0
 
 
@@ -31,14 +31,15 @@ WIDEST = Ends(0.0, 1.0)
 def with_intervals(
     value: float, errors: FloatArray, *, sampling: float, confidence: float, slack: float = 0.0
 ) -> Figure[float]:
-    """A figure in [0, 1] with both intervals, which contain it.
+    """A figure in [0, 1] with both its intervals, which contain it.
 
     Args:
         value: the released figure.
         errors: simulated errors, released less exact; shape (copies,).
-        sampling: standard deviation of the exact figure over samples of rows, which is normal and independent.
+        sampling: standard deviation of the exact figure over samples of rows; taken as normal and independent of the
+            noise.
         confidence: nominal level.
-        slack: what both intervals are wider on each side.
+        slack: by how much both intervals are widened on each side.
     """
     deviates = ndtri((np.arange(SAMPLING_QUANTILES) + 0.5) / SAMPLING_QUANTILES)
     ends = []
@@ -69,7 +70,7 @@ def tree_errors(
 
     Args:
         tree: the released counts.
-        epsilon: what they cost; of sums, what each of their terms cost.
+        epsilon: what the counts cost; if they are sums of several releases, what each of these cost.
         neighbours: the relation of their guarantee.
         copies: how many to draw.
         noise: sampler with a public seed.
@@ -90,10 +91,12 @@ def central_range(copies: FloatArray, confidence: float) -> tuple[FloatArray, Fl
 
 
 def band_of_courses(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Ends of a band that holds whole copies: at equal distances from their median, in deviations of each side.
+    """Ends of a band that contains whole curves: a common multiple of each point's deviations from the median curve.
+
+    At each point, the deviations of the copies above the median and below it are separate.
 
     Args:
-        copies: shape (copies, ...).
+        copies: curves; shape (copies, ...).
         confidence: the share of copies that lie in the band at all points.
     """
     middle = np.median(copies, axis=0)
@@ -111,15 +114,16 @@ def band_of_courses(copies: FloatArray, confidence: float) -> tuple[FloatArray, 
 
 
 def solved_interval(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Ends of an interval for a ratio or a quantile, which contains ``value``: the middle of the copies.
+    """Ends of an interval for a ratio or a quantile: the central range of the copies, extended to contain ``value``.
 
-    Such a figure r solves an equation ``a - r b = 0`` of exact counts a and b (of rows below r, for a quantile). Noise
-    has a public law, so an r is refuted by released counts if ``a' - r b'`` is among the most extreme values of
-    ``noise(a) - r noise(b)``. Those not refuted are the middle of ``(a' - noise(a)) / (b' - noise(b))``, as long as
-    the divisor stays above 0: an exact interval however large the noise (Fieller 1954; Woodruff 1952).
+    Such a figure r solves an equation ``a - r b = 0`` of exact counts a and b (for a quantile, of rows below r). The
+    noise has a public law, so the released counts refute an r if ``a' - r b'`` is among the most extreme values of
+    ``noise(a) - r noise(b)``. The values of r that are not refuted are the central range of ``(a' - noise(a)) /
+    (b' - noise(b))``, as long as the divisor stays above 0: an exact interval however large the noise (Fieller 1954;
+    Woodruff 1952).
 
     Args:
-        value: what was released, shape (...).
+        value: the released figure, shape (...).
         copies: the figure of the released counts less fresh noise, shape (copies, ...).
         confidence: nominal level.
     """
@@ -128,10 +132,11 @@ def solved_interval(value: FloatArray, copies: FloatArray, confidence: float) ->
 
 
 def widest_interval(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """The same for a figure that solves no such equation, such as a distance of quantiles.
+    """Ends of an interval for a figure to which ``solved_interval`` does not apply, such as a distance of quantiles.
 
-    Its error may depend on where the exact figure lies. So the interval holds the middle of the copies, and that
-    mirrored at ``value``, where the spread of copies about ``value`` stands for that of ``value`` about the exact one.
+    The error of such a figure may depend on the exact figure. So the interval contains two: the central range of the
+    copies, and its mirror image about ``value``, which takes the deviations of the copies from ``value`` for those of
+    ``value`` from the exact figure.
     """
     low, high = solved_interval(value, copies, confidence)
     return np.minimum(low, 2 * value - high), np.maximum(high, 2 * value - low)
@@ -140,16 +145,16 @@ def widest_interval(value: FloatArray, copies: FloatArray, confidence: float) ->
 def possible_interval(
     interval: tuple[FloatArray, FloatArray], value: FloatArray, minimum: FloatArray | float, maximum: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
-    """An interval cut to what is possible; it contains ``value``.
+    """An interval cut to the possible range of the figure; it contains ``value``.
 
-    Near an end the noise may move all of an interval beyond it. Half of its width stays on this side, so that no
-    interval has width 0 because it was cut.
+    Near an end of the range, noise may move the whole interval beyond it. At least half the interval's width then stays
+    inside, so that the cut leaves no interval of width 0.
 
     Args:
         interval: both ends, each of shape (...).
-        value: what was released, within ``minimum`` and ``maximum``.
+        value: the released figure, within ``minimum`` and ``maximum``.
         minimum: the smallest possible exact figure; not a noisy one, which could cut off the exact figure.
-        maximum: the largest.
+        maximum: the largest possible exact figure.
     """
     half = (interval[1] - interval[0]) / 2
     lower = np.clip(np.minimum(interval[0], maximum - half), minimum, maximum)

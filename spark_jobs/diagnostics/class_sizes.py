@@ -1,7 +1,7 @@
-"""The numbers of positives and negatives of a release: one estimate from all that it measured; post-processing.
+"""The numbers of positives and negatives of a release: one estimate from all its measurements; post-processing.
 
 Measurements of the same rows have independent noise of known variance, so the mean of their sizes, each weighted by the
-inverse of its variance, has the smallest variance of all unbiased combinations. Every result then states that one.
+inverse of its variance, has the smallest variance of all unbiased combinations. Every result then states this mean.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ClassSizes:
 
     Attributes:
         negatives, positives: unbiased estimates, possibly negative.
-        variance: of the noise in each of them.
+        variance: variance of the noise in each of them.
     """
 
     negatives: float

@@ -41,7 +41,7 @@ def summarise_as(result_type: type[R], draw: FigureDraw, *, seed: int, sampling:
         result_type: type of the result.
         draw: the draw.
         seed: public seed of the simulations behind intervals from counts.
-        sampling: how the rows are taken to be a sample of a population.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     counted = draw.counts is not None
     fields = _from_counts(draw, seed=seed, sampling=sampling) if counted else _direct(draw, sampling.effect().value)

@@ -40,14 +40,14 @@ WIDEST_IN_LOG_ODDS = 0.7
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedGroups(Draw):
-    """The noisy sums of groups of scores; the last spending is that of the counts.
+    """The noisy sums of groups of scores; the last of ``spendings`` paid for the counts.
 
     Attributes:
         groups: the noisy sums of all rows.
         located: the noisy histograms that placed the groups.
-        by_key: the noisy sums of the rows with each key of a public list, and last of all others, of which ``groups``
-            are the sums; None if all rows were measured together.
-        steps: of the scale of the scores, if it has a step.
+        by_key: the noisy sums of the rows with each key of a public list, and at the end those of all other rows;
+            ``groups`` are their totals. None if all rows were measured together.
+        steps: number of steps of the scale of the scores, if the scale has a step.
     """
 
     groups: NoisyGroups
@@ -57,7 +57,7 @@ class SharedGroups(Draw):
 
     @property
     def of_keys(self) -> tuple[SharedGroups, ...]:
-        """The measurement of the rows of each key; the histograms are of all rows, and so of none of them."""
+        """The measurement of each key's rows; without the histograms, which are of all rows together."""
         return tuple(replace(self, groups=one, located=(), by_key=None) for one in self.by_key or ())
 
     @property
@@ -88,14 +88,14 @@ def measure_shared(
     ``diagnostics`` needs them, and the counts of both classes. Groups depend on public facts, such as the thresholds
     of confusion matrices, and on earlier releases alone.
 
-    By key, the histograms are of all rows, and the rows of every key get noise of their own at the same epsilons. A row
-    has one key. An added one changes the numbers of that key alone, as it would change those of all rows. A replaced
-    one, under doubled noise, either keeps its key, or changes the numbers of two keys by one row each, at half of the
-    cost each. The numbers of all rows are sums of released ones.
+    By key, the histograms are of all rows, and the numbers of every key get noise of their own at the same epsilons.
+    Each row has one key. An added row changes the numbers of its key alone, by as much as it would change those of all
+    rows. A replaced row, under doubled noise, either keeps its key, or changes the numbers of two keys by one row each,
+    at half the cost each. The numbers of all rows are sums of released ones.
 
     Args:
         statistic: exact counts of both classes, of all rows or by key; private.
-        diagnostics: the options or settings of the diagnostics that will read it; public.
+        diagnostics: the options or settings of the diagnostics that will read the measurement; public.
         terms: budget, relation and noise; all of epsilon is spent.
     """
     meter, neighbours, noise = terms.meter(), terms.neighbours, terms.noise

@@ -1,8 +1,8 @@
 """Private tables of counts, sums, means and variances by public dimensions, with intervals for groups of any size.
 
-All numbers of a cell get their noise together, and all cells cost what one does. Dimensions are listed values, bins and
-calendar periods; the cells are all their combinations, and every cell is released, empty or not. Keys that are not
-public are discovered for a delta: those that enough units have are released, with their numbers.
+The numbers of a cell get their noise together, and all cells cost as much as one. Dimensions are listed values, bins
+and calendar periods; the cells are all their combinations, and every cell is released, empty or not. Keys that are not
+public are discovered for a delta: the keys that enough units have are released, with their numbers.
 
 Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.cell_sums``. With discovered keys
 ``(epsilon, delta)``-DP for one row, where a unit has at most one row in each key. See ``mechanisms.discovered_keys``.

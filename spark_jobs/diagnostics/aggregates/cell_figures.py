@@ -54,17 +54,17 @@ def _inside(figure: Numbers) -> Numbers:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeasuredCells:
-    """One measure in the cells of a table, of which figures are computed.
+    """One measure in the cells of a table, and what its figures are computed from.
 
     Attributes:
-        of: the numbers of the cells.
+        of: the noisy numbers of the cells.
         measure: the measure.
-        terms: the places of its sums among the design's terms.
-        level: how often intervals hold.
+        terms: for each power of the value, the place of its sum among the design's terms.
+        level: nominal level of intervals.
         strong: the cells whose figures are shown.
         effect: the design effect of the sampling of rows.
-        seed: of simulations of sampling.
-        outcome: of errors, the measure of the outcome itself, if it has one.
+        seed: seed of the simulations of sampling.
+        outcome: for a measure of prediction errors, the measure of the outcome itself, if the table has it; else None.
     """
 
     of: CellEstimates
@@ -77,7 +77,7 @@ class MeasuredCells:
     outcome: MeasuredCells | None = None
 
     def figure(self, name: str) -> Numbers:
-        """The figure of this name."""
+        """The figure of this name, such as ``mean``, in each cell."""
         figures: Mapping[str, Callable[[], Numbers]] = {
             "mean": self._mean,
             "sum": self._sum,

@@ -1,7 +1,7 @@
-"""The noise in several sums of one value, by copies: their laws have no closed form, but can be drawn.
+"""The joint noise in several sums of one value, by simulated copies: its law has no closed form, but can be drawn.
 
-Figures of a value and its square together are functions of all numbers of a cell. The law of the noise in these is
-public, and the same for every cell, so that copies of it are drawn once for each table.
+Figures that use both a value's sum and the sum of its square depend on all numbers of a cell. The law of the noise in
+these is public and the same for every cell, so that copies are drawn once for each table.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ DRAWN = 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CopiedNoise:
-    """Copies of the noise in all numbers of a cell.
+    """Simulated copies of the noise in all numbers of a cell.
 
     Attributes:
         numbers: noise of the rows and of each term's sum; shape (copies, 1 + terms).
-        single: a law whose tails are at least those of the rows of a table by itself: of the cube in which the body of
-            the noise lies. By the theorem of Brunn and Minkowski the density of one coordinate of a uniform point of a
-            symmetric convex body falls from 0 on, so that in size it is at most that of the cube.
+        single: a law whose tails are at least as heavy as those of the noise in the rows of a table by itself: that of
+            the cube which contains the body of the noise. By the theorem of Brunn and Minkowski the density of one
+            coordinate of a uniform point of a symmetric convex body falls from 0 on, so that its absolute value is at
+            most that of the cube.
         spread: the standard deviation of the noise in the rows of a table by itself; not that of ``single``, whose
             tails, scaled to it, would be too light.
     """
@@ -41,7 +42,7 @@ class CopiedNoise:
     spread: float
 
     def along(self, weights: FloatArray) -> SimulatedNoise:
-        """The noise of the rows and of a weighted sum of all numbers; as ``SimulatedNoise`` of a sum."""
+        """The joint noise of the rows and of a weighted sum of all numbers of a cell."""
         return SimulatedNoise(
             rows=self.numbers[:, 0],
             sums=self.numbers @ weights,
@@ -58,7 +59,7 @@ class CopiedNoise:
 
 
 def sums_of_noise(pool: FloatArray, entries: int, copies: int, noise: SeededNoise) -> FloatArray:
-    """Copies of the sum of so many independent vectors of noise, from a pool of them; shape (copies, numbers)."""
+    """Copies of the sum of ``entries`` independent noise vectors, drawn from a pool; shape (copies, numbers)."""
     if entries > DRAWN:
         root = np.linalg.cholesky(pool.T @ pool / len(pool))
         near: FloatArray = normal(noise, (copies, pool.shape[1])) @ root.T * np.sqrt(entries)

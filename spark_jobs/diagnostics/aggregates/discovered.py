@@ -1,19 +1,20 @@
-"""A released table whose keys were discovered: intervals that hold for the keys that the noise let through.
+"""A released table whose keys were discovered, with intervals that hold for the keys that passed the threshold.
 
-A key is released if its noisy rows Y exceed a public threshold, so that of keys with few rows only those are seen whose
-noise was large. Intervals here hold given that the key was released, whatever its number of rows n, at least 1 - alpha
-(but see the last point). With S the chance that the noise in rows exceeds a number, and b the least released number:
+A key is released if its noisy rows Y exceed a public threshold. So the keys of few rows that are seen are those whose
+noise was large. Intervals here hold given that the key was released, whatever its number of rows n, with probability
+at least 1 - alpha (but see the last point). Let S be the chance that the noise in rows exceeds a number, and b the
+smallest number of rows that is ever released:
 
-* Rows: from the least n of at least ``min_units`` with ``S(Y - n) / S(b - n) >= alpha / 2`` to ``Y + reach``, S(reach)
-  being alpha / 2. The first is the chance of a number this large of a key that is released; it rises with n, because
-  the noise is log-concave. A key that is released misses the second with chance ``(alpha / 2 - p) / (1 - p)`` at most,
-  p being that of its silence.
+* Rows: from the least n of at least ``min_units`` with ``S(Y - n) / S(b - n) >= alpha / 2`` to ``Y + reach``, where
+  S(reach) is alpha / 2. The quotient is the chance that a released key with n rows shows a number as large as Y; it
+  rises with n, because the noise is log-concave. The upper end misses n with chance ``(alpha / 2 - p) / (1 - p)`` at
+  most if the key is released, where p is the chance that it is not.
 * A cell is ``ok`` from ``ok_from = b + a`` on, with ``2 S(a) = alpha / 2``: a key with b rows or fewer is ``ok`` with
   chance ``alpha / 2`` at most if it is released, as excesses are smaller for fewer rows. Other cells are ``weak``:
   their mean may be anywhere within its bounds, and their sum is within what the interval of their rows and the bounds
   allow.
 * Means and sums of ``ok`` cells have the intervals of public groups. A key with more than b rows is released with
-  chance ``p >= 1/2``, and misses one with ``min(alpha, P(ok)) / p``: in simulations at most alpha.
+  chance ``p >= 1/2``, and its interval misses with chance ``min(alpha, P(ok)) / p``: in simulations at most alpha.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _HALVINGS = 60
 
 
 def summarise(draw: AggregatesDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> AggregateTable:
-    """The table of a draw; the same draw and seed give the same one. See ``summary.summarise`` for public groups."""
+    """The table of a draw, a function of draw and seed; public groups are left to ``summary.summarise``."""
     if draw.discovered is None:
         return summary.summarise(draw, seed=seed, sampling=sampling)
     cells, law, miss = draw.cells, draw.cells.law, 1 - draw.confidence

@@ -1,4 +1,4 @@
-"""Unbiased numbers of the cells of each table of a draw, consistent with those of the others, and their noise."""
+"""Unbiased estimates for the cells of each table of a draw, consistent between the tables, and their noise."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _POOL = 1 << 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CellEstimates:
-    """Unbiased numbers of the cells of one table, and the law of their noise.
+    """Unbiased estimates for the cells of one table, and the law of their noise.
 
     Attributes:
-        table: its dimensions.
-        rows, incomplete: shape (k,).
+        table: the numbers of its dimensions.
+        rows, incomplete: rows of each cell with and without usable values; shape (k,).
         centred: sums of the design's terms, which are scaled to [-1, 1]; shape (terms, k).
-        noise: in ``rows`` and ``centred``; copies of all together where several terms are of one value.
+        noise: the noise in ``rows`` and ``centred``; joint copies if several terms are of one value.
     """
 
     table: Dimensions
@@ -52,33 +52,33 @@ class CellEstimates:
 
     @property
     def copies(self) -> CopiedNoise:
-        """Copies of the noise in all numbers.
+        """Joint copies of the noise in all numbers of a cell.
 
         Raises:
-            TypeError: no two terms are of one value, so that there are none.
+            TypeError: no two terms are of one value, so that no copies were drawn.
         """
         if not isinstance(self.noise, CopiedNoise):
             raise TypeError("no two sums of these cells are of one value")
         return self.noise
 
     def axis(self, term: int) -> FloatArray:
-        """Weights of all numbers, rows first, that pick one term; shape (1 + terms,)."""
+        """Weights over a cell's numbers, rows first, that pick out one term; shape (1 + terms,)."""
         weights = np.zeros(1 + len(self.centred))
         weights[1 + term] = 1.0
         return weights
 
     @property
     def numbers(self) -> FloatArray:
-        """Rows and sums; shape (1 + terms, k)."""
+        """Rows and then the sums; shape (1 + terms, k)."""
         return np.concatenate([self.rows[None], self.centred])
 
 
 def estimates(draw: AggregatesDraw, seed: int) -> list[CellEstimates]:
-    """The numbers of each table: as they were drawn, or consistent with those of the others.
+    """The estimates for each table: as drawn if there is one table, else made consistent between the tables.
 
     Args:
         draw: the measurement.
-        seed: of the simulation of noise, where its law is not known.
+        seed: seed of the simulation of noise, where its law has no closed form.
     """
     sizes = [len(dimension.labels) for dimension in draw.design.by]
     drawn = {tuple(range(len(sizes))): draw.cells, **{one.dimensions: one.cells for one in draw.marginals}}

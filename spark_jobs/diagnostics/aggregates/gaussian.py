@@ -1,4 +1,4 @@
-"""What a table of aggregates with Gaussian noise costs, and whether it has less noise than one whose noise is pure."""
+"""The cost of a table of aggregates with Gaussian noise, and whether this noise is smaller than that of pure DP."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from spark_jobs.mechanisms.cell_gaussian import cost_of_added, gaussian_is_neare
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianCosts:
-    """What rows and sums of all tables cost with Gaussian noise.
+    """The cost of the rows and sums of all tables with Gaussian noise.
 
     Attributes:
-        epsilons: what the quantiles leave of each table's share of epsilon.
-        rhos: each table's share of the rho of one row that is within all of that, and within delta.
-        bound: the groups of one unit, if its rows are counted together.
+        epsilons: for each table, its share of epsilon less what its quantiles cost.
+        rhos: each table's share of the largest rho of one row that these epsilons and delta allow.
+        bound: the limit on the groups and rows of a unit, if the rows of a unit are counted together; else None.
     """
 
     epsilons: tuple[Decimal, ...]
@@ -37,12 +37,12 @@ class GaussianCosts:
 
     @property
     def epsilon(self) -> Decimal:
-        """That of all tables."""
+        """The sum of ``epsilons``."""
         return exact_sum(*self.epsilons)
 
     @property
     def rho(self) -> Decimal:
-        """That of all tables, of a row, or of a whole unit whose rows are counted together."""
+        """The rho of all tables: for one row, or for a whole unit if ``bound`` is set."""
         rows = 1 if self.bound is None else self.bound.groups * self.bound.rows**2
         with localcontext(prec=100):
             return exact_sum(*self.rhos) * rows
@@ -51,17 +51,17 @@ class GaussianCosts:
 def gaussian_costs(
     design: AggregateCells, options: AggregatesSettings, wholes: Sequence[Decimal], delta: Decimal, by: Neighbours
 ) -> GaussianCosts | None:
-    """The costs of tables whose noise is Gaussian; None if it is to be drawn together. Nothing private is used.
+    """The costs of tables with Gaussian noise; None if pure noise is to be used instead. Nothing private is used.
 
     Args:
         design: dimensions and measures.
         options: the settings.
         wholes: the share of epsilon of each table, its quantiles included.
-        delta: what may be spent of it.
+        delta: the delta that may be spent.
         by: the neighbouring relation.
 
     Raises:
-        InvalidRequest: noise is to be Gaussian, and there is no delta, or one that is too small for any.
+        InvalidRequest: the request wants Gaussian noise, and delta is 0 or too small for it.
     """
     if options.method == "k_norm" or (options.method == "auto" and not delta):
         return None
@@ -89,7 +89,7 @@ def _kept(epsilon: Decimal) -> Decimal:
 
 
 def shares_of(amount: Decimal, weights: Sequence[float] | None, tables: int) -> tuple[Decimal, ...]:
-    """The share of each table, rounded down; the last one gets what is left."""
+    """The share of each table, rounded down; the last table gets the rest."""
     if weights is None:
         first = [share(amount, tables)] * (tables - 1)
     else:

@@ -1,6 +1,6 @@
-"""The random part of a table of aggregates: noisy numbers of every cell, and of every marginal table's.
+"""The random part of a table of aggregates: noisy numbers of every cell of the table and of its marginal tables.
 
-Of a dimension whose keys are discovered, those of the keys that the noise releases (``mechanisms.discovered_keys``).
+If the keys of a dimension are discovered, the numbers of the released keys (``mechanisms.discovered_keys``).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from spark_jobs.statistics import AggregateSums, SumsByKey
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarginalDraw:
-    """Noisy numbers of the cells of a table by fewer dimensions.
+    """Noisy numbers of the cells of a marginal table, which has fewer dimensions.
 
     Attributes:
         dimensions: its dimensions, by number, ascending.
         cells: the noisy numbers.
-        quantiles: those of its cells; None without any.
+        quantiles: the quantiles of its cells; None if none are requested.
     """
 
     dimensions: Dimensions
@@ -53,9 +53,9 @@ class AggregatesDraw(Draw):
         design: dimensions and measures.
         confidence: nominal level of intervals.
         cells: the noisy numbers.
-        marginals: those of tables by fewer dimensions.
-        discovered: the keys of ``cells``, where they are not public; None where they are.
-        quantiles: those of the cells; None without any.
+        marginals: the draws of the marginal tables.
+        discovered: the keys of ``cells`` if these were discovered; None if they are public.
+        quantiles: the quantiles of the cells; None if none are requested.
     """
 
     design: AggregateCells
@@ -69,20 +69,21 @@ class AggregatesDraw(Draw):
 def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSettings, terms: Terms) -> AggregatesDraw:
     """Draw the noise of all cells of all tables.
 
-    Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.cell_sums``); the tables are measured
-    one after the other, each at its share of epsilon, and these add up, as do those of a table's quantiles and of its
-    rows and sums (``mechanisms.cell_quantiles``). With Gaussian noise ``(epsilon, delta)``-DP: the rows and sums of all
-    tables have shares of the rho that is within delta and what quantiles leave of epsilon
-    (``mechanisms.cell_gaussian``). Of keys that are discovered, ``(epsilon, delta)``-DP for one row, where a unit has
-    at most one row in each key (``mechanisms.discovered_keys``).
+    Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.cell_sums``). The tables are measured
+    one after the other, each with its share of epsilon, which is divided between the table's quantiles and its rows and
+    sums (``mechanisms.cell_quantiles``); all these epsilons add up. With Gaussian noise ``(epsilon, delta)``-DP: the
+    rows and sums of all tables share the rho that delta and the epsilon left by the quantiles allow
+    (``mechanisms.cell_gaussian``). With discovered keys ``(epsilon, delta)``-DP for one row, where a unit has at most
+    one row in each key (``mechanisms.discovered_keys``).
 
     Args:
         statistic: exact rows and sums of every cell, or of every key; private.
         options: the settings.
-        terms: budget, relation and noise; all of epsilon is spent, and delta if noise is Gaussian or keys are found.
+        terms: budget, relation and noise; all of epsilon is spent, and delta if noise is Gaussian or keys are
+            discovered.
 
     Raises:
-        InvalidRequest: a marginal is not one of the table, or delta is 0 where it is needed.
+        InvalidRequest: a marginal has a dimension that the table lacks, or delta is 0 where it is needed.
     """
     if isinstance(statistic, SumsByKey):
         return _measure_keys(statistic, options, terms)

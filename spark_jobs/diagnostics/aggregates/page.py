@@ -94,7 +94,7 @@ def _of(table: CellsOfTable) -> str:
 
 
 def name_of(one: Aggregate) -> str:
-    """A figure as a reader reads it."""
+    """The name of a figure as the page shows it."""
     if one.name == UNITS:
         return f"Distinct {one_line(one.of, _NAME_CHARACTERS)}"
     name = _NAMES.get(one.name) or one.name.capitalize()

@@ -32,7 +32,7 @@ _Draw = Callable[..., "tuple[Drawing, Axes]"]
 
 
 def picture(table: CellsOfTable, numbers: Numbers, label: str, name: str, confidence: float) -> Plot:
-    """One figure of the cells of ``table`` that there is room for; ``label`` says what it is a figure of."""
+    """The picture of one figure, ``label``, in as many cells of ``table`` as there is room for."""
     shaded = table.cells > MAX_WHISKERS and len(table.by) > 1
     if shaded:
         shown, box, drawn = _shaded(table, numbers)
@@ -60,7 +60,7 @@ def picture(table: CellsOfTable, numbers: Numbers, label: str, name: str, confid
 
 
 def labels_of(table: CellsOfTable, first: int | None = None) -> Iterator[tuple[str, ...]]:
-    """The groups of each cell, in the order of the cells."""
+    """The labels of each cell's groups, in the order of the cells."""
     return islice(product(*table.keys), first)
 
 

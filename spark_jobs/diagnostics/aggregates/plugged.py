@@ -1,13 +1,13 @@
 """Intervals of figures that are ratios of sums whose weights depend on a mean, such as variances; by inversion.
 
 A variance is the ratio of ``sum (a - mu)^2`` to the rows, at the mean mu. At the true mu and variance v, the released
-``sum (a - mu)^2 - v n`` is noise alone. The released mean is put in the place of mu, in the sums and in the law of
-their noise alike; that changes the sum by ``n (mean - mu)^2``, which is small beside its noise wherever the mean is
-known. The interval is from the least to the greatest v for which the difference is within the quantile of its noise. In
-simulations of 1 to 1,000 rows it holds as often as it should, where noise that is added again to the released numbers
-makes intervals that hold too seldom for a few rows, and are twice as wide for ten.
+``sum (a - mu)^2 - v n`` is noise alone. Here the released mean takes the place of mu, both in the sums and in the law
+of their noise; this changes the sum by ``n (mean - mu)^2``, which is small beside its noise wherever the mean is known.
+The interval is from the smallest to the largest v for which the difference is within the quantile of its noise. In
+simulations of 1 to 1,000 rows the interval holds at its nominal level. Intervals by adding fresh noise to the released
+numbers hold too seldom for few rows, and are twice as wide at ten rows.
 
-The quantile is a function of the mean and of the ratio. Beside the standard deviation of the noise, which is computed
+The quantile is a function of the mean and of the ratio. In units of the noise's standard deviation, which is computed
 for each cell, it changes little; so it is computed at some means and ratios and interpolated between them.
 """
 
@@ -38,10 +38,10 @@ def plugged_intervals(
     Args:
         numbers: noisy rows and sums; shape (1 + terms, k).
         means: released means in [-1, 1] on which the weights depend; shape (k,).
-        top: the weights of the ratio's upper part.
-        bottom: those of its lower part.
-        noise: in the numbers.
-        level: how often an interval holds the ratio without noise.
+        top: the weights of the numerator.
+        bottom: the weights of the denominator.
+        noise: the noise in ``numbers``.
+        level: nominal level of an interval for the ratio without noise.
     """
     relative = _relative_quantiles(top, bottom, noise, level)
     parts = [

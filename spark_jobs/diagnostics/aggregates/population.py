@@ -1,9 +1,10 @@
 """Intervals of means of the population that the rows of a cell are a sample of, where a variance is released.
 
-The released sum less the mean times the released rows then has the sampling of the rows beside the noise. It is taken
-to be normal, with the released variance, which needs some rows: intervals are given from ``FROM_ROWS`` noisy rows on.
-The mean is found by inversion as for the rows themselves (``ratios``). The quantile of noise and sampling together,
-over their common standard deviation, depends on the mean and on the part of the noise in it; it is interpolated.
+The interval inverts a test, as for the rows themselves (``ratios``): the released sum, less the mean times the released
+rows, varies through the noise and through the sampling of the rows. The sampling is taken to be normal, with the
+released variance; this needs some rows, so that intervals are given from ``FROM_ROWS`` noisy rows on. In units of the
+standard deviation of noise and sampling together, the quantile depends on the mean and on the noise's share of the
+variance; it is interpolated between some of these.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ def population_means(
     Args:
         sums: noisy sums of numbers from -1 to 1, one for each cell.
         rows: noisy numbers of rows.
-        variances: of the sampling of each sum.
-        law: of the noise in both.
-        level: how often an interval holds the ratio of the population.
+        variances: variance of each sum through the sampling.
+        law: the noise in ``sums`` and ``rows``.
+        level: nominal level of an interval for the population's mean.
         noise: a seeded sampler, for simulations.
     """
     relative = _relative_quantiles(law, level, noise)

@@ -1,17 +1,17 @@
 """Quantiles in the cells of a table: their part of the draw, and their intervals, which hold for cells of any size.
 
-Each quantile has a share of its table's budget, half of which pays for the value and half for counts around it. All
-cells have the whole share, as a row is in one of them. Tables by fewer dimensions have quantiles of their own, chosen
-at their share of the budget: those of a total do not follow from those of its parts.
+Each quantile has a share of its table's budget; half of the share pays for the value and half for counts around it. The
+whole share serves every cell, as a row is in one cell only. Marginal tables have quantiles of their own, chosen with
+their share of the budget, because the quantile of a total does not follow from those of its parts.
 
 Intervals. Let D be the number of rows below an edge less ``level`` times the number of all rows, n. The ``level``
 quantile is the least value at or below which a share ``level`` of the rows lies. It is at or above the edge if and only
-if ``D < 0``. What numpy and ``PERCENTILE_CONT`` interpolate between two rows is at or above it if ``D <= -level``, and
-below it if ``D > 1 - level``. D is released with noise whose law is public, whatever the chosen cell and the rows. So
-the lower end passes an edge while the noisy D is below the ``1 - confidence`` quantile of its noise less ``level``, and
-the upper end likewise: at an edge above the quantile that happens with probability ``1 - confidence`` at most. Each end
-has the whole error rate, because the interval holds the chosen cell, so that a quantile to the left of it is missed by
-the lower end alone. In a cell of the table without rows D is noise alone.
+if ``D < 0``. The quantile that numpy and ``PERCENTILE_CONT`` interpolate between two rows is at or above the edge if
+``D <= -level``, and below it if ``D > 1 - level``. D is released with noise whose law is public, whatever the chosen
+cell and the rows. So the lower end moves past an edge while the noisy D is below the ``1 - confidence`` quantile of its
+noise less ``level``, and the upper end likewise: that an end passes the quantile has probability ``1 - confidence`` at
+most. Each end has the whole error rate: the interval contains the chosen cell, so that a quantile to the left of this
+cell can only be missed by the lower end. In a cell of the table without rows D is noise alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class QuantilesOfCells:
 
     Attributes:
         measure: the number of the measure.
-        name: that of the figure.
+        name: the name of the quantile.
         noisy: the chosen cells of values, and the counts around them.
     """
 
@@ -61,14 +61,16 @@ class QuantilesOfCells:
 def measure_quantiles(
     statistic: AggregateSums, table: Dimensions, whole: Decimal, terms: Terms, meter: BudgetMeter
 ) -> tuple[QuantilesOfCells, ...]:
-    """Choose the quantiles of all cells of a table, and count around them; one share for each, and one is left.
+    """Choose the requested quantiles in all cells of a table, and count around them.
+
+    The budget of the table has equal shares: one for each quantile, and one that is left for the rows and sums.
 
     Args:
         statistic: exact sums and counts; private.
         table: the dimensions of the table.
-        whole: the budget of the table, of which the rows and sums have a share as large as that of a quantile.
+        whole: the budget of the table.
         terms: relation and noise.
-        meter: what pays.
+        meter: pays for the quantiles.
     """
     design = statistic.design
     wanted = [(line, name) for line in design.value_lines for name in design.measures[line.measure].quantiles]
@@ -111,12 +113,12 @@ def _values_of(statistic: AggregateSums, line: ValueLine, table: Dimensions) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileReader:
-    """What makes figures of chosen cells.
+    """Computes published quantiles and their intervals from a draw.
 
     Attributes:
         design: dimensions and measures.
         confidence: nominal level of intervals.
-        seed: of the simulation of noise.
+        seed: seed of the simulation of noise.
     """
 
     design: AggregateCells
@@ -124,7 +126,7 @@ class QuantileReader:
     seed: int
 
     def figure(self, drawn: QuantilesOfCells, strong: BoolArray) -> Numbers:
-        """The quantile in each cell of a table; NaN in cells that are not strong, but with its interval."""
+        """The quantile in each cell of a table; in cells that are not ``strong`` NaN, but with an interval."""
         [line] = [one for one in self.design.value_lines if one.measure == drawn.measure]
         measure, selected = self.design.measures[drawn.measure], drawn.noisy.selected
         first, last = self._ends(drawn, line)
@@ -180,5 +182,5 @@ def _value(measure: Measured, places: Int64Array, off: float = 0.0) -> FloatArra
 
 
 def quantiles_by_name(drawn: Sequence[QuantilesOfCells] | None) -> dict[tuple[int, str], QuantilesOfCells]:
-    """The quantiles of a draw by the numbers of their measures and their names."""
+    """The quantiles of a draw, by the number of the measure and the name of the quantile."""
     return {(one.measure, one.name): one for one in drawn or ()}

@@ -3,7 +3,7 @@
 With S the sum of ``(y - mean)^2`` and U that of squared errors, R-squared is the ratio of ``S - U`` to S. Both are
 sums of released numbers whose weights depend on the mean of y, which is released too (``plugged``). An R-squared below
 -1 counts as -1: a model that is so wrong is not worth telling from one that is worse. Where S is not above
-``DEFINED_STDDEVS`` of its noise there is none, and the interval is the whole range.
+``DEFINED_STDDEVS`` standard deviations of its noise, R-squared is undefined, and its interval is the whole range.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class MeasureSums(NamedTuple):
 
 
 def r_squared(of: CellEstimates, errors: MeasureSums, outcome: MeasureSums, level: float) -> Numbers:
-    """R-squared of each cell, NaN where there is none.
+    """R-squared of each cell; NaN where it is undefined.
 
     Args:
-        of: the numbers of the cells.
-        errors: of the predictions, with the sum of their squares.
-        outcome: what is predicted, with the sums of its values and their squares.
-        level: how often intervals hold.
+        of: the noisy numbers of the cells.
+        errors: the measure of the prediction errors, with the sum of their squares.
+        outcome: the measure of the outcome, with the sums of its values and of their squares.
+        level: nominal level of intervals.
     """
     rows, value, square = of.axis(-1), of.axis(outcome.terms["value"]), of.axis(outcome.terms["square"])
     unit = max(errors.measure.half, outcome.measure.half) ** 2

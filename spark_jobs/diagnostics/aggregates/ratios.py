@@ -1,7 +1,7 @@
 """Intervals of a ratio of two noisy numbers, by inversion: they hold for groups of any size, empty ones too.
 
-A mean ``t`` is the ratio of a sum and of a number of rows. For the true t, the released sum less t times the released
-rows is noise alone, of a law that is public. The interval is from the least to the greatest t for which this difference
+A mean ``t`` is the ratio of a sum to a number of rows. For the true t, the released sum less t times the released
+rows is noise alone, whose law is public. The interval is from the smallest to the largest t for which this difference
 is not beyond the quantile of its noise. Its level is exact for every number of rows, as it does not rest on the noise
 being small beside the rows (Fieller 1954, with another law).
 """
@@ -29,8 +29,8 @@ def ratio_intervals(
     Args:
         sums: noisy sums of numbers from -1 to 1, one for each cell.
         rows: noisy numbers of rows.
-        law: of the noise in both.
-        level: how often an interval holds the ratio without noise.
+        law: the noise in ``sums`` and ``rows``.
+        level: nominal level of an interval for the ratio without noise.
     """
     places = np.linspace(-1.0, 1.0, PLACES)
     reach = law.quantile_of_difference(level, places)
@@ -45,13 +45,14 @@ def ratio_intervals(
 def kept_ratios(
     sums: FloatArray, rows: FloatArray, places: FloatArray, reach: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The least and the greatest ratio that is kept; if none is, the end of the range that is nearest to being kept.
+    """The smallest and the largest ratio for which ``sums - ratio rows`` is within ``reach``.
 
-    Between two places everything is linear in the ratio: what is kept of a segment has ends that are computed exactly.
+    Between two places everything is linear in the ratio, so that the ends are computed exactly. If no ratio qualifies,
+    both ends are the end of the range that is nearest to qualifying.
 
     Args:
-        sums: of each cell; shape (k,).
-        rows: of each cell; shape (k,).
+        sums: the sum of each cell; shape (k,).
+        rows: the rows of each cell; shape (k,).
         places: ratios, ascending from -1 to 1.
         reach: how far ``sums - ratio rows`` may be from 0, at each place; shape (places,) or (k, places).
     """

@@ -1,4 +1,4 @@
-"""Published numbers of tables of aggregates: to so many digits as are the same on all machines."""
+"""Rounding of the published numbers of tables of aggregates, to digits that are the same on all machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DIGITS = 12
 
 
 def published(values: FloatArray) -> FloatArray:
-    """``values`` to ``DIGITS`` significant digits, without negative zeros."""
+    """``values`` rounded to ``DIGITS`` significant digits, without negative zeros."""
     with np.errstate(divide="ignore", invalid="ignore"):
         place = DIGITS - 1 - np.floor(np.log10(np.abs(values)))
     scale = 10.0 ** np.clip(np.where(np.isfinite(place), place, 0.0), -300, 300)

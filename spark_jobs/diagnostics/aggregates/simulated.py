@@ -1,9 +1,9 @@
-"""The noise in a cell of a table that was made consistent with others, by simulation.
+"""The noise in a cell of a table that was made consistent with other tables, by simulation.
 
-An estimate is a sum of the noisy entries of all tables, each with a public weight. All cells of a table are alike: the
-weight of an entry depends only on which of the dimensions that both tables have it shares with the cell. So a cell's
-noise is a sum, over the tables and over these patterns, of a weight times the sum of some number of independent noises.
-Sums of more than ``DRAWN`` are close to normal and drawn as such; all others are drawn entry by entry. Sums of Gaussian
+An estimate is a weighted sum of the noisy entries of all tables, with public weights. All cells of a table are alike:
+the weight of an entry depends only on which of the dimensions common to both tables it shares with the cell. So a
+cell's noise is a sum, over the tables and over these patterns, of a weight times a sum of independent noises. Sums of
+more than ``DRAWN`` noises are close to normal and drawn as such; all others are drawn entry by entry. Sums of Gaussian
 noise are normal, so that nothing is drawn.
 """
 
@@ -28,13 +28,13 @@ _FINE = 1 << 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SimulatedNoise:
-    """Copies of the noise in the rows and in a sum of a cell; used as ``CellNoise`` is.
+    """Simulated copies of the noise in the rows (z) and in one sum (w) of a cell; has the methods of ``CellNoise``.
 
     Attributes:
-        rows, sums: the copies; shape (copies,).
-        single: the law of a table by itself, or one of heavier tails; both have heavier tails than any sum.
+        rows, sums: the copies of z and of w; shape (copies,).
+        single: the law of a table by itself, or one with heavier tails; both have heavier tails than any sum.
         spread: the standard deviation of the noise in the rows of a table by itself.
-        symmetric: whether the noise of a sum is as often of one sign as of the other, whatever that of the rows is.
+        symmetric: whether, whatever z is, w is as often positive as negative.
     """
 
     rows: FloatArray
@@ -44,13 +44,13 @@ class SimulatedNoise:
     symmetric: bool = True
 
     def quantile(self, level: float, of_rows: FloatArray, of_sum: FloatArray) -> FloatArray:
-        """The quantile of ``|of_rows z + of_sum w|`` of this level."""
+        """The ``level`` quantile of ``|of_rows z + of_sum w|``."""
         pairs = zip(*np.broadcast_arrays(of_rows, of_sum), strict=True)
         sizes = (np.abs(of * self.rows + other * self.sums) for of, other in pairs)
         return np.array([np.quantile(one, level, method="higher") for one in sizes])
 
     def quantile_of_difference(self, level: float, ratios: FloatArray) -> FloatArray:
-        """The quantile of ``|w - ratio z|`` of this level."""
+        """The ``level`` quantile of ``|w - ratio z|``, for each ratio."""
         return self.quantile(level, ratios if self.symmetric else -ratios, np.ones(ratios.size))
 
     def stddev(self, of_rows: float, of_sum: float) -> float:
@@ -58,7 +58,7 @@ class SimulatedNoise:
         return float(np.std(of_rows * self.rows + of_sum * self.sums))
 
     def count_above(self, chance: float) -> float:
-        """A number that the noise in rows exceeds with at most this probability."""
+        """A number that the noise in rows exceeds with at most the probability ``chance``."""
         return self.single.count_above(chance) * self.stddev(1.0, 0.0) / self.spread
 
 
@@ -68,7 +68,7 @@ def simulated(
     costs: Mapping[Dimensions, float],
     noise: SeededNoise,
 ) -> dict[Dimensions, SimulatedNoise]:
-    """The noise in a cell of each of several tables with these laws, which were made consistent."""
+    """The noise in a cell of each of several tables, drawn by these laws and made consistent with each other."""
     totals = weighted_noise(tuple(laws), sizes, costs, lambda table, entries: _sums(laws[table], entries, noise))
     return {
         table: SimulatedNoise(
@@ -81,7 +81,7 @@ def simulated(
 def normal_laws(
     laws: Mapping[Dimensions, CellNoise], sizes: Sequence[int], costs: Mapping[Dimensions, float]
 ) -> dict[Dimensions, CellNoise]:
-    """The noise in a cell of each of several tables with Gaussian noise, which were made consistent."""
+    """The law of the noise in a cell of each of several tables with Gaussian noise, made consistent with each other."""
     if len(laws) == 1:
         return dict(laws)
     variances = dict.fromkeys(laws, 0.0)
@@ -96,13 +96,13 @@ def weighted_noise(
     costs: Mapping[Dimensions, float],
     sums: Callable[[Dimensions, int], FloatArray],
 ) -> dict[Dimensions, FloatArray]:
-    """Copies of the noise in a cell of each of several tables, which were made consistent; shape (copies, numbers).
+    """Copies of the noise in a cell of each of several tables made consistent; shape (copies, numbers).
 
     Args:
-        tables: their dimensions.
+        tables: the dimensions of each table.
         sizes: the number of groups of every dimension.
         costs: the cost of each table.
-        sums: copies of the sum of so many independent noises of cells of a table.
+        sums: given a table and a number, copies of the sum of the noises in that number of its cells.
     """
     totals: dict[Dimensions, FloatArray] = {}
     for table, other, weight, entries in _all_weights(tables, sizes, costs):

@@ -24,17 +24,18 @@ EMPTY_SHOWN = 0.05
 
 
 def summarise(draw: AggregatesDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> AggregateTable:
-    """The table of a draw; the same draw and seed give the same one.
+    """The table of a draw; the same draw and seed give the same table.
 
     Counts and sums are unbiased. Intervals of means are by inversion (``ratios``). A cell is ``ok`` from a public
-    number of rows on, which is so large that with probability 95% no cell without rows reaches it. With marginals, all
-    tables are made to agree, and the law of their noise is simulated, as it is where several sums are of one value;
-    otherwise it is known, and no seed is used.
+    number of rows on, chosen so that with probability 95% no empty cell reaches it. With marginals, all tables are made
+    consistent. The law of the noise is then simulated, and so it is if several sums are of one value; otherwise it has
+    a closed form, and no seed is used.
 
     Args:
         draw: the measurement.
-        seed: of simulations.
-        sampling: of what the rows are a sample; for intervals for a population, which means have with a variance.
+        seed: seed of the simulations.
+        sampling: what was sampled, rows or units of several rows. Used for intervals for the population, which means
+            have if their variance is released.
     """
     effect = sampling.effect().value
     drawn = (draw.quantiles, *(one.quantiles for one in draw.marginals))

@@ -4,8 +4,8 @@ Methods; ``average_precision`` has them too, with another ``auto``:
     auto: first the noisy sizes of the classes; then ``polynomial`` if the smaller one times epsilon is at least 120,
         and otherwise ``counts``, which are more accurate there; ``counts`` above an epsilon of 60, where the grid is
         the only error.
-    polynomial: noise with polynomial tails, scaled by a smooth bound of the figure's sensitivity; pure.
-    cauchy: Cauchy noise with its smallest exact scale; pure, with intervals about half again as wide.
+    polynomial: noise with polynomial tails, scaled by a smooth bound on the figure's sensitivity; pure DP.
+    cauchy: Cauchy noise with its smallest exact scale; pure DP, with intervals about half again as wide.
     laplace: Laplace noise, which needs a delta; the method of Boyd, Lantz and Page (2015).
     counts: the area of a ROC curve from noisy counts of both classes.
 

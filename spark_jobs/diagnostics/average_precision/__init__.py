@@ -2,7 +2,7 @@
 
 Methods are those of ``spark_jobs.diagnostics.auc``, and:
     weighted_counts: noisy counts of both classes in a few cells, narrow at the highest scores, and one noisy sum over
-        all rows. The counts choose its weights: the influence of each row on the figure.
+        all rows, weighted by each row's influence on the figure as the counts give it.
     auto: ``weighted_counts`` from 1,100 rows times epsilon, estimated by noisy histograms; otherwise ``counts``, also
         if scores take few values or the whole grid can be counted.
 

@@ -10,7 +10,7 @@ from spark_jobs.publishing.rendering import Rendering, finite
 
 
 def share_of_positives(result: ScoreFigure) -> float | None:
-    """The noisy share of positives, which scores without information reach; None if it is unknown."""
+    """The noisy share of positives: the average precision of scores without information; None if unknown."""
     if result.positives is None or result.negatives is None:
         return None
     share = result.positives / max(result.positives + result.negatives, 1.0)

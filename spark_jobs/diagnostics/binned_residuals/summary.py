@@ -26,7 +26,7 @@ def summarise(draw: GroupsDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> B
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals and the p-value.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     pooled = pools(draw, seed=seed, effect=sampling.effect().value)
     residual = pooled.released.residual
@@ -65,11 +65,11 @@ def fit_test(pooled: Pools) -> tuple[float, float, float]:
     """P-values of the test of fit: joint, of the trend, and of the scatter.
 
     With ``z = excess / sd`` and ``sd^2 = variance + noise variance``, the scatter is the sum of the squares of z. An
-    error ``d(p)`` of the log-odds changes the excess of a pool by about ``variance * d``, and z by
-    ``variance / sd * d``. The trend is the squared length of the projection of z on these changes for
-    ``d = 1, l, l^2``, where ``l`` is the log-odds of the pool's mean score; without noise it is the score test of three
-    coefficients. The distributions for a calibrated model are simulated, noise included. If the model was fitted to
-    these rows, even privately, the test is conservative, because the fit removes most of a shift and a slope.
+    error ``d(p)`` of the log-odds changes the excess of a pool by about ``variance * d``, and z by ``variance / sd *
+    d``. The trend is the squared length of the projection of z on these changes for ``d = 1, l, l^2``, where ``l`` is
+    the log-odds of the pool's mean score; without noise it is the score test of three coefficients. The distributions
+    for a calibrated model are simulated, noise included. If the model was fitted to these rows, even privately, the
+    test is conservative, because the fit removes most of a shift and of an error in slope.
     """
     released, copies = pooled.released, pooled.null_copies().excess
     stddev = np.sqrt(released.variance + pooled.noise_variance)

@@ -53,10 +53,10 @@ class BinormalDraw(Draw):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BinormalRoc(BinormalCurve):
-    """A released curve that can be drawn through another area."""
+    """A released curve, and how to draw it with another area."""
 
     def with_area(self, area: Number) -> BinormalRoc:
-        """The curve with this area."""
+        """The same release, with the curve of this area."""
         return replace(self, auc=area, **_lines(self.fpr, area, sizes=(self.negatives, self.positives)))
 
 
@@ -123,7 +123,7 @@ def _lines(fpr: FloatArray, area: Number, *, sizes: tuple[float, float]) -> dict
 
 
 def separation(area: float, margin: float = 1e-3) -> float:
-    """The distance of the means, in standard deviations, of normal classes with this AUC.
+    """The distance of the means of two normal classes with this AUC, in standard deviations of one class.
 
     The AUC is clipped to ``[margin, 1 - margin]``, so that the distance is finite.
 

@@ -1,10 +1,10 @@
 """A test of whether several groups have the same figure, from estimates with intervals; post-processing.
 
-Two groups differ by ``d / e``, where ``e`` is the standard error of their difference as recovered from the halves of
-both intervals that lie between the two estimates (Zou, Donner, Statistics in Medicine 2008). The statistic is the
-largest of these over all pairs. Its distribution among equal groups is simulated from independent errors that are
-normal on either side of 0, with the spread that the halves of the intervals state (Tukey's and Kramer's comparison of
-means, for unequal variances).
+The difference d of two groups is divided by its standard error e, which is recovered from the halves of both intervals
+that lie between the two estimates (Zou, Donner, Statistics in Medicine 2008). The statistic is the largest ``d / e``
+over all pairs. Its distribution among equal groups is simulated from independent errors that are normal on either side
+of 0, each with the spread that this half of the interval states (Tukey's and Kramer's comparison of means, for unequal
+variances).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class LargestDifference:
     """The pair of groups that differ most, in standard errors.
 
     Attributes:
-        highest, lowest: places of the two groups.
+        highest, lowest: indices of the two groups.
         difference: between their estimates; at least 0.
         interval: for the difference, simultaneous for all pairs.
-        p_value: how often equal groups differ as much.
+        p_value: the probability that the largest difference of equal groups is at least as large.
     """
 
     highest: int
@@ -49,8 +49,8 @@ def largest_difference(
     """The largest difference among the groups with an estimate; None if there are fewer than two.
 
     Args:
-        estimates: of each group, with intervals at level ``confidence``.
-        confidence: nominal level of these intervals and of the one of the difference.
+        estimates: the figure of each group, with an interval at level ``confidence``.
+        confidence: nominal level of these intervals and of the interval of the difference.
         noise: sampler with a public seed.
     """
     places = [place for place, estimate in enumerate(estimates) if np.isfinite(estimate.value)]
@@ -78,7 +78,7 @@ def largest_difference(
 
 
 def adjusted(p_values: Sequence[float | None]) -> list[float | None]:
-    """The p-values, adjusted for their number by Holm's method (Scandinavian Journal of Statistics 1979)."""
+    """The p-values, adjusted for multiple tests by Holm's method (Scandinavian Journal of Statistics 1979)."""
     order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     result: list[float | None] = [None] * len(p_values)
     lowest = 0.0

@@ -1,7 +1,7 @@
-"""Single figures of some groups together, with intervals for their population; deterministic post-processing of counts.
+"""Single figures of one or several groups together, with intervals for their population; from noisy counts.
 
-A rate is the share of a noisy number in the sum of itself and another one, whose noise is independent. Its interval is
-that of ``_populations``.
+A rate is ``part / (part + rest)``, of two noisy numbers with independent noise. Its interval is that of
+``_populations``. All is deterministic post-processing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Noisy:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is at least 1, and at least three standard deviations of its noise."""
+        """Whether the number is at least 1, and at least three standard deviations of its noise."""
         return self.rows >= max(1.0, DEFINED_ABOVE * math.sqrt(self.variance))
 
 
@@ -44,9 +44,9 @@ Groups = Sequence[SharedGroups]
 
 
 def class_rows(groups: Groups, first: int = 0, last: int | None = None) -> tuple[Noisy, Noisy]:
-    """The positives and negatives with scores in the cells of the grid from ``first`` to before ``last``.
+    """The positives and the negatives whose scores lie in the cells ``first`` to ``last - 1`` of the grid.
 
-    Both are edges of every group's cells.
+    ``first`` and ``last`` must be edges of the cells of every group.
     """
     counted = [_class_rows(group, first, group.groups.grid if last is None else last) for group in groups]
     of_positives, of_negatives = (sum(one, Noisy(0.0, 0.0)) for one in zip(*counted, strict=True))
@@ -76,7 +76,7 @@ def rate(part: Noisy, rest: Noisy, confidence: float, effect: float = 1.0) -> Fi
 
 
 def rates_at(groups: Groups, cell: int, confidence: float, effects: Mapping[str, float]) -> dict[str, Figure[float]]:
-    """Rates at a threshold, given as a cell of the grid that is an edge of every group's cells."""
+    """The rates at a threshold, given as a cell of the grid whose lower edge is an edge of every group's cells."""
     (true_above, false_above), (true_below, false_below) = class_rows(groups, cell), class_rows(groups, 0, cell)
     parts = {
         "predicted_positive_rate": (true_above + false_above, true_below + false_below),

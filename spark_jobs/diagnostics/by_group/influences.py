@@ -1,4 +1,4 @@
-"""How far rows are off the figures of their groups, by label and score; post-processing of released counts."""
+"""The influence of rows on the figures of their groups, by label and score; post-processing of released counts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from spark_jobs.statistics.unit_squares import OfCells
 
 
 def influences(draw: ByGroupDraw) -> dict[str, Influence]:
-    """The influence of a row on the figures that groups are compared by, but for areas.
+    """The influence of a row on each figure by which groups are compared, except areas.
 
-    A row moves a mean of its group by how far it is off that mean, over the group's rows. That factor is left out, so
-    that rows weigh alike in all groups: the design effect that follows is one for groups together, as a test of equal
-    groups takes it. Where a unit has rows in several groups, what they share counts as if it were in one.
+    A row moves a mean of its group by its deviation from that mean, divided by the group's rows. Only the deviation is
+    returned, so that rows weigh alike in all groups: the design effect that follows holds for the groups together, as a
+    test of equal groups needs it. If a unit has rows in several groups, their correlation counts as within one group.
     """
     of_groups = [_of_group(group, draw) for group in draw.groups]
     grid = draw.groups[0].groups.grid

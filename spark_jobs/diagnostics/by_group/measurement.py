@@ -1,4 +1,4 @@
-"""The noisy counts of every group: one shared measurement each, or parts of that of all rows."""
+"""The noisy counts of every group: a shared measurement for each, or parts of that of all rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_jobs.statistics import GroupedScoreCounts
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ByGroupDraw(Draw):
-    """The noisy counts of every group, and the kinds that are read from them.
+    """The noisy counts of every group, and the kinds that are computed from them.
 
     Attributes:
         keys: the groups as texts; the last one has the rows of no listed group.
@@ -42,14 +42,14 @@ class ByGroupDraw(Draw):
 
     @property
     def threshold_cells(self) -> tuple[int, ...]:
-        """The first cells that reach the thresholds of confusion matrices, which are edges of every group's cells."""
+        """For each threshold of a confusion matrix, the first cell that reaches it; an edge of every group's cells."""
         one = self.groups[0]
         of_kinds = [options.thresholds for options in self.kinds if isinstance(options, ConfusionMatrixSettings)]
         return tuple(cell for of in of_kinds for cell in threshold_cells(of, one.groups.grid, one.rounding))
 
 
 def groups_of_shared(options: ByGroupOptions, shared: SharedGroups) -> ByGroupDraw:
-    """The draw of the groups of a measurement that other diagnostics share, by the same list."""
+    """The draw of the groups, taken from a measurement by the same list that other diagnostics share."""
     return ByGroupDraw(
         **shared.origin,
         keys=(*map(str, options.groups), OTHER),
@@ -62,7 +62,7 @@ def groups_of_shared(options: ByGroupOptions, shared: SharedGroups) -> ByGroupDr
 def measure_by_group(statistic: GroupedScoreCounts, options: ByGroupSettings, terms: Terms) -> ByGroupDraw:
     """Draw the noise of every group's counts; ``epsilon``-DP for one row added, removed or replaced.
 
-    Each group is measured at the whole epsilon by ``measure_shared``, all of whose noise is Laplace's. Proof, with
+    Each group is measured with the whole epsilon by ``measure_shared``, all of whose noise is Laplace noise. Proof, for
     groups that share no row:
 
     * ``ADD_REMOVE``: the row is in one group. The other groups' counts stay as they are, and their noise is
@@ -75,7 +75,7 @@ def measure_by_group(statistic: GroupedScoreCounts, options: ByGroupSettings, te
 
     Args:
         statistic: exact counts by group; private.
-        options: the kinds that will read it; public.
+        options: the kinds that will be computed; public.
         terms: budget, relation and noise; all of epsilon is spent, once.
     """
     meter = terms.meter()

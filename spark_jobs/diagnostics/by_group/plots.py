@@ -33,13 +33,13 @@ _KEY_CHARACTERS = 16
 
 
 def name_of(comparison: GroupComparison) -> str:
-    """A figure as a reader reads it."""
+    """The name of a figure as the plots show it."""
     name = NAMES[comparison.figure]
     return name if comparison.threshold is None else f"{name} at {comparison.threshold:.3g}"
 
 
 def is_unequal(comparison: GroupComparison) -> bool:
-    """Whether the listed groups differ by more than noise and sampling explain, at 5 %."""
+    """Whether the listed groups differ by more than noise and sampling explain, at the 5 % level."""
     return comparison.adjusted_p_value is not None and comparison.adjusted_p_value < UNEQUAL_BELOW
 
 

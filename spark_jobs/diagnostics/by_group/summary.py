@@ -1,4 +1,4 @@
-"""The summary of a draw by group: each group's results, and their comparisons; deterministic post-processing."""
+"""The summary of a draw by group: results of each group, and comparisons of groups; deterministic post-processing."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def summarise(draw: ByGroupDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> 
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals and p-values.
-        sampling: of what the rows are a sample. A test of equal groups takes the design effect that was measured in
-            all of them. Intervals, of one group or of all rows, allow for the largest possible one. A unit with rows in
-            two groups makes them no less alike.
+        sampling: what was sampled, rows or units of several rows. A test of equal groups uses the design effect that
+            was measured over all groups together. Intervals, of one group or of all rows, allow for the largest
+            possible one. Units with rows in two groups do not make the groups look less alike.
     """
     # what was measured is how far rows are off the figures of their groups, in all groups together
     largest = Sampling(max_rows=sampling.max_rows)
@@ -136,7 +136,7 @@ def _area_of(results: Mapping[str, Any]) -> tuple[Number, float] | None:
 
 
 def area_estimate(area: Number, level: float, confidence: float) -> Figure[float]:
-    """An area with its interval for the population at another level, by normal quantiles on either side."""
+    """An area with its interval for the population, rescaled to another level by normal quantiles on either side."""
     if area.value is None or area.population is None:
         return NOTHING
     factor = 1.0 if level == confidence else float(ndtri((1 + confidence) / 2) / ndtri((1 + level) / 2))

@@ -8,7 +8,7 @@ Methods:
 
 In every group the positives, the negatives and the *centred* sum of scores are released (``mechanisms.group_sums``).
 The four sums of the Hosmer-Lemeshow statistic follow from these three; algorithm 2 of Barczewski, Mawass, Ramon,
-*Differentially private empirical cumulative distribution functions*, pays for all four.
+*Differentially private empirical cumulative distribution functions*, spends budget on all four.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
 noise). See ``_score_groups.measurement``.

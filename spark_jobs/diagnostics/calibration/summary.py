@@ -43,7 +43,7 @@ def summarise(draw: GroupsDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> C
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals and the p-value.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     pooled = pools(draw, seed=seed, expected=EXPECTED, effect=sampling.effect().value)
     released, predicted = pooled.released, pooled.released.predicted

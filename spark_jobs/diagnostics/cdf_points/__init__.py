@@ -1,7 +1,7 @@
 """A private distribution function at chosen thresholds, and quantiles by search, from a number of paid evaluations.
 
-Where the whole function is wanted, ``ecdf`` is more accurate. Here the table answers only how many rows lie below a
-point; in a federation, two servers answer that from keys that the silos send once, at points that may be chosen later.
+For the whole function, ``ecdf`` is more accurate. Here the table only answers how many rows lie below a point. In a
+federation two servers can give this answer from keys that the silos send once, at points that may be chosen later.
 
 Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.paid_counts``.
 

@@ -36,12 +36,13 @@ class CdfPointsDraw(Draw):
         named: name of the values; None for scores.
         confidence, levels: as requested.
         grid: the public grid on which the rows were counted.
-        thresholds: the edges of the grid behind the cells of the requested thresholds, by number; by the earliest
-            rounding, those at or after the thresholds.
-        cells: the cell that was found for each level.
-        edges: every edge that was asked for, by number; the first is the last of the grid, below which all rows lie.
+        thresholds: for each requested threshold, the number of the edge that ends its cell; under the earliest rounding
+            rule, of the first edge at or after the threshold.
+        cells: the cell that the search found for each level.
+        edges: the numbers of all edges that were evaluated; the first one is the last edge of the grid, below which all
+            rows lie.
         counts: the noisy numbers of rows below these edges.
-        evaluations: how many edges are paid for.
+        evaluations: how many evaluations are paid for.
         scale: scale of the noise in each number.
     """
 
@@ -60,7 +61,7 @@ class CdfPointsDraw(Draw):
 def measure_points(
     statistic: ValueCounts | ScoreCounts, options: CdfPointsChoices | CdfPointsOptions, terms: Terms
 ) -> CdfPointsDraw:
-    """Ask for the number of rows, the numbers below the thresholds, and those of one bisection for each level.
+    """Evaluate the number of all rows, the numbers of rows below the thresholds, and one bisection for each level.
 
     Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.paid_counts``).
 
@@ -84,15 +85,15 @@ def points_of(
     earlier: Iterable[int] = (),
     rounding: str = ROUNDING,
 ) -> CdfPointsDraw:
-    """The draw of evaluations that are all paid for.
+    """The draw of the requested points, from evaluations that are already paid for.
 
     Args:
-        paid: answers edges of the grid.
+        paid: evaluates edges of the grid.
         grid: the public grid.
         options: the settings.
-        terms: as for ``measure_points``; what all evaluations cost together.
-        earlier: edges that were asked for before, and so are answered again at no cost.
-        rounding: the rule of the release that paid for the evaluations.
+        terms: as for ``measure_points``; the budget is what all evaluations cost together.
+        earlier: edges that were evaluated before, and so are answered again at no cost.
+        rounding: the rounding rule of the release that paid for the evaluations.
 
     Raises:
         InvalidRequest: too few evaluations are left.
@@ -124,7 +125,7 @@ def points_of(
 
 
 def edges_at(grid: ValueGrid, thresholds: Sequence[float], rounding: str = ROUNDING) -> tuple[int, ...]:
-    """The edges, by number, behind the rows that count up to each threshold."""
+    """For each threshold, the number of the edge below which the rows lie that count as at most the threshold."""
     if rounding == EARLIEST_ROUNDING:
         return tuple(np.searchsorted(grid.edges, thresholds).tolist())
     return tuple((grid.at_most(thresholds) + 1).tolist())

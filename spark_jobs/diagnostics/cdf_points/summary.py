@@ -21,9 +21,9 @@ RARE = 0.05
 
 
 def summarise(draw: CdfPointsDraw, *, seed: int) -> CdfPoints:
-    """The points of a draw; the same draw and seed give the same ones.
+    """The points of a draw; the same draw and seed give the same points.
 
-    A fraction ``h = (G + e) / n'``, with the noisy number of rows ``n' = n + e'``, is off by ``(e - F e') / n'``.
+    A fraction ``h = (G + e) / n'``, with the noisy number of rows ``n' = n + e'``, has the error ``(e - F e') / n'``.
     """
     edges, rows = draw.grid.edges, float(draw.counts[0])
     noise = SeededNoise(seed).two_sided((COPIES, 2), scale=draw.scale)

@@ -31,7 +31,7 @@ def summarise(draw: ConfusionDraw, *, seed: int, sampling: Sampling = OF_ROWS) -
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     index = np.searchsorted(draw.cuts, draw.at)
     below = [tree.prefix_counts() for tree in (draw.negatives, draw.positives)]

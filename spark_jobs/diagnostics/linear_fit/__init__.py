@@ -102,7 +102,7 @@ def summarise(measurement: LinearFitDraw, *, seed: int, sampling: Sampling = OF_
     Args:
         measurement: the draw.
         seed: public seed of the simulations for intervals.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     effect = sampling.effect().value
     products, middle, half = measurement.products, measurement.outcome.middle, measurement.outcome.half

@@ -110,7 +110,7 @@ def summarise(measurement: LogisticFitDraw, *, seed: int, sampling: Sampling = O
     Args:
         measurement: the draw.
         seed: of the simulations behind intervals; public.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     noise = SeededNoise(seed)
     newton = len(measurement.passes) > 1

@@ -39,7 +39,7 @@ def summarise(draw: RankingDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> 
     Args:
         draw: the draw.
         seed: public seed of the simulations behind bands and intervals.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     traced = trace(draw.curve)
     # counts that have a posterior keep all edges; of those in many cells some are left out

@@ -38,7 +38,7 @@ def summarise(draw: RecalibrationDraw, *, seed: int, sampling: Sampling = OF_ROW
     Args:
         draw: the draw.
         seed: public seed of the simulations behind intervals.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     sizes = draw.class_sizes
     if sizes is None:

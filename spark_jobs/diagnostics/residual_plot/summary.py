@@ -55,7 +55,7 @@ def summarise(measurement: ResidualDraw, *, seed: int, sampling: Sampling = OF_R
     Args:
         measurement: the draw.
         seed: public seed of the scatter, and of the simulations for intervals and p-values.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     noise, effect = SeededNoise(seed), sampling.effect().value
     rows, stddev = _rows(measurement)

@@ -28,7 +28,7 @@ def summarise(draw: ComparisonDraw, *, seed: int, sampling: Sampling = OF_ROWS) 
     Args:
         draw: the draw.
         seed: of the simulations; public.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     first, of_pairs = curve_of(draw.first, seed=seed, sampling=sampling), draw.first_of_pairs or draw.first
     earlier, effect = draw.compare_with, sampling.effect("auc_difference").value

@@ -72,7 +72,7 @@ def bands(draw: RocDraw, traced: Trace, *, seed: int, sampling: Sampling = OF_RO
         draw: the draw.
         traced: its curve.
         seed: public seed.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     if not (traced.defined and draw.noise_is_known):
         none, all_ = np.zeros(traced.fpr.size), np.ones(traced.fpr.size)

@@ -27,7 +27,7 @@ def summarise(draw: RocDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> RocC
     Args:
         draw: the draw.
         seed: public seed of the simulations behind bands and intervals.
-        sampling: of what the rows are a sample.
+        sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     traced = trace(draw)
     curve, area = bands(draw, traced, seed=seed, sampling=sampling)
