@@ -55,7 +55,7 @@ class ClassSizes:
 
     @classmethod
     def combined(cls, estimates: Iterable[ClassSizes | None]) -> ClassSizes | None:
-        """The mean of independent estimates, weighted by inverse variance; None of no estimates."""
+        """The mean of independent estimates, weighted by inverse variance; None if there are none."""
         sizes = [one for one in estimates if one is not None]
         if len(sizes) < 2:
             return sizes[0] if sizes else None
@@ -68,12 +68,12 @@ class ClassSizes:
 
     @property
     def are_known(self) -> bool:
-        """Whether both are at least 1, and at least three standard deviations of their noise."""
+        """Whether both sizes are at least 1, and at least three standard deviations of their noise."""
         return min(self.negatives, self.positives) >= max(1.0, DEFINED_ABOVE * math.sqrt(self.variance))
 
     @property
     def shown(self) -> dict[str, float]:
-        """Both sizes as they are published."""
+        """Both sizes rounded as they are published."""
         return {name: round(max(getattr(self, name), 0.0), DECIMALS) for name in ("negatives", "positives")}
 
     def published(self) -> PublishedSizes:
@@ -87,7 +87,7 @@ class ClassSizes:
 
 
 def restated(result: R, sizes: ClassSizes | None) -> R:
-    """``result`` with these class sizes, if it states any; its ``with_class_sizes`` adapts what adds up to them too."""
+    """``result`` with these class sizes, if it states any; ``with_class_sizes`` adapts what must add up to them."""
     if sizes is None or getattr(result, "positives", None) is None:
         return result
     restate: Callable[..., R] = getattr(result, "with_class_sizes", None) or partial(replace, result)

@@ -42,7 +42,7 @@ class Terms(Frozen):
     """Budget, neighbouring relation and noise of a measurement.
 
     Attributes:
-        epsilon: largest epsilon that it may spend; floats are read as Python prints them.
+        epsilon: largest epsilon that the measurement may spend; floats are read as Python prints them.
         delta: largest delta that it may spend; methods of pure differential privacy spend none.
         neighbours: the relation of the guarantee. ``REPLACE_ONE`` doubles the noise of counts.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production); ``SeededNoise`` marks
@@ -83,18 +83,18 @@ class Draw:
 
     @classmethod
     def of(cls, terms: Terms, meter: BudgetMeter, **content: Any) -> Self:
-        """The draw on these terms, which cost what the meter says."""
+        """A draw with this content: relation and guarantee come from the terms, the cost from the meter."""
         spendings = meter.spendings
         return cls(neighbours=terms.neighbours, guarantee=terms.noise.guarantee, spendings=spendings, **content)
 
     @property
     def stated(self) -> dict[str, Any]:
-        """What every result says of the draw that it is made from."""
+        """The fields that every result copies from its draw: epsilon, relation and guarantee."""
         return {"epsilon": self.epsilon, "neighbours": self.neighbours, "guarantee": self.guarantee}
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What a draw that is read from this one has of it: relation, guarantee, cost and rounding."""
+        """The fields that a draw derived from this one copies: relation, guarantee, cost and rounding."""
         return {name: getattr(self, name) for name in ("neighbours", "guarantee", "spendings", "rounding")}
 
     @property
@@ -119,7 +119,7 @@ class Draw:
 
 
 class MeasureFunction(Protocol[_S, _D]):
-    """The function of a measurement: exact statistics, options and terms to a draw."""
+    """The function of a measurement: makes a draw from exact statistics, options and terms."""
 
     def __call__(self, statistic: _S, options: Any, terms: Terms, /) -> _D:
         """Draw the noise."""
@@ -158,10 +158,10 @@ class Diagnostic(Generic[P, S, D, R]):
         of_population: whether the result says something of a population; ``summarise`` then takes ``sampling``, too.
         read_shared: converts the draw of a measurement that several diagnostics share to a draw of this diagnostic;
             None if the diagnostic cannot share a measurement.
-        measure_rest: draws what such a measurement lacks for this diagnostic:
-            ``measure_rest(statistic, options, terms, shared)``; None if it needs all or nothing of one.
-        influences: how far rows move its headline figures, by their names in ``options.unit_figures``; a function of
-            the draw. None if there are none.
+        measure_rest: draws what the shared measurement lacks: ``measure_rest(statistic, options, terms, shared)``. None
+            if the diagnostic takes everything from the shared measurement, or nothing.
+        influences: the influence of rows on its headline figures, by their names in ``options.unit_figures``; a
+            function of the draw. None if there are none.
     """
 
     options: type[Options]
@@ -178,7 +178,7 @@ class Diagnostic(Generic[P, S, D, R]):
 
     @property
     def kind(self) -> str:
-        """Its name in a request."""
+        """The name of the diagnostic in a request."""
         return str(self.options.model_fields["kind"].default)
 
     def measure(self, statistic: S, /, *args: P.args, **options: P.kwargs) -> D:
@@ -201,7 +201,7 @@ class Diagnostic(Generic[P, S, D, R]):
         return self.summarise(draw, seed=int(terms.noise.words(1)[0] >> 1))
 
     def summarised(self, draw: D, *, seed: int, sampling: Sampling) -> R:
-        """The result of a draw whose rows are such a sample."""
+        """The result of a draw; ``sampling`` is used if the result says something of a population."""
         return self.summarise(draw, seed=seed, **({"sampling": sampling} if self.of_population else {}))
 
     def _measure(self, statistic: S, terms: Terms) -> D:

@@ -1,4 +1,4 @@
-"""How far one row more moves the rates of released confusion matrices, by its label and score; post-processing."""
+"""The influence of a row on the rates of released confusion matrices, by its label and score; post-processing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from spark_jobs.diagnostics.sampling import Influence
 def influences(draw: ConfusionDraw) -> dict[str, Influence]:
     """The influence of a row on each rate that is a share of rows.
 
-    A rate is the share of some rows among others. One of the others moves it by how far it is off the rate.
+    A rate is the share of some rows (such as the true positives) among others (such as the predicted positives). One
+    row more among the others moves the rate by its own value, 1 or 0, less the rate, divided by their number.
     """
     below = [np.maximum(tree.prefix_counts(), 0.0) for tree in (draw.negatives, draw.positives)]
     rows = max(float(below[0][-1] + below[1][-1]), 1.0)

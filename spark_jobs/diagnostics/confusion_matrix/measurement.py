@@ -25,7 +25,7 @@ class ConfusionDraw(Draw):
     Attributes:
         confidence: nominal level of intervals.
         grid: number of cells of the score grid.
-        at: the thresholds, in cells of the grid.
+        at: for each threshold, the first cell of the grid that reaches it.
         negatives, positives: noisy counts of each class in the cells between distinct thresholds.
         requested: the thresholds of the request; empty in a draw of an earlier version.
     """

@@ -1,4 +1,4 @@
-"""The draw of confusion matrices from a measurement that several diagnostics share; post-processing."""
+"""The draw of confusion matrices, taken from a measurement that several diagnostics share; post-processing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GroupedConfusion(ConfusionDraw):
     """Noisy counts of both classes in groups of scores, some of whose edges are the thresholds.
 
     Attributes:
-        edges: of the groups, as cuts of the grid.
+        edges: the edges of the groups, as cuts of the grid.
     """
 
     edges: Int64Array
@@ -28,7 +28,7 @@ class GroupedConfusion(ConfusionDraw):
 
 
 def confusion_of_groups(options: ConfusionMatrixSettings, shared: SharedGroups) -> GroupedConfusion:
-    """The draw of confusion matrices; the measurement has an edge at every threshold."""
+    """The draw of confusion matrices from a shared measurement, which has an edge at every threshold."""
     negatives, positives = shared.trees
     return GroupedConfusion(
         **shared.origin,

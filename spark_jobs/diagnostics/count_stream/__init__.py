@@ -4,8 +4,8 @@
 diagnostics, because a request is one run over one table with one release. Whoever runs a stream reserves its cost in
 the ledger before the first step.
 
-Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or at another step (``REPLACE_ONE``, with twice
-the noise), for a stream of any length. See ``mechanisms.streams.local_level`` and ``papers.streams.pegasus``.
+Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or moved to another step (``REPLACE_ONE``, with
+twice the noise), for a stream of any length. See ``mechanisms.streams.local_level`` and ``papers.streams.pegasus``.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A monitor compares the sum over the newest window, or its change, with a public threshold. It raises an alarm at a step
 if the condition holds for every exact figure that the noise leaves possible. The bands of all its steps and counts hold
-together (Bonferroni): an alarm is false only if the noise of some window passes its tail, so that in a share
-``confidence`` of streams none of a monitor's alarms is false, past and future, whatever the counts are. The kinds are
-those of Chen, Machanavajjhala, Hay and Miklau (2017): points of low signal, jumps and drops.
+together (Bonferroni): an alarm is false only if the noise of some window exceeds its quantile. So with probability
+``confidence`` none of a monitor's alarms over the whole stream, past and future, is false, whatever the counts are. The
+kinds are those of Chen, Machanavajjhala, Hay and Miklau (2017): points of low signal, jumps and drops.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Alarm:
     """Consecutive steps at which a monitor's condition holds beyond doubt.
 
     Attributes:
-        name: place of the count among the names.
+        name: index of the count in the history's names.
         first, last: the numbers of the first and the last of these steps.
-        figure: the noisy sum or change of the last of them.
+        figure: the noisy sum or change at the last of them.
     """
 
     name: int
@@ -40,11 +40,11 @@ class Raised:
     """An alarm of one of a stream's monitors.
 
     Attributes:
-        monitor: the place of the monitor in the request.
-        name: place of the count among those that are watched.
+        monitor: index of the monitor in the request.
+        name: index of the count among those that are watched.
         first: the number of the first step at which the condition holds.
-        last: that of the last one.
-        figure: the noisy sum or change of the last of them.
+        last: the number of the last such step.
+        figure: the noisy sum or change at the last step.
     """
 
     monitor: int
@@ -59,9 +59,9 @@ def alarms(history: StreamHistory, monitor: StreamMonitor, *, confidence: float,
 
     Args:
         history: what was released.
-        monitor: what is asked.
+        monitor: the monitor's condition.
         confidence: the probability that no alarm of the monitor is false, in the whole stream.
-        comparisons: the number of steps of the whole stream, past and future, times its counts.
+        comparisons: the number of steps of the whole stream, past and future, times the number of its counts.
     """
     steps, holds, figures = certain_steps(history, monitor, confidence=confidence, comparisons=comparisons)
     return runs(steps, holds, figures)
@@ -70,17 +70,17 @@ def alarms(history: StreamHistory, monitor: StreamMonitor, *, confidence: float,
 def certain_steps(
     history: StreamHistory, monitor: StreamMonitor, *, confidence: float, comparisons: int
 ) -> tuple[Int64Array, BoolArray, Int64Array]:
-    """At which steps a monitor's condition holds beyond doubt.
+    """The steps at which a monitor's condition holds beyond doubt.
 
     Args:
         history: what was released.
-        monitor: what is asked.
+        monitor: the monitor's condition.
         confidence: see ``alarms``.
         comparisons: see ``alarms``.
 
     Returns:
         The numbers of the steps, counted from the history's first, that end whole windows, shape (m,); whether the
-        condition holds there, shape (m, names); and the noisy sums or changes.
+        condition holds there, shape (m, names); and the noisy sums or changes, of the same shape.
     """
     figures = windows(history.noisy, history.scales, history.measured, history.terms, width=monitor.window)
     if monitor.compares and figures.ends.size:
@@ -94,7 +94,7 @@ def certain_steps(
 
 
 def runs(steps: Int64Array, holds: BoolArray, figures: Int64Array) -> tuple[Alarm, ...]:
-    """The runs of consecutive steps at which a condition holds, the newest first; as ``certain_steps`` has them."""
+    """The runs of consecutive steps at which a condition holds, newest first; takes what ``certain_steps`` returns."""
     edges = np.diff(holds.astype(np.int8), axis=0, prepend=0, append=0)
     listed = []
     for name in range(holds.shape[1]):

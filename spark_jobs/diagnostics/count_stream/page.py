@@ -40,9 +40,10 @@ _STATUS = {
 
 
 def window_of(request: StreamRequest) -> int:
-    """The steps of the windows of the report: a public choice.
+    """The number of steps in a window of the report: a public choice.
 
-    It is an hour, a day or a week, the shortest that has several steps and fits into the stream twice; else two steps.
+    A window is the shortest of a minute, an hour, a day and a week that has at least 8 whole steps (a week: at least 2)
+    and fits into the stream twice; else two steps, or one in a stream of fewer than four.
     """
     length = request.step_length
     for natural in _NATURAL:
@@ -56,9 +57,9 @@ def render(history: StreamHistory, request: StreamRequest, raised: Sequence[Rais
     """The sections of the report, by name.
 
     Args:
-        history: what is shown; its first count is the one that is shown large.
+        history: the counts to show; the first one is shown large.
         request: the stream's request.
-        raised: the alarms of its monitors, over all counts that are watched and not only those that are shown.
+        raised: the alarms of the stream's monitors, on all counts that are watched, shown or not.
     """
     axis = TimeAxis(first=request.first_instant, step=request.step_length)
     confidence = request.method.confidence if isinstance(request.method, LocalLevelMethod) else DEFAULT_CONFIDENCE
@@ -301,7 +302,7 @@ def _adding_up(request: StreamRequest) -> tuple[str, ...]:
 
 
 def window_text(steps: int, axis: TimeAxis) -> str:
-    """A window in words, after an article: ``day``, ``8 hours``."""
+    """The length of a window in words, as after an article: ``day``, ``8 hours``."""
     return step_text(steps * axis.step).removeprefix("1 ")
 
 

@@ -100,7 +100,7 @@ def sums_plot(sums: BandedSums, place: int, *, axis: TimeAxis, confidence: float
 
 
 def small_plot(history: StreamHistory, place: int, *, top: float) -> Plot:
-    """The newest estimates of one count, as a small picture without ticks; ``top`` is the end of its scale."""
+    """The newest estimates of one count, as a small picture without ticks; ``top`` is the upper end of its scale."""
     part = slice(max(history.steps - MAX_SMALL, 0), None)
     estimates, bands = history.estimates[part, place], _bands(history, place, part)
     at = np.arange(estimates.size, dtype=np.float64) + 0.5
@@ -128,7 +128,7 @@ def small_plot(history: StreamHistory, place: int, *, top: float) -> Plot:
 
 
 def top_of(history: StreamHistory, place: int, *, minimum: float) -> float:
-    """The end of the scale of a small picture, at least ``minimum``, so that noise does not fill it."""
+    """The upper end of a small picture's scale, at least ``minimum``, so that noise does not fill the picture."""
     part = slice(max(history.steps - MAX_SMALL, 0), None)
     return max(minimum, _top(history.estimates[part, place], *_bands(history, place, part)))
 

@@ -1,8 +1,8 @@
 """The state of a stream between two steps, as bytes, in one canonical form for each method.
 
-The form is a line of ``count-stream``, a number and the SHA-256 of the rest, and a line of JSON. The hash detects
-accidental damage; it does not protect against somebody who can write the bytes. The state of PeGaSus contains exact
-counts, so no error quotes it.
+The form is a line with ``count-stream``, a version number and the SHA-256 of the rest, and a line of JSON. The hash
+detects accidental damage; it does not protect against somebody who can write the bytes. The state of PeGaSus contains
+exact counts, so no error quotes it.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ class StreamMethod(StrEnum):
     """How counts become estimates.
 
     ``LOCAL_LEVEL``, the default, spends all of epsilon on the counts and filters them; it has bands, and its error is
-    never much above that of the noise alone. ``PEGASUS`` spends a part of epsilon on finding steps that are alike: for
-    counts that are known to stay the same over many steps.
+    never much above that of the noise alone. ``PEGASUS`` spends a part of epsilon on grouping steps with similar
+    counts: use it for counts that are known to stay the same over many steps.
     """
 
     LOCAL_LEVEL = "local_level"
@@ -50,7 +50,7 @@ class CountSteps:
     Attributes:
         first: number of the first step, counted from 0.
         noisy: noisy counts, shape (n,): unbiased, for sums over windows.
-        estimates: of the counts, at least 0, shape (n,); each depends on the counts up to its own step alone.
+        estimates: estimates of the counts, at least 0, shape (n,); each depends only on counts up to its own step.
         lower, upper: ends of the bands for the exact counts, shape (n,); None with ``pegasus``.
     """
 
@@ -151,13 +151,13 @@ class CountStream:
         return float(self.steps([count])[0])
 
     def steps(self, counts: ArrayLike) -> FloatArray:
-        """Take several steps at once: equal to one after the other, but much faster.
+        """Take several steps at once, with the same result as one after the other but much faster.
 
         Args:
             counts: number of rows at each step, shape (n,); private.
 
         Returns:
-            Estimates, at least 0, shape (n,); each depends on the counts up to its own step alone.
+            Estimates, at least 0, shape (n,); each depends only on counts up to its own step.
 
         Raises:
             TypeError: the counts are not numbers.
@@ -166,7 +166,7 @@ class CountStream:
         return self.release(counts).estimates
 
     def release(self, counts: ArrayLike) -> CountSteps:
-        """The next steps at once, with all that is released of them: noisy counts and bands too.
+        """Take several steps at once, and return everything that is released of them: noisy counts and bands too.
 
         Args:
             counts: number of rows at each step, shape (n,); private.
@@ -234,7 +234,7 @@ class CountStream:
 
     @property
     def private(self) -> bool:
-        """Whether the estimates may be released."""
+        """Whether the estimates may be released, because none of their noise was seeded."""
         return self._guarantee != NOT_PRIVATE
 
     @property

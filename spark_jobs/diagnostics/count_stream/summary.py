@@ -1,9 +1,9 @@
-"""What is read off a released stream: sums over windows, changes and silence, with bands; post-processing, free.
+"""What a released stream shows: sums over windows, changes and silence, with bands; post-processing, free.
 
-Everything is a function of released counts and public facts. Bands are of two kinds, and each says which it is: a
+Everything is a function of released counts and public facts. Bands are of two kinds, and each states its kind: a
 *pointwise* band contains the exact figure of one window with the stated probability; the bands of listed changes hold
-*together*, for all windows and counts of the whole stream at once, because a list of the largest would otherwise show
-noise.
+*together*, for all windows and counts of the whole stream at once, because a list of the largest changes would
+otherwise show noise.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ MAX_CHANGES = 8
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StreamHistory:
-    """All that was released of some counts of a stream, from its first step on.
+    """Everything that was released of some counts of a stream, from its first step on.
 
     Attributes:
-        names: the counts.
+        names: the counts' names.
         noisy: noisy counts, shape (n, names); 0 where a count was not measured.
-        estimates: estimates of the counts, of the same shape.
-        lower, upper: the ends of their bands; None for a method without bands.
-        measured: whether a count was measured.
-        scales: the scale of the noise of each noisy count; public.
+        estimates: estimates of the counts, shape (n, names).
+        lower, upper: the ends of their bands, shape (n, names); None for a method without bands.
+        measured: whether each count was measured, shape (n, names).
+        scales: the scale of the noise of each noisy count, shape (n, names); public.
         terms: of how many variables of this scale the noise is the sum, shape (names,): 1 for a count that was released
             by itself, the number of states for a sum of them.
     """
@@ -54,7 +54,7 @@ class StreamHistory:
         return int(self.noisy.shape[0])
 
     def part(self, *, steps: slice = EVERY, places: Sequence[int] | slice = EVERY) -> StreamHistory:
-        """The same of some steps, or of the counts at some places."""
+        """The history of some steps, or of the counts at some places, alone."""
         at = list(range(len(self.names))[places]) if isinstance(places, slice) else list(places)
 
         def cut(values: Any) -> Any:
@@ -79,8 +79,8 @@ class BandedSums:
     Attributes:
         width: the number of steps of a window.
         ends: the step after each window, shape (m,).
-        sums: shape (m, names); NaN where a count of the window was not measured.
-        lower, upper: the ends of pointwise bands; an exact sum is not below 0, and neither are they.
+        sums: noisy sums, shape (m, names); NaN where a count of the window was not measured.
+        lower, upper: the ends of pointwise bands, at least 0, as no exact sum is below 0.
         complete: whether all counts of the window were measured.
     """
 
@@ -97,7 +97,7 @@ class Change:
     """A change from one window to the next that noise does not explain.
 
     Attributes:
-        name: place of the count among the names.
+        name: index of the count in the history's names.
         at: the step at which the second window begins.
         before, after: the noisy sums of both windows.
         lower, upper: ends of the band for the exact change; both above 0, or both below.
@@ -116,12 +116,14 @@ class Reading:
     """The state of one count after the newest step.
 
     Attributes:
-        name: place of the count among the names.
-        estimate, lower, upper: of the newest step; the ends of its band are NaN for a method without bands.
-        total, total_lower, total_upper: noisy sum over the newest window; NaN if a count of it was not measured.
+        name: index of the count in the history's names.
+        estimate, lower, upper: the estimate for the newest step and the ends of its band, which are NaN for a method
+            without bands.
+        total, total_lower, total_upper: noisy sum over the newest window, and the ends of its band; NaN if a count of
+            the window was not measured.
         change: the sum less that of the window before; NaN if there is none.
         status: ``rise`` or ``fall`` if noise alone does not explain the change, ``silent`` if the sum cannot be
-            distinguished from 0, otherwise ``steady``; ``not measured`` if a count of the window was not.
+            distinguished from 0, otherwise ``steady``; ``not measured`` if a count of the window was not measured.
     """
 
     name: int
@@ -141,11 +143,11 @@ def banded_sums(history: StreamHistory, *, width: int, confidence: float, every:
     Args:
         history: what was released.
         width: the number of steps of a window, at least 1.
-        confidence: the level of each band, for the noise; the counts themselves are what they are.
-        every: the number of steps between two windows, of which the first begins at step 0.
+        confidence: the level of each band, which allows for the noise alone.
+        every: the number of steps from the beginning of a window to that of the next; the first begins at step 0.
 
     Raises:
-        ValueError: the width or the distance is below 1.
+        ValueError: ``width`` or ``every`` is below 1.
     """
     added = windows(history.noisy, history.scales, history.measured, history.terms, width=width, every=every)
     half = added.half_widths((1 - confidence) / 2)
@@ -161,13 +163,13 @@ def banded_sums(history: StreamHistory, *, width: int, confidence: float, every:
 
 
 def band_of_sum(scale: float, *, number: int, confidence: float) -> int:
-    """Half the width of the band of a sum of so many noisy counts whose noise has this scale."""
+    """Half the width of the band of a sum of ``number`` noisy counts whose noise has this scale."""
     tail = (1 - confidence) / 2
     return int(noise_quantiles(number * scale**2, number * scale**4, tail=tail))
 
 
 def certain_changes(history: StreamHistory, *, width: int, confidence: float, comparisons: int) -> tuple[Change, ...]:
-    """The largest changes from a window to the next whose bands exclude 0, the largest first, at most ``MAX_CHANGES``.
+    """The largest changes from one window to the next whose bands exclude 0, largest first, at most ``MAX_CHANGES``.
 
     Windows are consecutive and do not overlap. The bands hold together: with probability ``confidence`` all of them
     contain their exact changes, whichever are listed (Bonferroni).
@@ -248,15 +250,15 @@ def _status(low: float, change: float, beyond: float) -> str:
 
 
 def joint_tail(confidence: float, comparisons: int) -> float:
-    """The tail of each of so many bands that hold together at level ``confidence``."""
+    """The probability of each tail with which ``comparisons`` two-sided bands hold together at level ``confidence``."""
     return (1 - confidence) / (2 * max(comparisons, 1))
 
 
 def with_total(history: StreamHistory, *, name: str, confidence: float) -> StreamHistory:
-    """The same with the total of all counts, which must be disjoint, in the first place.
+    """The history with the total of all counts, which must be disjoint, in the first place.
 
-    Its noisy count is the sum of theirs, and its band is that of this sum; a sum of estimates would have no band. Every
-    count must have been measured, with noise of one scale.
+    The noisy total is the sum of the noisy counts, and its estimate too, because a sum of estimates would have no band.
+    Every count must have been measured, with noise of one scale.
     """
     total = history.noisy.sum(axis=1, keepdims=True)
     terms = int(history.terms.sum())
@@ -279,7 +281,7 @@ def with_total(history: StreamHistory, *, name: str, confidence: float) -> Strea
 
 
 def joined(parts: Sequence[StreamHistory]) -> StreamHistory:
-    """The histories of consecutive runs as one."""
+    """One history from those of consecutive runs."""
 
     def stacked(name: str) -> Any:
         return np.concatenate([getattr(part, name) for part in parts])

@@ -1,7 +1,7 @@
 """A private empirical distribution function: fractions, quantiles, bands and distances, from counts on a grid.
 
-It is computed from ``ValueCounts`` (a column of numbers, on a linear or a logarithmic grid) or from ``ScoreCounts`` (a
-model's scores, both classes together).
+The counts are ``ValueCounts`` (a column of numbers, on a linear or a logarithmic grid) or ``ScoreCounts`` (a model's
+scores, both classes together).
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
 noise). One tree of disjoint counts is released. If the request gives no bounds, a quarter of the budget is spent first

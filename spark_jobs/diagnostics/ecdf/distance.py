@@ -2,18 +2,19 @@
 
 Everything here is post-processing of releases: it costs nothing.
 
-Intervals. Noise makes the largest difference larger, and where it lies is unknown. Both ends invert a test: they are
-the smallest and the largest share of the released differences to which fresh noise adds up to the released distance R
-often enough.
+Intervals. Noise makes the largest difference larger, and where the exact one lies is unknown. Both ends invert a test.
+The released differences are scaled by a common factor, and fresh noise is added; the ends are the largest differences
+under the smallest and the largest factor for which this reaches the released distance R often enough.
 
-* The lower end takes all differences, and noise before smoothing, which is usually larger than after it. Differences
-  that themselves have noise offer more places to reach R, too.
-* The upper end takes what the differences have beyond their own noise, scaled so that the largest is R, and noise after
-  smoothing. It is also at most R and the error of one place: the exact distance D is the difference at some place, and
-  R is at least the released difference there, so D exceeds R by no more than the error at that place. The largest such
-  error counts, of the places that may be the one; it stands alone where no difference exceeds its own noise.
+* The lower end uses the released differences as they are, and noise before smoothing, which is usually larger than
+  after it. The differences contain noise themselves, which offers more places to reach R.
+* The upper end uses the part of the differences that exceeds their own noise, scaled so that the largest is R, and
+  noise after smoothing. This end is also at most R plus the error of one place: the exact distance D is the difference
+  at some place, and R is at least the released difference there, so that D exceeds R by no more than the error there.
+  The largest such error counts, over the places where D may lie; it alone gives the end if no difference exceeds its
+  own noise.
 
-That the level holds is measured, on tables drawn at random, not proven.
+The level was measured on tables drawn at random; it is not proven.
 
 Tests. Samples are simulated under the hypothesis: rows are drawn on the grid, noise is added and smoothed as in the
 release, and the distance is computed. If k of the simulated distances are at least the released one, the p-value is
@@ -51,7 +52,7 @@ EXACT_ROWS = 5_000
 
 
 def reference_cdf(reference: ReferenceDistribution) -> Cdf:
-    """The cumulative distribution function of a reference."""
+    """The cumulative distribution function of the reference that a request names."""
     parameters = reference.parameters
     match reference.distribution:
         case "uniform":

@@ -56,8 +56,8 @@ class EcdfChoices(EcdfSettings):
     """The settings, and the choices that a request derives from its column and bounds.
 
     Attributes:
-        find_bounds: None to use the bounds of the grid; otherwise private bounds are found within those of a
-            logarithmic grid, and ``linear`` or ``log`` is the spacing of the cells between them.
+        find_bounds: None to use the bounds of the grid. Otherwise the grid must be logarithmic, private bounds are
+            found within it, and the cells between these are spaced as this says, ``linear`` or ``log``.
         size_public: whether the number of counted rows is public and therefore exact. Only for ``REPLACE_ONE``, and
             only if *no* row can be left out: replacing a row by a null or a filtered one would change the number.
         named: name of the values in plots.
@@ -133,10 +133,10 @@ def _check_earlier(earlier: EarlierFunction | None, grid: ValueGrid | None) -> N
 
 
 def line_of(statistic: ValueCounts | ScoreCounts, *, refined: bool = False) -> tuple[Int64Array, ValueGrid]:
-    """The counts, both classes together for scores, and their grid.
+    """The counts and their grid; for scores, the counts of both classes together.
 
-    Scores are counted in equal cells, which are those of earlier releases and of federations, unless ``refined`` asks
-    for the grid that is finer towards 0 and 1.
+    Scores are counted in equal cells, like those of earlier releases and of federations, unless ``refined`` selects the
+    grid that is finer towards 0 and 1.
     """
     if not isinstance(statistic, ScoreCounts):
         return statistic.counts, statistic.grid
@@ -149,7 +149,7 @@ def line_of(statistic: ValueCounts | ScoreCounts, *, refined: bool = False) -> t
 
 
 def ends_of(grid: ValueGrid, first: ArrayLike, last: ArrayLike, rounding: str) -> tuple[FloatArray, FloatArray]:
-    """The interval of a value that lies in the cells from ``first`` to ``last``, by the rounding of its draw."""
+    """The interval of a value that lies in the cells from ``first`` to ``last``, under the draw's rounding rule."""
     if rounding == EARLIEST_ROUNDING:
         return grid.edges[np.asarray(first)], grid.edges[np.asarray(last)]
     return grid.ends(first, last)

@@ -2,11 +2,11 @@
 
 With noisy prefix counts ``G_i + e_i`` and a noisy total ``n' = n + e_N``, the fraction ``h_i = (G_i + e_i) / n'`` is
 off by exactly ``(e_i - F_i e_N) / n'``. The noise's distribution is public and ``n'`` is released, so the only
-approximation is the released fraction in place of ``F_i``; with a public total, ``e_N = 0`` and none is needed.
+approximation is that the released fraction replaces ``F_i``; with a public total, ``e_N = 0`` and it is not needed.
 
-Released fractions have been made monotone, which makes errors smaller: bands simulate it, too. The largest error
-before smoothing bounds the one after it, whatever the rows are: neither isotonic regression nor clipping increases the
-largest distance to a monotone sequence (Yang, Barber 2019, theorem 1; ``mechanisms.smoothing``).
+Released fractions have been made monotone, which makes errors smaller: the simulation of bands includes this step. The
+largest error before smoothing bounds the one after it, whatever the rows are: neither isotonic regression nor clipping
+increases the largest distance to a monotone sequence (Yang, Barber 2019, theorem 1; ``mechanisms.smoothing``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NoiseModel:
     Attributes:
         tree: shape of the tree of measured counts, over N cells.
         scale: scale of the two-sided geometric noise in each count.
-        rows: released number of rows, by which prefix counts were divided; at least 1.
+        rows: the released number of rows, which divides the prefix counts; at least 1.
     """
 
     tree: Tree
@@ -47,11 +47,11 @@ class NoiseModel:
 
     @property
     def total_stddev(self) -> float:
-        """Standard deviation of the number of rows."""
+        """Standard deviation of the noise in the number of rows."""
         return float(np.sqrt(self._total_variance * laplace_variance(self.scale)))
 
     def errors(self, cdf: FloatArray, noise: SeededNoise, *, copies: int = COPIES) -> Iterator[FloatArray]:
-        """Simulated errors of the fractions ``cdf``: ``copies`` in all, in chunks of shape (k, N)."""
+        """Simulated errors of the fractions ``cdf``: ``copies`` of them, in chunks of shape (k, N)."""
         levels = [level.size for level in self.tree.nodes(np.zeros(self.tree.cells, dtype=np.int64))]
         at_once = max(1, CHUNK_VALUES // sum(levels))
         public = self.tree.root == "public"
@@ -81,9 +81,10 @@ def band_widths(
 ) -> BandWidths:
     """Half-widths at level ``confidence``, by a parametric bootstrap of the whole release, smoothing included.
 
-    Noise is added to the released fractions and smoothed as they were. A single half-width is the root mean square of
-    the simulated errors of its fraction, times a factor that all fractions share: the quantile of the errors in these
-    units. Noise before smoothing would overstate errors where cells are emptier than their noise.
+    Noise is added to the released fractions, which are then smoothed like the release. The half-width of a single
+    interval is the root mean square of the simulated errors of its fraction, times one factor for all fractions: the
+    quantile of the errors in these units. Noise before smoothing would overstate errors where cells are emptier than
+    their noise.
 
     Args:
         model: the noise.
@@ -110,6 +111,6 @@ def band_widths(
 
 
 def upper_quantile(values: FloatArray, level: float) -> float:
-    """The order statistic that a further independent value does not exceed, with probability at least ``level``."""
+    """The order statistic that one further independent value does not exceed with probability at least ``level``."""
     rank = min(values.size, int(np.ceil(level * (values.size + 1))))
     return float(np.sort(values)[rank - 1])

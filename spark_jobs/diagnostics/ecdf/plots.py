@@ -39,7 +39,7 @@ def defined_comparison(result: Ecdf) -> EcdfComparison | None:
 
 
 def value_text(result: Ecdf, quantile: Quantile, digits: int = 4) -> str:
-    """A quantile; in the cell at a bound that was found privately, it may lie anywhere beyond."""
+    """A quantile as text, with ``or more`` or ``or less`` if it lies in the cell at a privately found bound."""
     place = quantile.figure.number
     text = number(place, digits)
     if result.bounds_found and place >= result.values[-1]:
@@ -48,7 +48,7 @@ def value_text(result: Ecdf, quantile: Quantile, digits: int = 4) -> str:
 
 
 def quantile_text(result: Ecdf, quantile: Quantile) -> str:
-    """A quantile's interval, which is open if it ends beyond a bound that was found privately."""
+    """A quantile's interval as text; the interval is open if it ends beyond a bound that was found privately."""
     low, high = quantile.figure.ends()
     below, above = low < result.bounds[0], high > result.bounds[1]
     if below and above:
@@ -59,7 +59,7 @@ def quantile_text(result: Ecdf, quantile: Quantile) -> str:
 
 
 def title(result: Ecdf) -> str:
-    """The title of the plot, which contains no text of the request."""
+    """The title of the plot, which quotes no text of the request."""
     return "Distribution of scores" if result.named is None else "Distribution of values"
 
 
@@ -161,7 +161,7 @@ def _draw_quantiles(axes: Axes, result: Ecdf, axis: ValueAxis) -> None:
 
 
 def marks_text(result: Ecdf) -> str:
-    """What the dots of the plot are."""
+    """The legend of the dots in the plot."""
     return "quantiles with intervals" if len(result.quantiles) <= _MAX_MARKS else "median with interval"
 
 

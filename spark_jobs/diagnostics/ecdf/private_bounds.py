@@ -1,13 +1,15 @@
 """Private bounds of the values, for requests that give none: doubling searches on a very wide grid.
 
-The grid is logarithmic around 0. Its doublings, from the unit outwards, are marks that do not depend on the table. From
-either end a chain of nested sets grows by one mark at a time. The search stops at the first set whose noisy count
-exceeds a noisy threshold, a share of the rows (proof: ``sparse_vector.first_crossing``). There are finitely many marks,
-so a search that never crosses its threshold ends at the grid's bound.
+The grid is logarithmic around 0. The ends of its doublings, counted outwards from the unit, are marks that do not
+depend on the table. From either end of the grid a chain of nested sets grows by one mark at a time. The search stops at
+the first set whose noisy count exceeds a noisy threshold, a share of the rows (proof:
+``sparse_vector.first_crossing``). There are finitely many marks, so a search that never crosses its threshold ends at
+the grid's bound.
 
-A doubling may be far wider than its values: seconds since 1970 of half a year fill 1.4% of theirs. So the rows are
-counted again, on a linear grid between the two marks, in a pass of its own. With enough rows the same search
-then goes inwards over equal parts of that grid, and the cells lie between its ends. What is beyond an end is one cell.
+The values may fill only a small part of a doubling: half a year, in seconds since 1970, fills 1.4% of its doubling. So
+the rows are counted again, on a linear grid between the two marks, in another pass over the table. With enough rows the
+same search then goes inwards over equal parts of that grid, and the cells lie between its ends. The rows beyond an end
+count in one cell.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class BetweenBounds:
 
 
 def marks(grid: ValueGrid) -> Int64Array:
-    """Ascending edge indices of a logarithmic grid: those where a doubling ends, the one at 0, and both bounds."""
+    """Ascending edge indices of a logarithmic grid: the ends of its doublings, the edge at 0, and both bounds."""
     reach = int(max(abs(grid.origin), grid.size + grid.origin))
     out = np.arange(1, reach + 1, grid.steps)
     cuts = np.concatenate([-out[::-1], [0], out]) - int(grid.origin)
@@ -77,9 +79,9 @@ def between_bounds(
 
     Formal guarantee: ``(SIZE_SHARE + 2 BOUND_SHARE)`` times the meter's epsilon, and ``2 INWARD_SHARE`` times it for
     searches inwards, under ``neighbours``, by sequential composition of a noisy number of rows and searches that treat
-    it as a constant. The number of rows has sensitivity at most 1 under ``ADD_REMOVE`` and at most 2 under
-    ``REPLACE_ONE``. On which grid the rows are counted again depends on released marks alone, and a row has one cell
-    there, too. Whether there are searches inwards depends on the noisy number of rows.
+    this number as a constant. The number of rows has sensitivity at most 1 under ``ADD_REMOVE`` and at most 2 under
+    ``REPLACE_ONE``. The grid of the second count depends on released marks alone, and each row has one cell there, too.
+    Whether there are searches inwards depends on the noisy number of rows.
 
     Args:
         statistic: exact counts on a logarithmic grid; private.
@@ -90,7 +92,6 @@ def between_bounds(
 
     Raises:
         InvalidRequest: the grid is not logarithmic, or the scale is unknown.
-
     """
     counts, grid = statistic.counts, statistic.grid
     if grid.scale != LOG or scale not in (LINEAR, LOG):

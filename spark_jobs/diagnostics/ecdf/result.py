@@ -55,7 +55,7 @@ class Ecdf(DistributionFunction):
         return self.function.value
 
     def evaluate(self, x: ArrayLike) -> FloatArray:
-        """The fraction of rows with a value of at most ``x``, in its shape; 0 below the bounds, NaN for NaN."""
+        """The fraction of rows with a value of at most ``x``, of the same shape; 0 below the bounds, NaN for NaN."""
         return self._read(x, self.cdf)
 
     def band(self, x: ArrayLike, *, everywhere: bool = False) -> tuple[FloatArray, FloatArray]:
@@ -73,7 +73,7 @@ class Ecdf(DistributionFunction):
         return low[()], high[()]
 
     def quantile(self, p: ArrayLike) -> FloatArray:
-        """The smallest value of the grid that a fraction ``p`` or more of the rows does not exceed.
+        """The smallest value of the grid such that at least a fraction ``p`` of the rows is at or below it.
 
         NaN where the function is undefined.
 
@@ -111,9 +111,9 @@ class Ecdf(DistributionFunction):
         """A confidence interval, at level ``confidence``, of the quantile without noise: the inverted band.
 
         The cell i of the exact quantile has ``F_i >= p`` and ``F_(i-1) < p``. If the band contains both fractions, then
-        ``upper_i >= p`` and ``lower_(i-1) < p``. The interval has the cells with both properties, and ends where the
-        last of them ends. If bounds were found privately, the cells at the ends hold all rows beyond: an interval that
-        reaches such a cell ends at the public grid's end.
+        ``upper_i >= p`` and ``lower_(i-1) < p``. The interval spans the cells with both properties. If bounds were
+        found privately, the cells at the ends also hold all rows beyond: an interval that reaches such a cell extends
+        to the end of the public grid.
 
         Raises:
             ValueError: ``p`` is outside [0, 1].
@@ -142,7 +142,7 @@ class Ecdf(DistributionFunction):
 
     @property
     def in_cells(self) -> bool:
-        """Whether a value may lie anywhere in a cell, so that bands allow for it (``in_any_place``)."""
+        """Whether bands must allow for any value within a cell (``in_any_place``)."""
         return self.rounding != EARLIEST_ROUNDING and may_hold_several(self.grid, self.cuts)
 
     @cached_property
@@ -247,10 +247,10 @@ def _wanted(levels: FloatArray) -> FloatArray:
 
 
 def may_hold_several(grid: ValueGrid, cuts: Int64Array) -> bool:
-    """Whether a cell between cuts of a grid may hold several values: all do but those of a grid of values."""
+    """Whether some cell between cuts may hold several values; all cells can, except on a grid of single values."""
     return grid.step is None or grid.values_in_cell > 1 or bool((np.diff(cuts) > 1).any())
 
 
 def in_any_place(band: Ends[FloatArray]) -> Ends[FloatArray]:
-    """A band for the fraction up to any value in each cell: between that before the cell, and that at its end."""
+    """A band for any value within each cell: from the lower end at the cell before to the upper end at this one."""
     return Ends(np.concatenate([[0.0], band.lower[:-1]]), band.upper)

@@ -1,4 +1,4 @@
-"""From a draw to a released distribution function: deterministic post-processing, at no cost."""
+"""The summary of a draw as a released distribution function; deterministic post-processing, at no cost."""
 
 from __future__ import annotations
 

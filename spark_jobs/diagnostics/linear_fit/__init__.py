@@ -2,7 +2,7 @@
 
 Guarantee: ``epsilon``-DP, or ``(epsilon, delta)``-DP by Gaussian noise, for one row added or removed, or replaced.
 The model and its intervals are computed from one noisy matrix (proof: ``mechanisms.moment_matrix``). Intervals are
-wider by what the rounding of numbers may have moved (``rounding``).
+widened by how far the rounding of numbers may have moved a figure (``rounding``).
 
 At an epsilon of 10^9 the coefficients are those of ordinary least squares on the clipped rows, rounded to 4,096 steps
 from the middle of each range to its ends.
@@ -56,7 +56,8 @@ class LinearFitDraw(FitDraw):
 
     Attributes:
         outcome: the outcome with its bounds.
-        products: the noisy matrix; its rows and columns are the intercept, ``features``, ``categorical`` and outcome.
+        products: the noisy matrix; its rows and columns are the intercept, the terms of ``features`` and
+            ``categorical``, and the outcome.
     """
 
     outcome: Bounded
@@ -72,7 +73,7 @@ def measure_sums(statistic: CrossProducts, options: FitSettings, terms: Terms) -
         terms: budget, relation and noise; delta is spent if the noise is Gaussian.
 
     Raises:
-        InvalidRequest: these are rows with a label, not sums of an outcome.
+        InvalidRequest: the statistic was counted for a label, not for an outcome.
     """
     if not isinstance(statistic, CrossProducts):
         raise InvalidRequest("statistic", None, "must be CrossProducts", "use logistic_fit for labels")

@@ -1,10 +1,10 @@
 """How far the rounding of numbers to the lattice may have moved a fit by least squares; a bound that always holds.
 
 A row has ``z = (1, x)`` and an outcome y; each number is rounded by at most h, half a step of the lattice, and levels
-are not rounded. With ``A = sum z z^T`` of the rounded rows and the residuals e of the rows themselves, the rounded fit
-differs from the coefficients b of the rows by
+are not rounded. With ``A = sum z z^T`` of the rounded rows and the residuals e of the exact rows, the rounded fit
+differs from the exact coefficients b by
 
-    A^-1 (sum z r + sum d e),   r = what rounding changed in y - b z,   d = what it changed in z,
+    A^-1 (sum z r + sum d e),   r = the change of y - b z by rounding,   d = the change of z,
 
 so that ``|r| <= h (1 + sum |b|)`` over numeric features. A linear function c of the coefficients then moves by at most
 ``h (1 + sum |b|) sqrt(n c^T A^-1 c)``, by Cauchy and Schwarz, and by ``h sum |u| sum |e|`` with ``u = A^-1 c``, again
@@ -24,12 +24,12 @@ from spark_jobs.mechanisms.moment_matrix import Layout
 
 
 def moved_coefficients(solution: Solution, layout: Layout, functions: FloatArray) -> FloatArray:
-    """How far linear functions of intercept and slopes may have moved, of which each is a column; shape (functions,).
+    """How far rounding may have moved linear functions of intercept and slopes; shape (functions,).
 
     Args:
-        solution: of one released matrix.
-        layout: of its rows.
-        functions: weights of the intercept and of the slopes; shape (p + 1, functions).
+        solution: the solution of one released matrix.
+        layout: the layout of its rows.
+        functions: weights of the intercept and of the slopes, one function in each column; shape (p + 1, functions).
     """
     of_intercept, rows = functions[0], float(solution.rows)
     about = functions[1:] - np.outer(solution.means, of_intercept)
@@ -45,7 +45,7 @@ def moved_coefficients(solution: Solution, layout: Layout, functions: FloatArray
 
 
 def moved_r_squared(solution: Solution, layout: Layout) -> float:
-    """How far R^2 may have moved, down or up; at most 1."""
+    """How far rounding may have moved R^2, down or up; at most 1."""
     half = math.sqrt(float(solution.rows)) * 0.5 / layout.steps
     within, total = math.sqrt(float(solution.residual)), math.sqrt(float(solution.total))
     moved = half * _of_a_residual(solution, layout)

@@ -1,11 +1,12 @@
 """Private lines through points, one for each group of rows: predictions at given x, slope and intercept.
 
 Methods, after Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022), corrected (``mechanisms.regression``):
-    auto: the default; one of the three methods with a star for each group, by public facts alone (``method_choice``).
+    auto: the default; chooses one of the three methods marked * for each group, by public facts alone
+        (``method_choice``).
     noisy_moments*: least squares from noisy sums about the middle of the box; where noise dominates, lines are shrunk
-        towards a common line of all groups (``shrinkage``). Pure; ``noisy_moments_zcdp`` has Gaussian noise and spends
-        delta.
-    noisy_stats: least squares from a noisy covariance and variance (NoisyStats). Pure; ``noisy_stats_zcdp`` has
+        towards a common line of all groups (``shrinkage``). Pure DP; ``noisy_moments_zcdp`` has Gaussian noise and
+        spends delta.
+    noisy_stats: least squares from a noisy covariance and variance (NoisyStats). Pure DP; ``noisy_stats_zcdp`` has
         Gaussian noise and spends delta.
     noisy_intercept*: a level line at the noisy mean of y.
     dp_exp_theil_sen, dp_wide_theil_sen*, dp_ss_theil_sen: Theil-Sen medians over pairs of rows, by the exponential
