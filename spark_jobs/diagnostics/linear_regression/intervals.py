@@ -5,11 +5,12 @@ All quantities are in the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in 
 **Sums.** The least squares line solves two normal equations, which are linear in the exact sums. With the noisy sums,
 their residual is a linear combination of the noise, and so is the error of the noisy slope or of a height, with weights
 that follow from the noisy sums and, linearly, from the exact slope. Its quantiles can be simulated. Let d be the error
-of the noisy slope, w the weights at the noisy slope, and ``w + d u`` those at the exact one, which is smaller by d. The
-interval has the slopes with ``d^2 <= q^2 |w + d u|^2``, where q is the quantile of the noise for weights of norm 1:
-Fieller's limits (JRSS B 1954). If ``q |u| >= 1`` there are none, as the noisy spread of x is too close to 0; then every
-line is possible. The error of a height at distance D from the mean of a has D times the slope's in it. So its squared
-half-width is that of its own weights at the noisy slope, and ``D^2`` times what the slope's has beyond ``q^2 |w|^2``.
+of the noisy slope, w the weights at the noisy slope, and ``w + d u`` those at the exact slope, which is d less. The
+interval consists of the slopes with ``d^2 <= q^2 |w + d u|^2``, where q is the quantile of the noise for weights of
+norm 1: Fieller's limits (JRSS B 1954). If ``q |u| >= 1`` there are no limits, as the noisy spread of x is too close to
+0; then every line is possible. The error of a height at distance D from the mean of a contains D times the error of the
+slope. So the squared half-width of a height is that of its own weights at the noisy slope, plus ``D^2`` times the
+excess of the slope's squared half-width over ``q^2 |w|^2``.
 
 **Lines** (NoisyStats, NoisyIntercept). The error of a height is ``(error of the slope) (x0 - mean x)`` plus its own
 noise. The mean of x is not released. Its distance from x0 is bounded by means of the released spread of x, so these
@@ -39,7 +40,7 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """Copies of standardised noise, for quantiles of linear combinations.
+    """Copies of standardised noise, for quantiles of linear combinations of noise.
 
     Attributes:
         laplace: copies of Laplace noise of scale 1; shape (parts, copies).
@@ -55,7 +56,7 @@ class Simulated:
 
     @classmethod
     def drawn(cls, *, seed: int, confidence: float, parts: int = 5) -> Simulated:
-        """The copies for a public seed."""
+        """Draw the copies from a public seed."""
         noise, nothing = SeededNoise(seed), np.zeros((parts, COPIES), dtype=np.int64)
         return cls(
             laplace=noise.laplace(nothing, epsilon=1, l1_sensitivity=FINE) / FINE,
@@ -65,11 +66,14 @@ class Simulated:
         )
 
     def of_lines(self, lines: NoisyLines) -> FloatArray:
-        """Copies of standardised noise of the lines' kind."""
+        """Copies of standardised noise of the kind that the lines have, normal or Laplace."""
         return self.normal if lines.gaussian else self.laplace
 
     def size(self, weights: FloatArray, noise: FloatArray) -> FloatArray:
-        """Quantiles of ``|weights @ noise|`` at level ``confidence``; weights of shape (k, parts), result (k,)."""
+        """For each row of weights, the quantile of ``|weights @ noise|`` at level ``confidence``.
+
+        ``weights`` has shape (k, parts), the result shape (k,).
+        """
         noise = noise[: weights.shape[1]]
         place = self.confidence * (noise.shape[1] - 1)
         below, sizes = int(place), np.empty(len(weights))
@@ -174,14 +178,14 @@ def moved_by_rounding(moments: NoisyMoments, slope: FloatArray, places: FloatArr
 
     Rounding moves each a and b by at most ``2 off``, so that an outcome is off its line by at most ``(1 + |slope|)``
     times that. A height at distance D from the mean of a is a sum of outcomes with weights of norm ``sqrt((1 + D^2 / v)
-    / n)``, v the variance of a; the sizes of n weights add up to at most sqrt(n) times their norm. The
-    product of an error of a with the row's residual is of second order: an error depends on a alone.
+    / n)``, where v is the variance of a; the absolute values of n weights add up to at most sqrt(n) times their norm.
+    The product of an error of a with the row's residual is of second order: an error depends on a alone.
 
     Args:
         moments: released sums of each group.
-        slope: of each group's line.
+        slope: slope of each group's line.
         places: values of a0, shape (k,).
-        off: the most by which rounding moves a value, as a part of the box.
+        off: the most by which rounding moves a value, as a fraction of the box.
     """
     rows = np.maximum(moments.rows, 1.0)
     variance = np.maximum(4 * moments.lines().variance / rows, MIN_SQUARES)

@@ -33,7 +33,7 @@ GroupDraw: TypeAlias = NoisyLines | NoisyMoments | NoisyHeights
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MethodDraw:
-    """The draw of one method, for the groups that it was chosen for.
+    """The draw of one method, for the groups that use it.
 
     Attributes:
         method: name of the method.
@@ -73,10 +73,10 @@ class LinesDraw(Draw):
 
     @property
     def off(self) -> float:
-        """The most by which rounding moved a value, as a part of the box; 0 for draws whose intervals left it out."""
+        """The most by which rounding moved a value, as a fraction of the box; 0 under the earliest rounding rule."""
         return 0.0 if self.rounding == EARLIEST_ROUNDING else 1 / (2 * (self.cells - 1))
 
     @property
     def groups(self) -> int:
-        """The number of lines."""
+        """The number of groups, each of which has one line."""
         return sum(part.groups.size for part in self.parts)

@@ -4,13 +4,13 @@ The choice depends on a group's signal, ``rows * epsilon``. The rows are the gro
 the request; epsilon is that of the mechanism, which is half of the request's if rows are replaced and sizes private.
 The rule follows a benchmark on tables drawn at random (docs/contributing/benchmarks/linear-regression.md):
 
-* noisy sums about the middle of the box, whose lines are shrunk towards each other (``shrinkage``);
-* but a signal below 20, or fewer than three rows, and fewer than 16 groups to share information: the mean of y,
-  because a slope would be all noise.
+* the mean of y, if there are fewer than 16 groups to share information and the signal is below 20 or there are fewer
+  than three rows, because a slope would be all noise;
+* otherwise, noisy sums about the middle of the box, whose lines are shrunk towards each other (``shrinkage``).
 
 Medians over pairs of rows, which need public sizes, are never chosen: they estimate another line than least squares
 where outcomes are discrete or skewed, and have no interval. They are better for points very close to a line, or in a
-small part of the box, which no public fact tells; a request that knows its points can name them.
+small part of the box. No public fact shows either, but a request whose author knows the points can name them.
 """
 
 from __future__ import annotations

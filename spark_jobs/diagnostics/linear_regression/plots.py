@@ -72,10 +72,10 @@ def all_lines_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
 
 
 def groups_plot(result: LinearFit, x_name: str, y_name: str) -> Plot:
-    """The first groups of the list against each other: a row each, with the line's first and last place.
+    """The first groups of the list compared: one row each, with the line's heights at the first and the last place.
 
-    Whiskers have their full length within the public range of y; a group is grey if each of them, or a missing
-    interval, covers most of it, so that the noise hides where its line lies.
+    Whiskers are drawn in full within the public range of y. A group is grey if each of its whiskers, or a missing
+    interval, covers most of this range, so that the noise hides where its line lies.
     """
     shown = min(result.groups, MAX_ROWS)
     body = shown * _ROW_HEIGHT + _FOOT + 0.12

@@ -1,6 +1,6 @@
 """Robust empirical-Bayes intervals of lines that are shrunk towards a common line of many groups.
 
-A shrunk height is ``w`` times the group's own estimate plus the rest times the common line. Its error has two parts:
+A shrunk height is ``w`` times the group's own estimate plus ``1 - w`` times the common line. Its error has two parts:
 noise with standard deviation s, and a bias, proportional to the distance d of the group's line from the common one. If
 ``m = E bias^2 / s^2``, the interval's half-width is ``c s``, where c is the smallest number for which
 ``P(|Z + b| > c)`` is at most 1 less the level for *every* law of b with ``E b^2 = m``, and Z is standard normal. So
@@ -8,17 +8,18 @@ the interval holds at its level **on average over groups**, whatever the law of 
 others may be missed (Armstrong, Kolesar, Plagborg-Moller 2022, with the second moment alone).
 
 ``P(|Z + sqrt t| > c)`` is first convex and then concave in t, so the worst law puts mass on 0 and on one other point.
-For slopes, c holds for every law of b with a single peak, at 0: a mixture of uniform laws about 0 (Khinchin), of which
-the worst puts mass on 0 and one of them.
+For slopes, c need only hold for laws of b with a single peak, at 0. Each is a mixture of uniform laws about 0
+(Khinchin); the worst puts mass on 0 and on one uniform law.
 
-The second moment of d is estimated from the groups. If noise dominates, it is known badly. So its expectation is used:
-the mean of a normal law about the estimate that is cut off at 0, up to the prior of a single group. With an upper
-confidence limit, intervals would hold too often and be up to half as wide again. Groups with much noise are taken to
-differ as others do, but for what few rows or a small spread of x leave to chance (``shrinkage``).
+The second moment of d is estimated from the groups. If noise dominates, the estimate is poor. So the expectation of the
+second moment is used: the mean of a normal law about the estimate, truncated at 0 and capped at the prior of a single
+group. With an upper confidence limit instead, intervals would hold too often and be up to half as wide again. Groups
+with much noise are assumed to differ as the others do, apart from what few rows or a small spread of x leave to chance
+(``shrinkage``).
 
-All slopes are divided by a spread of x that groups share nearly, and its error is theirs together. Where x fills a
-corner of its box, noise hides much of it: lines may be twice as steep as with the estimate. So each end of an interval
-is that of a mixture over what this spread may be.
+Every slope is divided by a spread of x that is nearly common to all groups, so that an error of this spread affects all
+slopes together. Where x fills a corner of its box, noise hides much of the spread: lines may be twice as steep as the
+estimate says. So each end of an interval is that of a mixture over the possible values of the spread.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ _LITTLE = 1e-12
 
 @lru_cache(maxsize=8)
 def critical_values(confidence: float, *, one_peak: bool = False) -> FloatArray:
-    """Half-widths in root mean squared errors, ``c / sqrt(1 + m)``, for each share ``m / (1 + m)`` of ``_SHARES``.
+    """Half-widths in root mean squared errors, ``c / sqrt(1 + m)``, for each share ``m / (1 + m)`` in ``_SHARES``.
 
     Args:
         confidence: nominal level.
-        one_peak: whether the law of the bias has one peak, at 0.
+        one_peak: whether to assume that the law of the bias has one peak, at 0.
     """
     values = np.empty(_SHARES.size)
     for i, share in enumerate(_SHARES.tolist()):

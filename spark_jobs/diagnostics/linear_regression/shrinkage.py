@@ -9,11 +9,12 @@ place m and a slope s that solve ``M (p, s) = c``. M consists of the number of r
    to the ratio of noise and spread. Variances are positive, so that their laws are normal ones truncated at 0
    (``_variances``). M is then replaced by its expectation (regression calibration of errors in variables); m is the
    expected mean of a.
-2. *Lines.* ``c - M (p, s)`` is noise, that of c and the remaining one of M. Lines vary around a common line in the same
-   way, and besides as lines of least squares do from sample to sample, with covariances ``v inverse(M)`` for a variance
-   v of the rows about their lines: those of groups with few rows or little spread of a vary most. They are shrunk
-   towards the common line: the result is close to least squares if the noise is small, and close to the common line if
-   noise dominates. This is ridge regression with a penalty that depends on the noise and the other groups.
+2. *Lines.* ``c - M (p, s)`` is noise: that of c, and what remains of the noise of M. Lines vary around a common line in
+   the same way. They also vary as least squares lines do from sample to sample, with covariances ``v inverse(M)`` for
+   a variance v of the rows about their lines; the lines of groups with few rows or little spread of a vary most. Lines
+   are shrunk towards the common line: the result is close to least squares if the noise is small, and close to the
+   common line if noise dominates. This is ridge regression with a penalty that depends on the noise and the other
+   groups.
 
 A single group is shrunk towards the prior: heights around the middle of the box, slopes of standard deviation
 ``sqrt SLOPES``. All of this is post-processing of the draw, so it costs nothing.
@@ -59,17 +60,17 @@ Informed = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shrunk:
-    """Lines in the centred box, shape (groups,).
+    """Shrunk lines in the centred box; arrays have shape (groups,) unless stated.
 
     Attributes:
         place: place m of the heights, the expected mean of a in each group.
-        height, slope: height at this place, and slope, of each line.
-        covariances: of the errors in both; shape (groups, 2, 2).
-        information: of the noisy sums on both, weighted by the noise; shape (groups, 2, 2).
+        height, slope: height of each line at this place, and its slope.
+        covariances: covariances of the errors of height and slope; shape (groups, 2, 2).
+        information: information of the noisy sums on height and slope, weighted by the noise; shape (groups, 2, 2).
         spread: covariances of least squares lines about the common one, at each group's place; shape (groups, 2, 2).
         widest: the largest variances of heights and slopes of groups, as a matrix.
-        scales: what the spread of a in each group may be, as a multiple of what it is taken to be; equally likely,
-            shape (groups, SCALES).
+        scales: equally likely values for each group's exact spread of a, as multiples of its estimate; shape
+            (groups, SCALES).
     """
 
     place: FloatArray
@@ -82,7 +83,7 @@ class Shrunk:
     scales: FloatArray
 
     def at(self, places: FloatArray) -> FloatArray:
-        """Heights at these places of the centred box; shape (groups, places)."""
+        """Heights of the lines at these places of the centred box; shape (groups, places)."""
         return self.height[:, None] + self.slope[:, None] * (places - self.place[:, None])
 
 
@@ -236,7 +237,7 @@ def _common(observed: FloatArray, variances: FloatArray) -> tuple[float, FloatAr
 
 
 def above_0(means: FloatArray, stddevs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means and variances of normal distributions truncated at 0."""
+    """Means and variances of normal distributions truncated to the numbers above 0."""
     away = np.maximum(means / stddevs, FURTHEST)
     hazard = np.exp(-(away**2) / 2 - log_ndtr(away)) / np.sqrt(2 * np.pi)
     return stddevs * (away + hazard), stddevs**2 * np.maximum(1 - hazard * (hazard + away), 1e-6)
@@ -317,7 +318,7 @@ def _turned(matrix: FloatArray) -> FloatArray:
 
 
 def times(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Products of 2 x 2 matrices, term by term: a library may sum in another order on another machine."""
+    """Products of 2 x 2 matrices, term by term, because a library's order of summation may differ between machines."""
     product: FloatArray = first[..., :1] * second[..., :1, :] + first[..., 1:] * second[..., 1:, :]
     return product
 

@@ -1,4 +1,4 @@
-"""From a draw to released lines: deterministic post-processing, at no cost."""
+"""The summary of a draw as released lines; deterministic post-processing, at no cost."""
 
 from __future__ import annotations
 

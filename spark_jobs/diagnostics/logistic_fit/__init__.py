@@ -2,12 +2,12 @@
 
 Guarantee: ``epsilon``-DP, or ``(epsilon, delta)``-DP by Gaussian noise, for one row added or removed, or replaced.
 Every pass releases a gradient and a Hessian of the log likelihood (``mechanisms.newton_pass``, with the proof) at
-coefficients that are computed from the passes before it; passes compose adaptively, and nothing of them is published
-before the last. The model and its intervals are all made from this draw.
+coefficients that are computed from the passes before it. Passes compose adaptively, and none of them is published
+before the last one. The model and all its intervals are made from this draw.
 
-Without noise it is the maximum likelihood fit of the clipped, rounded rows: at an epsilon of 10^6, within 1% of
-statsmodels'. Where the class sizes say that noise would hide a Newton step, there is one pass, at 0, and the result is
-the maximum of a polynomial in place of the log likelihood (``surrogate``): its status is ``shrunk``.
+Without noise the model is the maximum likelihood fit of the clipped, rounded rows: at an epsilon of 10^6, it is within
+1% of statsmodels'. Where the class sizes say that noise would hide a Newton step, there is one pass, at 0, and the
+result is the maximum of a polynomial in place of the log likelihood (``surrogate``): its status is ``shrunk``.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
@@ -57,11 +57,12 @@ class LogisticFitDraw(FitDraw):
     """The draw of a logistic fit.
 
     Attributes:
-        radius, intercept: of the start.
+        radius, intercept: the settings of the polynomial where the passes start (``surrogate``).
         layout: the meaning of the passes' entries: intercept, ``features`` and ``categorical``.
         sizes: noisy numbers of rows with label 0 and 1.
-        sizes_stddev: of their noise.
-        passes: gradients and Hessians, in order; the first is at 0. One alone is a fit of the polynomial.
+        sizes_stddev: standard deviation of the noise in ``sizes``.
+        passes: gradients and Hessians, in order; the first is at 0. If there is only one, the model is the
+            polynomial's.
     """
 
     radius: float
@@ -81,7 +82,7 @@ def measure_rows(statistic: LabelledRows, options: LogisticFitSettings, terms: T
         terms: budget, relation and noise; delta is spent if the noise is Gaussian.
 
     Raises:
-        InvalidRequest: these are not rows with a label, or the noise is Gaussian and there is no delta.
+        InvalidRequest: the statistic is not of rows with a label, or the noise is Gaussian and there is no delta.
     """
     if not isinstance(statistic, LabelledRows):
         raise InvalidRequest("statistic", None, "must be LabelledRows", "use linear_fit for sums")
@@ -105,11 +106,11 @@ def measure_rows(statistic: LabelledRows, options: LogisticFitSettings, terms: T
 
 
 def summarise(measurement: LogisticFitDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> PrivateLogisticFit:
-    """The model that a measurement makes; the same measurement and seed give the same one.
+    """The model of a draw; the same draw and seed give the same model.
 
     Args:
         measurement: the draw.
-        seed: of the simulations behind intervals; public.
+        seed: public seed of the simulations behind intervals.
         sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     noise = SeededNoise(seed)

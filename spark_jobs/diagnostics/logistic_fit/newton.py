@@ -2,8 +2,8 @@
 
 About the weighted means, a noisy Hessian has the block ``S`` of the slopes. The step d maximises the quadratic that
 gradient and Hessian describe, less ``ridge |slopes + d|^2 / 2``: it is a step towards the maximum likelihood fit with
-that ridge. The ridge is as in ``_fits.solving``: it raises the smallest eigenvalue of S to ``2 s sqrt(p)``, what noise
-of standard deviation s can be. All of it is computed from released values.
+that ridge. The ridge is as in ``_fits.solving``: it raises the smallest eigenvalue of S to ``2 s sqrt(p)``, the size
+that noise of standard deviation s can have. Everything is computed from released values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Step:
     """A Newton step, or several; features are in [-1, 1].
 
     Attributes:
-        change: of intercept and slopes; shape (..., p + 1).
+        change: change of intercept and slopes; shape (..., p + 1).
         ridge: in units of the Hessian; shape (...).
         weight: the noisy sum of the weights ``p (1 - p)``, at least 1; shape (...).
         means: weighted means of the features; shape (..., p).
@@ -51,17 +51,17 @@ class Step:
         return np.asarray(self.length > LONGEST)
 
     def taken(self) -> FloatArray:
-        """The change, no longer than ``LONGEST``."""
+        """The change, shortened to length ``LONGEST`` if it is longer."""
         factor = np.minimum(1.0, LONGEST / np.maximum(self.length, 1e-300))
         taken: FloatArray = self.change * np.asarray(factor)[..., None]
         return taken
 
     def deviations(self, gradient_stddev: float) -> float:
-        """How far noise in the gradient moves the linear predictor: a root mean square over rows; for one step."""
+        """The root mean square, over rows, by which noise in the gradient moves the linear predictor; for one step."""
         return gradient_stddev * math.sqrt(float(np.trace(np.linalg.inv(self.spread))) / float(self.weight))
 
     def remainder(self) -> FloatArray:
-        """Standard deviations for what further steps would still move; for one step, shape (p + 1,)."""
+        """Standard deviations of the movement that further steps would still make; for one step, shape (p + 1,)."""
         inverse = np.linalg.inv(self.spread)
         first = 1.0 / float(self.weight) + self.means @ inverse @ self.means
         variances = np.concatenate([[first], np.diag(inverse)])
@@ -69,9 +69,10 @@ class Step:
         return moved
 
     def sampling(self, normal: FloatArray) -> FloatArray:
-        """Errors of another sample of rows, from standard normal variables of shape (copies, p + 1).
+        """Sampling errors of intercept and slopes, made from standard normal variables of shape (copies, p + 1).
 
-        With the ridge the covariance is ``(S + ridge)^-1 S (S + ridge)^-1``, as the gradient's is S.
+        With the ridge the covariance of the slopes is ``(S + ridge)^-1 S (S + ridge)^-1``, as that of the gradient is
+        S.
         """
         values, vectors = np.linalg.eigh(self.spread)
         roots = np.sqrt(np.maximum(values - float(self.ridge), 0.0)) / values
@@ -83,12 +84,12 @@ class Step:
 def newton_step(
     slope: FloatArray, curvature: FloatArray, at: FloatArray, *, stddev: float, grid: float, min_ridge: float = 0.0
 ) -> Step:
-    """The step from the coefficients ``at``.
+    """The Newton step from the coefficients ``at``.
 
     Args:
         slope: noisy gradients; shape (..., p + 1).
         curvature: noisy Hessians; shape (..., p + 1, p + 1).
-        at: where they were taken; shape (p + 1,).
+        at: the coefficients at which both were taken; shape (p + 1,).
         stddev: standard deviation of the noise in an entry of the Hessian.
         grid: step of the lattice that numbers were rounded to.
         min_ridge: smallest ridge.
@@ -115,12 +116,12 @@ def newton_step(
 
 
 def is_near(step: Step, *, stddev: float, last_stddev: float) -> bool:
-    """Whether the next pass may be the last: after this step another one moves less than the noise of a last pass does.
+    """Whether the next pass may be the last: a further step would move less than the noise of a last pass does.
 
     Args:
         step: the step that was taken.
-        stddev: of the noise in its gradient.
-        last_stddev: of the noise in the gradient of a last pass, with all of the remaining budget.
+        stddev: standard deviation of the noise in its gradient.
+        last_stddev: standard deviation of the noise in the gradient of a last pass, with all of the remaining budget.
     """
     if float(step.ridge) > NOISE_DOMINATED * float(step.weight):
         return True

@@ -1,4 +1,4 @@
-"""A private logistic fit: its data file, its picture and its part of the report."""
+"""The page of a logistic fit: its data file, its picture and its section of the report."""
 
 from __future__ import annotations
 

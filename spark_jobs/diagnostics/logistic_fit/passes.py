@@ -1,8 +1,9 @@
-"""The adaptive measurement of a logistic fit: noisy class sizes, and as many Newton passes as they promise to carry.
+"""The adaptive measurement of a logistic fit: noisy class sizes, and as many Newton passes as these sizes support.
 
 Each pass reads the rows once, at coefficients that only earlier noisy values decide. Costs add up: class sizes get
-``SIZES_SHARE`` of epsilon; every pass but the last ``PASS_SHARE`` of what is left of epsilon, or of rho; the last one
-all of the rest. If the class sizes say that the noise would hide a Newton step, there is one pass, at 0, with all.
+``SIZES_SHARE`` of epsilon; each pass but the last gets ``PASS_SHARE`` of what is left of epsilon, or of rho; the last
+one gets the rest. If the class sizes say that the noise would hide a Newton step, there is a single pass, at 0, with
+all of it.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ MIN_SIGNAL = 55.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Passes:
-    """What was drawn.
+    """The class sizes and passes that were drawn.
 
     Attributes:
         sizes: noisy numbers of rows with label 0 and 1.
-        sizes_stddev: of their noise.
+        sizes_stddev: standard deviation of the noise in ``sizes``.
         passes: all passes, in order; the first is at 0.
-        spendings: what they cost.
+        spendings: the costs of sizes and passes.
     """
 
     sizes: Int64Array
@@ -120,7 +121,7 @@ def _newton(
 
 
 def start_at(first: NewtonPass, layout: Layout, options: LogisticFitSettings) -> FloatArray:
-    """Coefficients after the pass at 0."""
+    """The coefficients of the second pass, computed from the pass at 0."""
     products = products_at_0(first.slope(layout), first.curvature(layout))
     solution = solve(products, stddev=4.0 * first.stddevs(layout)[1], step=1 / layout.steps)
     return as_line(surrogate_line(options.radius, options.intercept)(solution))

@@ -3,7 +3,7 @@
 The log likelihood ``-log(1 + exp(-u))`` is replaced by its best polynomial of degree two on ``[-radius, radius]``, in
 Chebyshev's sense (Huggins, Adams, Broderick, "PASS-GLM", NeurIPS 2017). With labels y of -1 and 1 and the polynomial
 ``b0 + b1 u + b2 u^2`` its maximum is ``-b1 / (2 b2)`` times the least squares fit of y: it ranks rows as least squares
-does, and the radius stretches it. Gradient and Hessian at coefficients of 0 are all that it needs of the rows.
+does, and the radius sets the scale. From the rows it needs only gradient and Hessian at coefficients of 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ HALVINGS = 60
 
 
 def products_at_0(slope: FloatArray, curvature: FloatArray) -> FloatArray:
-    """Sums of products of the entries and labels -1 and 1, from gradient and Hessian at 0; last axes grow by one."""
+    """Sums of products of the features with labels of -1 and 1 as outcome, from gradient and Hessian at 0.
+
+    The last two axes are one longer than those of the Hessian.
+    """
     size = slope.shape[-1]
     products = np.zeros((*slope.shape[:-1], size + 1, size + 1))
     products[..., :-1, :-1] = 4.0 * curvature
@@ -31,10 +34,11 @@ def products_at_0(slope: FloatArray, curvature: FloatArray) -> FloatArray:
 
 
 def surrogate_line(radius: float, intercept: InterceptMethod) -> Line:
-    """The linear predictor that maximises the polynomial, of solutions of ``products_at_0``.
+    """A function from a least squares solution of ``products_at_0`` to the linear predictor of the polynomial.
 
     ``matched`` moves the intercept so that the mean probability is the noisy share of positives, if the linear
-    predictor is normal with the mean and variance that the noisy sums give it; ``polynomial`` leaves it.
+    predictor is normal with the mean and variance that the noisy sums give it; ``polynomial`` does not move the
+    intercept.
     """
     stretch = stretched(radius)
 
@@ -49,7 +53,7 @@ def surrogate_line(radius: float, intercept: InterceptMethod) -> Line:
 
 
 def stretched(radius: float) -> float:
-    """``-b1 / (2 b2)``: the polynomial is largest at this multiple of the least squares fit of labels -1 and 1."""
+    """The factor ``-b1 / (2 b2)`` from the least squares fit of labels -1 and 1 to the maximum of the polynomial."""
     # coefficients of T1(u) = u and T2(u) = 2 u^2 - 1, by values where T3 is 0
     nodes = np.cos((2 * np.arange(3) + 1) * np.pi / 6)
     values = -np.logaddexp(0.0, -radius * nodes)

@@ -1,8 +1,8 @@
-"""A private profile of a table: of each column the shares of nulls and values, a histogram, mean and quantiles.
+"""A private profile of a table: for each column the shares of nulls and values, a histogram, mean and quantiles.
 
 Each column is one histogram over public cells: its listed values, bins or periods, and cells for rows without a value,
-with a text that is no value, or with another value. Two columns may be counted together. All figures are read from the
-noisy histograms, at no further cost.
+with text that does not parse, or with another value. Two columns may be counted together. All figures are computed from
+the noisy histograms, at no further cost.
 
 Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``measurement.measure_profile`` for the proof.
 

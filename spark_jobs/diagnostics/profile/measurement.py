@@ -20,9 +20,9 @@ class NoisyProfileCells:
 
     Attributes:
         design: the columns and their cells.
-        counts: with two-sided geometric noise; shape (cells,).
-        epsilon: what they cost.
-        scale: of the noise.
+        counts: rows with two-sided geometric noise; shape (cells,).
+        epsilon: the cost of these counts.
+        scale: scale of the noise.
     """
 
     design: ProfileCells
@@ -36,7 +36,7 @@ class ProfileDraw(Draw):
     """Noisy rows of all cells, with the public facts that are needed to interpret them.
 
     Attributes:
-        tables: of each column, and then of each pair.
+        tables: the noisy rows of each column, and then of each pair.
         quantiles: levels of the quantiles.
         confidence: nominal level of intervals.
     """
@@ -53,16 +53,16 @@ def measure_profile(
 
     Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``).
 
-    Proof: of one column, or of one pair, a row is in exactly one cell. A row that is added or removed changes the
+    Proof: in one column, or in one pair, a row is in exactly one cell. A row that is added or removed changes the
     vector of counts by 1 in the 1-norm, and one that is replaced by at most 2. Two-sided geometric noise of scale
     ``1 / e``, or ``2 / e``, makes that vector e-DP. A row is in a cell of every column and pair, so that these compose:
-    each of the k vectors has ``e = epsilon / k``, and they cost epsilon together. All else is computed of the noisy
-    counts alone. A unit of m rows costs m times that of a row, as in all kinds.
+    each of the k vectors has ``e = epsilon / k``, and together they cost epsilon. Everything else is computed from the
+    noisy counts alone. A unit of m rows costs m times as much as a row, as in all kinds.
 
     Args:
         statistic: exact rows of the cells of each column and pair; private.
         options: the settings.
-        terms: budget, relation and noise; all of it is spent.
+        terms: budget, relation and noise; all of epsilon is spent.
 
     Raises:
         InvalidRequest: the budget is not above 0.

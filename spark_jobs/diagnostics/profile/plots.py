@@ -1,4 +1,4 @@
-"""The pictures of a profile: how much of each column is there, what it holds, and two columns together."""
+"""The pictures of a profile: how complete each column is, what it contains, and two columns together."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHARACTERS, _LABELS, _FEW, _LONG = 14, 1.25, 4, 8
 
 
 def overview(result: Profile) -> Plot:
-    """A bar for each column: the shares of rows with a value, with another one, and with none."""
+    """A bar for each column: the shares of rows with a listed value, with another one, and with none."""
     columns = result.columns[:MAX_DRAWN]
     absent = [_share(one.missing.number) + _share(one.unparsed.number) for one in columns]
     outside = [_share(one.outside.number) for one in columns]
@@ -68,7 +68,7 @@ def overview(result: Profile) -> Plot:
 
 
 def column_plot(one: ColumnProfile, place: int, confidence: float) -> Plot:
-    """What a column holds: its most frequent values with intervals, or a histogram with its mean and median."""
+    """The contents of a column: its most frequent values with intervals, or a histogram with its mean and median."""
     listed = one.form == "values"
     what = f"most frequent values with {level(confidence)} intervals" if listed else "histogram"
 
@@ -168,7 +168,7 @@ def pair_plot(pair: PairProfile, place: int) -> Plot:
 
 
 def merged(values: FloatArray) -> tuple[FloatArray, int]:
-    """The sums of so many neighbouring cells that few are left, and how many these are."""
+    """Sums over runs of neighbouring cells, at most ``MAX_BARS`` of them, and the number of cells in a run."""
     joined = -(-values.size // MAX_BARS)
     return np.add.reduceat(values, np.arange(0, values.size, joined)), joined
 

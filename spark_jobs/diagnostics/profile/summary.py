@@ -1,10 +1,11 @@
 """A released profile, computed from a draw; deterministic, and without further noise.
 
 Shares and means are ratios of sums of noisy counts. Their intervals are by inversion (``aggregates.ratios``): for the
-true ratio, the released numerator less the ratio times the released denominator is noise alone, of a law that is public
-and that copies of the noise give. They hold for tables of any size. A quantile lies in the cell in which the count of
-rows at or below passes its share; a cell is kept if noise explains that it has passed at its end, and that it has not
-before. Where a cell holds several values, figures are given for its middle, and intervals end at its ends.
+true ratio, the released numerator less the ratio times the released denominator is noise alone, whose public law is
+given by simulated copies. They hold for tables of any size. A quantile lies in the cell in which the cumulative count
+passes the quantile's share of the rows. Its interval keeps each cell for which noise can explain that the count passes
+the share by the cell's end and not before the cell. Where a cell holds several values, figures are given for its
+middle, and intervals extend to its ends.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class _Cells:
 
 
 def summarise(draw: ProfileDraw, *, seed: int) -> Profile:
-    """The profile of a draw; the same draw and seed give the same one."""
+    """The profile of a draw; the same draw and seed give the same profile."""
     noise = SeededNoise(seed)
     cells = [_Cells(table=one, level=draw.confidence, noise=noise) for one in draw.tables]
     alone = [one for one in cells if len(one.table.design.columns) == 1]

@@ -1,4 +1,4 @@
-"""One private quantile of a column or of scores, with an interval: all that it costs is spent on this one number.
+"""One private quantile of a column or of scores, with an interval; the whole budget is spent on this one number.
 
 The value is chosen by ``mechanisms.quantiles.private_quantile``. A released value says nothing about its own error. So
 half of epsilon pays for an interval, unless the request does without: counts of the rows around the value, within
@@ -63,7 +63,7 @@ class QuantileDraw(Draw):
         level, confidence: as requested.
         grid: the public grid on which the rows were counted.
         cell: the cell that was chosen for the quantile.
-        around: noisy counts of the rings around it, left to right (``rings``); None without an interval.
+        around: noisy counts of the rings of cells around it, left to right (``rings``); None without an interval.
     """
 
     named: str | None
@@ -79,9 +79,9 @@ def measure_quantile(
 ) -> QuantileDraw:
     """Choose a cell and count around it; ``epsilon``-DP for one row added, removed or replaced.
 
-    The choice is private at its share, by ``private_quantile``. Given the released cell, the rings around it are a
-    fixed partition of the cells, so that their counts change by 1 in 1-norm when a row is added or removed, and by at
-    most 2 when one is replaced (``prefix_sums.noisy_tree``). The two compose sequentially and adaptively.
+    The choice is private by ``private_quantile``, at its share of epsilon. Given the released cell, the rings around it
+    are a fixed partition of the cells, so that their counts change by 1 in 1-norm when a row is added or removed, and
+    by at most 2 when one is replaced (``prefix_sums.noisy_tree``). The two steps compose sequentially and adaptively.
 
     Args:
         statistic: exact counts of values, or of both classes' scores; private.
@@ -116,7 +116,7 @@ def measure_quantile(
 
 
 def summarise(draw: QuantileDraw, *, seed: int) -> SingleQuantile:
-    """The quantile of a draw, with its interval; the same draw and seed give the same one."""
+    """The quantile of a draw, with its interval; the same draw and seed give the same result."""
     edges = draw.grid.edges
     result = SingleQuantile(
         figure=Figure(value=float(edges[draw.cell])),

@@ -1,4 +1,4 @@
-"""The page of a quantile: its data file and its part of the report."""
+"""The page of a quantile: its data file and its section of the report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Figures of a classifier's ranking: precision-recall curve, gains and lift, KS, Gini, and the threshold of least cost.
 
-All of them are read from the counts of a private ROC curve, so they cost nothing in a request whose diagnostics share
-these counts.
+All of them are computed from the counts of a private ROC curve, so they cost nothing in a request whose diagnostics
+share these counts.
 
 Guarantee: that of ``spark_jobs.diagnostics.roc_curve``, from whose draw they are made; the rest is post-processing.
 

@@ -1,4 +1,4 @@
-"""The draw of figures of a ranking: that of a ROC curve, with public options."""
+"""The draw of figures of a ranking: the draw of a ROC curve, with public options."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from spark_jobs.statistics import ScoreCounts
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RankingDraw(Draw):
-    """The draw of a ROC curve, and what is read from it.
+    """The draw of a ROC curve, and the options of the figures that are computed from it.
 
     Attributes:
-        curve: the draw.
+        curve: the draw of the curve.
         depths: fractions of all rows for gains and lift.
-        points: the number of recalls for the precision.
+        points: the number of recalls at which precision is given.
         costs: of a false positive and of a false negative.
     """
 
@@ -41,7 +41,7 @@ def measure_ranking(statistic: ScoreCounts, options: RankingFiguresSettings, ter
 
 
 def ranking_of_groups(options: RankingFiguresSettings, shared: SharedGroups) -> RankingDraw:
-    """The draw from a measurement that several diagnostics share."""
+    """The draw, taken from a measurement that several diagnostics share."""
     return _from(curve_of_groups(RocCurveSettings(confidence=options.confidence), shared), options)
 
 

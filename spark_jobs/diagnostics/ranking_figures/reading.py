@@ -1,12 +1,12 @@
-"""Figures of a ranking, read off a released ROC curve and off copies of what its exact counts may be.
+"""Figures of a ranking, computed from a released ROC curve and from simulated copies of its possible exact counts.
 
-A copy has the raw counts without fresh noise (``roc_curve.bands``); for the population, also without a sampling error
-of each cell, which is Poisson's. Raw counts are unbiased, so quantiles of what the copies say are limits of what the
-exact counts say. Inside a cell each copy departs at random from the released course, by what its counts do not show:
-along a Brownian bridge, as the share of a cell's rows above a score does.
+A copy is the raw counts less fresh noise (``roc_curve.bands``); for the population, with a Poisson sampling error of
+each cell too. Raw counts are unbiased, so quantiles over the copies are limits for the exact counts. Inside a cell the
+counts do not show the curve: there each copy departs at random from the released curve, along a Brownian bridge, as the
+share of a cell's rows above a score does.
 
-At a fixed recall, or a fixed depth, a copy is read where the line along the released curve through its point has this
-recall or depth.
+At a fixed recall or depth, each copy is read near the released curve's point: on the line through the copy's point
+along the curve, where this line reaches the recall or depth.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FINE = 2_048
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Counts:
-    """Rows of both classes above thresholds, released or of copies; the copies are along the first axis.
+    """Rows of both classes above thresholds, released or simulated; copies are along the first axis.
 
     Attributes:
         false, true: negatives and positives above each threshold; shape (..., k).
@@ -43,19 +43,19 @@ class Counts:
 
     @property
     def rows(self) -> FloatArray:
-        """All rows."""
+        """The number of all rows; shape (..., 1)."""
         return self.negatives + self.positives
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ranking:
-    """A released curve, and copies of its exact counts at the edges of its cells.
+    """A released curve, and copies of its possible exact counts at the edges of its cells.
 
     Attributes:
         curve: the released curve.
         sizes: released class sizes, negatives first, at least 1.
-        noise: copies for the same rows, negatives first; each of shape (copies, edges).
-        population: the same for the population.
+        noise: copies of the counts of the same rows, negatives first; each of shape (copies, edges).
+        population: copies for the population, of the same shapes.
         source: sampler with a public seed.
     """
 
@@ -86,7 +86,7 @@ class Ranking:
         return Counts(false=false, true=true, negatives=next(sizes), positives=next(sizes))
 
     def fine(self) -> tuple[FloatArray, Counts]:
-        """Places along the curve, as depths from 0 to 1, and the released counts there."""
+        """A fine list of places along the curve, as depths from 0 to 1, and the released counts there."""
         places = np.unique(np.append(np.linspace(0.0, 1.0, FINE + 1), self.curve.depth))
         return places, self.released(places)
 
@@ -99,7 +99,7 @@ class Ranking:
         return Counts(false=fpr * negatives, true=tpr * positives, negatives=negatives, positives=positives)
 
     def copied(self, places: FloatArray, copies: tuple[FloatArray, FloatArray]) -> Counts:
-        """What ``copies`` say at the thresholds of these depths of the released curve."""
+        """The counts of ``copies`` at the thresholds where the released curve has these depths."""
         points, edges = self._points(places), self.at_edges(copies)
         course = unknown_course(self.curve, points, self.sizes)[1:] * _bridges(points, len(copies[0]), self.source)
         arcs, chords = read(self.curve, points, self.curve.straight), read_straight(self.curve, points)
@@ -112,7 +112,7 @@ class Ranking:
         return Counts(false=false, true=true, negatives=edges.negatives, positives=edges.positives)
 
     def steps(self, places: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The direction of the curve at these depths, in rows: negatives, positives."""
+        """The direction of the curve at these depths, as numbers of negatives and of positives."""
         cell = self._points(places).cell
         false, true = (step[cell] * size for step, size in zip(steps_around(self.curve), self.sizes, strict=True))
         return false, true
@@ -125,19 +125,25 @@ class Ranking:
 
 
 def false_per_true(counts: Counts, recalls: FloatArray, steps: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """False positives for each true one at these recalls, near which the counts are; below 0 in some copies."""
+    """False positives per true positive at these recalls; below 0 in some copies.
+
+    ``counts`` must be near the recalls, and are moved to them along ``steps``, the direction of the curve.
+    """
     wanted = recalls * counts.positives
     false = counts.false + (wanted - counts.true) / steps[1] * steps[0]
     return np.asarray(np.minimum(false, counts.negatives) / wanted, dtype=np.float64)
 
 
 def precision_of(false: FloatArray) -> FloatArray:
-    """The precision with so many false positives for each true one."""
+    """The precision, given the number of false positives per true positive."""
     return np.asarray(1.0 / (1.0 + np.maximum(false, 0.0)), dtype=np.float64)
 
 
 def gain_at(counts: Counts, depths: FloatArray, steps: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """The share of all positives among these fractions of all rows, near which the counts are."""
+    """The share of all positives that are among these fractions of all rows, those of highest score.
+
+    ``counts`` must be near these depths, and are moved to them along ``steps``, the direction of the curve.
+    """
     further = depths * counts.rows - counts.true - counts.false
     true = counts.true + further * steps[1] / (steps[0] + steps[1])
     limit = np.minimum(1.0, depths * counts.rows / counts.positives)
@@ -145,12 +151,12 @@ def gain_at(counts: Counts, depths: FloatArray, steps: tuple[FloatArray, FloatAr
 
 
 def distance(counts: Counts) -> FloatArray:
-    """TPR - FPR."""
+    """The distance of the curve from the diagonal, TPR - FPR, at each threshold."""
     return counts.true / counts.positives - counts.false / counts.negatives
 
 
 def mean_cost(counts: Counts, costs: tuple[float, float]) -> FloatArray:
-    """The cost of a row on average, for these costs of a false positive and of a false negative."""
+    """The mean cost of a row at each threshold, given the costs of a false positive and of a false negative."""
     cost = (costs[0] * counts.false + costs[1] * (counts.positives - counts.true)) / counts.rows
     return np.asarray(np.clip(cost, 0.0, max(costs)), dtype=np.float64)
 

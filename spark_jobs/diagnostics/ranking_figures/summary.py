@@ -130,10 +130,10 @@ def _hidden_courses(ranking: Ranking, recall: FloatArray, traced: Trace) -> tupl
 
 
 def everywhere(copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Ends of a band that holds whole copies: at equal distances from their median, in standard deviations.
+    """Ends of a band that contains whole curves: a common multiple of each point's standard deviation about the median.
 
     Args:
-        copies: shape (copies, k).
+        copies: curves; shape (copies, k).
         confidence: nominal level.
     """
     middle, spread = np.median(copies, axis=0), np.maximum(copies.std(axis=0), 1e-12)

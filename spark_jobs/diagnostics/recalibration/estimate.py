@@ -1,8 +1,8 @@
 """Brier score, log loss, and the logistic regression of labels on log-odds of scores, from counts of groups.
 
-The regression's equations are linear in the counts: positives, and sums of their log-odds, equal what the fit expects
-of all rows. So noise that averages to 0 does not attenuate the slope, and counts are used as they are, negative ones
-too. Inside a group, positives lie where the fit expects them, or apart from that by a given choice.
+The regression's equations are linear in the counts: the number of positives, and the sum of their log-odds, equal what
+the fit expects over all rows. So noise that averages to 0 does not attenuate the slope, and counts are used as they
+are, negative ones too. Inside a group, positives lie where the fit expects them, unless ``beyond`` moves them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _CONVERGED, _TINY = 1e-9, 1e-300
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimates:
-    """The figures of copies of the counts; each of shape (copies,).
+    """The figures of each copy of the counts; arrays of shape (copies,).
 
     Attributes:
         brier: mean squared difference of score and label.
         log_loss: mean negative logarithm of the probability of the label, with clipped scores.
-        intercept, slope: of the regression.
+        intercept, slope: coefficients of the regression.
     """
 
     brier: FloatArray
@@ -38,26 +38,26 @@ class Estimates:
 
     @classmethod
     def joined(cls, parts: list[Estimates]) -> Estimates:
-        """Copies of several parts, one after another."""
+        """The copies of several parts, concatenated."""
         names = ("brier", "log_loss", "intercept", "slope")
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
     def mapped(self, scores: FloatArray) -> FloatArray:
-        """What the map makes of these scores, strictly between 0 and 1; shape (copies, scores)."""
+        """The recalibrated values of these scores, which are strictly between 0 and 1; shape (copies, scores)."""
         return np.asarray(expit(self.intercept[:, None] + self.slope[:, None] * logit(scores)), dtype=np.float64)
 
 
 def estimate(
     positives: FloatArray, negatives: FloatArray, inside: ScoresInside, clip: float, beyond: FloatArray | float = 0.0
 ) -> Estimates:
-    """The figures of counts, which may be noisy; each of shape (copies, groups).
+    """The figures computed from counts, which may be noisy and have shape (copies, groups).
 
     Args:
         positives: positive rows of each group.
         negatives: negative rows of each group.
         inside: where the scores of the groups lie.
         clip: scores are clipped to [clip, 1 - clip], except for the Brier score.
-        beyond: positives at each place beyond those that the fit expects; shape (copies, groups, places).
+        beyond: positives at each place in excess of those that the fit expects; shape (copies, groups, places).
     """
     scores, weights = inside.scores, inside.weights
     clipped = np.clip(scores, clip, 1 - clip)

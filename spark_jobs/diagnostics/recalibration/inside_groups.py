@@ -1,16 +1,17 @@
 """Where the scores of a group lie inside it, as far as its noisy sums show.
 
-The mean score of a group is known by its noisy sum. A noisy mean counts with a prior about the group's middle, whose
-weight falls with the noise; what is left of its error is drawn anew for simulations. Nothing shows how scores lie about
-the mean, so three forms are possible:
+The mean score of a group is known by its noisy sum. It is combined with a prior about the group's middle, which weighs
+more the larger the noise is; simulations draw the remaining error of the mean afresh. Nothing shows how scores lie
+about the mean, so three forms are possible:
 
 * ``SPREAD``: over the group, with a density that is exponential in the score and has this mean (the density of largest
   entropy with this mean). The released figures are those of this form.
-* ``POINT``: all at the mean, as scores of few decimals may be, moved up or down by what rounding may have moved it.
+* ``POINT``: all at the mean, as scores of few decimals may be, shifted up or down by the most that rounding may have
+  moved the mean.
 * ``LUMPS``: at two places of each group, drawn at random, one on either side of the mean.
 
-Nor is it shown which rows of a group are the positive ones. A copy draws them: given their scores, positives of a group
-are a random choice of its rows about what the fit expects.
+Nor do the sums show which rows of a group are positive. A copy draws them: given the scores, the positives of a group
+are a random choice of its rows, about what the fit expects.
 """
 
 from __future__ import annotations
@@ -38,26 +39,26 @@ _STEEPEST, _HALVINGS = 60.0, 40
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoresInside:
-    """Scores of groups at some places, with weights.
+    """The scores of each group, as places with weights.
 
     Attributes:
-        scores: shape (groups, places); as many places as the form needs.
-        weights: of each place of a group, with sum 1; same shape.
+        scores: the score at each place; shape (groups, places), with as many places as the form needs.
+        weights: the share of the group's rows at each place, with sum 1; same shape.
     """
 
     scores: FloatArray
     weights: FloatArray
 
     def beyond(self, positives: FloatArray, negatives: FloatArray, source: SeededNoise) -> FloatArray:
-        """Positives at each place beyond what a fit expects of the group's; they add up to 0 in each group.
+        """Random excess of positives at each place over what a fit expects; the excesses of a group add up to 0.
 
-        Of n rows at these places, a random choice of so many positives has covariances
+        If the positives are a random choice of the n rows at these places, the counts have covariances
         ``positives negatives / n (diag(w) - w w^T)``.
 
         Args:
             positives: positive rows of each group; shape (copies, groups).
             negatives: negative rows of each group.
-            source: of the simulation, from a public seed.
+            source: random source of the simulation, from a public seed.
 
         Returns:
             Shape (copies, groups, places).
@@ -72,11 +73,11 @@ class ScoresInside:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Means:
-    """What is known of the mean scores of groups, as shares of the way from their lower end to their upper.
+    """Estimated mean scores of groups, each as a fraction of the way from the group's lower end to its upper end.
 
     Attributes:
-        low, width: lower end of each group, and the distance to the upper; shape (groups,).
-        share: estimates.
+        low, width: lower end and width of each group; shape (groups,).
+        share: the estimates.
         error: standard deviation of each estimate.
         moved: how far the rounding of scores may have moved each mean.
     """
@@ -89,7 +90,7 @@ class Means:
 
     @classmethod
     def of(cls, groups: NoisyGroups) -> Means:
-        """The means by the noisy sums of ``groups``."""
+        """Estimate the means from the noisy sums of ``groups``."""
         of_counts, of_sums = groups.scales()
         rows = np.maximum(groups.positives + groups.negatives, FEWEST * of_counts)
         edges = edges_of(groups.grid)[groups.cuts]
@@ -108,11 +109,11 @@ class Means:
         )
 
     def estimated(self) -> ScoresInside:
-        """The scores by the estimates."""
+        """The scores at the estimated means, in the form ``SPREAD``."""
         return self._spread(self.share)
 
     def drawn(self, source: SeededNoise, form: str) -> ScoresInside:
-        """Scores of this form, by means that differ from the estimates by random errors."""
+        """Scores in this form, with means that differ from the estimates by random errors."""
         share = self.share + self.error * normal(source, self.share.shape)
         if form == SPREAD:
             return self._spread(share)

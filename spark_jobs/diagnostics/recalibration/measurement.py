@@ -15,11 +15,11 @@ from spark_jobs.statistics import ScoreCounts
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecalibrationDraw(Draw):
-    """The noisy sums of groups of scores, and what is read from them.
+    """The noisy sums of groups of scores, with the settings of the figures that are computed from them.
 
     Attributes:
         groups: the noisy sums.
-        clip: scores are clipped to [clip, 1 - clip] where their log-odds count.
+        clip: scores are clipped to [clip, 1 - clip] before their log-odds are taken.
         confidence: nominal level of intervals.
         located: the noisy histograms that placed the groups.
     """
@@ -37,12 +37,12 @@ class RecalibrationDraw(Draw):
 
 
 def measure_recalibration(statistic: ScoreCounts, options: RecalibrationSettings, terms: Terms) -> RecalibrationDraw:
-    """Draw the noise of a shared measurement of its own; see ``_shared_groups`` for the guarantee."""
+    """Draw the noise for this diagnostic alone, as a shared measurement is drawn; guarantee: ``_shared_groups``."""
     return recalibration_of_groups(options, measure_shared(statistic, (options,), terms))
 
 
 def recalibration_of_groups(options: RecalibrationSettings, shared: SharedGroups) -> RecalibrationDraw:
-    """The draw from a measurement that several diagnostics share."""
+    """The draw, taken from a measurement that several diagnostics share."""
     return RecalibrationDraw(
         **shared.origin,
         groups=shared.groups,

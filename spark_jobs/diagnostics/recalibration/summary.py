@@ -1,11 +1,10 @@
 """The summary of a draw as a released recalibration; deterministic post-processing.
 
-Fresh noise, from a public seed, is taken off the raw counts; what remains says what the exact counts may be, and goes
-through the estimator of the released figures. Copies also differ by where scores lie inside their groups and which of
-them are positive, as far as the noisy sums leave that open (``inside_groups``), and for the population by the sampling
-of the rows, which is Poisson's. Raw counts are unbiased and the estimator's equations are linear in them: the middle of
-the copies is ``solved_interval``. There are copies for each form that scores may have inside groups; an interval holds
-those of all forms.
+A copy is the raw counts less fresh noise, from a public seed: possible exact counts, to which the estimator of the
+released figures is applied. Copies also differ in where scores lie inside their groups and which of them are positive,
+as far as the noisy sums leave that open (``inside_groups``); for the population, also by the Poisson sampling of the
+rows. Raw counts are unbiased and the estimator's equations are linear in them, so that ``solved_interval`` applies.
+There are copies for each form that scores may have inside groups; an interval contains the intervals of all forms.
 """
 
 from __future__ import annotations

@@ -77,9 +77,9 @@ def noisy_bounds(
     Each search is ``epsilon``-DP by the proof of ``first_crossing``: its sets are nested and public, and its threshold
     is computed from released numbers. The three searches compose sequentially, because each reads all rows.
 
-    If noise raises a threshold above the number of rows, no count reaches it and the search overshoots. Each threshold
-    is therefore ``ALLOWANCE`` noise scales lower than ``coverage`` of the rows; the bound is then widened by as much as
-    normally distributed residuals, or uniformly distributed fitted values, require.
+    If noise raised a threshold above the number of rows, no count would reach it and the search would overshoot. Each
+    threshold is therefore ``ALLOWANCE`` noise scales lower than ``coverage`` of the rows. The bound is then widened, by
+    as much as this costs with normally distributed residuals or uniformly distributed fitted values.
 
     Args:
         statistic: exact counts; private.

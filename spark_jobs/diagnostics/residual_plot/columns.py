@@ -25,7 +25,7 @@ def means(columns: FloatArray, edges: FloatArray, offsets: FloatArray | float = 
     Args:
         columns: counts, possibly negative, shape (..., cells of a column).
         edges: edges of the cells within the box.
-        offsets: sum of each column of what residuals lie above ``heights``, shape (...).
+        offsets: for each column, the sum over its rows of residual less ``heights``, shape (...).
     """
     weights = columns.sum(axis=-1)
     sums = columns @ heights(edges) + offsets
@@ -71,7 +71,7 @@ def _places(shares: FloatArray, levels: FloatArray) -> Int64Array:
 
 
 def spread_ends(columns: FloatArray, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The least and the greatest that ``spreads`` may be, as either quantile may lie anywhere in its cell."""
+    """The smallest and the largest possible ``spreads``, as either quantile may lie anywhere in its cell."""
     places = _places(_shares(columns), np.array([ONE_STDDEV, 1 - ONE_STDDEV]))
     apart = places[..., 1] - places[..., 0]
     cell = edges[1] - edges[0]
@@ -112,7 +112,7 @@ def on_the_simplex(cells: FloatArray, total: float) -> FloatArray:
 
 
 def in_whole_rows(cells: FloatArray, total: int) -> Int64Array:
-    """Whole numbers proportional to ``cells`` that sum to ``total``, by largest remainders; ties in cell order."""
+    """Whole numbers proportional to ``cells`` that sum to ``total``, by largest remainders; earlier cells win ties."""
     whole = float(cells.sum())
     if total <= 0 or whole <= 0:
         return np.zeros(cells.shape, dtype=np.int64)
