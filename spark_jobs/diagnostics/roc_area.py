@@ -1,7 +1,8 @@
-"""The area under the ROC curve that a release states: one estimate from all that it measured; post-processing.
+"""The area under the ROC curve that a release states: one estimate from all its measurements; post-processing.
 
-Measurements of the same rows have independent noise, and their intervals state how far it reaches. So their mean, each
-weighted by the inverse square of this reach, is nearer than any of them on average. Every result then states that one.
+Measurements of the same rows have independent noise, and each interval states how far the noise reaches. So the mean of
+their areas, each weighted by the inverse square of this reach, is more accurate on average than any one of them. Every
+result then states this mean.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _SMALLEST_REACH = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class RocArea:
-    """An area with the spread of its errors, which do not depend on a level.
+    """An area with the spread of its errors, stated without a confidence level.
 
     Attributes:
         value: the released area.
-        below, above: how far the exact area of the same rows may lie below and above it: the ends of its interval, in
-            standard normal deviates of the interval's level.
+        below, above: the distances from the area down and up to the ends of its interval for the same rows, divided by
+            the standard normal quantile of the interval's level.
         sampling: standard deviation of the exact area over samples of rows, from the population's interval.
     """
 
@@ -37,7 +38,7 @@ class RocArea:
 
     @classmethod
     def of(cls, area: Number | None, confidence: float) -> Self | None:
-        """The area that a result states; None if it is undefined or has no interval."""
+        """The area that a result states; None if the area is undefined or has no interval."""
         if area is None or area.value is None or area.interval is None or area.population is None:
             return None
         deviate = _deviate(confidence)
@@ -50,12 +51,12 @@ class RocArea:
 
     @property
     def reach(self) -> float:
-        """How far the exact area of the same rows may lie away, on average over both sides."""
+        """The mean of ``below`` and ``above``."""
         return (self.below + self.above) / 2
 
     @classmethod
     def combined(cls, estimates: Iterable[Self | None]) -> Self | None:
-        """The weighted mean of independent estimates of the same rows' area; None if there are less than two."""
+        """The weighted mean of independent estimates of the same rows' area; None if there are fewer than two."""
         areas = [one for one in estimates if one is not None]
         if len(areas) < 2:
             return None
@@ -71,7 +72,7 @@ class RocArea:
         )
 
     def at(self, confidence: float) -> Figure[float]:
-        """The area with both intervals at this level."""
+        """The area with both its intervals at this level."""
         deviate = _deviate(confidence)
         noise, population = (
             Ends(
@@ -97,7 +98,7 @@ class StatesArea(Protocol):
 
     @property
     def area(self) -> Number | None:
-        """The area; None if another measurement than the result's own states it."""
+        """The area; None if it is taken from another measurement than the result's own."""
 
     def with_area(self, area: Number) -> Any:
         """The result with this area in place of its own."""
@@ -110,9 +111,9 @@ def with_one_area(results: dict[str, R], *, sharing: Iterable[str]) -> dict[str,
     """``results`` with the same area in each that states one.
 
     Args:
-        results: by kind.
-        sharing: the kinds that are read from one measurement, which counts once. A curve of few points has another area
-            than the others; the most precise of them counts.
+        results: the results by kind.
+        sharing: the kinds that are computed from one shared measurement, which counts once. A curve of few points has a
+            different area; the most precise of their areas counts.
     """
     stated = {
         kind: RocArea.of(one.area, one.confidence) for kind, one in results.items() if isinstance(one, StatesArea)

@@ -1,8 +1,9 @@
-"""What a table is a sample of: rows, or units with several rows each.
+"""What was sampled from a population: single rows, or units with several rows each.
 
 Intervals for a population allow for its sampling. Where units are sampled with all their rows, a figure varies more
 than if its rows were sampled one by one: its variance is ``D`` times as large, and ``D``, the design effect, is at most
-the largest number of rows of a unit. So many rows say as much as ``1 / D`` of them that were sampled one by one.
+the largest number of rows of a unit. Rows that are sampled with their units carry as much information as ``1 / D`` as
+many rows that are sampled one by one.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Sampling:
     """The sampling behind the rows of a release.
 
     Attributes:
-        max_rows: the most rows of one unit.
-        effects: released design effects, by the name of the figure; of other figures ``max_rows`` is an upper limit.
+        max_rows: the largest number of rows of one unit.
+        effects: released design effects, by the name of the figure; for other figures ``max_rows`` is an upper limit.
     """
 
     max_rows: int = 1
@@ -36,12 +37,12 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Influence:
-    """How far one row more, times the number of rows, moves a figure; from released counts.
+    """The change of a figure when one row is added, times the number of rows; from released counts.
 
     Attributes:
-        of_cells: the part that each of a row's cells has in it (``unit_passes.cells_of_rows``).
-        largest: the largest that one row can have, in size.
-        rows_square: the sum of squares over rows.
+        of_cells: for each cell of a row, its part of the row's influence (``unit_passes.cells_of_rows``).
+        largest: the largest absolute influence that one row can have.
+        rows_square: the sum of squared influences over rows.
     """
 
     of_cells: OfCells
@@ -50,7 +51,7 @@ class Influence:
 
     @classmethod
     def of_groups(cls, influences: FloatArray, rows: FloatArray, cuts: Int64Array) -> Influence:
-        """The influence of rows of ``ScoreCounts``.
+        """The influence of rows that are counted in ``ScoreCounts``.
 
         Args:
             influences: by label and group of scores, negatives first; shape (2, groups).

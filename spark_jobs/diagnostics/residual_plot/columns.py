@@ -98,7 +98,7 @@ def pool_starts(rows: FloatArray, min_rows: float) -> Int64Array:
 
 
 def on_the_simplex(cells: FloatArray, total: float) -> FloatArray:
-    """The projection of ``cells`` onto the simplex: the nearest values, in squares, that are >= 0 and sum to ``total``.
+    """The projection of ``cells`` onto the simplex: the nearest values, in least squares, >= 0 and with sum ``total``.
 
     Clipping each negative cell to 0 would instead add hundreds of rows on a fine grid.
     """

@@ -23,14 +23,14 @@ PLAIN = frozenset({"geometric", "laplace"})
 
 
 def copies_of(measurement: ResidualDraw) -> int:
-    """The number of copies to simulate."""
+    """The number of simulated copies for a draw."""
     if measurement.method not in PLAIN:
         return COPIES_OF_METHODS
     return int(min(COPIES, max(COPIES_OF_METHODS, MAX_SIMULATED_COUNTS // measurement.cells.size)))
 
 
 def cell_variance(measurement: ResidualDraw) -> float:
-    """Variance of plain noise in one cell at the cost of the counts: exact for plain methods, a proxy for others."""
+    """Variance of plain noise in one cell at the cost of the counts; for methods that are not plain, an estimate."""
     return laplace_variance(laplace_scale(measurement.cells_epsilon, rows_changed(measurement.neighbours)))
 
 
@@ -72,11 +72,11 @@ def noisy_copies(
 
 @dataclass(frozen=True, eq=False)
 class Offsets:
-    """What residuals lie above the middles of their cells: the sum of each pool, in units; 0 in earlier draws.
+    """For each pool, the sum over its rows of residual less middle of its cell, in units; 0 in draws without such sums.
 
     Attributes:
-        released: shape (pools,).
-        copies: less simulated noise, shape (copies, pools), or of one copy if there is none.
+        released: the released sums, shape (pools,).
+        copies: the released sums less simulated noise, shape (copies, pools); one copy if there is no noise.
     """
 
     released: FloatArray
@@ -84,13 +84,13 @@ class Offsets:
 
 
 def offsets_of(measurement: ResidualDraw, starts: Int64Array, noise: SeededNoise, *, copies: int) -> Offsets:
-    """The sums of a draw, with this many copies.
+    """The released sums of offsets of a draw, by pool, with simulated copies.
 
     Args:
         measurement: the draw.
         starts: the first column of each pool.
         noise: sampler with a public seed.
-        copies: how many.
+        copies: number of copies.
     """
     if measurement.offsets is None:
         return Offsets(np.zeros(starts.size), np.zeros((1, starts.size)))

@@ -1,7 +1,8 @@
 """Effect sizes of a residual plot: how far residuals are shifted, sloped, bowed and unequally spread.
 
-Each is a function of the counts of pooled columns. Its interval accounts for the noise and for the sampling of rows:
-intervals are quantiles of simulated copies (noise and Poisson counts); the ratio's are taken of its logarithm.
+Each is a function of the counts of pooled columns. Its interval accounts for the noise and for the sampling of rows: it
+lies between quantiles of simulated copies, with noise and Poisson counts. For the ratio of spreads, the quantiles are
+those of its logarithm.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ def effect_sizes(
     edges: FloatArray,
     offsets: FloatArray | float = 0.0,
 ) -> FloatArray:
-    """The effect sizes of pooled columns; NaN for those that need more pools than there are.
+    """The effect sizes of pooled columns; NaN for effects that need more pools than there are.
 
     Args:
         columns: counts, possibly negative, shape (..., pools, cells of a column).
         at: the fitted value of each pool, ascending, shape (pools,).
-        rows: the rows of each pool, by which all copies are weighted, shape (pools,).
+        rows: the rows of each pool, shape (pools,), which weight the pools of all copies.
         edges: edges of the residuals' cells within the box.
         offsets: sums over the rows of each pool of residual minus middle of its cell, shape (..., pools).
 
@@ -74,7 +75,7 @@ def effect_fields(sizes: FloatArray, copies: FloatArray, *, unit: float, confide
 
     Args:
         sizes: ``effect_sizes`` of the released counts, shape (4,).
-        copies: of copies less simulated noise and sampling, shape (copies, 4).
+        copies: ``effect_sizes`` of copies less simulated noise and sampling, shape (copies, 4).
         unit: the unit of fitted values and residuals.
         confidence: nominal level.
     """

@@ -16,14 +16,15 @@ all columns, that is due to rows.
 
 A fourth test asks whether the mean of all residuals differs from 0 (a shift). Rows count at the middle of their cell,
 and rows beyond the box at its edge, so the mean of the counts is biased; for a skewed distribution it is not 0 even if
-the model is correct. The test therefore allows for the largest bias. With ``b`` the box's bound, it consists of the
-rows beyond one side, which may lie on average ``FURTHER b`` beyond it, and of an eighth of a cell's width times the
-fraction of rows in the largest cell (the most by which grouping moves the mean of a unimodal distribution). The mean
-counts as above 0 only if it is so with all rows below the box that far out, and as below 0 only if it is so with all
+the model is correct. The test therefore allows for the largest bias, which has two parts. Let ``b`` be the box's bound:
+the rows beyond one side may lie ``FURTHER b`` beyond it on average; and grouping moves the mean of a unimodal
+distribution by at most an eighth of a cell's width times the fraction of rows in the largest cell. The mean counts as
+above 0 only if it would be so with all rows below the box that far out, and as below 0 only if it would be so with all
 rows above the box that far out.
 
 The distribution of each ratio under a correct model is simulated: rows are drawn as if fitted values and residuals were
-independent with the released margins, and noise is added. For the shift it is moved to the largest bias.
+independent with the released margins, and noise is added. For the shift, this distribution is moved by the largest
+bias.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class LackOfFit:
     either: float
 
     def findings(self, error_rate: float) -> tuple[str, ...]:
-        """The tests that reject, by Holm's method: at most ``error_rate`` of correct models have any rejection."""
+        """The tests that reject, by Holm's method, which limits the chance of any false rejection to ``error_rate``."""
         rejected: list[str] = []
         for left, name in zip(range(len(TESTS), 0, -1), sorted(TESTS, key=self.p_values.__getitem__), strict=True):
             if self.p_values[name] > error_rate / left:

@@ -44,8 +44,8 @@ class ResidualDraw(Draw):
         box: the grid, in units of the statistic.
         cells: estimated counts of the grid, with a frame of cells for the rows beyond it; shape (bins + 2, bins + 2),
             fitted values first; possibly negative.
-        offsets: noisy sum of each column of the box, of what residuals lie above the middles of their cells, in steps
-            (``offsets.HALF_CELL``); shape (bins,). None in draws before there were such sums.
+        offsets: for each column of the box, the noisy sum over its rows of residual less middle of its cell, in steps
+            (``offsets.HALF_CELL``); shape (bins,). None in draws of versions without such sums.
     """
 
     method: str
@@ -141,7 +141,7 @@ def bounds_share(rows: int, *, epsilon: float, neighbours: Neighbours) -> Decima
 def default_bins(rows: int, *, epsilon: float, coverage: float, neighbours: Neighbours) -> int:
     """The default bins per axis: the largest power of two with ``rows * epsilon >= ROWS_PER_CELL`` per cell.
 
-    It depends on public facts and the released number of rows alone; ``epsilon`` is that of sums and counts.
+    The default depends on public facts and the released number of rows alone; ``epsilon`` is that of sums and counts.
     """
     worth = max(rows, 1) * coverage**2 * epsilon / (ROWS_PER_CELL * rows_changed(neighbours))
     return int(min(MAX_BINS, max(MIN_BINS, 2 ** math.floor(math.log2(max(worth, 1.0)) / 2))))

@@ -1,12 +1,13 @@
-"""What residuals lie above the middles of their cells: a sum of each column of the box.
+"""Offsets of residuals from the middles of their cells: one noisy sum for each column of the box.
 
-The counts of a box place a residual in its cell, half of which is most of the error of a mean where cells have many
-rows. The statistic counts in finer cells. So the sum of what residuals lie above the middles of their cells of the box,
-of each column, is known up to half a finer cell, and released with noise of its own.
+The counts of a box place a residual at the middle of its cell; where cells have many rows, this causes most of the
+error of a mean. The statistic counts in finer cells. From these, the sum over each column of residual less middle of
+its cell is known up to half a finer cell for each row; it is released with noise of its own.
 
 Sensitivity: a finer cell is part of one cell of the box, so its middle is at most half a cell of the box, which is
-``HALF_CELL`` steps, from that one's. A row counts in one column at most, and rows beyond the box have offset 0. So one
-row added or removed changes the sums of all columns by at most ``HALF_CELL`` in 1-norm, one replaced by twice that.
+``HALF_CELL`` steps, from the middle of that cell. A row counts in one column at most, and rows beyond the box have
+offset 0. So one row added or removed changes the sums of all columns by at most ``HALF_CELL`` in 1-norm; one replaced
+changes them by at most twice that.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ little less leaves more to all other figures."""
 
 
 def share_of_offsets(bins: int) -> Decimal:
-    """The share of epsilon for the sums; ``bins`` is public."""
+    """The share of epsilon for the sums of offsets; ``bins`` is public."""
     return min(MAX_SHARE, SHARE_TIMES_BINS / bins)
 
 
 def sums_of_offsets(statistic: ResidualCounts, box: Box) -> Int64Array:
-    """The exact sum of each column of the box, in steps, left to right; private; shape (bins,)."""
+    """The exact sum of offsets of each column of the box, in steps, left to right; private; shape (bins,)."""
     cells, place = _finer_cells(box)
     lower, upper = box.residual[place], box.residual[place + 1]
     steps = np.zeros(AXIS, dtype=np.int64)
@@ -45,14 +46,14 @@ def sums_of_offsets(statistic: ResidualCounts, box: Box) -> Int64Array:
 
 
 def in_units(sums: FloatArray | Int64Array, box: Box) -> FloatArray:
-    """Sums of steps in units of the statistic."""
+    """Sums of offsets, given in steps, in units of the statistic."""
     return sums * _half_cell(box) / HALF_CELL
 
 
 def hidden_in_cells(box: Box) -> FloatArray:
-    """What a residual of each cell may differ by from where the sums take it to be, in units; shape (bins + 2,).
+    """The largest error of a residual's offset in each cell, in units; shape (bins + 2,).
 
-    Half of the widest finer cell, and half a step. Rows beyond the box count at its edge, where nothing is hidden.
+    It is half of the widest finer cell, and half a step. Rows beyond the box count at its edge, where the error is 0.
     """
     cells, place = _finer_cells(box)
     widest = np.zeros(box.bins)

@@ -35,7 +35,7 @@ _ROOM = 0.06
 
 
 def is_defined(result: ResidualPlot) -> bool:
-    """Whether there are rows enough for the noise."""
+    """Whether there are enough rows for the noise, so that the plot is defined."""
     return result.status == "ok"
 
 
@@ -159,7 +159,7 @@ def _cells(result: ResidualPlot) -> tuple[Int64Array, FloatArray, FloatArray]:
 
 
 def pools(result: ResidualPlot) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Points for a line through the pools of columns: each pool's middle, and the ends; with its first column."""
+    """Points of a line through the pools of columns, at their middles and both ends: x, and each first column."""
     values = np.stack(
         [result.trend.value, result.spread.value, result.trend.lower, result.trend.upper, result.column_rows]
     )
@@ -171,7 +171,7 @@ def pools(result: ResidualPlot) -> tuple[FloatArray, NDArray[np.intp]]:
 
 
 def hidden_columns(result: ResidualPlot) -> list[tuple[float, float]]:
-    """Fitted values at which the noise hides the mean residual: its interval is wider than the residuals spread."""
+    """Ranges of fitted values where the noise hides the mean residual: its interval exceeds the residuals' spread."""
     low, high = np.interp((-1.0, 1.0), result.qq_theoretical, result.qq_residual.value)
     hidden = np.flatnonzero(result.trend.upper - result.trend.lower > high - low)
     return [(float(result.fitted_edges[i]), float(result.fitted_edges[i + 1])) for i in hidden]

@@ -1,4 +1,4 @@
-"""From a draw to a released residual plot: deterministic post-processing, at no cost."""
+"""The summary of a draw as a released residual plot; deterministic post-processing, at no cost."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ def _rows(measurement: ResidualDraw) -> tuple[float, float]:
 
 
 def scatter(framed: Int64Array, measurement: ResidualDraw, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
-    """A synthetic scatter: up to ``MAX_POINTS`` points, each uniform within its cell; fitted values and residuals.
+    """A synthetic scatter of up to ``MAX_POINTS`` points, each uniform within its cell: fitted values and residuals.
 
-    It includes the rows beyond the box, in a frame of cells of the same width. Without them, the scatter would be cut
+    The scatter includes the rows beyond the box, in a frame of cells of the same width. Without them, it would be cut
     off at a place that differs from release to release, which distorts its shape more than the noise does.
 
     Args:
@@ -214,7 +214,7 @@ def _ends_of_spreads(
 
 
 def width_of_cells(measurement: ResidualDraw) -> float:
-    """What residuals of one cell may differ by, in units; 0 for draws whose intervals left it out.
+    """The width of a cell of residuals, in units; 0 under the earliest rounding rule, whose intervals ignore it.
 
     A residual counts as the middle of its cell, so that a mean is off by half a cell at most. A quantile lies anywhere
     in its cell, and half the distance of two quantiles is off by a cell at most.

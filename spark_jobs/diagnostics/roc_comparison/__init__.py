@@ -1,15 +1,15 @@
 """The ROC curves of two models on the same rows, or of one and an earlier release, and the difference of their AUCs.
 
-For two models, rows are counted by label and pair of scores. Each model's curve is released as by default of
-``diagnostics.roc_curve``; then, in each class, the number of rows and the sum and sum of squares of the difference
-between both models' placements of a row. They give the difference of the AUCs with its interval and test for the
-population: DeLong's for paired areas, with the noise included (``difference``). In a request for other diagnostics of
-the first model's scores, its curve is read from the noisy release that these share.
+For two models, rows are counted by label and pair of scores. First, each model's curve is released by the default
+method of ``diagnostics.roc_curve``. Then three sums are released for each class: the number of rows, and the sum and
+the sum of squares of the differences between a row's placements by both models. They give the difference of the AUCs
+with its interval and test for the population: DeLong's for paired areas, with the noise included (``difference``). In a
+request with other diagnostics of the first model's scores, its curve is read from the noisy release that these share.
 
-With ``compare_with``, the request's model is compared with the curve that an earlier release published, of rows that
-are taken as independent.
+With ``compare_with``, the request's model is compared with the curve that an earlier release published, whose rows are
+taken as independent.
 
-Guarantee: ``epsilon``-DP for one row added or removed, or replaced. The steps compose in sequence, and their costs add
+Guarantee: ``epsilon``-DP for one row added or removed, or replaced. The steps compose sequentially, and their costs add
 up to ``epsilon``.
 
 Example:

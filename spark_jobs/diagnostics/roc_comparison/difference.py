@@ -1,20 +1,20 @@
 """The difference of two areas under ROC curves, with the error of its noise and of the sampling of the rows.
 
 **The same rows.** A row's value is the difference between its placements by the two models (``placements``), as the
-released curves estimate them. The area is bilinear in the distributions of both classes, so the mean value of the
-positives, plus that of the negatives, less the difference of the curves' own areas, misses the difference of the exact
-areas by a term of second order: the error of one class's distribution times that of the other's. (One step of Newton's
-method from the curves; a cell may be wide, because the row's value inside it is used.) Errors:
+released curves estimate them. The area is bilinear in the distributions of both classes. So the mean value of the
+positives, plus that of the negatives, less the difference of the curves' own areas, differs from the difference of the
+exact areas by a term of second order: the error of one class's distribution times that of the other's. (This is one
+step of Newton's method from the curves; a cell may be wide, because the row's value inside it is used.) Errors:
 
 * the noise of the sums, whose distribution is public;
 * the second-order term, simulated by the noise of the curves' counts, and bounded inside their cells (``_unresolved``);
 * for a population, the sampling of the rows: the variances of the values in each class over the class sizes (DeLong,
-  DeLong, Clarke-Pearson, Biometrics 1988, for paired areas). A noisy variance is drawn anew in each copy and lifted to
-  0, so that what is not known of it widens the interval.
+  DeLong, Clarke-Pearson, Biometrics 1988, for paired areas). Each copy draws the noise of a variance anew and lifts
+  negative variances to 0, so that uncertainty about the variance widens the interval.
 
 **An earlier release.** The rows of both releases are taken as independent samples. The error of the noise combines the
 intervals of both areas (MOVER: Zou and Donner, Statistics in Medicine 2008); the sampling variance is the sum of
-DeLong's of both curves.
+DeLong's variances of both curves.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class AreaDifference:
 
     Attributes:
         value: the first area less the second.
-        of_rows: interval for these rows, which the noise alone makes uncertain.
+        of_rows: interval for these rows, which covers the noise alone.
         of_population: interval for the populations that the rows are samples of.
         p_value: of the hypothesis that the difference is 0 in the population.
-        p_value_floor: the smallest that it can be; 0 if it is not simulated.
+        p_value_floor: the smallest possible p-value; 0 if p-values are not simulated.
         sizes: noisy sizes of the classes, negatives first.
-        defined: whether both sizes stand out of the noise.
+        defined: whether both sizes clearly exceed their noise.
     """
 
     value: float
@@ -72,7 +72,7 @@ def same_rows(
 ) -> AreaDifference:
     """The difference for two models on the same rows; a function of released values and the seed.
 
-    Units are sampled with the values of all their rows for both models, whose design effect is ``effect``.
+    ``effect`` is the design effect of sampling units with all their rows.
     """
     noise = SeededNoise(seed)
     rows, total, squares = sums.moments().T
@@ -150,7 +150,7 @@ def independent_rows(first: RocCurve, second: RocCurve, *, confidence: float, ef
         first: a defined curve.
         second: another one, of other rows, with independent noise.
         confidence: level of both intervals.
-        effect: the design effect of the sampling, of both.
+        effect: the design effect of the sampling of each curve's rows.
     """
     (auc, auc_low, auc_high), (other, other_low, other_high) = (_area(curve, confidence) for curve in (first, second))
     value, deviate = auc - other, float(ndtri((1 + confidence) / 2))

@@ -1,4 +1,4 @@
-"""How far one row more moves the difference of two models' areas, by its label and scores; post-processing."""
+"""The influence of a row on the difference of two models' areas, by its label and scores; post-processing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from spark_jobs.statistics.unit_squares import OfCells
 
 
 def influences(draw: ComparisonDraw) -> dict[str, Influence]:
-    """The influence of a row on the difference: what its placement by the first model exceeds that by the second.
+    """The influence of a row on the difference of the areas: its placement by the first model less that by the second.
 
-    It is the sum of two parts, one for each score, so that it is looked up in two cells of the comparison's grid.
+    This is a sum of two parts, one for each score, so that it is looked up in two cells of the comparison's grid.
     """
     if draw.second is None or draw.sums is None:
         raise ValueError("the draw of a comparison with an earlier release has one score a row")

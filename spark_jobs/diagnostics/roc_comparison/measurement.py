@@ -39,11 +39,11 @@ class ComparisonDraw(Draw):
     """The draws of a comparison.
 
     Attributes:
-        names: of the models, the request's first.
+        names: names of the models, the request's first.
         first, second: draws of the curves; the second is None if the other curve is an earlier release's.
-        sums: noisy sums over the pairs of scores; None likewise.
+        sums: noisy sums over the pairs of scores; None if the other curve is an earlier release's.
         compare_with: the earlier release's curve; None for two models on the same rows.
-        first_is_shared: whether the first curve is that of a release that other diagnostics share: its rows need no
+        first_is_shared: whether the first curve comes from a release that other diagnostics share: its rows need no
             second score, and its cost is no part of ``spendings``.
         first_of_pairs: draw of the first model's curve on the rows that have both scores, if it is not ``first``.
     """
@@ -83,8 +83,8 @@ def measure_rest(
 ) -> ComparisonDraw:
     """Draw what a comparison needs beside a shared release; ``epsilon``-DP, given that release.
 
-    The steps are those of a comparison alone, without the first curve unless rows that lack the second score are too
-    many; noisy sizes decide. What the shared release cost was paid before (adaptive composition).
+    The steps are those of a comparison alone, but the first curve is drawn only if too many rows lack the second score,
+    which noisy sizes decide. The cost of the shared release was paid before (adaptive composition).
     """
     settings = RocCurveSettings(confidence=options.confidence)
     return _measure_pair(statistic, options, terms, shared=curve_of_groups(settings, shared))

@@ -1,4 +1,4 @@
-"""Placements of scores among the other class, as the counts of a released curve estimate them, and the area by them.
+"""Placements of scores among the other class, estimated from a released curve's counts, and the area that they give.
 
 The placement of a positive row is the share of the negatives with a lower score, ties counting half; that of a negative
 row is the share of the positives with a higher one (V10 and V01 of DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
@@ -27,7 +27,7 @@ class Placements:
     """Placements in each cell of a score, and the area by the same counts.
 
     Attributes:
-        of_rows: placements of the rows of each class, negatives first; shape (2, PAIR_CELLS).
+        of_rows: the placement of rows of each class in each cell, negatives first; shape (2, PAIR_CELLS).
         auc: the area.
     """
 
@@ -36,7 +36,7 @@ class Placements:
 
 
 def placements(draw: RocDraw) -> Placements:
-    """The placements that the counts of a curve's draw estimate."""
+    """The placements estimated from the counts of a curve's draw."""
     negatives, positives = (_shares(tree.counts(), draw) for tree in (draw.negatives, draw.positives))
     below = np.cumsum(negatives) - negatives / 2
     above = 1 - (np.cumsum(positives) - positives / 2)

@@ -1,4 +1,4 @@
-"""From the draws to two curves and their comparison: deterministic, and free of charge."""
+"""The summary of the draws as two curves and their comparison; deterministic post-processing, at no cost."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from spark_jobs.diagnostics.sampling import OF_ROWS, Sampling
 
 
 def summarise(draw: ComparisonDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> RocComparison:
-    """The comparison that a draw makes; the same draw and seed give the same one.
+    """The comparison of a draw; the same draw and seed give the same comparison.
 
     Args:
         draw: the draw.
-        seed: of the simulations; public.
+        seed: public seed of the simulations.
         sampling: what was sampled, rows or units of several rows, with the design effects.
     """
     first, of_pairs = curve_of(draw.first, seed=seed, sampling=sampling), draw.first_of_pairs or draw.first

@@ -1,17 +1,16 @@
 """Bands and intervals of a ROC curve, by simulation of the noise from released values alone.
 
-The distribution of the noise is public. Fresh noise, from a seed, is taken off the raw counts; what remains says what
-the exact counts may be. Raw counts are unbiased, and rates are ratios of their sums, so quantiles of these copies are
-Fieller's limits (JRSS B 1954), whatever the released curve assumes; bands also contain that curve. Three further errors
-are added:
+The distribution of the noise is public. A copy is the raw counts less fresh noise, drawn from a seed: possible exact
+counts. Raw counts are unbiased, and rates are ratios of their sums, so quantiles of these copies are Fieller's limits
+(JRSS B 1954), whatever the released curve assumes; bands also contain that curve. Four further errors are added:
 
-* The order of the rows inside a counted cell is unknown. If it is random, the deviation of the curve from its mean
-  course is that of a random path with ``p`` positive and ``q`` negative steps, which is hypergeometric. The area
-  deviates like the Mann-Whitney statistic, with variance ``p q (p + q + 1) / 12``.
+* The order of the rows inside a counted cell is unknown. If it is random, the curve deviates from its mean as a random
+  path with ``p`` positive and ``q`` negative steps does, which is hypergeometric. The area deviates like the
+  Mann-Whitney statistic, with variance ``p q (p + q + 1) / 12``.
 * Inside a cell the curve may be bent or straight. The difference counts as one standard deviation, independently in
-  each cell; the variances of the cells add up to that of the area, with half of the sum besides.
+  each cell; for the area, half of the sum of the differences counts as one more.
 * If the ratio of the classes rises or falls steadily over a cell and both of its neighbours, the curve runs between
-  the cell's chord and the lines that continue the neighbours' chords. The band of the whole curve reaches to them.
+  the cell's chord and the lines that continue the neighbours' chords. The band of the whole curve extends to them.
 * In a cell that holds most of the data, the curve may run anywhere within the cell's box.
 
 Deviations are measured across the curve, at equal FPR + TPR, so that steep and flat parts count alike.
@@ -65,8 +64,8 @@ FLOOR = 0.5
 def bands(draw: RocDraw, traced: Trace, *, seed: int, sampling: Sampling = OF_ROWS) -> tuple[Numbers, Figure[float]]:
     """The curve with its bands, and its area with its intervals, by simulation.
 
-    A deterministic function of released values and the seed. Bands are [0, 1] if the curve is
-    undefined, or the distribution of its error is not public.
+    A deterministic function of released values and the seed. Bands are [0, 1] if the curve is undefined or the
+    distribution of its error is not public.
 
     Args:
         draw: the draw.
@@ -126,7 +125,7 @@ def _furthest(ends: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArr
 
 
 def hidden_band(traced: Trace) -> tuple[FloatArray, FloatArray]:
-    """Between which true positive rates the curve may run at its points, by what its counts do not show; no noise."""
+    """The range of true positive rates at the curve's points that its counts leave open; the noise is not included."""
     curve, points = traced.edges, traced.points
     fpr, tpr = read(curve, points, curve.straight)
     hidden_below, hidden_above = (side + _one_row(curve, traced.sizes) for side in _hidden_courses(curve, points))
@@ -154,7 +153,7 @@ def _errors(draw: RocDraw, curve: Edges, points: CurvePoints, *, noise: SeededNo
 
 
 def exact_copies(draw: RocDraw, curve: Edges, *, noise: SeededNoise) -> tuple[FloatArray, FloatArray]:
-    """What the exact ``counts_above`` may be at the edges of ``curve``, negatives first; shape (copies, k)."""
+    """Copies of the possible exact ``counts_above`` at the edges of ``curve``, negatives first; shape (copies, k)."""
     copies = min(COPIES, max(COPIES_OF_FULL_GRID, SIMULATED // draw.cuts.size))
     kept = np.searchsorted(-draw.cuts[::-1], -curve.cuts)
     negatives, positives = (
@@ -180,7 +179,7 @@ def _from_the_start(values: FloatArray) -> FloatArray:
 
 
 def steps_around(curve: Edges) -> tuple[FloatArray, FloatArray]:
-    """The direction of the curve in each cell, FPR first: its steps over three cells, because one may seem empty."""
+    """The direction of the curve in each cell, FPR first: its rise over three cells, as a single one may seem empty."""
     return _steps(curve.fpr)[0], _steps(curve.tpr)[0]
 
 
@@ -192,7 +191,7 @@ def _steps(rate: FloatArray) -> FloatArray:
 
 
 def unknown_course(curve: Edges, points: CurvePoints, sizes: tuple[float, float]) -> FloatArray:
-    """Standard deviation of the exact curve across the released one, at each point, through what cells do not show."""
+    """Standard deviation, across the curve at each point, of the part of the exact curve that counts do not show."""
     bend, _ = _bends(curve, points)
     below, above, _ = _boxes(curve, points)
     return np.maximum(np.hypot(_inner_stddev(curve, points, sizes), bend), (below + above) / 2)

@@ -4,19 +4,19 @@ Each release has paid its own cost; if both are about the same rows, the ledger 
 released values and the public distribution of the noise alone.
 
 Curves are compared at equal FPR + TPR, as in bands. The null hypothesis is that the *curves of the populations* are
-equal, of which the rows of each release are a sample of its own. For models that scored the same rows, the test
-overstates the sampling error of the difference of the areas if their estimates are positively correlated; two curves do
-not show how much. Two models on the same rows are compared by ``diagnostics.roc_comparison``, which counts both scores
-of a row together.
+equal; the rows of each release are an independent sample. For models that scored the same rows, the test overstates the
+sampling error of the difference of the areas if their estimates are positively correlated; two curves do not show how
+much. Two models on the same rows are compared by ``diagnostics.roc_comparison``, which counts both scores of a row
+together.
 
 To simulate the hypothesis, rows are drawn from the mean of both curves, once for each. They are counted in the cells of
 each release, noise is added, and the raw counts give a curve. The p-value is the rank of the difference of the released
 raw curves among the copies, ``(1 + #) / (1 + copies)``. The posterior of released curves (``posterior``) takes no
-part in the test. The scores of the two models need not be on the same scale: the places of a model's cells on the
-common curve come from its own release.
+part in the test. The scores of the two models need not be on the same scale: each release states where the cells of its
+model lie on the common curve.
 
 Half the difference between a curve and the line through the edges of its cells counts as one standard deviation, as in
-bands. In an unresolved cell, only the part of a difference counts that no course of the curves explains.
+bands. In an unresolved cell, a difference counts only as far as no possible curves inside the cell explain it.
 
 The interval of the difference of the AUCs combines the intervals of both (MOVER: Zou and Donner, Statistics in Medicine
 2008) and the sampling variance (DeLong, DeLong, Clarke-Pearson, Biometrics 1988).

@@ -52,7 +52,7 @@ class HistogramCells:
         return self.cells
 
     def range_variance(self, first: int, last: int) -> float:
-        """Variance of Laplace noise in the cells from ``first`` to ``last``, without the latter; a yardstick."""
+        """Variance of Laplace noise in the cells ``first`` to ``last - 1`` together; a yardstick for other methods."""
         return (last - first) * laplace_variance(self.scale)
 
     def errors(self, copies: int, noise: Noise) -> FloatArray:

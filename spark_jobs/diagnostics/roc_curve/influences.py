@@ -1,4 +1,4 @@
-"""How far one row more moves the area under a released curve, by its label and score; post-processing."""
+"""The influence of a row on the area under a released curve, by its label and score; post-processing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from spark_jobs.diagnostics.sampling import Influence
 def influences(draw: RocDraw) -> dict[str, Influence]:
     """The influence of a row on the area.
 
-    The area is the share of pairs of a positive and a negative in which the positive has the higher score, ties half. A
-    row moves it by how far the share of its own pairs is off the area (DeLong, DeLong, Clarke-Pearson 1988).
+    The area is the share of pairs of a positive and a negative in which the positive has the higher score, ties
+    counting half. The influence of a row is this share among its own pairs, less the area (DeLong, DeLong,
+    Clarke-Pearson 1988).
     """
     negatives, positives = (np.maximum(counts.counts(), 0.0) for counts in (draw.negatives, draw.positives))
     sizes = max(float(negatives.sum()), 1.0), max(float(positives.sum()), 1.0)

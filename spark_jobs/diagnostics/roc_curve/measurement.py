@@ -49,7 +49,7 @@ class RocDraw(Draw):
         cuts: the counted cells, as cuts of the grid.
         negatives, positives: noisy counts of each class in these cells.
         located: the noisy histograms that placed the cells.
-        steps: of the scale of the scores, if it has a step.
+        steps: number of steps of the scale of the scores, if the scale has a step.
     """
 
     method: str
@@ -74,7 +74,7 @@ class RocDraw(Draw):
 
     @property
     def tied(self) -> bool:
-        """Whether each cell holds one score, or every histogram has most rows in few cells, as if it did."""
+        """Whether each cell holds one score, or the histograms look as if scores take few values (``are_tied``)."""
         if self.steps is not None and (values_inside(self.cuts, self.steps, self.grid) <= 1).all():
             return True
         return are_tied(self.located)
@@ -93,7 +93,7 @@ def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Term
         statistic: exact counts of both classes; private.
         options: the settings.
         terms: budget, relation and noise.
-        finer: factor of the number of cells of ``auto`` if the signal is large; public.
+        finer: ``auto`` multiplies its number of cells by this if the signal is large; public.
 
     Raises:
         InvalidRequest: there are more thresholds than cells, or ``recursive_medians`` has no delta.

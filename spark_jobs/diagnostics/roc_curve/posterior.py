@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 def trees_of(draw: RocDraw) -> tuple[NoisyTree, NoisyTree] | None:
-    """The counts of both classes if a draw is read by its posterior: few cells that ``auto`` placed, and trees."""
+    """The trees of both classes if the draw is read by its posterior (few cells, placed by ``auto``); else None."""
     negatives, positives = draw.negatives, draw.positives
     few = draw.method == "auto" and draw.cuts.size <= MAX_CELLS + 1
     if few and isinstance(negatives, NoisyTree) and isinstance(positives, NoisyTree):

@@ -42,7 +42,7 @@ class Edges:
         cuts: the edges, falling from ``grid`` to 0.
         fpr, tpr: rates at each edge; from 0 to 1, never falling.
         tied: whether most rows are in few cells, as if the scores take few values.
-        steps: of the scale of the scores, if it has a step.
+        steps: number of steps of the scale of the scores, if the scale has a step.
     """
 
     cuts: Int64Array
@@ -53,7 +53,7 @@ class Edges:
 
     @property
     def alone(self) -> BoolArray:
-        """Whether each cell is known to be one score: a single grid cell, or with one value of the scale at most."""
+        """Whether each cell is known to hold one score: a single grid cell, or at most one value of the scale."""
         width: BoolArray = np.diff(self.cuts) == -1
         if self.steps is None:
             return width
@@ -67,12 +67,13 @@ class Edges:
 
     @property
     def single(self) -> BoolArray:
-        """Whether each cell is one score: a single grid cell, or one of scores that take few values.
+        """Whether each cell is taken to hold one score: it is ``alone``, or the scores seem to take few values.
 
-        An atom makes scores seem so as well, and the others may then lie anywhere in wide cells, in which the curve is
-        bent. Cells are about equally deep, so that these fill as large a part of the cells as they are of the rows.
-        Scores that take few values fill far fewer, as most cells between two of them are empty, and in a small table
-        none of their cells may be crowded.
+        Scores also seem to take few values if a single value has most rows; the other rows may then lie anywhere in
+        wide cells, in which the curve is bent. The two cases are told apart by how many cells the other rows fill.
+        Cells are about equally deep, so that rows at arbitrary scores fill about the same share of the cells as of the
+        rows. Scores that take few values fill far fewer cells, as most cells between two values are empty; in a small
+        table none of their cells may be crowded.
         """
         width, depth = -np.diff(self.cuts), np.diff(self.depth)
         crowded: BoolArray = depth > CROWDED * width / self.cuts[0]
@@ -82,7 +83,7 @@ class Edges:
 
     @property
     def straight(self) -> BoolArray:
-        """Whether the curve is straight in each cell: one score, or one that very many rows share."""
+        """Whether the curve is straight in each cell: it holds one score, or so many rows that most must share one."""
         deep: BoolArray = np.diff(self.depth) > TIED / (self.cuts.size - 1)
         return self.single | deep
 
@@ -118,7 +119,7 @@ def edges(
 
 
 def evenly_deep(curve: Edges, cells: int) -> Int64Array:
-    """Indices of ``cells + 1`` edges of the curve, with the first and the last, at near-equal distances in depth."""
+    """Indices of ``cells + 1`` edges of the curve at nearly equal distances in depth, the first and last included."""
     last, order = curve.cuts.size - 1, np.arange(1, cells + 1)
     wanted = np.searchsorted(curve.depth[1:], order / cells - 1e-12) + 1
     index = np.maximum.accumulate(np.minimum(wanted, last) - order) + order
@@ -127,7 +128,7 @@ def evenly_deep(curve: Edges, cells: int) -> Int64Array:
 
 
 def choose_points(curve: Edges, count: int) -> CurvePoints:
-    """``count`` distinct thresholds, near-even in depth: some edges, or all edges and points inside cells."""
+    """``count`` distinct thresholds at nearly equal depths: some edges, or all edges and points inside cells."""
     cells = curve.cuts.size - 1
     if count <= cells:
         index = evenly_deep(curve, count)[1:]
@@ -148,9 +149,9 @@ def choose_points(curve: Edges, count: int) -> CurvePoints:
 def read(curve: Edges, points: CurvePoints, straight: BoolArray) -> tuple[FloatArray, FloatArray]:
     """The rates of the curve at the points, after the starting point (0, 0).
 
-    Inside a cell the curve is straight in normal deviates, like the whole curve of two normal distributions. It joins
-    both ends of the cell; at an end of the whole curve it continues from the other end as for classes of equal width.
-    The ratio of the classes then changes gradually, without a kink at each edge.
+    Inside a cell the curve is straight in normal deviates, like the whole curve of two normal distributions, and joins
+    both ends of the cell. In the first and the last cell, where rates reach 0 or 1, it continues from the inner end as
+    for classes of equal width. The ratio of the classes then changes gradually, without a kink at each edge.
     """
     if (points.fraction == 1.0).all():
         fpr, tpr = curve.fpr[points.cell + 1], curve.tpr[points.cell + 1]

@@ -1,4 +1,4 @@
-"""The draw of a ROC curve from a measurement that several diagnostics share; post-processing."""
+"""The draw of a ROC curve, taken from a measurement that several diagnostics share; post-processing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spark_jobs.diagnostics.roc_curve.measurement import RocDraw, points_for
 
 
 def curve_of_groups(options: RocCurveSettings, shared: SharedGroups) -> RocDraw:
-    """The draw of a ROC curve, whose cells are the groups."""
+    """The draw of a ROC curve whose cells are the shared groups of scores."""
     groups, (negatives, positives) = shared.groups, shared.trees
     return RocDraw(
         **shared.origin,

@@ -61,7 +61,7 @@ def trace(draw: RocDraw, *, raw: bool = False, resolve_rarer: bool = False) -> T
         draw: the draw.
         raw: whether to use raw counts, without their ``posterior``, which takes longer.
         resolve_rarer: whether edges stay so far apart that counts of the rarer class exceed their noise, too. Figures
-            at a single place of the curve need it; an area is nearer without.
+            at a single place of the curve need this; an area is more accurate without it.
     """
     counts = draw.negatives.counts(), draw.positives.counts()
     noisy = ClassSizes.of_counts(draw.negatives, draw.positives)

@@ -1,4 +1,4 @@
-"""A bound on the rows of a unit, chosen under differential privacy: what ``max_rows: auto`` of a later table uses.
+"""A bound on the rows of a unit, chosen under differential privacy, for ``max_rows: auto`` of a later table.
 
 A table of counts that keeps at most M rows of a unit has noise in proportion to M, and loses the rows beyond. Which M
 is best depends on how many rows units have, which is private. Here one of a public list of candidates is chosen, by how
@@ -43,7 +43,7 @@ class RowsPerUnitDraw(Draw):
     Attributes:
         largest: the largest candidate.
         units_above: how many units may have more rows than the bound.
-        place: of the chosen candidate.
+        place: index of the chosen candidate.
     """
 
     largest: int

@@ -1,4 +1,4 @@
-"""A chosen bound on the rows of a unit: its data file and its part of the report."""
+"""The page of a chosen bound on the rows of a unit: its data file and its section of the report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.publishing.rendering import Column, Measure, Rendering, Section
 
 
 def render(result: RowsPerUnit, request: ReleaseRequest) -> Rendering:
-    """Data file and section of a chosen bound; names, columns and rows do not depend on it."""
+    """Data file and section of a chosen bound; names, columns and rows do not depend on the bound."""
     columns = {
         "bound": Column(values=np.array([result.bound]), meaning="the chosen bound"),
         "largest": Column(values=np.array([result.largest]), meaning="the largest bound that could be chosen"),
