@@ -1,7 +1,8 @@
 """Random choices with exact integer probabilities: the basis of private selection.
 
-A weight ``exp(-rate d)`` is represented by a whole multiple of ``2^-320``, to which ``2^128`` of these are added. Hence
-rounding never makes a possible outcome impossible, and the privacy loss that it adds has one bound for all choices:
+A weight ``exp(-rate d)`` is represented by a whole number of units of ``2^-320``, to which ``2^128`` units are added.
+Hence rounding never makes a possible outcome impossible, and the privacy loss that it adds has one bound for all
+choices:
 
 Lemma (rounding). Let ``x_i = exp(-rate (max u - u_i))`` be ideal weights and ``a_i`` the integers used, so that
 ``|a_i - 2^320 x_i - 2^128| <= 2^24`` for at most ``2^32`` candidates of total length ``2^64``. If ``a`` and ``a'``

@@ -1,8 +1,8 @@
 """Noise for several numbers that a row changes together: the K-norm mechanism on the integers.
 
-Laplace noise is made for a row that could put its whole change into one number. Sums of one row's features all change
-at once, each by at most its own bound, and so their noise may be as large in all directions as a row can reach in any,
-and no larger. Let K be a symmetric convex body that holds every change that a row can make. On real vectors the
+Laplace noise is made for a row that could put its whole change into one number. Sums of several features of a row all
+change at once, each by at most its own bound, so that their noise needs to be large only in directions, and by amounts,
+that a row can reach. Let K be a symmetric convex body that holds every change that a row can make. On real vectors the
 mechanism of Hardt and Talwar (STOC 2010, section 4) adds noise with a density proportional to ``exp(-epsilon ||z||)``,
 where ``||z||`` is the smallest r with z in ``r K``. Awan and Slavkovic (JASA 2021) compare bodies for regression.
 
@@ -16,16 +16,17 @@ N(z) be the smallest whole R with ``|w . z| <= s_w R`` for every form. Noise on 
 output is at most ``exp(unit / scale)``. C is the same for all vectors, as they are integers. The neighbouring relation
 enters only through the body.
 
-*Sampler.* ``exp(-N / scale)`` is proportional to the sum of ``exp(-R / scale)`` over the R of at least N. So draw R and
-z together, with weight ``exp(-R / scale)`` where z is in the body of radius R, and forget R: R from the weights
-``exp(-R / scale) prod (2 u_i R + 1)``, whose product counts the integer points of the box ``|z_i| <= u_i R``; then z
-uniformly in this box; and both anew unless every form is within ``s_w R``. The sum of k + 1 geometric variables has the
-weights ``exp(-R / scale) (R + 1) ... (R + k)``; it is kept with probability ``prod (2 u_i R + 1) / (2 u_i (R + i))``, a
-fraction of whole numbers. Comparisons are exact; doubles decide only where they are far from a tie. A geometric
-variable is made from a two-sided one, z, of OpenDP's sampler: z itself if z >= 0, otherwise ``-z - 1``.
+*Sampler.* ``exp(-N / scale)`` is proportional to the sum of ``exp(-R / scale)`` over the R of at least N. So R and z
+are drawn together, with weight ``exp(-R / scale)`` wherever z is in the body of radius R, and R is discarded: R is
+drawn with the weights ``exp(-R / scale) prod (2 u_i R + 1)``, where the product counts the integer points of the box
+``|z_i| <= u_i R``; then z is drawn uniformly in this box; both are drawn again unless every form is within ``s_w R``.
+To draw R for k numbers, the sum of k + 1 geometric variables, which has the weights ``exp(-R / scale) (R + 1) ... (R +
+k)``, is accepted with probability ``prod (2 u_i R + 1) / (2 u_i (R + i))``, a fraction of whole numbers. Comparisons
+are exact; doubles decide only where they are far from a tie. A geometric variable is made from a two-sided one, z, of
+OpenDP's sampler: z itself if z >= 0, otherwise ``-z - 1``.
 
 *Small epsilons.* Radii must fit int64. If they would not, K is given by fewer and longer steps, rounded up, so that it
-still holds every change (``Body.within``). A radius beyond twice what is reserved has a probability below exp(-1000).
+still holds every change (``Body.within``). A radius beyond twice the reserved range has a probability below exp(-1000).
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@ Units are sampled with all their rows, so a figure that estimates one of a popul
 sampling). If rows were sampled one by one, the variance would be ``V_rows = sum phi^2 / n^2``, over rows. ``D = V /
 V_rows`` is the design effect. It is at most the largest number of rows of a unit, by Cauchy and Schwarz.
 
-*Neighbours, sensitivity, guarantee.* ``t_i = phi_i^2 / (M b)^2``, with the largest influence b of a row, is in [0, 1]
-and depends on numbers that are released already and on the unit's own rows. One unit added or removed changes the
-vector of the sums of K figures by an element of [0, 1]^K, one replaced by an element of [-1, 1]^K. Both are in the
-cube, so that noise of ``k_norm`` on the cube is ``epsilon``-DP under either relation, and for K = 1 it is two-sided
-geometric noise of this sensitivity. It composes adaptively with what was released before.
+*Neighbours, sensitivity, guarantee.* Let M be the largest number of rows of a unit and b the largest influence of a
+row. ``t_i = phi_i^2 / (M b)^2`` is in [0, 1] and depends only on numbers that are released already and on the unit's
+own rows. One unit added or removed changes the vector of the sums of K figures by an element of [0, 1]^K, one replaced
+by an element of [-1, 1]^K. Both are in the cube, so that noise of ``k_norm`` on the cube is ``epsilon``-DP under either
+relation, and for K = 1 it is two-sided geometric noise of this sensitivity. It composes adaptively with what was
+released before.
 """
 
 from __future__ import annotations

@@ -12,10 +12,11 @@ s and t, three kinds of forms that the features of no row exceed:
 * ``|4 c + 8 s a - 3| <= 9``, since ``a a + s a`` is from -1/4 to 2, and ``4 c + 8 s a - 3 = 8 (a a + s a) - 7``;
 * ``|4 c + 8 s a b - 3| <= 9``, since ``a a + s a b`` is between ``a a - |a|`` and ``a a + |a|``.
 
-``ADD_REMOVE``: the sums change by the features of one row, or by minus these: the forms with 1 as a feature.
-``REPLACE_ONE``: they change by the difference of the features of two rows, in which 1 is 0, and the bounds are twice as
-large. Compared with Laplace noise (below), the standard deviations of the noise in the sums of a, b, a a, a b are 0.48,
-0.54, 0.42, 0.48 times as large under ``ADD_REMOVE``, and 0.75, 0.84, 0.40, 0.75 times under ``REPLACE_ONE``.
+``ADD_REMOVE``: the sums change by the features of one row, or by minus these, and the forms apply with 1 as a feature.
+``REPLACE_ONE``: they change by the difference of the features of two rows, in which the feature 1 cancels, and the
+bounds are twice as large. Compared with Laplace noise (below), the standard deviations of the noise in the sums of a,
+b, a a, a b are 0.48, 0.54, 0.42, 0.48 times as large under ``ADD_REMOVE``, and 0.75, 0.84, 0.40, 0.75 times under
+``REPLACE_ONE``.
 
 **Gaussian noise, and Laplace noise** where noise cannot be drawn together (``Noise.joint``), are of the sums of
 ``a, b, a a, a b``, and of half the number of rows if it is private. Sensitivity of one row:

@@ -17,8 +17,9 @@ third of the budget each it is ``3 sqrt(2) (1 - 1/n) / epsilon``.
 ``ADD_REMOVE``: a row that is added to m others adds ``(m / (m + 1)) (x - mean x)(y - mean y)``, less than 1 in size;
 the number of rows changes by 1; for the height see ``lines.centred_lines``.
 
-Both are rounded to a lattice with ``2^30`` steps per sensitivity, that is, ``2^30 n / (n - 1)`` steps from 0 to 1 for a
-group of n: groups of all sizes then have noise of the same scale in steps, which one call of the sampler draws.
+Both are rounded to a lattice with ``2^30`` steps per sensitivity: from 0 to 1 these are ``2^30`` steps under
+``ADD_REMOVE`` and ``2^30 n / (n - 1)`` under ``REPLACE_ONE`` for a group of n. Groups of all sizes then have noise of
+the same scale in steps, which one call of the sampler draws.
 
 Groups are disjoint. Under ``ADD_REMOVE`` a row is in one of them; under ``REPLACE_ONE`` a row is replaced by one of the
 same group (otherwise sizes would not be public). In either case all groups together cost as much as one.
