@@ -1,4 +1,4 @@
-"""A release that a command builds itself: its request, price and widths are shown, and it is charged if agreed to."""
+"""Releases whose request a command builds: show the request, its cost and widths, and release once the user agrees."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def release_if_agreed(
     key: str | None,
     options: RunOptions,
 ) -> None:
-    """Show a request with what it would cost and say, ask, and release it; a release that is paid for is not asked for.
+    """Show a request with its cost and expected widths, ask, and release it; ask nothing if the release is paid for.
 
     Args:
         given: the fields of the request.
-        expected: what is assumed of the table, by the completed request.
-        lines: what is printed of the results of the release.
+        expected: makes, from the completed request, what is assumed of the table.
+        lines: makes, from the results of the release, the lines to print.
         yes: whether to release without asking.
-        key: of the release; by default the one that follows from the request.
-        options: how it is run, who pays, and who is responsible.
+        key: the release key; by default the one that follows from the request.
+        options: how the release is run, who pays, and who is responsible.
     """
     from dp_operators.releasing import ChargedRequest, LocalRunner, forecast, with_references
 

@@ -164,7 +164,7 @@ def prune(
     ] = False,
     ledger: LedgerUrl = None,
 ) -> None:
-    """List the files of old releases, or remove them; the manifest and the draw stay, and a retry makes them again."""
+    """List or remove the files of old releases; a retry makes them again from the manifest and the draw, which stay."""
     from dp_operators.releasing.retention import prune as prune_releases
 
     with opened_ledger(ledger) as opened:
@@ -214,7 +214,7 @@ def reconcile_command(
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Restore the charges that a restored ledger lacks from a folder of releases; exit code 1 if one cannot be."""
+    """Enter the charges of a folder of releases that a restored ledger lacks; exit code 1 if one cannot be entered."""
     from dp_operators.releasing import reconcile
 
     with opened_ledger(ledger) as opened:

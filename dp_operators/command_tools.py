@@ -84,7 +84,7 @@ def opened_ledger(url: str | None) -> Iterator[PrivacyLedger]:
 
 
 def absolute_place(output: str) -> str:
-    """A folder's URI, or its absolute path: the ledger and the store need one that no working folder changes."""
+    """A folder's URI, or its absolute path: for the ledger and the store it must not depend on the working folder."""
     return output if "://" in output else str(Path(output).absolute())
 
 
@@ -105,13 +105,13 @@ def settings_of(
 def request_of(
     kind: type[Request], path: Path, *, output: str | None, ledger: str | None
 ) -> Request | Written[Request]:
-    """The request in a file, or what is written of it where only its account can complete it.
+    """The request in a file; if only its account can complete it, the fields as they are written.
 
-    ``output`` takes the place of its own, and keys that of the registered lists that it names.
+    ``output`` replaces the request's own output, and keys of the ledger replace each registered list that is named.
 
     Raises:
-        InvalidRequest: it is no valid request of this kind.
-        LedgerUnavailable: it names a list, and the ledger cannot be reached.
+        InvalidRequest: the file has no valid request of this kind.
+        LedgerUnavailable: the request refers to the ledger, which cannot be reached.
     """
     from dp_operators.releasing import has_references, require_no_key_file, with_references
 
@@ -139,7 +139,7 @@ def give_back_reservation(
 
 
 def known_actor(given: str | None) -> str:
-    """The actor of what cannot be undone, who must be known."""
+    """The actor of a step that cannot be undone, who must be known."""
     actor = actor_or_user(given)
     if not actor:
         raise InvalidRequest("actor", None, "must be given", "name yourself with --actor")

@@ -23,7 +23,7 @@ def production() -> bool:
 
 
 def default_deferrable() -> bool:
-    """Whether tasks that can wait in the triggerer do so, where they do not say it: Airflow's own option."""
+    """Whether tasks wait in the triggerer by default, if they can; this is Airflow's own option."""
     return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
 
 
@@ -38,7 +38,7 @@ def report_url() -> str | None:
 
 
 def page_permission() -> str | None:
-    """The permission whose readers may see a ledger's pages without reading its connection; None without one."""
+    """The permission that lets a user see a ledger's pages without reading its connection; None if not set."""
     return conf.get(SECTION, "page_permission", fallback=None) or None
 
 
@@ -53,7 +53,7 @@ def stream_keys_conn_id() -> str | None:
 
 
 def store_conn_ids() -> tuple[tuple[Place, str], ...]:
-    """Folders of stores, and the connections by which Airflow's processes use them.
+    """The connections through which Airflow's processes use stores, by the folders of the stores.
 
     Raises:
         InvalidRequest: the option is no JSON object of folders and connections.

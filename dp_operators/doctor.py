@@ -33,7 +33,7 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """The check of one requirement that a release has of its machine.
+    """The result of checking one thing that a release needs of its machine.
 
     Attributes:
         name: what was checked.
@@ -54,7 +54,7 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What is checked.
+    """The machine and the deployment that are checked.
 
     Attributes:
         ledger: URL of the ledger; None if it is not known.

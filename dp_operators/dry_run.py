@@ -1,4 +1,4 @@
-"""What ``dp-budget run --dry-run`` says: the cost of a release, and the widths that it would buy."""
+"""What ``dp-budget run --dry-run`` prints: the cost of a release, and the expected widths of its intervals."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def expected_table(
     r_squared: float | None,
     values: Sequence[str] | None,
 ) -> ExpectedTable | None:
-    """What the options state about the table; None without ``--rows``.
+    """What the options say is expected of the table; None without ``--rows``.
 
     Raises:
-        InvalidRequest: a statement is not of its form, or has no use without ``--dry-run`` and ``--rows``.
+        InvalidRequest: an option is not of its form, or has no use without ``--dry-run`` and ``--rows``.
     """
     given = {
         "positive_rate": positive_rate, "auc": auc, "flagged": flagged or None, "recalls": recalls or None,
@@ -110,7 +110,7 @@ def _pairs(field: str, form: str, texts: Sequence[str]) -> Iterator[tuple[str, s
 
 
 def forecast_lines(price: Forecast[ReleaseRequest], table: ExpectedTable | None) -> Iterator[str]:
-    """What a request would cost, or that its release is paid for; ``table`` is what the caller expects of its table."""
+    """Lines on what a request would cost, or that it is paid for; and on widths, if ``table`` says what to expect."""
     from dp_operators.releasing import expected_widths
 
     charged, completed = price.charged, price.charged.request

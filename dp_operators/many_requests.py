@@ -1,8 +1,8 @@
 """Several requests of one ``dp-budget run``: released one after the other by one application, each by itself.
 
-Each has the charge, the draw, the private file and the failure that it would have in a command of its own. Whatever
-one of them meets, the others are released; a request whose application failed after others had used the same engine is
-tried once more with a fresh one, so that no other can be the cause.
+Each request has the charge, draw, private file and failure that it would have in a command of its own. If one fails,
+the others are still released. If the application fails on an engine that earlier requests have used, the request is
+tried once more with a fresh engine, so that no other request can be the cause of its failure.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ NewCharges = dict[tuple[str, str], dict[str, Budget]]
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """How a request ended, or what a sum is.
+    """How one request ended, or, for prices, what one block of an account would pay in all.
 
     Attributes:
-        name: the request's file.
-        status: the exit code that it stands for.
-        lines: what is said of it.
+        name: the request's file, or ``in all`` for a total.
+        status: the exit code.
+        lines: the lines to print.
         released: whether its release is published.
     """
 
@@ -55,7 +55,7 @@ class Ending:
     released: bool = False
 
     def print(self, *, err: bool) -> None:
-        """Print the lines, to standard error where something is wrong or ``err``."""
+        """Print the lines; to standard error if the status is not ``DONE`` or ``err`` is set."""
         wrong = self.status is not Exit.DONE
         for line in self.lines:
             typer.echo(f"{'dp-budget: ' if wrong else ''}{self.name}: {line}", err=err or wrong)
@@ -122,7 +122,7 @@ def _release(file: Path, order: ReleaseOrder, ledger: PrivacyLedger, runner: War
 
 
 def price_all(files: Sequence[Path], order: ReleaseOrder, runner: WarmRunner) -> None:
-    """Say what each request would cost, and whether each account can pay for all of them; nothing is changed.
+    """Print what each request would cost, and whether each account can pay for all of its requests; change nothing.
 
     Raises:
         Exit: of typer, with the highest exit code of a request, or that of a refusal if they cannot all be paid for.

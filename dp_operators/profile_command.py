@@ -44,7 +44,8 @@ def profile_table(
     """Release what each column of an account's table holds: nulls, values, histograms, means and quantiles.
 
     The columns are those that the account has a domain for. The request is shown with its price and the expected
-    widths, and nothing is charged without --yes or an answer to the question. The same request is the same release.
+    widths, and nothing is charged without --yes or an answer to the question. Repeating the command with the same
+    options finds the same release, and pays once.
     """
     pinned = pinned_to(partition)
     if version is not None and pinned:

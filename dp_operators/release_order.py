@@ -1,4 +1,4 @@
-"""What the options of ``dp-budget run`` say of a request; a release by the command line, and how it ends."""
+"""The options of ``dp-budget run``; a release by the command line, and how it ends."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class OnUndefined(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOrder:
-    """What the options of `run` say of a request, or of all of several.
+    """The options of `run` for one request, or for all of several.
 
     Attributes:
         output, key, options: as the options of the command.
         table: what the caller expects of the table, for a forecast.
-        on_undefined, gate: what is wanted of the release.
+        on_undefined, gate: conditions that the published release has to meet, as the options.
     """
 
     output: str | None
@@ -54,18 +54,18 @@ class ReleaseOrder:
         """The request in a file.
 
         Raises:
-            InvalidRequest: there is none.
-            LedgerUnavailable: it names a list, and the ledger cannot be reached.
+            InvalidRequest: the file has no valid request.
+            LedgerUnavailable: the request refers to the ledger, which cannot be reached.
         """
         return request_of(ReleaseRequest, file, output=self.output, ledger=self.options.ledger)
 
     def prepare(
         self, file: Path, written: ReleaseRequest | Written[ReleaseRequest], ledger: PrivacyLedger
     ) -> tuple[ChargedRequest[ReleaseRequest], Gate | None]:
-        """The request on its account's terms, with its key, and the gate that it has to pass.
+        """The request completed by its account, with its release key, and the gate that its release has to pass.
 
         Raises:
-            InvalidRequest: its account cannot complete it, or it will not have the gate's figure.
+            InvalidRequest: its account cannot complete it, or its release will not have the gate's figure.
             LedgerUnavailable: the ledger cannot be reached.
         """
         from dp_operators.releasing import ChargedRequest
@@ -77,7 +77,7 @@ class ReleaseOrder:
         return charged, checked
 
     def unmet(self, published: Published, gate: Gate | None) -> dict[Exit, str]:
-        """What was wanted of the release and is not so, by the exit code that it stands for."""
+        """A line for each of the order's conditions that the release does not meet, by its exit code."""
         return dict(_unmet(published, self.on_undefined, gate))
 
 
@@ -88,7 +88,7 @@ def run_to_end(
     *,
     name: str = "",
 ) -> Published:
-    """Make the release, or find the one that was made, with its public stages on standard error, after ``name``."""
+    """Make the release, or find the one that exists; print its public stages to standard error, each after ``name``."""
     from dp_operators.release_check import check_release
     from dp_operators.releasing import release
 
@@ -114,10 +114,16 @@ def _unmet(published: Published, on_undefined: OnUndefined, gate: Gate | None) -
 def report_end(
     published: Published, ledger: PrivacyLedger, answer: Iterable[str], unmet: Mapping[Exit, str] = MappingProxyType({})
 ) -> None:
-    """Print ``answer`` to standard output, all else to standard error, and last where the report is.
+    """Print ``answer`` to standard output and everything else to standard error, ending with the closing line.
+
+    Args:
+        published: the release.
+        ledger: the ledger that it was charged to.
+        answer: the lines of its results.
+        unmet: a line for each condition that it does not meet, by its exit code.
 
     Raises:
-        Exit: of typer: something is unmet.
+        Exit: of typer, with the highest exit code, if a condition is unmet.
     """
     cost, charge = plain(published.cost.epsilon), ledger.charge(published.charge_id)
     again = f"found: this release was made at {charge.settled_at} for epsilon {cost}; nothing is charged now"
@@ -134,7 +140,7 @@ def report_end(
 
 
 def closing_line(published: Published, ledger: PrivacyLedger) -> str:
-    """What was found, at which cost, what is left and where the report is."""
+    """One line with the headline figures, the cost, the budget that is left and the place of the report."""
     charge = ledger.charge(published.charge_id)
     left, _ = left_in(ledger.account(charge.account), charge.blocks, ledger)
     return published.line(f"{plain(left.epsilon)} left")

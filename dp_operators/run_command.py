@@ -68,7 +68,7 @@ def run_release(
     A model in the request may name the release that fitted it, and an ecdf the one to compare with: {"release": URI};
     groups may name a list of keys that is registered for the account: {"list": NAME}.
 
-    Repeating the command finds the same release, or continues after an interruption; it never pays twice. Another
+    Repeating the command finds the same release, or continues after an interruption; nothing is paid twice. Another
     --key makes another release, with its own noise and its own charge.
 
     Several requests, or a folder of them, are released one after the other by one application, each with its own

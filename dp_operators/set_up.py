@@ -1,8 +1,8 @@
 """``dp-budget init``: from a file to a table, a ledger with an account, a request and a DAG, in one folder.
 
-Nothing of a csv file is read but its first line, and of a Parquet file but its columns' names and types, so that no
-answer is suggested by the rows. Everything is checked before anything is written, no file is ever replaced, and the
-account is opened last: what fails before is removed again, so that the same answers may be given once more.
+Only the first line of a csv file is read, or only the names and types of a Parquet file's columns, so that the rows
+suggest no answer. Everything is checked before anything is written, no file is ever replaced, and the account is opened
+last: if a step fails, the files written so far are removed, and the same answers can be given again.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def header_of(file: Path, form: FileForm) -> tuple[str, ...]:
 
 
 def types_of(file: Path) -> dict[str, str]:
-    """The types of a Parquet file's columns, by name; none of another file.
+    """The types of a Parquet file's columns, by name; empty for a file of another format.
 
     Raises:
-        InvalidRequest: the file cannot be read, or by no engine.
+        InvalidRequest: the file cannot be read, or has types that no engine can read.
     """
     if file.suffix.lower() != _PARQUET:
         return {}
@@ -126,7 +126,7 @@ def columns_of(answer: str, header: tuple[str, ...], *, what: str) -> tuple[str,
 
 
 def account_name(file: Path) -> str:
-    """A name for the account, made from the file's."""
+    """A name for the account, made from the file's name."""
     # casefold writes ß as ss; a letter's marks are left out, and the letter stays
     letters = unicodedata.normalize("NFKD", file.stem.casefold())
     plain_letters = "".join(letter for letter in letters if not unicodedata.combining(letter))
@@ -134,10 +134,10 @@ def account_name(file: Path) -> str:
 
 
 def require_name(account: str) -> str:
-    """The name of an account that may be that of a folder, a request and a DAG, too.
+    """Return ``account`` if it may also name a folder, a request and a DAG.
 
     Raises:
-        InvalidRequest: it may not.
+        InvalidRequest: the name has other characters, is too long, or is one that this folder uses itself.
     """
     if not _NAME.fullmatch(account) or account.lower() in _TAKEN:
         raise InvalidRequest(
@@ -148,10 +148,10 @@ def require_name(account: str) -> str:
 
 
 def require_in_cap(epsilon: Decimal, cap: Decimal) -> Decimal:
-    """An epsilon that a cap can pay.
+    """Return ``epsilon`` if it is at most the cap.
 
     Raises:
-        InvalidRequest: it cannot.
+        InvalidRequest: it is above the cap.
     """
     if epsilon > cap:
         raise InvalidRequest("epsilon", plain(epsilon), f"must be at most the cap, {plain(cap)}", "lower it")
@@ -176,7 +176,7 @@ class SetUp:
         form: how the file's values are written.
 
     Raises:
-        InvalidRequest: the request, the columns or the caps are not valid, or a file is there already.
+        InvalidRequest: the request, the columns or the caps are not valid, or a file that would be written exists.
     """
 
     folder: Path
@@ -219,22 +219,22 @@ class SetUp:
 
     @property
     def request_file(self) -> Path:
-        """The request."""
+        """The path of the request."""
         return self.folder / f"{self.account}.yaml"
 
     @property
     def dag_file(self) -> Path:
-        """The DAG."""
+        """The path of the DAG."""
         return self.folder / "dags" / f"{self.account}.py"
 
     @property
     def settings_file(self) -> Path:
-        """Environment variables for a shell, for all accounts of the folder."""
+        """The path of a shell file that sets environment variables, for all accounts of the folder."""
         return self.folder / "settings.sh"
 
     @property
     def salt_file(self) -> Path:
-        """The secret that decides which rows of a unit are used, for all accounts of the folder."""
+        """The path of the secret that decides which rows of a unit are used, for all accounts of the folder."""
         return self.folder / "salt"
 
     @property
@@ -270,12 +270,12 @@ class SetUp:
         return {"format": "csv", "columns": dict(self.types), **({"file_form": form} if form else {})}
 
     def write(self, *, actor: str) -> tuple[Path, ...]:
-        """Copy the file, write the files and open the account; return those that are new.
+        """Copy the file, write the files and open the account; return the paths of the new files.
 
         Raises:
             InvalidRequest: the ledger has an account of this name with other terms, or has no tables of this version;
                 or a file cannot be written. Nothing of the account is left behind.
-            LedgerUnavailable: the ledger cannot be reached; the same.
+            LedgerUnavailable: the ledger cannot be reached. Nothing of the account is left behind.
         """
         with ExitStack() as undo:
             try:

@@ -1,4 +1,4 @@
-"""``dp-budget init``: asks what a first release needs to know, and sets everything up in one folder."""
+"""``dp-budget init``: asks the user for what a first release needs, and sets everything up in one folder."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def init(
 ) -> None:
     """Set up a first release of a csv or Parquet file: table, ledger, account, request and DAG, in one folder.
 
-    Questions that no option answers are asked. Of the file only the first line, or the names and types of its footer,
-    are read, and no file is replaced.
+    Questions that no option answers are asked. Only the first line of a csv file is read, or only the names and types
+    in a Parquet file's footer, and no file is replaced.
     """
     form = FileForm.of_options(file_form or ())
     types = types_of(file)

@@ -50,11 +50,11 @@ def answer_sql(
     key: Key = None,
     options: RunOptions,
 ) -> None:
-    """Answer a SELECT of an account's table by a private release: show what it would be, ask, charge, and answer.
+    """Answer a SELECT of an account's table by a private release: show the request, ask, charge, and print the answer.
 
-    FROM names the account; VERSION AS OF 'v1', or --partition, names the version of its table. The same request is the
-    same release, and pays once: another name, HAVING, ORDER BY or LIMIT changes only what is computed of its figures.
-    Nothing is charged without --yes or an answer to the question.
+    FROM names the account; VERSION AS OF 'v1', or --partition, names the version of its table. Repeating a statement
+    finds the same release and pays once: another alias, HAVING, ORDER BY or LIMIT changes only what is computed from
+    its figures. Nothing is charged without --yes or an answer to the question.
     """
     parsed = SqlStatement.parse(sys.stdin.read() if statement == "-" else statement)
     check_answer(parsed)
@@ -77,5 +77,5 @@ def answer_sql(
 
 
 def cells_of(request: ReleaseRequest) -> int:
-    """The cells of the table of aggregates in a request."""
+    """The number of cells of the request's table of aggregates."""
     return math.prod(len(one.labels) for options in request.diagnostics for one in getattr(options, "by", ()))

@@ -59,8 +59,8 @@ def advance_command(
     """Release every step that has ended and is not released yet, in order; the first call charges the whole stream.
 
     Repeating the command releases only what is due. A stream that was interrupted continues; no step is drawn twice.
-    The snapshot of the table may be another one at each call, and everything else must stay as it was charged. The keys
-    that encrypt the stream's state come from DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
+    The table's snapshot may differ between calls; everything else must stay as it was charged. The keys that encrypt
+    the stream's state come from DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
     """
     from dp_operators.releasing import ChargedRequest, LocalRunner
     from dp_operators.releasing.stream_views import refresh_report
@@ -117,9 +117,9 @@ def follow_command(
 ) -> None:
     """Count rows as they arrive, and release each step when the clock closes it, until the stream ends.
 
-    The first call charges the whole stream. A call that was interrupted, even by kill -9, is repeated: it goes on where
-    the stream is, and counts each row once. SIGTERM and Ctrl-C end it. The keys that encrypt the stream's state come
-    from DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
+    The first call charges the whole stream. After an interruption, even by kill -9, repeat the call: it continues the
+    stream, and counts each row once. SIGTERM and Ctrl-C end it. The keys that encrypt the stream's state come from
+    DP_DIAGNOSTICS_STREAM_KEYS, or the file DP_DIAGNOSTICS_STREAM_KEYS_FILE.
     """
     from dp_operators.releasing import ChargedRequest, LocalRunner
     from dp_operators.releasing.processes import PrivateFolder
@@ -204,8 +204,8 @@ def end_command(
 ) -> None:
     """End a stream for good: no further step is released, what is published stays, and the charge stays spent.
 
-    Its encrypted state is needed no more, and has a keyed hash of each unit whose rows were used: --remove-state
-    removes it from the store, now or by a repetition of the command.
+    Its encrypted state, which holds a keyed hash of each unit whose rows were used, is no longer needed: --remove-state
+    removes it from the store, now or when the command is repeated.
     """
     from dp_operators.releasing import ChargedRequest
     from dp_operators.releasing.stream_records import end_stream

@@ -1,4 +1,4 @@
-"""The Spark settings that the author of a task or of a command may choose: how large a release is, and nothing else.
+"""The Spark settings that the author of a task or of a command may choose: the resources of a release, nothing else.
 
 Any other setting decides what is read, where it goes or which code runs: a metastore gives a table a second name, a
 metrics sink writes exact counts, a jar is a program. Those are the administrator's, in the connection or in
@@ -47,7 +47,8 @@ def require_task_settings(settings: Mapping[str, object]) -> None:
     """Refuse settings that are the administrator's.
 
     Raises:
-        InvalidRequest: they are no dictionary, a name is not in ``TASK_SETTINGS``, or a value might stand for another.
+        InvalidRequest: they are no dictionary, a name is not in ``TASK_SETTINGS``, or a value has characters other than
+            letters, digits and ``. _ : -``.
     """
     if not isinstance(settings, Mapping):
         raise InvalidRequest(

@@ -1,1 +1,1 @@
-"""The backends that an Airflow connection names, each behind the hook of the provider that is kept for it."""
+"""The backends that an Airflow connection can name; each uses the hook of the service's own Airflow provider."""

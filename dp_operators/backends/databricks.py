@@ -15,11 +15,11 @@ from dp_operators.releasing.submissions import Submission
 class DatabricksJobs(ProviderBackend):
     """Runs the application as a one-time job run, on a new cluster of its own.
 
-    Databricks takes a token with a submission: the same run, submitted again, is the run of the first time.
+    Each submission has an idempotency token: submitting the same run again returns the run that exists.
 
     ``application`` is where Databricks reads ``spark_jobs/submit/launch.py``: a path of the workspace, a volume or a
     URI. ``new_cluster`` is the specification of the cluster, with its machines, image and Spark version, and
-    ``libraries`` what is installed on it: ``spark_jobs`` must be, or be in the image.
+    ``libraries`` lists what is installed on it; ``spark_jobs`` must be in these libraries or in the image.
     """
 
     kind: ClassVar[str] = "databricks"

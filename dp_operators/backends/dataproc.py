@@ -16,7 +16,7 @@ _EXISTS = 409
 
 @dataclass(frozen=True, kw_only=True)
 class DataprocBatches(ProviderBackend):
-    """Runs the application as a batch without a cluster, whose name no second one can have.
+    """Runs the application as a serverless batch; Dataproc refuses a second batch with the same name.
 
     ``application`` is the URI of ``spark_jobs/submit/launch.py``; ``region`` is where it runs; ``image`` is the
     container image, which holds ``spark_jobs``; ``version`` is the runtime's; ``environment`` is the batch's

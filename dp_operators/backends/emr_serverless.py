@@ -19,10 +19,10 @@ _UNKEPT = {"managedPersistenceMonitoringConfiguration": {"enabled": False}}
 class EmrServerless(ProviderBackend):
     """Runs the application as a job run of an EMR Serverless application.
 
-    EMR takes a token with a submission: the same run, submitted again, is the job run of the first time.
+    Each submission has an idempotency token: submitting the same run again returns the job run that exists.
 
-    ``application_id`` names the EMR application, which has the image; ``execution_role`` is the ARN of the role that
-    reads the table and writes the output; ``application`` is the URI of ``spark_jobs/submit/launch.py``;
+    ``application_id`` names the EMR application, which defines the image; ``execution_role`` is the ARN of the role
+    that reads the table and writes the output; ``application`` is the URI of ``spark_jobs/submit/launch.py``;
     ``monitoring`` says where logs go, in EMR's own form (``monitoringConfiguration``): nowhere, if it is left out.
     """
 

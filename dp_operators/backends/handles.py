@@ -1,4 +1,4 @@
-"""The backends by the types of their connections, and an application looked at by its kept handle alone."""
+"""The backends by the types of their connections, and the state of an application from its stored handle alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_KIND = {backend.kind: backend for backend in PROVIDERS}
 
 
 def look_again(handle: Handle) -> RunState:
-    """Whether the application still runs; unknown where only the task's own connection can tell."""
+    """Whether the application of a stored handle still runs; unknown if only the task's own connection could tell."""
     if handle.backend == PROCESS:
         return ProcessGroups(grace=0).look(handle)
     if handle.backend == StandaloneCluster.kind:

@@ -23,7 +23,7 @@ _MISSING = 404
 
 @contextmanager
 def unless_missing() -> Iterator[None]:
-    """Pass over what the API server answers if there is no such object."""
+    """Ignore the API server's answer that there is no such object; other errors pass through."""
     try:
         yield
     except Exception as error:
@@ -33,7 +33,7 @@ def unless_missing() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesCluster(ClusterSubmit):
-    """Hands the driver to Kubernetes by ``spark-submit``; its pod has a name that no second driver can have.
+    """Starts the driver in a Kubernetes pod by ``spark-submit``; the pod's name keeps a second driver from starting.
 
     Attributes:
         connection: the connection of type ``kubernetes`` through which pods are looked at.

@@ -1,4 +1,4 @@
-"""What the backends behind hooks of other providers have in common; a hook is imported where a connection needs it."""
+"""What the backends that use other providers' hooks have in common; a hook is imported when a connection needs it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def hook_of(path: str, *, extra: str, **arguments: Any) -> Any:
     Args:
         path: the full name of its class.
         extra: the extra of this provider that installs it.
-        arguments: those of the class.
+        arguments: the arguments of the class.
 
     Raises:
         InvalidRequest: the provider is not installed.
@@ -54,7 +54,7 @@ def hook_of(path: str, *, extra: str, **arguments: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderBackend(RemoteBackend):
-    """A service that runs the driver itself, behind the hook of the provider that is kept for it.
+    """A service that runs the driver itself, used through the hook of its own Airflow provider.
 
     The run's secret is among the settings that are submitted: whoever may read them there is inside the privacy
     boundary.
@@ -110,7 +110,8 @@ class ProviderBackend(RemoteBackend):
         """Check the Spark settings, and that the provider is installed.
 
         Raises:
-            InvalidRequest: a setting is none of Spark's or asks for another deploy mode, or the provider is missing.
+            InvalidRequest: a setting is not a Spark setting or asks for another deploy mode, or the provider is
+                missing.
         """
         properties(self.conf)
         self._require_cluster_mode(DEPLOY_MODE, self.conf)

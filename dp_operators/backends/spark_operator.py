@@ -18,11 +18,11 @@ _EXISTS = 409
 
 @dataclass(frozen=True, kw_only=True)
 class SparkOperator(ProviderBackend):
-    """Runs the application as a ``SparkApplication``, whose name no second one can have while it exists.
+    """Runs the application as a ``SparkApplication``; while it exists, no second one can have its name.
 
-    ``image`` holds ``spark_jobs``; ``application`` is the script's path in it (``local://...``); ``spark_version`` its
-    version of Spark. ``driver`` and ``executor`` are further fields of the pods in the resource's own form, such as
-    ``serviceAccount``. The operator starts the application once and never again.
+    ``image`` holds ``spark_jobs``; ``application`` is the script's path in it (``local://...``); ``spark_version`` is
+    the image's version of Spark. ``driver`` and ``executor`` are further fields of the pods in the resource's own form,
+    such as ``serviceAccount``. The operator starts the application once and never again.
     """
 
     kind: ClassVar[str] = "spark_operator"

@@ -1,4 +1,4 @@
-"""How the share of a cap that is left goes down, and how long it lasts at the latest rate."""
+"""How the share of a cap that is left has gone down, and how long the rest lasts at the latest rate."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ MIN_DAYS, MIN_CHARGES = 7, 3
 class BurnDown:
     """The share of its cap that one block has left, day by day.
 
-    Charges that were given back are left out, and every share is one of today's cap: the past is shown as if the cap
-    had always been what it is.
+    Charges that were given back are left out. Every share is a share of today's cap, for past days too.
 
     Attributes:
         since: the first day.
@@ -32,7 +31,7 @@ class BurnDown:
         left: the share left now.
         rate: the share spent a day, on average over the last ``RATE_DAYS`` days, or since the account was opened if
             that is later.
-        rate_days: the days that the rate is of.
+        rate_days: the number of days over which the rate is the average.
         early: whether the account is younger than ``MIN_DAYS`` or has fewer than ``MIN_CHARGES`` charges in these days.
     """
 
@@ -60,9 +59,9 @@ class BurnDown:
         """The burn-down of a block.
 
         Args:
-            limits: the block's.
+            limits: the limits of the block.
             spent: all that it has spent.
-            days: what it was charged on each day from ``since`` on, in order; sums of floats.
+            days: what the block was charged on each day from ``since`` on, in order; sums of floats.
             since: the first day that is shown.
             today: the last day.
             opened: the day on which the account was opened.
@@ -94,7 +93,7 @@ class BurnDown:
 
     @property
     def days_left(self) -> int | None:
-        """The whole days until nothing is left at this rate; None if nothing was spent, or it is too early to say."""
+        """The whole days until nothing is left at the rate; None if the rate is 0 or it is too ``early`` for one."""
         if self.left == 0:
             return 0
         return int(self.left / self.rate) if self.rate > 0 and not self.early else None

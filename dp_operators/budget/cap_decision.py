@@ -1,4 +1,4 @@
-"""What a person needs to know who decides about a higher cap."""
+"""What a person who decides about a higher cap needs to know."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from spark_jobs.contract.privacy import Budget, plain
 
 @dataclass(frozen=True, kw_only=True)
 class CapDecision:
-    """A cap that may be raised.
+    """A cap that somebody asks to raise.
 
     Attributes:
         account: the account.
-        before, after: the account, or its sub-budget, with the cap that it has and with the one that is asked for.
+        before, after: the account, or its sub-budget, with its present cap and with the requested one.
         block: the block with the least left.
-        spent: what is spent there.
+        spent: what is spent in that block.
     """
 
     account: Account
@@ -38,7 +38,7 @@ class CapDecision:
         return cls(account=account, before=before, after=after, block=block, spent=totals[block])
 
     def rows(self) -> tuple[tuple[str, str, str], ...]:
-        """What is compared, as it is now and as it would be: the cap, what is spent and left, and what it promises."""
+        """Rows that compare the present cap with the new one: the amount, what is spent and left, the guarantee."""
         where = "" if self.block == ALL else f" in block {self.block}, which has the least left"
         spent = self._amount(self.spent)
         return (
@@ -49,7 +49,7 @@ class CapDecision:
         )
 
     def observer(self) -> str:
-        """Whom the last row is about, in one sentence."""
+        """The observer whom the guarantee in the last row is about, in one sentence."""
         knows = observer(self.account)
         return f"An observer {knows}, and sees all that a block's cap pays for."
 

@@ -35,8 +35,8 @@ class ChargingLedger(LedgerReader):
     ) -> Charge:
         """Reserve the cost of a release, before any noise is drawn; a reserved cost counts as spent.
 
-        Repeated with the same key, request, cost and blocks, it returns the same charge in whatever state that is. A
-        void charge can never have a draw, so its key is free again and a new charge is created.
+        Repeating the call with the same key, request, cost and blocks returns the same charge, whatever its state is.
+        Only for a void charge, which can never have a draw, is a new charge created under the same key.
 
         Args:
             account: the account's name.
@@ -91,8 +91,8 @@ class ChargingLedger(LedgerReader):
             id: the charge's id.
             manifest_sha256: the hash of the manifest.
             events: the mechanism events of the draw; None if they are unknown.
-            figures: the headline figures of the manifest, as ``HeadlineFigure.to_dict`` has them; None if they are
-                unknown. A repetition keeps those of the first call.
+            figures: the headline figures of the manifest, as ``HeadlineFigure.to_dict`` returns them; None if they are
+                unknown. A repeated call keeps the figures of the first.
             actor: who requests it.
 
         Raises:
@@ -107,7 +107,7 @@ class ChargingLedger(LedgerReader):
     def burn(self, id: str, *, events: Iterable[Any] | None = None, actor: str = "", reason: str = "") -> Charge:
         """End a reservation as burnt: its cost is spent, and its draw is never published.
 
-        ``events`` are those of ``commit``.
+        ``events`` are the mechanism events of the draw, as for ``commit``.
 
         Raises:
             ChargeConflict: the charge is committed or void.
@@ -119,8 +119,8 @@ class ChargingLedger(LedgerReader):
         """End a reservation as void: its cost is given back, because no row was read for it.
 
         Raises:
-            ChargeConflict: the charge is committed or burnt; or an application that was started for it has not stated
-                that it read no row, or a draw is recorded. Such a charge can only be burnt.
+            ChargeConflict: the charge is committed or burnt; or rows may have been read for it, as an application that
+                was started has not stated that it read no row or a draw is recorded. Such a charge can only be burnt.
             InvalidRequest: no such charge.
         """
         return self._end_reservation(id, ChargeState.VOID, actor=actor, reason=reason)
@@ -139,7 +139,7 @@ class ChargingLedger(LedgerReader):
         actor: str,
         reason: str,
     ) -> Charge:
-        """Restore a charge that is missing from a restored ledger, with its old id, even while the ledger is frozen.
+        """Enter a charge again that a ledger restored from a backup lacks, with its old id; it may be frozen.
 
         The charge gets a new secret, so its old draft can no longer be opened. It can be committed by
         ``restore_commit`` or burnt, but never given back.
@@ -213,7 +213,7 @@ class ChargingLedger(LedgerReader):
         return self._database.change(lambda connection: runs.start_run(connection, charge_id, actor=who))
 
     def end_run(self, id: str, number: int, *, actor: str = "") -> Charge:
-        """Log that a run read no row, as its authenticated statement says; repeating the call changes nothing.
+        """Log that a run read no row, which the run's authenticated statement says; repeating the call changes nothing.
 
         Raises:
             ChargeConflict: the charge is committed, burnt or void.
@@ -245,15 +245,16 @@ class ChargingLedger(LedgerReader):
         actor: str = "",
         reason: str = "",
     ) -> StreamHead:
-        """Log the object of the next steps of a stream before they are published; repeating it changes nothing.
+        """Log the object with the next steps of a stream before they are published; repeating the call changes nothing.
 
         Args:
             id: the id of the charge that pays for the stream.
             first: the number of the object's first step.
-            steps: how many steps it has.
-            object_sha256: its hash.
+            steps: how many steps the object has.
+            object_sha256: hash of the object.
             previous_sha256: hash of the object before; 64 zeros for the first.
-            restored: whether a restored ledger had forgotten it; it may then be entered into a frozen ledger.
+            restored: whether the object is one that a restored ledger lacks; it may then be entered into a frozen
+                ledger.
             actor: who requests it.
             reason: where the evidence was found, if it is restored.
 

@@ -30,7 +30,7 @@ URL_VARIABLE = "DP_LEDGER_URL"
 
 
 class Exit(IntEnum):
-    """The exit codes of ``dp-budget``; ended by a signal, it returns 128 plus the signal's number."""
+    """The exit codes of ``dp-budget``; if a signal ends the program, it returns 128 plus the signal's number."""
 
     DONE = 0
     FAILED = 1
@@ -237,7 +237,7 @@ def history(
     as_json: AsJson = False,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Show an account's charges, oldest first, or what its releases found."""
+    """Show an account's charges, oldest first, or the figures of its releases."""
     opened = open_ledger(ledger)
     charges = opened.history(account)
     if figure:

@@ -73,7 +73,7 @@ def bind(
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Bind the description of a table: columns, types, versions, public columns, facts; some later.
+    """Bind the description of a table: columns, types, versions, public columns, facts; some can be added later.
 
     A table must be described before it can be charged. What is not given stays as it was bound.
     """

@@ -15,14 +15,14 @@ Privacy", 2023; Feldman and Zrnic 2021 for Renyi divergences). A pure epsilon co
 ``approximate``: the cap's delta is split in two. Deltas add up to at most ``delta - slack``; and either epsilons add up
 to at most the cap's epsilon, or the epsilon_i^2/2 add up to at most the rho for which rho + 2 sqrt(rho ln(1/slack)) is
 the cap's epsilon (Whitehouse et al.: the constants of advanced composition). With ``slack = 0`` only exact sums count.
-Proof: an (epsilon_i, delta_i) mechanism is, for a fixed pair of neighbours, a function of randomised response
-that reveals everything with probability delta_i and otherwise has loss L_i within +-epsilon_i (Kairouz, Oh,
-Viswanath 2015); something is revealed with probability at most delta - slack. Else, for the one c > 0 that minimises
-the bound at the cap's rho, exp(c sum L_i - c(c+1) sum epsilon_i^2/2) is a supermartingale (Bun and Steinke, proposition
-3.3); by Ville's inequality the probability that at *any* time the loss exceeds (c+1) sum epsilon_i^2/2 + ln(1/slack)/c,
-which is at most the cap's epsilon as long as the second sum fits, is at most slack. Where the first sum fits, the loss
-never exceeds it. So the loss is above epsilon with probability at most delta, whichever sum fits in the end. The
-best adversary, found by backward induction in the tests, has a chance of 0.03 to 0.4 of the slack of such a loss.
+Proof: an (epsilon_i, delta_i) mechanism is, for a fixed pair of neighbours, a function of a randomised response that
+reveals everything with probability delta_i and otherwise has loss L_i within +-epsilon_i (Kairouz, Oh, Viswanath 2015);
+something is revealed with probability at most delta - slack. Else, for the one c > 0 that minimises the bound at the
+cap's rho, exp(c sum L_i - c(c+1) sum epsilon_i^2/2) is a supermartingale (Bun and Steinke, proposition 3.3); by Ville's
+inequality the probability that at *any* time the loss exceeds (c+1) sum epsilon_i^2/2 + ln(1/slack)/c, which is at most
+the cap's epsilon as long as the second sum fits, is at most slack. Where the first sum fits, the loss never exceeds it.
+So the loss is above epsilon with probability at most delta, whichever sum fits in the end. In the tests, the best
+adversary, found by backward induction, exceeds epsilon with a probability of 0.03 to 0.4 times the slack.
 
 Sums are sums of exact decimals and are never rounded. What is computed from a square root or a logarithm is rounded
 in the direction that admits less.
@@ -83,7 +83,8 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
 
     Args:
         composition: the account's composition.
-        epsilon: the cap; of a ``zcdp`` account in place of ``rho``, converted at ``delta``.
+        epsilon: the cap; for a ``zcdp`` account it may take the place of ``rho``, to which it is converted at
+            ``delta``.
         delta: the cap's delta of an ``approximate`` account; the delta at which a ``zcdp`` account's epsilon is
             reported.
         rho: the cap of a ``zcdp`` account.
@@ -149,7 +150,7 @@ def cost_in(composition: str, epsilon: Any, delta: Any = 0, rho: Any = None) -> 
 
 
 def zero_cost(composition: str) -> Budget:
-    """The sum of no charges."""
+    """The sum of no charges: 0 in each amount that the composition adds up."""
     return exact_budget(_ZERO, _ZERO, None if composition == PURE else _ZERO)
 
 
@@ -232,7 +233,7 @@ def fraction_spent(limits: Limits, spent: Budget) -> Decimal:
 
 
 def minimum(budgets: Iterable[Budget]) -> Budget:
-    """What is left where several limits apply: the minimum of each amount."""
+    """What is left under several limits: the minimum of each amount."""
     several = tuple(budgets)
     rhos = [budget.rho for budget in several if budget.rho is not None]
     return exact_budget(
@@ -280,7 +281,7 @@ def _step(number: Decimal) -> Decimal:
 
 
 def half_square(epsilon: Decimal) -> Decimal:
-    """The rho of a pure epsilon (Bun and Steinke 2016, proposition 1.4)."""
+    """The rho of a pure epsilon, epsilon^2/2 (Bun and Steinke 2016, proposition 1.4)."""
     with localcontext(prec=200):
         return epsilon * epsilon / 2
 

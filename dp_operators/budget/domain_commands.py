@@ -35,8 +35,8 @@ def domains(
 ) -> None:
     """Show what the columns of an account's tables may hold, or change it.
 
-    A domain is public knowledge, such as a questionnaire's answers; it must not be read from the table's rows. What has
-    begun, such as a stream or an unfinished release, keeps the domains that it began with.
+    A domain is public knowledge, such as the possible answers of a questionnaire; it must not be read from the table's
+    rows. A stream or a release that has begun keeps the domains that it began with.
     """
     opened = open_ledger(ledger)
     known = opened.account(account)
@@ -54,10 +54,10 @@ def domains(
 
 
 def changed_domains(set_: list[str] | tuple[()], drop: list[str] | tuple[()]) -> dict[str, Domain | None]:
-    """The changes that options ask for.
+    """The changes of domains that the command's options ask for.
 
     Raises:
-        InvalidRequest: one is no column with its domain, or a column is named twice.
+        InvalidRequest: an option is not a column with its domain, or a column is named twice.
     """
     given: list[tuple[str, Domain | None]] = [*map(domain_of, set_), *((name, None) for name in drop)]
     changes = dict(given)

@@ -16,10 +16,10 @@ class BudgetExceeded(InvalidRequest):
 
     Attributes:
         account, block: where the budget is exhausted.
-        allotment: the name of the sub-budget that is exhausted there; empty for the account itself.
+        allotment: the name of the sub-budget that is exhausted in this block; empty for the account itself.
         currency: the exhausted amount: ``epsilon``, ``delta`` or ``rho``.
         requested: the requested amount.
-        remaining: the amount that is left there.
+        remaining: the amount that is left in this block.
         cap: the largest amount that can ever fit; a charge above it can never be paid.
     """
 
@@ -80,7 +80,7 @@ class BudgetExceeded(InvalidRequest):
 
 
 class LedgerFrozen(InvalidRequest):
-    """The ledger is frozen: it was restored from a backup, so that spends may be missing from it, or it was moved."""
+    """The ledger is frozen: it was restored from a backup and may lack charges made since, or it was moved."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -118,7 +118,7 @@ class ChargeConflict(InvalidRequest):
 
     @classmethod
     def of_other_request(cls, charge: Charge) -> Self:
-        """The error for a release key that ``charge`` has already paid for, for another request."""
+        """The error for a release key under which ``charge`` has already paid for another request."""
         return cls(
             "release",
             value=charge.release,

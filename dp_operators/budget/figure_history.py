@@ -21,10 +21,11 @@ class RecordedFigure:
 
     Attributes:
         at: when the release was committed; UTC, ISO 8601.
-        name: the figure's name (``contract.figure_names``), with the end of an interval if that was wanted.
+        name: the figure's name (``contract.figure_names``), with the end of an interval if that end was asked for.
         value: the number; None if it is undefined.
-        interval, population: both ends of the figure's intervals; None without one, and for an end of one.
-        status: that of its result.
+        interval, population: the ends of the two confidence intervals, for the table's figure and for its population's;
+            None if there is no such interval, or if the figure is itself an end of one.
+        status: the status of the result that has the figure.
         epsilon: what the whole release cost.
         release: the release key.
         charge: the charge's id.
@@ -42,10 +43,10 @@ class RecordedFigure:
 
 
 def figure_history(charges: Iterable[Charge], name: str) -> tuple[RecordedFigure, ...]:
-    """The recorded figures with a name, in the order of their charges.
+    """The recorded figures of the given name, in the order of their charges.
 
     Args:
-        charges: those of an account.
+        charges: the charges of an account.
         name: a name, or its beginning up to a dot: ``roc_curve`` stands for all headline figures of that kind.
 
     Raises:

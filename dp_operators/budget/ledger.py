@@ -22,9 +22,9 @@ class PrivacyLedger(ChargingLedger):
     """Accounts, charges and their audit log, in a PostgreSQL database (13 or newer) or a SQLite file of their own.
 
     Under any concurrency, on any number of hosts: in every block of an account the costs that are reserved, committed
-    or burnt never add up to more than the cap; costs are exact decimals; a release key is charged once. Every change
-    can be repeated after a failure, and is then made only once. No connection is opened before the first call; a ledger
-    can be shared by threads and used on both sides of a fork.
+    or burnt never add up to more than the cap; costs are exact decimals; a release key is charged once. Every call that
+    changes something can be repeated after a failure; the change is made only once. No connection is opened before the
+    first call; a ledger can be shared by threads and used on both sides of a fork.
 
     Args:
         url: e.g. ``postgresql://user:password@host/privacy_ledger`` or ``sqlite:////var/lib/dp/ledger.db``.
@@ -65,11 +65,11 @@ class PrivacyLedger(ChargingLedger):
         requester_approves: bool = False,
         actor: str = "",
     ) -> Account:
-        """Open an account; one that is open with the same settings is returned.
+        """Open an account, or return the one that is open with the same settings.
 
         Args:
             name: the account's name.
-            epsilon: the cap of each block, as an exact decimal; of a ``zcdp`` account, this or ``rho``.
+            epsilon: the cap of each block, as an exact decimal; a ``zcdp`` account takes either this or ``rho``.
             delta: the cap's delta of an ``approximate`` account; the delta at which a ``zcdp`` account's epsilon is
                 reported.
             rho: the cap of a ``zcdp`` account.
@@ -90,9 +90,9 @@ class PrivacyLedger(ChargingLedger):
             actor: who opens it.
 
         Raises:
-            InvalidRequest: it is open with other settings; a table is bound to another account, overlaps with a bound
-                one, or lacks a column of the unit or the blocks; or replacements are protected where a unit may be in
-                several blocks.
+            InvalidRequest: the account is open with other settings; a table is bound to another account, overlaps with
+                a bound one, or lacks a column of the unit or the blocks; or the account protects replacements although
+                a unit may be in several blocks.
         """
         kind = known_composition(composition)
         cap, cap_slack = cap_of(kind, epsilon, delta, rho, slack)
@@ -186,7 +186,7 @@ class PrivacyLedger(ChargingLedger):
         actor: str = "",
         reason: str = "",
     ) -> SubBudget:
-        """Create a sub-budget of an account, for a team or a DAG; one that exists with the same cap is returned.
+        """Create a sub-budget of an account, for a team or a DAG, or return the one that exists with the same cap.
 
         Args:
             account: the account's name.
@@ -241,14 +241,14 @@ class PrivacyLedger(ChargingLedger):
     def change_domains(
         self, account: str, table: str, domains: Mapping[str, Domain | str | None], *, actor: str, reason: str
     ) -> Account:
-        """Change what columns of a bound table may hold; what has begun keeps the domains that it began with.
+        """Change the domains of columns of a bound table; streams and releases that have begun keep the earlier ones.
 
         Args:
             account: the account's name.
             table: one of its tables.
             domains: the new domain of each named column, such as ``between 0 and 120``; None takes it away.
             actor: who is responsible for it.
-            reason: why, without the table's rows; actor and reason are written into the audit log.
+            reason: why, which must not come from the table's rows; actor and reason are written into the audit log.
 
         Raises:
             InvalidRequest: the actor or the reason is missing, there is no such account, table, column or key list, or
@@ -289,7 +289,7 @@ class PrivacyLedger(ChargingLedger):
 
         Args:
             account: the account's name.
-            requester_approves: whether they may.
+            requester_approves: whether the person who asked may approve.
             actor: who is responsible for it.
             reason: why; actor and reason are written into the audit log.
 
@@ -305,7 +305,7 @@ class PrivacyLedger(ChargingLedger):
         return self._database.alone(lambda connection: bindings.set_approvals(connection, wanted))
 
     def register_keys(self, account: str, name: str, keys: Iterable[Any], *, actor: str) -> KeyList:
-        """Register a public list of keys for an account's requests; one that is registered already is returned.
+        """Register a public list of keys for an account's requests, or return the one registered with the same keys.
 
         Args:
             account: the account's name.
@@ -325,16 +325,16 @@ class PrivacyLedger(ChargingLedger):
         return self._database.alone(lambda connection: bindings.register_keys(connection, wanted))
 
     def register_lookup(self, account: str, lookup: Mapping[str, Any], *, actor: str) -> RegisteredLookup:
-        """Register a public lookup for an account's requests; one that is registered already is returned.
+        """Register a public lookup for an account's requests, or return the one registered with the same content.
 
         Args:
             account: the account's name.
             lookup: its ``name``, the titles of its ``key`` and its ``value``, its ``entries``, and its ``sha256`` if
-                that is known from elsewhere; see ``spark_jobs.contract.options.lookups.Lookup``.
+                the hash is known from elsewhere; see ``spark_jobs.contract.options.lookups.Lookup``.
             actor: who is responsible for the lookup's being public.
 
         Raises:
-            InvalidRequest: no such account; a key has two entries, there are too many or the hash is another one; or
+            InvalidRequest: no such account; a key has two entries, there are too many entries or the hash differs; or
                 something else is registered under this name.
         """
         wanted = bindings.RegisterLookup(
@@ -345,7 +345,7 @@ class PrivacyLedger(ChargingLedger):
         return self._database.alone(lambda connection: bindings.register_lookup(connection, wanted))
 
     def freeze(self, *, actor: str = "", reason: str) -> None:
-        """Reject every change until ``thaw``, as for a ledger that was restored and may lack spends.
+        """Reject every change until ``thaw``; meant for a ledger that was restored and may lack charges.
 
         Raises:
             InvalidRequest: no reason is given.
@@ -362,7 +362,7 @@ class PrivacyLedger(ChargingLedger):
         return self._database.read(lambda connection: administration.seal(connection, entry))
 
     def freeze_forgotten(self, seq: int, hash: str, seal: str, *, actor: str = "", reason: str) -> None:
-        """Freeze a ledger whose log has lost an entry; roles that may charge may call it.
+        """Freeze a ledger whose log has lost an entry; roles that may charge may call this method.
 
         Args:
             seq: the entry's number.

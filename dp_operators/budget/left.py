@@ -1,4 +1,4 @@
-"""What an account has left in the blocks of a charge, and after several charges."""
+"""What an account has left in the blocks of a charge, and what it would have left after several charges."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def left_in(account: Account, blocks: tuple[str, ...], ledger: LedgerReader) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class LeftAfter:
-    """What several charges to a block would leave of an account, or of a sub-budget of it.
+    """What several charges to a block would leave of an account or of one of its sub-budgets.
 
     Attributes:
         before: the largest charge that fits before them.
@@ -46,7 +46,7 @@ class LeftAfter:
 def left_after(
     account: Account, block: str, costs: Sequence[Budget], ledger: LedgerReader, *, allotment: str | None = None
 ) -> LeftAfter:
-    """What charges of these costs would leave in a paying block, by the account's own composition; all are added up.
+    """What charges of these costs together would leave in a paying block, by the account's composition.
 
     Raises:
         InvalidRequest: there is no such sub-budget, or the account cannot add up such costs.

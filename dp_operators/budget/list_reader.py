@@ -19,7 +19,7 @@ Registered = TypeVar("Registered", KeyList, RegisteredLookup)
 
 
 class ListReader:
-    """The methods of ``PrivacyLedger`` that read what requests may name."""
+    """The methods of ``PrivacyLedger`` that read the key lists and lookups that requests may name."""
 
     _database: Database
 

@@ -39,7 +39,7 @@ def lookup(
     actor: Actor = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Register a public lookup, a value for each key, by which requests group rows; or show those that there are.
+    """Register a public lookup, a value for each key, by which requests group rows; or show the registered ones.
 
     SQL names it in JOIN, and other requests as `lookup` of a dimension. Repeating the command changes nothing, and a
     lookup is never changed.

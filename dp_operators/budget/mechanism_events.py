@@ -12,7 +12,7 @@ An event is a JSON object. Beside ``mechanism`` and its amounts it may have othe
 ===============  ======================  ==================================================================
 
 Two-sided geometric noise on a count, which the diagnostics draw, is ``pure`` and not ``laplace``: its privacy loss is
-plus or minus epsilon with nothing in between, which is the loss of randomised response, the worst epsilon-DP mechanism.
+either epsilon or minus epsilon, as for randomised response, the worst epsilon-DP mechanism.
 
 Amounts are exact decimals for a whole privacy unit. A charge has two lists of events: the planned events, written when
 it is reserved, and the drawn events, taken from its draw when it is committed. The drawn events are what happened.
@@ -64,7 +64,7 @@ def charged_events(charge: Charge) -> tuple[MechanismEvent, ...] | None:
     """Events that bound what a charge's mechanisms spent: the drawn ones, else the planned ones, else the cost itself.
 
     A list that cannot be parsed, or that adds up to more than the charge, is not used. None for a charge of rho without
-    usable events: a rho alone does not determine which mechanism spends it.
+    usable events, because a rho alone does not determine the mechanism that spends it.
     """
     values = charge.events if charge.drawn_events is None else charge.drawn_events
     parsed = [parse_event(value) for value in values]
@@ -102,7 +102,7 @@ def planned_events(cost: Budget) -> tuple[dict[str, str], ...]:
 
 
 def drawn_events(draw: Mapping[str, Any], *, max_rows: int) -> tuple[dict[str, str], ...] | None:
-    """The events in a draw, as the ledger stores them: for a whole privacy unit; None where the draw has none.
+    """The mechanism events of a draw, as the ledger stores them, for a whole privacy unit; None if the draw has none.
 
     A draw states the cost of each mechanism for one row; a unit of several rows loses more (``delta_of_rows``).
 

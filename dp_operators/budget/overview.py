@@ -1,4 +1,4 @@
-"""What the pages about accounts show, read by a number of queries that grows neither with blocks nor with charges."""
+"""What the pages about accounts show, read by a fixed number of queries, however many blocks and charges there are."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ _FILTERED_PAGE = Query(lambda _: _page(*_wanted))
 
 @dataclass(frozen=True, kw_only=True)
 class ChargeFilter:
-    """Which charges of an account are wanted, newest first.
+    """Which charges of an account to read, newest first.
 
     Attributes:
         state: their state; None for all.
-        text: a part of the release key or of who reserved it; upper and lower case are the same.
-        since, until: the first and the last day (UTC) on which they were reserved.
-        limit, offset: how many at most, and how many newer ones are left out.
+        text: a part of the release key or of the actor's name, in upper or lower case.
+        since, until: the first and the last day (UTC) of their reservation.
+        limit, offset: the most charges to read, and how many of the newest to skip.
     """
 
     state: ChargeState | None = None
@@ -119,7 +119,7 @@ class ChargeFilter:
 
     @property
     def narrows(self) -> bool:
-        """Whether it leaves out any charge."""
+        """Whether the filter can leave out charges, apart from ``limit`` and ``offset``."""
         return bool(self.state or self.text or self.since or self.until)
 
     def parameters(self) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def overview(connection: Connection, name: str, today: date) -> tuple[AccountOve
 
 
 def charge_page(connection: Connection, name: str, wanted: ChargeFilter) -> ChargePage:
-    """The charges of an account that are wanted, by one query."""
+    """The charges of an account that match the filter, by one query."""
     rows = fetch(connection, _FILTERED_PAGE if wanted.narrows else _PAGE, {"account": name, **wanted.parameters()})
     return ChargePage(charges=tuple(map(charge_of, rows)), number=rows[0].number if rows else 0)
 

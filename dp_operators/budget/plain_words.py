@@ -1,4 +1,4 @@
-"""What a privacy budget promises, in words for those who decide about it."""
+"""What a privacy budget guarantees, in plain words for those who decide about it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from spark_jobs.contract.privacy import Budget, Neighbours, plain
 
 
 def surest(bound: Odds) -> str:
-    """How sure an observer can become of what they held for as likely as not, in words; percents are rounded up."""
+    """How sure an observer with even prior odds on a fact can become of it, in words; percentages are rounded up."""
     return "more than 99.9%" if bound.surest > Decimal("99.9") else f"at most {plain(bound.surest)}%"
 
 
 def observer(account: Account) -> str:
-    """Whom a promise is about: what somebody knows beforehand, as the rest of a sentence."""
+    """What the observer of a guarantee knows beforehand, as the rest of a sentence."""
     one = "row" if account.unit.column is None else account.unit.column
     unknown = "is in the table"
     if account.neighbours is Neighbours.REPLACE_ONE:
@@ -25,10 +25,10 @@ def observer(account: Account) -> str:
 
 
 def certainty(cap: Budget) -> str:
-    """How sure that observer can become after all that a cap pays for, and how often they become surer.
+    """How sure the observer can become from all that a cap pays for, and how often they can become surer than that.
 
     Args:
-        cap: the cap; of a rho, with the delta at which it is reported.
+        cap: the cap; a cap of rho comes with the delta at which its epsilon is reported.
     """
     bound = odds(Spent.of(cap))
     failure = f", except with a probability of at most {plain(bound.probability)}" if bound.probability else ""
@@ -36,7 +36,7 @@ def certainty(cap: Budget) -> str:
 
 
 def meaning(account: Account) -> str:
-    """What the cap of an account's blocks promises, in one sentence."""
+    """What the cap of an account's blocks guarantees, in one sentence."""
     sure, _, failure = certainty(account.cap).partition(", ")
     outcome = f"{sure} after seeing all that a block's cap pays for"
     return f"Somebody who {observer(account)}, can become {', '.join(filter(None, (outcome, failure)))}."

@@ -40,7 +40,7 @@ class LedgerReader(ListReader):
     Args:
         url: the ledger's URL.
         patience: seconds that a call waits before the ledger counts as unavailable.
-        name: how errors call the ledger, such as by its connection, if they must not show its login and host.
+        name: the ledger's name in errors, such as its connection, if they must not show its login and host.
     """
 
     def __init__(self, url: str, *, patience: float = 20.0, name: str | None = None) -> None:
@@ -159,11 +159,11 @@ class LedgerReader(ListReader):
         return self._database.read(work)
 
     def non_adaptive_bound(self, account: str, block: str = ALL) -> Budget | None:
-        """The cost of all charges to a block if they had been fixed in advance; it never admits a charge.
+        """The cost of all charges to a block if they had been fixed in advance; only for information.
 
-        It is an upper bound on the epsilon at the account's delta, or at 10^-6 where that is 0; see
-        ``dp_operators.budget.numerical_composition``. None where a charge of rho does not state its mechanisms, or
-        where the account's delta is below 10^-10.
+        It never decides whether a charge fits. It is an upper bound on the epsilon at the account's delta, or at 10^-6
+        where that is 0; see ``dp_operators.budget.numerical_composition``. None where a charge of rho does not state
+        its mechanisms, or where the account's delta is below 10^-10.
 
         Raises:
             InvalidRequest: no such account.
@@ -228,8 +228,8 @@ class LedgerReader(ListReader):
 
         Args:
             table: the table.
-            named: the account that is named with it; the refusal of a table of no account leads there first, for the
-                people of a table that was moved or copied have a budget already.
+            named: the account that the request names. If no account has the table, the error points to this account
+                first, because the people in a table that was moved or copied have a budget already.
 
         Raises:
             InvalidRequest: the table is not bound, or overlaps with another bound table.
@@ -281,11 +281,11 @@ class LedgerReader(ListReader):
         return self._database.read(lambda connection: rows.spent_by_state(connection, terms))
 
     def overviews(self) -> tuple[AccountOverview, ...]:
-        """All accounts, sorted by name, with how their budgets are used up."""
+        """All accounts, sorted by name, with what they have spent and their burn-down."""
         return self._database.read(lambda connection: overview.overviews(connection, _today()))
 
     def overview(self, account: str, wanted: ChargeFilter) -> tuple[AccountOverview, tuple[SubBudget, ...], ChargePage]:
-        """One account with how its budget is used up, its sub-budgets, and the charges that are wanted.
+        """One account with what it has spent, its burn-down, its sub-budgets, and the charges that match the filter.
 
         Raises:
             InvalidRequest: no such account.
@@ -299,7 +299,7 @@ class LedgerReader(ListReader):
         )
 
     def charges(self, account: str, wanted: ChargeFilter) -> ChargePage:
-        """The charges of an account that are wanted, newest first.
+        """The charges of an account that match the filter, newest first.
 
         Raises:
             InvalidRequest: no such account.

@@ -32,8 +32,8 @@ def account_json(
 ) -> dict[str, Any]:
     """An account in plain JSON types, with what is spent and left in each block that was charged.
 
-    ``spent`` is the sum of the charges in each state, for each block that has any; ``fixed`` is each block's
-    non-adaptive bound, if it is to be reported.
+    ``spent`` has the sum of the charges in each state, by block; ``fixed`` has each block's non-adaptive bound, if
+    bounds are to be reported.
     """
     blocks: dict[str, dict[str, Any]] = {}
     nothing = exact_budget(Decimal(0))
@@ -105,7 +105,7 @@ def log_csv(entries: Iterable[AuditEntry]) -> str:
 
 
 def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = None) -> str:
-    """The accounts of ``account_json`` as a table, one block a line; ``remaining`` is that for one kind of charge.
+    """The accounts of ``account_json`` as a table, one block a line; ``remaining`` is for one kind of charge.
 
     Where the accounts have non-adaptive bounds, a note below the table states what they mean.
     """
@@ -184,7 +184,7 @@ def entries_table(entries: Iterable[AuditEntry]) -> str:
 
 
 def amounts_json(budget: Budget) -> dict[str, str]:
-    """A budget in plain JSON types; its amounts are text, which loses no digit."""
+    """A budget in plain JSON types; its amounts are texts, so that no digit is lost."""
     amounts = {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta)}
     return amounts if budget.rho is None else {**amounts, "rho": plain(budget.rho)}
 

@@ -24,9 +24,9 @@ _NAMED = 3
 
 
 def report_on_files(binding: TableBinding) -> list[str]:
-    """Lines on what the table's files show, and on what is assumed of them.
+    """Lines on what the files of the table's newest version show, and on what is assumed of them.
 
-    The newest version is looked at, by the order of names.
+    The newest version is the last by the order of names.
 
     Raises:
         InvalidRequest: the files cannot be read as the binding says.
@@ -58,7 +58,7 @@ def report_on_files(binding: TableBinding) -> list[str]:
 
 
 def same_people(binding: TableBinding, others: Iterable[Account]) -> list[str]:
-    """A line for each account that has a table with the same columns and types, whose people may be the same."""
+    """A line for each account that has a table with the same columns and types, and so perhaps the same people."""
     wanted = sorted((name.lower(), of) for name, of in binding.types.items())
     lines: list[str] = []
     for account in others:
@@ -75,7 +75,7 @@ def same_people(binding: TableBinding, others: Iterable[Account]) -> list[str]:
 
 
 def refused(fault: HeaderFault, field: str, value: object) -> InvalidRequest:
-    """A fault of a first line as a refusal."""
+    """The error for a fault in the first line of a file."""
     return InvalidRequest(field, value, f"the first line {fault.what}", fault.remedy)
 
 
@@ -140,7 +140,7 @@ def _looked_at(names: Sequence[str], files: TableFiles) -> str:
 
 
 def assumed(form: FileForm) -> str:
-    """What is assumed of a csv file beside what is declared, in words."""
+    """How the values of a csv file are assumed to be written, and what of this was declared, in words."""
     separator = {"\t": "tab", ";": "semicolon", ",": "comma", "|": "pipe"}.get(form.separator, form.separator)
     form_words = f"separator {separator}, {form.encoding}, numbers like 1{form.thousands}234{form.decimal}5"
     form_words += f", dates like {form.date or 'yyyy-MM-dd'}"

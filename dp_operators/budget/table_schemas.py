@@ -49,15 +49,16 @@ def binding_of(
         columns: names, types, domains and facts (``contract.column_text``), such as
             ``age int between 0 and 120, `amount, net` decimal(10,2)``.
         form: ``parquet``, ``orc``, ``csv``, ``json``, ``delta``, ``iceberg``, ``catalog`` or ``jdbc``; by default the
-            earlier or the schema's format, else what the table's name says, and ``parquet`` for a path.
+            format of the earlier binding or of the schema, else what the table's name implies, and ``parquet`` for a
+            path.
         version_columns: the partition columns that make a version.
-        version_folders: how many folders deep a version is below the table; 1 by default.
+        version_folders: how many levels of folders below the table a version lies; 1 by default.
         public_columns: columns that are public, in addition to those of the earlier binding.
         append_only: whether versions of the table only gain rows, if the administrator knows it.
         rows_per_unit: the most rows of one privacy unit in the table, if the administrator knows it.
         file_form: how values are written in csv and JSON files, such as ``separator=;``.
         units: the most privacy units that the table will ever have, if the administrator knows it.
-        version_order: ``natural``, ``number`` or names of versions, the earliest first, after those that are listed.
+        version_order: ``natural``, ``number``, or names of versions, earliest first, to add to those already listed.
         before: the fields of the earlier binding.
 
     Raises:

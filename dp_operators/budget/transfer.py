@@ -1,9 +1,9 @@
 """Moves a ledger with its audit log to another database, so that at any time at most one of the two is live.
 
 The old ledger is locked while it is copied. Its last entry, ``moved``, is the moment of the move: it names the one copy
-that may go on, by a random token that this copy alone has. Until then the old ledger is live and the copy is nothing;
-from then on the old ledger accepts nothing for ever, and the copy accepts nothing until it has this entry and its own
-first one, ``arrived``. A move that is cut short is finished by a repetition, from either side of that moment.
+that may go on, by a random token that this copy alone has. Until then the old ledger is live and the copy is not. From
+then on the old ledger accepts no change for ever, and the copy accepts none until it has this entry and its own first
+one, ``arrived``. If a move is interrupted, before or after that moment, repeating the call finishes it.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _GUARDS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_na
 def move(source: PrivacyLedger, target: PrivacyLedger, *, actor: str) -> Head:
     """Copy a ledger into an empty database, creating its tables if necessary; the old ledger is never live again.
 
-    Nothing is charged while it is copied, and a call that wants to is told that the ledger is locked. A ledger that was
-    frozen is still frozen after the move. A repeated move finishes one that was cut short, whenever that was, and
-    returns the head of one that is done.
+    Nothing is charged while the ledger is copied; a call that tries to charge fails because the ledger is locked. A
+    ledger that was frozen is still frozen after the move. Repeating the call finishes an interrupted move, and returns
+    the head if the move is complete.
 
     Args:
         source: the ledger.

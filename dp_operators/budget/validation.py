@@ -139,7 +139,7 @@ def domains_of(domains: Mapping[str, Any]) -> dict[str, Domain | None]:
     """The domain of each column, from its text.
 
     Raises:
-        InvalidRequest: none is named, or a text is no domain.
+        InvalidRequest: no column is named, or a text is not a domain.
     """
     if not domains:
         raise InvalidRequest("domains", None, "must name a column", "give its domain, or None")
@@ -237,7 +237,8 @@ def stays_in_block(
     """Whether each unit stays in one block: by default a row does, and a unit with a column does not.
 
     Raises:
-        InvalidRequest: it does not, and the relation replaces units, whose replacement may be in another block.
+        InvalidRequest: a unit may be in several blocks, and the relation replaces units, whose replacement may be in
+            another block.
     """
     if blocks is None:
         return True

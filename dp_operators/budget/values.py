@@ -53,8 +53,8 @@ class Account:
 
     Attributes:
         name: the account's name.
-        cap: the limit on the charges of any one block. Of a ``zcdp`` account it is rho, with the epsilon that this
-            implies at delta; of an ``approximate`` account, rho is the limit on the sum of squares.
+        cap: the limit on the charges of any one block. A ``zcdp`` account is limited by rho; the epsilon is what this
+            rho implies at delta. In an ``approximate`` account, rho is the limit on the sum of epsilon^2/2.
         composition: how charges add up; see ``dp_operators.budget.composition``.
         slack: the part of the cap's delta that charges cannot use, because it pays for the sum of squares.
         neighbours: the neighbour relation of the guarantee, and so of every charge.
@@ -64,8 +64,8 @@ class Account:
             yet.
         outputs: the canonical URIs of the folders that its releases may be written to, sorted.
         blocks: the expression that assigns the tables' rows to blocks; None if ``all`` is the only block.
-        unit_stays: whether each privacy unit stays in one block, so that blocks pay one by one; otherwise every charge
-            is added to ``all``, whatever blocks it reads.
+        unit_stays: whether each privacy unit stays in one block, so that each block pays for itself; otherwise every
+            charge is added to ``all``, whatever blocks it reads.
         public_sizes: a declaration from before tables had public columns; it has no effect any more.
         requester_approves: whether a person may approve the higher cap that they asked for themselves.
         opened_at: UTC, ISO 8601.
@@ -90,7 +90,7 @@ class Account:
 
     @property
     def replaced_within(self) -> str:
-        """What a replacement keeps, in words; empty if it keeps nothing (``privacy.replaced_within``)."""
+        """What the replacement of a unit leaves unchanged, in words; empty if nothing (``privacy.replaced_within``)."""
         return replaced_within(self.neighbours, self.blocks)
 
     def require_blocks(self, blocks: tuple[str, ...]) -> None:
@@ -221,12 +221,12 @@ STREAM_END = "f" * 64
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedSteps:
-    """The object of some consecutive steps of a stream, or its end (``STREAM_END``) in place of the next step.
+    """The object with some consecutive steps of a stream, or the stream's end (``STREAM_END``) in place of a step.
 
     Attributes:
         charge: the id of the charge that pays for the stream.
         first: the number of its first step, counted from 0.
-        steps: how many steps it has.
+        steps: how many steps the object has.
         object_sha256: hash of the encrypted object.
         previous_sha256: hash of the object before; 64 zeros for the first.
     """
@@ -254,7 +254,7 @@ class StreamHead:
 
     @classmethod
     def after(cls, last: RecordedSteps) -> StreamHead:
-        """The head where this is the last object."""
+        """The head of the chain once ``last`` is its last object."""
         return cls(steps=last.first + last.steps, sha256=last.object_sha256, first=last.first)
 
     @property
@@ -364,5 +364,5 @@ class Verification:
 
 
 def exact_budget(epsilon: Decimal, delta: Decimal = Decimal(0), rho: Decimal | None = None) -> Budget:
-    """A budget of exact sums, which may have more digits than a single cost may."""
+    """A budget of exact sums, which may have more digits than the cost of a single charge."""
     return Budget.model_construct(epsilon=epsilon, delta=delta, rho=rho)

@@ -12,7 +12,7 @@ from spark_jobs.contract.store.conditional_put import EXTRAS, by_environment
 
 
 def by_connection(uri: str) -> Any:
-    """The file system of ``uri`` by the connection that ``store_conn_ids`` names for its folder, if it names one.
+    """The file system of ``uri``, opened with the connection that ``store_conn_ids`` names for its folder, if any.
 
     Without one, the process signs in with what its machine or environment gives.
 

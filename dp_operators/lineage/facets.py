@@ -1,7 +1,7 @@
-"""What lineage says of a release: its input with version and columns, its output, its privacy cost and its guarantee.
+"""The lineage of a release: its input with version and columns, its output, its privacy cost and its guarantee.
 
-All of it is made from a ``ReleaseEvent``: names, budgets and hashes, and no figure of the release. The schemas of the
-two run facets are in the folder ``schemas`` beside this module.
+All fields come from a ``ReleaseEvent``: names, budgets and hashes, but no figure of the release. The schemas of the two
+run facets are in the folder ``schemas`` beside this module.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _OF_COST = ("account", "key", "cost", "left", "status", "manifest_sha256")
 
 
 def cost_of(event: ReleaseEvent) -> dict[str, Any]:
-    """The fields of the facet of a release's cost."""
+    """The fields of the run facet with the cost of a release."""
     fields = event.to_dict()
     return {name: fields[name] for name in _OF_COST}
 
 
 def guarantee_of(event: ReleaseEvent) -> dict[str, Any]:
-    """The fields of the facet of a release's guarantee."""
+    """The fields of the run facet with the guarantee of a release."""
     request = event.request
     return {
         "guarantee": "differentially private",

@@ -24,8 +24,9 @@ FIELDS = ("folder", "uri", "account")
 class ReportLink(BaseOperatorLink):
     """The report of the release.
 
-    A browser cannot open the store, so it is the page that serves the release from there, or the address that is made
-    from ``report_url`` of the configuration. Without that, the link of a stream is its report's URI in the store.
+    A browser cannot open the store, so the link leads to the page that serves the release from the store, or to the
+    address made from ``report_url`` of the configuration. Without ``report_url``, a stream's link is its report's URI
+    in the store.
     """
 
     name = "Report"
@@ -64,7 +65,7 @@ def report_address(event: ReleaseEvent | StreamEvent) -> str:
     """The address of a release's report.
 
     Raises:
-        InvalidRequest: ``report_url`` has something else in braces than its fields.
+        InvalidRequest: ``report_url`` has something in braces that is not one of its fields.
     """
     uri = event.published.uri
     template = configuration.report_url()

@@ -20,8 +20,8 @@ class StreamAlarmNotifier(BaseNotifier):
     """Notifies of each alarm that began with the steps of a run; use it as the ``on_success_callback`` of its task.
 
     The monitors watch every count of the stream. The run that releases the step at which a condition begins to hold
-    sends one line for it; while the condition goes on to hold, no further line is sent. It reads what the task has
-    returned, and nothing else.
+    sends one line for it; while the condition goes on to hold, no further line is sent. The notifier reads only what
+    the task has returned.
 
     Args:
         notify: takes the line, e.g. a function that sends a mail, and may be asynchronous; by default the line is

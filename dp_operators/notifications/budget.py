@@ -32,8 +32,8 @@ class PrivacyBudgetNotifier(BaseNotifier):
     """Notifies when a task's release takes its account past a fraction of its cap; use it as ``on_success_callback``.
 
     The release that passes a fraction sends one line for it; releases that pass it at the same time may each send one.
-    The line gives the fraction and what is spent by now, and what the release found; with ``all_releases``, every
-    release sends a line with what it found. All of it is read from the ledger, which is not changed.
+    The line gives the fraction, what is spent by now, and the release's headline figures; with ``all_releases``, every
+    release sends a line with its headline figures. The ledger is only read.
 
     As the callback of a deadline alert it runs in the triggerer, without a task: it then sends one line for each block
     that is past a fraction at that time.
@@ -133,7 +133,7 @@ class PrivacyBudgetNotifier(BaseNotifier):
 def used(account: Account, spent: Budget) -> Decimal:
     """The fraction of an account's cap that is spent, in the currency that is closest to its limit.
 
-    If the account allows either of two ways to compose its costs, the one that leaves more counts.
+    If the account allows two ways to compose its costs, the one that leaves more counts.
     """
     from dp_operators.budget.composition import fraction_spent, limits_of
 

@@ -1,4 +1,4 @@
-"""Airflow operators: a release, one for each kind of diagnostic, a request for more budget, and what goes with them."""
+"""Airflow operators: for releases of any kind and of each single kind, streams, verification and more budget."""
 
 from spark_jobs.lazy import lazy_exports
 

@@ -28,7 +28,7 @@ class ApplicationOperator(TextTemplates):
 
     Args:
         request: the fields of the request, or the path of its file.
-        others: as for ``ReleaseDiagnosticsOperator``.
+        others: the parameters of ``ReleaseDiagnosticsOperator`` that do not belong to the request.
 
     Raises:
         InvalidRequest: a constant is wrong for all values of the templates.
@@ -105,7 +105,7 @@ class ApplicationOperator(TextTemplates):
         return self._attempt(context, awaited=0)
 
     def resume(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Go on when the trigger says that the application has ended."""
+        """Continue the release when the trigger reports that the application has ended."""
         return self._attempt(context, awaited=int((event or {}).get("run", 0)))
 
     def _attempt(self, context: Context, *, awaited: int) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class ApplicationOperator(TextTemplates):
         raise NotImplementedError
 
     def on_kill(self) -> None:
-        """End the application; its charge stays reserved, and the next attempt goes on from what is stored."""
+        """End the application; its charge stays reserved, and the next attempt continues from what is stored."""
         self._ended = True
 
     def _runner(self) -> Backend:

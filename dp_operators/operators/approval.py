@@ -45,16 +45,16 @@ CHANGED = "ask again: clear the task"
 class RequestMoreBudgetOperator(ApprovalOperator):
     """Asks a person to approve a higher cap, and raises it; the person's name and the reason go into the audit log.
 
-    An approval counts for what the approver saw. The option that approves names the amounts and a hash of the question:
-    its account, its cap as it was and as it would be, its reason and who asks. Each asking has a hash of its own, so
-    that an answer to an earlier question is refused by Airflow's API, even where the run was deleted and triggered
-    again, the task was cleared or a template has another value. What is raised is what the answered question named;
-    if the cap has changed since, nothing is raised.
+    An approval counts only for what the approver saw. The option that approves names the amounts and a hash of the
+    question: the account, the cap before and after, the reason and who asks. The hash differs each time the question is
+    asked, so Airflow's API refuses an answer to an earlier question, even if the run was deleted and triggered again,
+    the task was cleared or a template has another value. The cap is raised to the amounts of the answered question; if
+    it has changed since the question was asked, nothing is raised.
 
-    The question says what is asked, who asks and which tasks wait, and links to the page on which whoever may see the
-    ledger finds what is spent and left, and what both caps promise. A cap that cannot be raised to this value, and a
-    reason that the audit log cannot hold, fail before anybody is asked. Whoever is signed in as nobody in particular,
-    as in Airflow's all-admins mode, cannot approve. Nor can whoever triggered the run, unless the account says so
+    The question says what is requested, who asks and which tasks wait. It links to a page that shows, to users who may
+    see the ledger, what is spent and left and what both caps guarantee. A cap that cannot be raised to this value, and
+    a reason that the audit log cannot hold, fail before anybody is asked. A user without an identity of their own, as
+    in Airflow's all-admins mode, cannot approve. Nor can the user who triggered the run, unless the account allows it
     (``dp-budget approvals``); a run that no user triggered may be approved by everybody who may respond.
 
     If the person rejects it, nothing is raised and the downstream tasks are skipped. A default answer is not accepted,
@@ -69,7 +69,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
 
     Args:
         account: the ledger account.
-        epsilon, delta, rho: the new cap of each block; a part that is not given stays as it is.
+        epsilon, delta, rho: the new cap of each block, as exact decimals; a part that is not given stays as it is.
         reason: why more is needed; shown to the person, and written to the audit log: one line of at most 500 bytes.
         allotment: a sub-budget of the account, whose cap is raised instead of the account's.
         privacy_ledger_conn_id: the connection of the ledger; its login needs the grant ``administer``.
@@ -176,7 +176,7 @@ class RequestMoreBudgetOperator(ApprovalOperator):
     def execute_complete(
         self, context: Context, event: dict[str, Any], question: Mapping[str, str | None] | None = None
     ) -> Any:
-        """Raise the cap if the person has approved this question, to what it said."""
+        """Raise the cap to the amounts of the question, if the person has approved this very question."""
         options = event.get("chosen_options") or []
         for field in QUESTION:
             setattr(self, field, (question or {}).get(field))

@@ -37,14 +37,14 @@ class CountStreamOperator(ApplicationOperator):
     or asset-triggered run, releases all that have ended when it was triggered. So runs may be late, repeated, skipped,
     cleared or backfilled, and two may run at once: each step is drawn once and published once.
 
-    The task has the outlet of its folder, whose event says how far the stream is and what the account has left; links
-    to the report and to the account; and the metrics of releases.
+    The task has the asset of the stream's folder as an outlet, whose event says how far the stream is and what the
+    account has left; it has links to the report and to the account, and the metrics of releases.
 
-    No data of the table passes through Airflow: the log shows public stages, and XCom gets
-    ``{"uri", "key", "cost", "first", "released", "steps", "finished"}``: ``released`` steps are new, from number
-    ``first`` on, and ``steps`` are released in all. With ``monitors`` it gets ``alarms`` too, over every count: how
-    many conditions are ``in_force``, and the ``newest`` alarms (``StreamAlarms``). ``StreamAlarmNotifier`` tells of new
-    ones, and ``StreamAlarmSensor`` waits for one.
+    No data of the table passes through Airflow: the log shows public stages, and XCom gets ``{"uri", "key", "cost",
+    "first", "released", "steps", "finished"}``: ``released`` steps are new, from number ``first`` on, and ``steps`` are
+    released in all. With ``monitors`` it gets ``alarms`` too, over every count: how many conditions are ``in_force``,
+    and the ``newest`` alarms (``StreamAlarms``). ``StreamAlarmNotifier`` sends new alarms, and ``StreamAlarmSensor``
+    waits for an alarm.
 
     Every parameter is templated. Give either ``request``, the whole request, or its fields as the other parameters.
 
@@ -57,15 +57,15 @@ class CountStreamOperator(ApplicationOperator):
         step: the length of a step, such as ``1 hour``.
         steps: the number of steps; or ``end``, the instant at which the last step ends.
         end: see ``steps``.
-        states: the column whose values are counted apart, and its public keys.
-        method: ``local_level`` (the default) or ``pegasus``, with or without options.
-        max_per_step: the most rows of a unit that are used in one step.
+        states: a column whose values are counted separately, and its public keys.
+        method: how the counts are released, ``local_level`` (the default) or ``pegasus``, with or without options.
+        max_per_step: the contribution bound: the most rows of a unit that are used in one step.
         monitors: conditions that are watched over every count, at each run.
         epsilon: the cost of the whole stream.
         neighbours, unit, where, output, blocks, title, record: as for ``ReleaseDiagnosticsOperator``.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
         until: an instant; steps that end later are left to later runs. By default, the end of the run's interval. An
-            instant in the future stands for now.
+            instant in the future means now.
         stream: the stream's name; by default the task's. Another name is another stream, which is paid for again.
         runner, master, spark_conn_id, conf, private_dir: as for ``ReleaseDiagnosticsOperator``.
         privacy_ledger_conn_id, deployment, allotment: as for ``ReleaseDiagnosticsOperator``.

@@ -1,4 +1,4 @@
-"""DAGs from YAML files: a release a file, checked when the DAGs are parsed, with the file and the line of a mistake."""
+"""DAGs from YAML files, one release per file; a mistake is an import error that names the file and the line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTS = (*FIELDS, "budget", *BUDGET, "request")
 
 
 class DagFields(Frozen):
-    """The DAG of a file, in the words of Airflow's ``DAG``.
+    """The fields of a file's DAG, named as the parameters of Airflow's ``DAG``.
 
     Attributes:
         dag_id: the DAG's id; the file's name without its ending if it is left out.
@@ -56,7 +56,7 @@ class DagFile(Frozen):
         task: further parameters of ``ReleaseDiagnosticsOperator``, such as ``runner``, ``retries`` and ``allotment``.
         sensor: further parameters of the sensor, such as ``deferrable`` and ``timeout``.
         on_exhausted: what to do while the budget does not suffice.
-        verify: whether to compare what was published with the ledger.
+        verify: whether to compare the published release with the ledger.
     """
 
     dag: DagFields = DagFields()
@@ -119,7 +119,7 @@ def dag_from(path: str | Path) -> DAG:
 
 
 def line_of(text: str, field: str) -> int | None:
-    """The line of a YAML document on which ``field``, or else the innermost part around it, begins.
+    """The line of a YAML document on which ``field`` begins, or the innermost part of the document around it.
 
     None if the document cannot be read.
 

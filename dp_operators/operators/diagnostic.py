@@ -1,4 +1,4 @@
-"""What the operators of single kinds have in common."""
+"""What the operators of single kinds of diagnostics have in common."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class DiagnosticOperator(ReleaseDiagnosticsOperator):
 
 
 def operator_of(kind: str, module: str) -> type[DiagnosticOperator]:
-    """The operator of a kind, as a class of a module: the kind's options are its parameters, with their defaults."""
+    """Make the operator class of a kind, for a module; the kind's options are its parameters, with their defaults."""
     options = options_of(kind)
     defaults = {name: default_of(kind, option) for name, option in options.items()}
 
@@ -89,7 +89,7 @@ def operator_of(kind: str, module: str) -> type[DiagnosticOperator]:
 
 
 def default_of(kind: str, option: str) -> Any:
-    """The default of an operator's parameter; ``Parameter.empty`` if it is required, and no account may complete it."""
+    """The default of an operator's parameter; ``Parameter.empty`` if it must be given, as no account completes it."""
     options = DIAGNOSTICS[kind]
     field = options.model_fields[option]
     if field.is_required():
@@ -100,7 +100,7 @@ def default_of(kind: str, option: str) -> Any:
 
 
 def docstring(kind: str) -> str:
-    """What an operator releases, and its parameters, from the docstrings of the kind's options."""
+    """The docstring of a kind's operator: what it releases, and its parameters, from the docstrings of the options."""
     options = DIAGNOSTICS[kind]
     purpose = (inspect.getdoc(options) or "").split("\n\n")[0].rstrip(".")
     if not purpose.split(" ")[0].isupper() or purpose.startswith("A "):
@@ -129,19 +129,19 @@ def _sentences(options: type[Frozen]) -> dict[str, str]:
 
 
 def entry_of(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry of a request's ``diagnostics``."""
+    """The entry of a request's ``diagnostics`` for one kind and its options."""
     return {"kind": kind, **{name: value for name, value in options.items() if value is not None}}
 
 
 @cache
 def options_of(kind: str) -> dict[str, str]:
-    """The parameters of a kind's operator, and the options that they give."""
+    """The options of a kind that its operator takes as parameters."""
     fields = DIAGNOSTICS[kind].model_fields
     return {RENAMED.get(name, name): name for name in fields if name not in OF_SEVERAL}
 
 
 def class_of(kind: str) -> str:
-    """The name of a kind's operator."""
+    """The name of the class of a kind's operator."""
     return "".join(part.capitalize() for part in kind.split("_")) + "Operator"
 
 

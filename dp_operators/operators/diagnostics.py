@@ -1,7 +1,7 @@
 """One operator for every kind of diagnostic, with the options of that kind as parameters.
 
-The classes are made from the options in ``spark_jobs.contract.options``. ``diagnostics.pyi`` says to type checkers,
-editors and the documentation what they are; ``python -m tests.support.operator_source`` writes it.
+The classes are made from the options in ``spark_jobs.contract.options``. ``diagnostics.pyi`` describes them to type
+checkers, editors and the documentation; ``python -m tests.support.operator_source`` writes it.
 """
 
 from dp_operators.operators.diagnostic import class_of, operator_of

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class CheckReleaseOperator(TextTemplates):
-    """Runs a checkpoint of Great Expectations on the files of a release, and makes its data docs; fails if it fails.
+    """Runs a checkpoint of Great Expectations on a release's files, and makes data docs; fails if the checkpoint does.
 
-    A release is noisy and published, so a suite may expect anything of it, and costs nothing. The library runs in a
-    process of its own; the worker needs ``dp-diagnostics[spark,expectations]``.
+    A release is noisy and published, so checking it is post-processing and costs nothing. The library runs in a process
+    of its own; the worker needs ``dp-diagnostics[spark,expectations]``.
 
     Args:
         release: the result of the task that made the release (``release.output``), or the URI of the release's folder;

@@ -20,14 +20,14 @@ class FederationServerOperator(TextTemplates):
 
     Everything but the name is the administrator's: ``python -m spark_jobs.federation join --receipts`` registers the
     agreement, this server's keys and its folder of receipts in the folder that ``DP_DIAGNOSTICS_FEDERATIONS`` names. A
-    task that is killed or cleared goes on where it was; after the last evaluation that is paid for the keys are
-    destroyed, and it succeeds without doing anything. It waits as long as the agreement says.
+    task that is killed or cleared continues where it stopped. The keys are destroyed after the last evaluation that was
+    paid for; from then on the task succeeds without doing anything. It waits as long as the agreement says.
 
     Args:
         federation: the name under which the release is registered; templated.
         poll_seconds: the pause between two looks into the server's folder.
-        answer_seconds: how long to wait for each further question after the release, while evaluations are left that
-            were paid for (``cdf_points``); templated.
+        answer_seconds: how long to wait for each further question after the release, while evaluations that were paid
+            for (``cdf_points``) are left; templated.
 
     Raises:
         AirflowFailException: the federation is not registered for a server here, or the release has ended without a
@@ -47,7 +47,7 @@ class FederationServerOperator(TextTemplates):
         self.answer_seconds = answer_seconds
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Serve, and return the hash of the agreement and how many sums were published."""
+        """Serve the release, and return the hash of the agreement and the number of published sums."""
         from spark_jobs.contract.federation import Registration
         from spark_jobs.federation.exchange import FederationFailed
         from spark_jobs.federation.own_keys import AgreementClosed

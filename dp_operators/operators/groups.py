@@ -1,4 +1,4 @@
-"""The tasks of a governed release as one group: wait for the budget, release, verify, and tell somebody."""
+"""The tasks of a governed release as one group: wait for the budget, release, verify, and notify somebody."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def private_release_group(
     Args:
         group_id: the group's id, which prefixes the ids of its tasks.
         operator: the release's class: ``ReleaseDiagnosticsOperator``, or that of one kind.
-        on_exhausted: what the sensor does, and then the release, while the budget does not suffice.
+        on_exhausted: what the sensor, and after it the release, does while the budget does not suffice.
         sensor: further parameters of the sensor, such as ``deferrable``, ``poke_interval`` and ``timeout``.
         verify: whether to compare what was published with its manifest and the ledger.
-        alert: takes a line if a task of the group fails, and if the release takes the account past a fraction of its
-            cap; None tells nobody.
-        alert_at: these fractions.
-        all_releases: whether ``alert`` also takes a line of what each release found.
+        alert: a function that takes a line; called if a task of the group fails, and if the release takes the account
+            past a fraction of its cap. None notifies nobody.
+        alert_at: the fractions of the cap that cause an alert.
+        all_releases: whether ``alert`` also gets a line with the headline figures of each release.
         release: the parameters of the release; ``account`` and ``epsilon`` are required, because the sensor needs them.
 
     Raises:

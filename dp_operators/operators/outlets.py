@@ -22,28 +22,28 @@ ALIAS = "private releases of {account}"
 def release_asset(output: str) -> Asset:
     """The asset of a folder of releases; each release into the folder is an event of it.
 
-    The asset's name is its URI, so that ``Asset("s3://releases/churn")`` is the same asset. Of a folder on this
-    machine, ``release_asset(path)`` is the asset to schedule on: Airflow takes ``Asset(path)`` for another one.
+    The asset's name is its URI, so that ``Asset("s3://releases/churn")`` is the same asset. For a folder on this
+    machine, schedule on ``release_asset(path)``: Airflow takes ``Asset(path)`` for another asset.
 
     Args:
         output: the folder, as a release's ``output``; a path on this machine becomes a ``file://`` URI.
 
     Raises:
-        InvalidRequest: it is neither an absolute path nor a URI.
+        InvalidRequest: ``output`` is neither an absolute path nor a URI.
     """
     return Asset(Place.of_folder(output, what="output").identity)
 
 
 def release_alias(account: str) -> AssetAlias:
-    """The asset alias of releases whose folder is known only when the task runs, by the account that pays."""
+    """The asset alias, named by the paying account, of releases whose folder is known only when the task runs."""
     return AssetAlias(ALIAS.format(account=account))
 
 
 def with_release_outlets(given: Any, request: Any) -> list[Any]:
-    """A task's outlets: those that are given, and the asset or the alias of its release.
+    """A task's outlets: the given ones, and the asset or the alias of its release.
 
     Raises:
-        InvalidRequest: an alias that is given is that of another account's releases.
+        InvalidRequest: a given alias is that of another account's releases.
     """
     outlets = list(given) if isinstance(given, Collection) and not isinstance(given, str) else [given] if given else []
     fields = request if isinstance(request, Mapping) else {}
@@ -57,7 +57,7 @@ def with_release_outlets(given: Any, request: Any) -> list[Any]:
 
 
 def record_event(event: ReleaseEvent | StreamEvent, outlets: Collection[Any], context: Context) -> None:
-    """Give the event to the release's asset among the task's outlets; Airflow emits it if the task succeeds."""
+    """Attach the event to the release's asset among the task's outlets; Airflow emits it if the task succeeds."""
     accessors = context.get("outlet_events")
     if accessors is None:
         return

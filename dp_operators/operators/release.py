@@ -71,10 +71,10 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         federation: name of a registered federation, with whose silos the rows are released together.
         row_id: a column that distinguishes the rows of one unit, which makes units of many rows faster.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
-        runner: ``local`` (on this machine), ``cluster`` (where the type of a connection says), or ``spark_submit`` (the
-            same for connections of type ``spark`` alone).
+        runner: ``local`` (on this machine), ``cluster`` (on the service that the connection's type names), or
+            ``spark_submit`` (the same, but only for connections of type ``spark``).
         master: the local runner's Spark master, such as ``local[2]``, or ``embedded`` for the engine without Java; by
-            default the latter where it is installed and counts this request, and Spark otherwise.
+            default ``embedded`` if it is installed and can count this request, otherwise Spark.
         spark_conn_id: the connection for ``cluster``, of one of the types in "Use a Spark cluster", and for
             ``spark_submit``, of type ``spark``.
         conf: Spark settings of memory, cores, executors or partitions, which override the connection's.
@@ -90,12 +90,12 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
             retry. In each case, the release is published and paid for, and XCom has the same content.
         gate: a condition on a released figure, such as ``roc_curve.auc.lower >= 0.7``. If it does not hold, the task
             fails without a retry once the release was published, so that no downstream task runs; an undefined figure,
-            and one whose result is not ``ok``, never passes. The page "Gate on a
-            figure such as the AUC, and follow it" has the names.
+            or a figure of a result that is not ``ok``, never passes. The page "Gate on a figure such as the AUC, and
+            follow it" has the names.
         dry_run: only report what the release would cost and what is left; nothing is reserved, run or written.
-        deferrable: wait for an application on a cluster without occupying a worker: the triggerer looks at it. By
-            default, the option ``default_deferrable`` of Airflow's section ``[operators]``. A driver on the worker's
-            own machine, which is the worker's load, is waited for in the task's slot.
+        deferrable: wait for an application on a cluster in the triggerer, without occupying a worker. By default, the
+            option ``default_deferrable`` of Airflow's section ``[operators]``. A driver on the worker's own machine is
+            always waited for in the task's slot, as it loads the worker.
 
     Raises:
         InvalidRequest: on construction, so that the DAG has an import error: a constant is wrong for all values of the
@@ -176,7 +176,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
 
     @classmethod
     def partial_of(cls, given: Mapping[str, Any], checked: Mapping[str, Any]) -> OperatorPartial:
-        """What ``partial`` returns; ``checked`` are fields of the request that other parameters give."""
+        """What ``partial`` returns; ``checked`` are the fields of the request that come from other parameters."""
         fields = given_fields(given)
         check_given({**fields, **checked})
         outlets = with_release_outlets(given.get("outlets"), fields)
@@ -220,10 +220,10 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         return returned
 
     def build_request(self) -> ReleaseRequest | Written[ReleaseRequest]:
-        """The request that the rendered parameters give; what is written of it, where only its account can complete it.
+        """The request in the rendered parameters; if only its account can complete it, the fields as they are written.
 
         Raises:
-            InvalidRequest: they give no valid request.
+            InvalidRequest: the parameters give no valid request.
         """
         return read_request(self.request)
 

@@ -21,7 +21,7 @@ FIELDS = (
 
 
 def given_fields(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request among a task's parameters; None stands for a field that is left out."""
+    """The fields of a request among a task's parameters; None stands for an omitted field."""
     budget = {name: parameters[name] for name in BUDGET if parameters.get(name) is not None}
     fields = {name: parameters[name] for name in FIELDS if parameters.get(name) is not None}
     return {**fields, "budget": budget} if budget else fields
@@ -47,7 +47,8 @@ def read_request(given: str | Mapping[str, Any]) -> ReleaseRequest | Written[Rel
     """The request in a rendered dictionary or in a file.
 
     Raises:
-        InvalidRequest: it is not valid, or it names an earlier release or a key list, which only a ledger can resolve.
+        InvalidRequest: the request is not valid, or names an earlier release or a key list, which only a ledger can
+            resolve.
     """
     return read_written(ReleaseRequest, request_fields(given))
 
@@ -70,7 +71,7 @@ def request_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_fields(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request, checked; one that refers to the ledger is checked after its references are resolved.
+    """The fields of a request, checked; a request that refers to the ledger is checked later, once it is resolved.
 
     Raises:
         InvalidRequest: the fields give no valid request, or name a file of keys.

@@ -23,10 +23,10 @@ SOON = timedelta(seconds=30)
 class PrivacyRetryPolicy(RetryPolicy):
     """Retries soon if the ledger is locked or cannot be reached, and fails at once if a retry cannot help.
 
-    No retry helps against an exceeded budget, a bad request, a release key that paid for another request, or a role
-    without the grant, so the task fails even if it has retries left. This provider's operators do so without the
-    policy. Use it for your own tasks that use ``PrivacyLedgerHook``, or to retry an operator sooner than its
-    ``retry_delay`` when the ledger is locked. All other errors are retried as the task's settings say.
+    No retry helps against an exceeded budget, a bad request, a release key that paid for another request, or a database
+    role without the grant, so the task fails even if it has retries left. This provider's operators fail at once
+    without the policy, too. Use it for your own tasks that use ``PrivacyLedgerHook``, or to retry an operator sooner
+    than its ``retry_delay`` when the ledger is locked. All other errors are retried as the task's settings say.
 
     Args:
         soon: the delay before a retry if the ledger is locked or cannot be reached.

@@ -28,9 +28,10 @@ class PrivateSqlOperator(ReleaseDiagnosticsOperator):
     """Releases what a SELECT of counts, sums, means and variances asks for, and returns the answer.
 
     The statement is read as a request for ``aggregates``, which is charged, released and published like any other; no
-    part of its text reaches an engine of rows. What is computed of released figures (arithmetic, HAVING, ORDER BY,
-    LIMIT) costs nothing. XCom gets what every release gives, and ``answer``: its ``columns`` and ``rows``, with the
-    ends of intervals, and their ``confidence``; null if it has more than 1,000 rows, which the release's files have.
+    engine that reads rows gets any part of its text. What is computed from released figures (arithmetic, HAVING, ORDER
+    BY, LIMIT) costs nothing. XCom gets what every release returns, and ``answer``: its ``columns``, its ``rows`` with
+    the ends of confidence intervals, and their ``confidence``. An answer of more than 1,000 rows is null; its rows are
+    in the release's files.
 
     Args:
         sql: one SELECT; FROM names the account, and ``VERSION AS OF '{{ ds }}'`` the version of its table.
@@ -71,7 +72,7 @@ class PrivateSqlOperator(ReleaseDiagnosticsOperator):
         return cls.partial_of(given, {})
 
     def check_request(self) -> None:
-        """Nothing: the statement gives what a request needs, and is checked with it."""
+        """Check nothing: the statement, which gives the fields of the request, is checked on construction."""
 
     def _attempt(self, context: Context, *, awaited: int) -> dict[str, Any]:
         self.request = _with_statement(SqlStatement.parse(self.sql), self.request)

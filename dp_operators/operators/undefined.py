@@ -19,7 +19,7 @@ def require_ending(on_undefined: str) -> str:
     """``on_undefined``, if it is ``publish``, ``skip`` or ``fail``.
 
     Raises:
-        InvalidRequest: it is anything else.
+        InvalidRequest: ``on_undefined`` is anything else.
     """
     if on_undefined not in (PUBLISH, SKIP, FAIL):
         raise InvalidRequest(

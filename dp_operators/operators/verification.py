@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class VerifyReleaseOperator(TextTemplates):
     """Compares a release's files with its manifest, and the manifest with the ledger; fails if they differ.
 
-    It reads the release from the store as anybody else does, so that what the next task reads is what was paid for.
+    It reads the release from the store as every reader does, so that the next task reads the release that was paid for.
 
     Args:
         release: the result of the task that made the release (``release.output``), or the URI of the release's folder;
@@ -27,7 +27,7 @@ class VerifyReleaseOperator(TextTemplates):
         privacy_ledger_conn_id: the connection of the ledger, which is only read.
 
     Raises:
-        AirflowFailException: there is no release there, or it differs; the message has the first difference.
+        AirflowFailException: there is no such release, or it differs; the message has the first difference.
         AirflowException: the ledger or the store cannot be reached; a retry may help.
     """
 

@@ -65,8 +65,8 @@ def opened(connection_id: Readable) -> Iterator[PrivacyLedger]:
     """The ledger of a connection that the user may read, closed after the answer.
 
     Raises:
-        HTTPException: there is no such connection, or it is not of a ledger: whoever may see pages alone does not learn
-            which other connections there are.
+        HTTPException: there is no such connection, or it is not a ledger's; the answer is the same for both, so that a
+            user who may see only the pages does not learn which other connections exist.
         InvalidRequest: the connection names no ledger.
     """
     try:
@@ -92,7 +92,7 @@ def readable_ledgers(user: Any) -> list[str]:
 
 
 def page(make: Callable[[str], str], *, status: int = 200) -> HTMLResponse:
-    """A page, whose only style and script are its own."""
+    """The response of an HTML page that may use only its own style and script."""
     nonce = secrets.token_urlsafe(16)
     rules = (
         f"default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; img-src 'self'; "

@@ -1,4 +1,4 @@
-"""The JSON API of the page *Privacy budget*: the same facts for the same users."""
+"""The JSON API of the page *Privacy budget*: it gives the same facts as the page, to the same users."""
 
 from __future__ import annotations
 

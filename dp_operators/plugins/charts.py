@@ -19,10 +19,10 @@ class Chart:
     Attributes:
         line: the path of the share left, in steps.
         area: the closed path below it.
-        projection: the path from today on at the latest rate; empty without a rate.
-        today: where today is; None at the right edge.
+        projection: the path from today on at the latest rate of spending; empty without a rate.
+        today: the horizontal position of today; None if it is the right edge.
         dates: the days at the left edge, in the middle and at the right edge.
-        description: what the chart shows, for those who do not see it.
+        description: what the chart shows, for screen readers.
     """
 
     line: str
@@ -34,7 +34,7 @@ class Chart:
 
     @classmethod
     def of(cls, burn_down: BurnDown) -> Chart:
-        """The chart of a burn-down, with as many days ahead as behind at most."""
+        """The chart of a burn-down; it shows at most as many days ahead as behind."""
         since = min(burn_down.since, burn_down.today - timedelta(days=1))
         past = (burn_down.today - since).days
         ahead = 0 if burn_down.days_left is None else min(burn_down.days_left + 1, max(past, RATE_DAYS))

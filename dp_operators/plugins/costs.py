@@ -1,7 +1,7 @@
-"""The page that says what a request would cost and buy, as ``dp-budget run --dry-run`` does, without reading a table.
+"""The page with the cost and the expected widths of a request, as ``dp-budget run --dry-run`` prints them.
 
 Whoever asks may be an attacker. The page therefore reads no place that the request names: neither the table, nor an
-earlier release or a saved model. Only the output's folder, which must be the account's, is looked at.
+earlier release or a saved model. It looks only into the output's folder, which must be one of the account's.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FORECASTS = Lock()
 
 
 class NoMachine:
-    """A runner that runs nothing: the machine that would is another one, and makes its own checks."""
+    """A runner that runs nothing, because the release would run on another machine, which makes its own checks."""
 
     def check(self, request: TableRequest) -> None:
         """Check nothing."""
@@ -63,8 +63,9 @@ def cost_page(
         connection: the ledger's connection.
         ledger: the ledger; None for the empty form.
         text: the request as JSON or YAML.
-        expected: what is expected of the table, by ``EXPECTED``, for a forecast of widths; empty texts are left out.
-        nonce: of the page's style.
+        expected: what is expected of the table, by the names in ``EXPECTED``, for a forecast of widths; empty texts are
+            ignored.
+        nonce: the nonce of the page's style.
     """
     answer, refused = None, ""
     stated = {name: value.strip() for name, value in (expected or {}).items() if value.strip()}

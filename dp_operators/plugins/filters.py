@@ -1,4 +1,4 @@
-"""Which charges, and which higher cap, an address asks about."""
+"""The charges, and the higher cap, that the query of an address asks about."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def new_cap(
     rho: Annotated[str, Query(max_length=100)] = "",
     allotment: Annotated[str, Query(max_length=200)] = "",
 ) -> dict[str, str | None]:
-    """The higher cap that somebody is asked to approve, as ``cap_decision`` takes it; empty if there is none."""
+    """The higher cap that a person is asked to approve, as arguments of ``cap_decision``; empty if there is none."""
     amounts = {"epsilon": epsilon or None, "delta": delta or None, "rho": rho or None}
     return {**amounts, "allotment": allotment or None} if any(amounts.values()) else {}
 

@@ -57,7 +57,7 @@ def account(
     *,
     nonce: str,
 ) -> str:
-    """The page of one account: how its budget is used up, a cap to be decided, its blocks, and the charges wanted.
+    """The page of one account: its burn-down, a cap to be decided, its blocks, and the charges that match the filters.
 
     Raises:
         InvalidRequest: there is no such account.
@@ -88,7 +88,7 @@ def failure(line: str, *, nonce: str, sign_in: str = "") -> str:
 
 
 def line_of(error: Exception) -> str:
-    """An error as a page may show it: where the ledger's database is and whom it lets in stays in the server's log."""
+    """An error as a page may show it; the place and users of the ledger's database appear only in the server's log."""
     if isinstance(error, (LedgerUnavailable, NotAllowed)):
         _log.warning("%s", error)
         may = "may not read this" if isinstance(error, NotAllowed) else "cannot be used now"
@@ -157,7 +157,7 @@ def _account(account: Account) -> dict[str, Any]:
 
 
 def charge_facts(charge: Charge, account: Account) -> dict[str, Any]:
-    """A charge as the pages show it."""
+    """The fields of a charge that the pages show."""
     return {
         "at": charge.reserved_at[:16].replace("T", " "),
         "state": charge.state.value,
@@ -215,7 +215,7 @@ def _short(number: Decimal) -> str:
 def charges_of(ledger: LedgerReader, name: str, wanted: ChargeFilter, *, size: int = 1000) -> Iterator[Charge]:
     """All charges of an account that match the filters, newest first, read ``size`` at a time.
 
-    A charge that is reserved meanwhile moves the others by one place, so a page may repeat what the one before it had.
+    A charge that is reserved between two reads moves the others by one place, so a charge may be repeated.
     """
     before: set[str] = set()
     for place in count(0, size):
@@ -227,7 +227,7 @@ def charges_of(ledger: LedgerReader, name: str, wanted: ChargeFilter, *, size: i
 
 
 def charges_csv(charges: Iterable[Charge], account: Account) -> Iterator[str]:
-    """Charges as the lines of a CSV file (RFC 4180); no cell begins as a formula of a spreadsheet does."""
+    """Charges as lines of CSV (RFC 4180); no cell begins with a character that makes it a formula in a spreadsheet."""
     names = ("reserved_at", "settled_at", "state", "epsilon", "delta", "rho", "release", "blocks", "allotment", "actor")
     yield csv_line(names)
     for charge in charges:

@@ -2,7 +2,7 @@
 
 A release is found by its key in the ledger, and never by a path: its folder is one of the account's, and its manifest
 is, byte for byte, the one that the ledger committed. Only the files that this manifest lists are served, and only if
-they have their sizes and hashes. Drafts, draws and statistics are in no manifest.
+their sizes and hashes are those of the manifest. Drafts, draws and statistics are in no manifest.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def release_page(connection: str, ledger: LedgerReader, account: str, key: str, 
         ledger: the ledger.
         account: the account that paid.
         key: the release key.
-        run: the address of the task instance that made it; empty if it is unknown.
-        nonce: of the page's style.
+        run: the address of the task instance that made the release; empty if unknown.
+        nonce: the nonce of the page's style.
 
     Raises:
         InvalidRequest: there is no such account or charge.

@@ -9,10 +9,10 @@ from dp_operators.releasing.requests import require_output
 
 
 def verification(connection: str, ledger: LedgerReader, account: str, uri: str, *, nonce: str) -> str:
-    """The page of a release's verification; only folders within those of the account are read.
+    """The page of a release's verification; it reads only within the folders of the account.
 
     Raises:
-        InvalidRequest: there is no such account, or no release of it there.
+        InvalidRequest: there is no such account, or no release of the account in that folder.
         LedgerUnavailable: the ledger cannot be reached.
     """
     require_output(uri, ledger.account(account))

@@ -31,7 +31,7 @@ class Affordability:
 
     @classmethod
     def of_exceeded(cls, exceeded: BudgetExceeded) -> Self:
-        """What an exceeded budget means for somebody who could wait."""
+        """The answer for an exceeded budget: the release can pay later, or never."""
         account = f"account {exceeded.account}"
         if exceeded.allotment:
             account = f"sub-budget {exceeded.allotment} of {account}"
@@ -50,7 +50,7 @@ class AffordabilityCheck:
 
     Attributes:
         account, epsilon, delta, blocks, allotment: as for ``PrivacyLedger.reserve``.
-        key: the release's key; a release that already has its charge is affordable. Empty to ignore charges.
+        key: the release's key; a release that is charged already is affordable. Empty to ignore existing charges.
     """
 
     account: str

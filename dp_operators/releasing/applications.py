@@ -1,4 +1,4 @@
-"""The applications of a charge's runs: each handle is kept beside the charge, so that a later attempt looks first."""
+"""The applications of a charge's runs: their handles are stored, so that a later attempt finds those that still run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class ApplicationRuns(Exception):
     """The application was submitted and still runs, and the caller wants to wait for it without this process.
 
     Attributes:
-        handle: where it runs.
-        run: the number of its run.
+        handle: names the application.
+        run: the number of the run that it belongs to.
     """
 
     def __init__(self, handle: Handle, run: int) -> None:
@@ -38,9 +38,9 @@ class Waiting:
 
     Attributes:
         here: whether to wait in this process; otherwise ``ApplicationRuns`` is raised as soon as the application runs,
-            if its backend can be looked at from elsewhere.
+            if every machine of the deployment can look at its backend (``Backend.elsewhere``).
         awaited: the run that the caller has waited for, whose outcome is to be read before another run is started.
-        stopped: whether the application is to be ended; asked again and again while this process waits.
+        stopped: a function that says whether to end the application; called repeatedly while this process waits.
     """
 
     here: bool = True
@@ -54,10 +54,10 @@ HERE = Waiting()
 
 @dataclass(frozen=True, kw_only=True)
 class Applications:
-    """Submits a charge's runs to a backend, and keeps their handles beside the charge.
+    """Submits a charge's runs to a backend, and keeps their handles in the release's store.
 
     A handle is sealed for the charge: whoever can write into the store cannot make an attempt look at, or end, another
-    application. ``engine`` is a public line about the engine that counts, said before a run that has to.
+    application. ``engine`` is a public line about the engine that counts, reported before a run that has to count.
     """
 
     store: ObjectStore
@@ -69,14 +69,14 @@ class Applications:
     engine: str = ""
 
     def handle(self, run: int) -> Handle | None:
-        """The handle that was kept for a run."""
+        """The handle that was kept for a run; None without one."""
         return kept_handle(self.store, self.layout, self.seal, run)
 
     def open_run(self, runs: Collection[int]) -> int:
-        """Which of a charge's open runs is to be taken up again; 0 if another one is to be started.
+        """The open run of a charge that this attempt continues; 0 if it starts another one.
 
-        It is the last one if that is ``unfinished``. Otherwise it is an earlier one whose application still runs: the
-        attempts after it may have recorded runs that they could not submit.
+        It is the last run if that is ``unfinished``. Otherwise it is an earlier run whose application still runs: later
+        attempts may have recorded runs that they could not submit.
         """
         last, *earlier = sorted(runs, reverse=True) or [0]
         if self.unfinished(last):
@@ -85,10 +85,10 @@ class Applications:
         return next((run for run, handle in handles if handle and self.backend.look(handle) is RunState.RUNNING), 0)
 
     def unfinished(self, run: int) -> bool:
-        """Whether an earlier run is to be taken up again, instead of another one that is started beside it.
+        """Whether to continue an earlier run, instead of starting another one.
 
-        It is if its application still runs, or if the caller has waited for it. If the backend takes no run twice, it
-        also is if nobody knows whether it was submitted, or whether it still runs.
+        A run is continued if its application still runs, or if the caller has waited for it. If the backend is
+        ``idempotent``, it is also continued if it is unknown whether the run was submitted or still runs.
         """
         if run == 0:
             return False

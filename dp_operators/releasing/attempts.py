@@ -40,7 +40,7 @@ RENEWAL_SECONDS = 60.0
 class Heartbeat:
     """Passes an application's progress on, and renews its reservation at most once a minute.
 
-    If the ledger cannot be reached, the application goes on: its reservation stays, and still counts as spent.
+    If the ledger cannot be reached, the application continues: its reservation stays, and still counts as spent.
     """
 
     ledger: PrivacyLedger
@@ -124,9 +124,9 @@ class ChargedAttempt(ChargedRequest[AnyRequest]):
         return charge
 
     def store_request(self, charge: Charge, layout: ReleaseLayout, seal: Seal) -> None:
-        """Anchor the charge in the store, and then write the request and account figures that the application reads.
+        """Anchor the charge in the store, then write the request and the account's figures for the application.
 
-        Later attempts keep the account figures that the first one wrote.
+        Later attempts keep the account's figures that the first one wrote.
         """
         anchor_entry(self.store, self.output, charge, self.ledger)
         failpoint("before_request")

@@ -1,4 +1,4 @@
-"""Where the Spark application runs: a backend submits it, looks whether it still runs, and ends it.
+"""Where the Spark application runs: a backend submits it, checks whether it still runs, and ends it.
 
 A backend returns no results. What the application did is read from the store alone, so that it does not matter which
 attempt submitted it, or whether the backend can still tell how it ended.
@@ -20,7 +20,7 @@ from spark_jobs.contract.table_request import TableRequest
 
 
 class RunState(StrEnum):
-    """What a backend sees of an application."""
+    """The state of an application, as its backend sees it."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -34,9 +34,9 @@ class Handle:
 
     Attributes:
         backend: the kind of the backend that knows it.
-        id: its name there.
-        place: where it is looked for: a machine, the URL of a master, a namespace.
-        log: the private file on this machine with what it prints; empty if it prints elsewhere.
+        id: the application's name in this backend.
+        place: where to look for the application: a machine, the URL of a master, a namespace.
+        log: the private file on this machine with the application's output; empty if its output goes elsewhere.
     """
 
     backend: str
@@ -62,7 +62,7 @@ class Handle:
 
 
 class RequestCheck(Protocol):
-    """Says before the charge whether a request could be run."""
+    """Checks before the charge whether a request could be run."""
 
     def check(self, request: TableRequest) -> None:
         """Check the configuration before anything is reserved.
@@ -73,13 +73,13 @@ class RequestCheck(Protocol):
 
 
 class Backend(RequestCheck, Protocol):
-    """Submits the Spark application somewhere, looks at it there, and ends it there.
+    """Submits the Spark application to one kind of place, reads its state, and ends it.
 
     Attributes:
-        kind: the kind of its handles.
+        kind: the name of the backend in its handles.
         elsewhere: whether every machine of the deployment can look at the application, which outlives the process that
             submitted it; a task may then wait without a worker.
-        idempotent: whether a run that is submitted again is the application of the first time, and no second one.
+        idempotent: whether submitting a run again returns its first application instead of starting a second one.
     """
 
     kind: ClassVar[str]
@@ -107,8 +107,8 @@ class Backend(RequestCheck, Protocol):
 class RemoteBackend(ABC):
     """A backend behind a service that every machine of the deployment can ask.
 
-    A subclass says how to ask; what the service's client raises becomes ``OSError``, or ``RunState.UNKNOWN``. The
-    client's message is not passed on, because it may repeat what was submitted.
+    A subclass asks the service. Errors of the service's client become ``OSError`` or ``RunState.UNKNOWN``, without the
+    client's message, which may repeat what was submitted.
     """
 
     elsewhere: ClassVar[bool] = True
@@ -158,7 +158,7 @@ class RemoteBackend(ABC):
 
     @abstractmethod
     def state(self, handle: Handle) -> RunState:
-        """What the service says of the application."""
+        """The state of the application according to the service."""
 
     @abstractmethod
     def end(self, handle: Handle) -> None:

@@ -1,8 +1,8 @@
-"""A request on its account's terms: those of today, or those on which its key was charged.
+"""A request completed with its account's terms: today's terms, or those at which its key was charged.
 
-What the account decides is not asked of whoever writes a request: the table and the folder of releases where there is
-one, the unit, the relation, and what the columns may hold. An administrator may change domains and bind more columns
-at any time. A stream runs for months, and a task may be cleared long after its run, so a request whose key was charged
+The account fixes the table and the folder of releases if it has only one, the privacy unit, the neighbour relation and
+the domains of the columns; a request need not state them. An administrator may change domains and bind more columns at
+any time. A stream runs for months, and a task may be cleared long after its run, so a request whose key was charged
 keeps the terms of its charge.
 """
 
@@ -46,14 +46,14 @@ AnyRequest = TypeVar("AnyRequest", bound=TableRequest)
 
 @dataclass(frozen=True, kw_only=True)
 class ChargedRequest(Generic[AnyRequest]):
-    """A request that an account pays for, with its key: made once, before it is priced, released or given back.
+    """A request that an account pays for, with its key; made before the request is priced, released or given back.
 
     Attributes:
         written: the request as its author wrote it.
-        request: on the terms of its key's charge, if there is one for it, otherwise on its account's of today.
+        request: the completed request: on the terms of its key's charge if there is one, otherwise on today's.
         account: the account that pays.
         output: normalized URI of the folder of releases.
-        key: the release key, or a stream's; a release with a federation has its agreement's.
+        key: the release key, or a stream's; for a federated release, the key of its agreement.
         ledger: holds the account and the charge.
     """
 
@@ -66,19 +66,19 @@ class ChargedRequest(Generic[AnyRequest]):
 
     @classmethod
     def of(cls, request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger, key: object = None) -> Self:
-        """``request`` as it is charged or would be.
+        """The request as it is charged, or as it would be.
 
         The stored request is used only for the terms of a charge and is not trusted: the result must have the hash in
         the ledger.
 
         Args:
-            request: as it is written, or completed.
-            ledger: holds the account, and the charge.
-            key: the release key, or a stream's; without one, the key follows from what is written, so that equal
-                requests have the same one wherever they are run, and whatever the account says later.
+            request: the request as it is written, or completed.
+            ledger: holds the account and the charge.
+            key: the release key, or a stream's; by default it follows from the written request, so that equal requests
+                have the same key wherever they are run, and however the account changes later.
 
         Raises:
-            InvalidRequest: see ``complete``; and there is no charge for the request.
+            InvalidRequest: the request cannot be completed, see ``complete``, and there is no charge for it.
             ReleaseError: the store failed.
             LedgerUnavailable: the ledger cannot be reached.
         """
@@ -117,7 +117,7 @@ def require_charged(request: TableRequest) -> tuple[str, str]:
     """The account and the normalized output folder of a request that is to be charged.
 
     Raises:
-        InvalidRequest: one of them is missing, or the output names no folder.
+        InvalidRequest: the account or the output is missing, or the output names no folder.
     """
     if request.account is None:
         raise InvalidRequest("account", None, "is required", "name the ledger account that pays")
@@ -127,7 +127,7 @@ def require_charged(request: TableRequest) -> tuple[str, str]:
 
 
 def complete(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger) -> AnyRequest:
-    """``request`` with what its account decides today: table, output, unit, relation, domains, blocks.
+    """``request``, completed with what its account fixes today: table, output, unit, relation, domains, blocks.
 
     The hash of a saved pipeline and the agreement of a federation are filled in too (``with_saved_model``,
     ``with_federation``). The release's folder keeps the completed request, so that a later change of the account does
@@ -135,8 +135,8 @@ def complete(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger) -
 
     Raises:
         InvalidRequest: there is no such account, the table is not bound to it or was bound without its columns, the
-            request itself gives fields of the binding, it contradicts what a column may hold, or it cannot be released
-            on these terms; or see ``with_saved_model`` and ``with_federation``.
+            request itself gives fields of the binding, contradicts a column's domain, or cannot be released on these
+            terms; or see ``with_saved_model`` and ``with_federation``.
         LedgerUnavailable: the ledger cannot be reached.
     """
     return _completed(request, ledger, None, {})

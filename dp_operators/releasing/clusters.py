@@ -1,4 +1,4 @@
-"""Drivers on a standalone cluster or on YARN, which are submitted to, looked at and ended over HTTP."""
+"""Drivers on a standalone cluster or on YARN, whose state is read, and which are ended, over HTTP."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TIMEOUT_SECONDS = 10.0
 
 
 def call(method: str, url: str, *, document: Mapping[str, Any] | None = None, auth: Any = None) -> Any:
-    """The JSON document that a server answers with.
+    """Call a server over HTTP, and return the JSON document of its answer.
 
     Raises:
-        OSError: it cannot be reached, or refuses.
+        OSError: the server cannot be reached, or refuses.
     """
     response = requests.request(method, url, json=document, auth=auth, timeout=TIMEOUT_SECONDS)
     response.raise_for_status()
@@ -33,15 +33,15 @@ def call(method: str, url: str, *, document: Mapping[str, Any] | None = None, au
 
 @dataclass(frozen=True, kw_only=True)
 class StandaloneCluster(RemoteBackend):
-    """Runs the driver on a worker of a standalone cluster, which the master's REST server starts.
+    """Runs the driver on a worker of a standalone cluster; the REST server of its master starts the driver.
 
-    ``spark-submit`` refuses Python drivers there; the REST server starts them. It needs no Spark on this machine.
-    The master must have ``spark.master.rest.enabled``; protect its port, by ``spark.master.rest.filters`` or a network
-    of its own, because whoever reaches it runs programs, and sees the run's secret.
+    ``spark-submit`` refuses Python drivers on such a cluster; the REST server does not, and no Spark is needed on this
+    machine. The master must have ``spark.master.rest.enabled``; protect its port, by ``spark.master.rest.filters`` or a
+    network of its own, because whoever reaches it runs programs, and sees the run's secret.
 
     Attributes:
         master: the master's URL, ``spark://HOST:PORT``.
-        rest: URL of its REST server.
+        rest: URL of the master's REST server.
         conf: Spark settings of the application.
         application: path of the script on the workers.
     """
@@ -58,7 +58,7 @@ class StandaloneCluster(RemoteBackend):
         """Check the settings, and that the master's REST server answers.
 
         Raises:
-            InvalidRequest: a setting is none of Spark's, or the server cannot be reached.
+            InvalidRequest: a setting is not a Spark setting, or the server cannot be reached.
         """
         properties(self.conf)
         try:
@@ -118,11 +118,11 @@ class StandaloneCluster(RemoteBackend):
 
 @dataclass(frozen=True, kw_only=True)
 class YarnCluster(ClusterSubmit):
-    """Runs the driver in YARN's application master, and looks for it by its tag.
+    """Runs the driver in YARN's application master, and finds the application by its tag.
 
     Attributes:
         resource_manager: URL of the resource manager's web address.
-        kerberos: whether the resource manager asks for Kerberos, which needs ``requests-kerberos``.
+        kerberos: whether the resource manager requires Kerberos, for which ``requests-kerberos`` must be installed.
     """
 
     kind: ClassVar[str] = "yarn"
@@ -179,7 +179,7 @@ class YarnCluster(ClusterSubmit):
         return HTTPKerberosAuth()
 
     def check(self, request: TableRequest) -> None:
-        """Check the way to the resource manager, besides what all backends behind ``spark-submit`` need.
+        """Check that the resource manager can be reached, and what all backends behind ``spark-submit`` need.
 
         Raises:
             InvalidRequest: something is missing or cannot be used.

@@ -1,8 +1,8 @@
 """Published releases that the ledger has committed, read from the store.
 
-Whoever can write to the store could put a model or a distribution function there. It would not have been paid for, and
-it would not be private. So a release is used only if its manifest is, byte for byte, the one that the ledger committed,
-and its files only if they have the sizes and hashes that the manifest lists.
+Whoever can write to the store could put a model or a distribution function there that was never paid for and is not
+private. So a release is used only if its manifest is, byte for byte, the one that the ledger committed, and its files
+only if they have the sizes and hashes that the manifest lists.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def committed_release(
         uri: the folder, or the manifest in it.
         ledger: the ledger that paid for the release; it is only read.
         what: the request's field that names the release.
-        manifest_sha256: the hash of its manifest, if it is known; nothing else is parsed.
+        manifest_sha256: the hash of the release's manifest, if known; a manifest with another hash is not parsed.
 
     Raises:
         InvalidRequest: there is no release in the folder, the ledger has not committed it, or it lies outside the

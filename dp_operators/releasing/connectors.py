@@ -72,7 +72,7 @@ def hadoop_version(home: Path) -> str | None:
 
 
 def spark_home(environ: Mapping[str, str] = os.environ, *, binary: str | None = None) -> Path | None:
-    """The folder of the Spark that is started: ``SPARK_HOME``, else the binary's, else PySpark's."""
+    """The folder of the Spark that is started: ``SPARK_HOME``, else that of ``spark-submit``, else PySpark's."""
     named = environ.get("SPARK_HOME")
     if named:
         return Path(named)

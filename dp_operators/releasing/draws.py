@@ -33,7 +33,7 @@ class OpenedDraw:
         """The draw that was sealed for this charge.
 
         Raises:
-            SealBroken: it was sealed for another charge, or altered.
+            SealBroken: the draw was sealed for another charge, or altered.
         """
         fields = json.loads(seal.open("draw.json", sealed))
         if not isinstance(fields, dict):
@@ -45,7 +45,7 @@ class OpenedDraw:
         return drawn_events(self.fields, max_rows=charge.unit.max_rows)
 
     def mismatches(self, charge: Charge) -> tuple[str, ...]:
-        """What in the draw the charge does not pay for, in words; empty for a sound draw.
+        """The parts of the draw that the charge does not pay for, in words; empty for a sound draw.
 
         The privacy loss of one call of the noise sampler for one row, times the rows of a unit, must not exceed the
         charge. What the mechanisms spent must add up to the draw's cost, which must be within the charge.

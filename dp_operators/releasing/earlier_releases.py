@@ -36,7 +36,7 @@ _COMPARED = "diagnostics.compare_with"
 def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> dict[str, Any]:
     """The model in a published release, in the form that a request takes; its ``fitted_by`` is the release's key.
 
-    Of a recalibration it is the model whose scores were recalibrated, with the map as ``recalibrated``.
+    For a recalibration, this is the model whose scores were recalibrated, with the map as ``recalibrated``.
 
     Args:
         uri: the release's folder.
@@ -156,10 +156,10 @@ _READERS = {ECDF: earlier_function, COMPARISON: earlier_curve}
 
 
 def is_reference(given: object) -> bool:
-    """Whether a field's value names an earlier release, instead of holding what that release published.
+    """Whether a field's value names an earlier release, instead of holding the content of one.
 
-    Two forms name one: ``{"release": URI}``, for a model with ``"kind": "linear"`` or ``"logistic"`` where the release
-    holds both; and ``{"uri", "key", "cost", "status"}``, which is what a releasing task leaves in XCom.
+    A release is named by ``{"release": URI}``, for a model with ``"kind": "linear"`` or ``"logistic"`` if the release
+    holds both; or by ``{"uri", "key", "cost", "status"}``, which a releasing task leaves in XCom.
     """
     filled = isinstance(given, Mapping) and ("basis" in given or "released_by" in given)
     return isinstance(given, Mapping) and not filled and ("release" in given or "uri" in given)
@@ -190,12 +190,12 @@ def require_no_key_file(fields: Mapping[str, Any]) -> None:
 
 
 def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str, Any]:
-    """A request's fields with each name of an earlier release or registered key list replaced by its content.
+    """A request's fields, with each reference to an earlier release or a registered key list replaced by its content.
 
-    Replaced are key lists that are registered for the account, the request's fitted ``model`` and the ``other`` model
-    of a comparison, the ``compare_with`` of an ``ecdf`` or a comparison, which may also be the release's URI alone, and
-    a ``max_rows`` that a release has chosen.
-    The request's hash then covers the content, and every attempt at the release uses the same.
+    This replaces key lists that are registered for the account; the request's fitted ``model`` and the ``other`` model
+    of a comparison; the ``compare_with`` of an ``ecdf`` or a comparison, which may also be just the release's URI; and
+    a ``max_rows`` that a release has chosen. The request's hash then covers the content, and every attempt at the
+    release uses the same content.
 
     Raises:
         InvalidRequest: a file of keys is named, or there is no such key list; or see ``fitted_model`` and
@@ -218,8 +218,8 @@ def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str
 def require_as_released(request: ReleaseRequest, ledger: LedgerReader) -> None:
     """Refuse a request whose model, function or lookup differs from the one that it names as its source.
 
-    The source that a request claims is not believed: the release is read again from where the ledger says it lies, and
-    the lookup from the ledger.
+    The request's own copy is not trusted: the release is read again from the place that the ledger has for it, and the
+    lookup from the ledger.
 
     Raises:
         InvalidRequest: the content differs; or see ``fitted_model`` and ``earlier_function``.

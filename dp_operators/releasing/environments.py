@@ -33,7 +33,7 @@ def check_stream_keys(request: TableRequest, environment: Mapping[str, str]) -> 
     """Refuse a stream if the application will not have the keys that encrypt its state.
 
     Raises:
-        InvalidRequest: they are missing, or cannot be read.
+        InvalidRequest: the keys are missing, or cannot be read.
     """
     if isinstance(request, StreamRequest):
         StreamKeys.read(environment)
@@ -42,11 +42,11 @@ def check_stream_keys(request: TableRequest, environment: Mapping[str, str]) -> 
 def check_federation(request: TableRequest, environment: Mapping[str, str]) -> None:
     """Refuse a request with a federation if the application will not have this silo's keys.
 
-    Keys that were destroyed are no reason: a draft that a store has lost is made again from the stored draw, and
-    without one the application refuses before it reads a row.
+    Destroyed keys are not refused: a draft that the store has lost can be made again from the stored draw, and without
+    a draw the application refuses before it reads a row.
 
     Raises:
-        InvalidRequest: they are missing, cannot be read, or are no silo's.
+        InvalidRequest: the keys are missing, cannot be read, or are not those of a silo.
     """
     federation = request.federation if isinstance(request, ReleaseRequest) else None
     if federation is not None and federation.agreement is not None:
@@ -62,7 +62,7 @@ def check_driver(*packages: str, field: str = "runner") -> None:
     """Refuse a driver on this machine if a package that it imports is not installed.
 
     Raises:
-        InvalidRequest: a package is missing; it names the first one.
+        InvalidRequest: a package is missing; the message names the first one.
     """
     for package in packages:
         if importlib.util.find_spec(package) is None:

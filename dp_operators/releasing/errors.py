@@ -17,7 +17,7 @@ class ReleaseError(Exception):
 
 
 class ReleaseFailed(ReleaseError):
-    """Something outside the request failed; what was charged stays, and a retry goes on where this attempt stopped."""
+    """Something outside the request failed; the charge stays, and a retry continues where this attempt stopped."""
 
     retryable = True
 
@@ -41,7 +41,7 @@ PAID = "the release stays paid for, and a retry goes on with it"
 
 @contextmanager
 def as_release_errors(then: str = "try again") -> Iterator[None]:
-    """Turn a store's ``OSError`` into ``ReleaseFailed``: a retry is safe, as every step first reads what is there.
+    """Turn a store's ``OSError`` into ``ReleaseFailed``; a retry is safe, as each step first reads what exists already.
 
     Args:
         then: what the error says of the charge and of a retry.

@@ -1,4 +1,4 @@
-"""How wide the intervals of a release would be, by a process of its own without Spark; no table is read."""
+"""The expected widths of a release's intervals, computed by a separate process without Spark; no table is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def expected_widths(
 
     Args:
         request: what would be released.
-        table: what the caller states about the rows. The widths depend on it and the request alone.
+        table: what the caller states about the rows. The widths depend only on this and on the request.
         patience: seconds after which the process is ended.
 
     Raises:

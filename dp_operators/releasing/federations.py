@@ -1,8 +1,8 @@
 """Requests with a federation: what the administrator has registered becomes part of the request before it is charged.
 
-The release key of a federated release is its agreement's, in every silo and whatever task asks for it. So the ledger
-itself sees to it that an agreement is used once: a second release of it, of another snapshot or under another task,
-could share other counts under the same masks, or ask whether the counts have changed.
+The release key of a federated release is the key of its agreement, in every silo and whichever task makes the release.
+So the ledger ensures that an agreement is used once: a second release, of another snapshot or by another task, could
+share other counts under the same masks, or reveal whether the counts have changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spark_jobs.contract.table_request import TableRequest
 
 
 def with_federation(request: ReleaseRequest, environ: Mapping[str, str] = os.environ) -> ReleaseRequest:
-    """``request`` with the registered agreement of the federation that it names; unchanged if it already has that one.
+    """``request`` with the registered agreement of the federation that it names; unchanged if it has that already.
 
     Raises:
         InvalidRequest: the federation is not registered, or for another account, or the request itself gives an
@@ -41,7 +41,7 @@ def registered_agreement(name: str, account: str | None, environ: Mapping[str, s
     """The agreement that is registered under a name for an account.
 
     Raises:
-        InvalidRequest: the federation is not registered, or for another account.
+        InvalidRequest: the federation is not registered, or is registered for another account.
     """
     registered = Registration.read(environ, Federation(name=name).name)
     if registered.account != account:

@@ -1,9 +1,9 @@
 """Charges of this package's first version: their request hashes differ, and their drafts are not sealed.
 
-In the first version a request itself held what the account's binding says of the table now, so the same request has
-another hash today. Its ledgers are not upgraded, but a new ledger enters such charges from the drafts in a store
-(``reconciling``). One is recognised by the old hash, computed from today's request; without that, a task that is
-cleared would be refused. It is handled in one of two ways:
+In the first version a request itself held the description of the table that the account's binding holds now, so the
+same request has another hash today. Ledgers of the first version are not upgraded, but their charges can be entered
+into a new ledger from the drafts in a store (``reconciling``). Such a charge is recognised by its old hash, computed
+from today's request; otherwise a cleared task would be refused. It is handled in one of two ways:
 
 - A committed charge gives the release as it was published. The ledger has the hash of the visible manifest, and the
   manifest has the files' hashes, so that an unsealed draft is used only if it is exactly what was committed.
@@ -44,8 +44,8 @@ def pays_for(charge: Charge, request: TableRequest) -> bool:
     """Whether ``charge`` was made for ``request``, by this version or by the first.
 
     Args:
-        charge: found under the request's key.
-        request: completed by its account's terms.
+        charge: the charge that was found under the request's key.
+        request: the request, completed by its account.
 
     Raises:
         ReleaseError: the store failed.
@@ -58,12 +58,12 @@ def pays_for(charge: Charge, request: TableRequest) -> bool:
 def is_of_first_release(charge: Charge, request: ReleaseRequest) -> bool:
     """Whether the first version made ``charge`` for a request that means the same as ``request``.
 
-    Paths and types can be spelled in several ways, and the stored request is used only for its spelling. It is not
-    trusted: the hash in the ledger must be that of ``request`` in this spelling.
+    Paths and types can be spelled in several ways. The stored request shows the spelling, but is not trusted: the hash
+    in the ledger must be that of ``request`` in this spelling.
 
     Args:
-        charge: found under the request's key.
-        request: completed by its account's terms.
+        charge: the charge that was found under the request's key.
+        request: the request, completed by its account.
 
     Raises:
         ReleaseError: the store failed.
@@ -79,8 +79,8 @@ def first_key(request: ReleaseRequest, ledger: PrivacyLedger, *, written: Releas
     """The key under which ``dp-budget run`` of the first version charged a request; None if there is no such charge.
 
     Args:
-        request: completed by its account's terms.
-        ledger: holds the charge.
+        request: the request, completed by its account.
+        ledger: the ledger with the charge.
         written: the request as it is in its file, before it was completed.
 
     Raises:
@@ -95,9 +95,9 @@ def first_sha256(request: ReleaseRequest, spelling: Mapping[str, Any] | None = N
     """The hash that the first version gave to ``request``.
 
     Args:
-        request: completed by its account's terms.
-        spelling: the fields of a stored request of the first version. A table, version or pipeline that is the same
-            in both is spelled as it is there; None spells everything as the account does.
+        request: the request, completed by its account.
+        spelling: the fields of a stored request of the first version. A table, version or pipeline that is the same in
+            both is spelled as in the stored request; with None, everything is spelled as in the account.
     """
     fields = request.to_dict()
     fields["table"] = _first_table(request, spelling or {})

@@ -90,11 +90,11 @@ def follow(
     """Wait until the application has ended, and report its stages; end it if the wait itself is ended.
 
     Args:
-        backend: where it runs.
-        handle: which application.
+        backend: where the application runs.
+        handle: names the application.
         nonce: marks the lines that announce its stages.
         progress: receives public lines.
-        stopped: whether the application is to be ended; asked again and again.
+        stopped: a function that says whether to end the application; called repeatedly.
         interval: seconds between progress lines while a stage lasts.
     """
     reader = None

@@ -1,4 +1,4 @@
-"""What an account decides of a request: who pays, the table, the output, the unit, the relation and the blocks."""
+"""The parts of a request that its account fixes: the payer, table, output, privacy unit, neighbours and blocks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def account_of(fields: Mapping[str, Any], ledger: PrivacyLedger) -> Account:
 
 
 def from_account(fields: Mapping[str, Any], account: Account) -> dict[str, Any]:
-    """The fields of a request with what its account decides and they leave out.
+    """The fields of a request, completed with those that they leave out and the account fixes.
 
     Raises:
         InvalidRequest: the account has several tables or outputs, or none.
@@ -79,11 +79,11 @@ def lists_of(columns: Iterable[BoundColumn], account: Account, ledger: PrivacyLe
 def blocks_on(
     request: TableRequest, account: Account, domains: Domains
 ) -> tuple[tuple[str, ...], BlockExpression | None]:
-    """The blocks of a request on its account's terms, and the expression that assigns rows to them.
+    """The blocks of a request, as its account has them, and the expression that assigns rows to blocks.
 
     Raises:
-        InvalidRequest: they are not blocks of the account, the request gives an expression that is not the account's,
-            or they or the stream lie outside the period of the column of times.
+        InvalidRequest: the blocks are not the account's, the request gives an expression that is not the account's, or
+            the blocks or the stream lie outside the period of the time column.
     """
     if request.block_expression not in (None, account.blocks):
         raise InvalidRequest(

@@ -37,9 +37,9 @@ class Forecast(Generic[AnyRequest]):
     Attributes:
         charged: what would be released.
         cost: the cost in each of the release's blocks.
-        left: what each block has left before the charge; empty if the release is charged already.
+        left: what each block has left before the charge; empty if the release is already charged.
         charge: the existing charge that the release would use; None if it would reserve a new one.
-        engine: a public line about the engine that would count; empty if it was named.
+        engine: a public line about the engine that would count; empty if the caller named the engine.
     """
 
     charged: ChargedRequest[AnyRequest]
@@ -60,7 +60,7 @@ def check_before_charge(
 
     Args:
         charged: what to release.
-        runner: would run the application.
+        runner: the runner that would run the application.
         allotment: a sub-budget of the account that must be able to pay as well.
         writing: whether the check of the output may create objects, which it removes again. If False, a folder on this
             machine is checked with an unnamed file; an object store can only be checked by creating an object.
@@ -107,7 +107,7 @@ def forecast(
 
     Raises:
         InvalidRequest: the release would be refused (``ChargeConflict``: the key pays for another request).
-        ReleaseClosed: the key's charge is burnt, or would be.
+        ReleaseClosed: the key's charge is burnt, or a release would burn it.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """
@@ -130,7 +130,11 @@ def forecast(
 
 
 def rest_to_pay(charged: ChargedRequest[AnyRequest]) -> ChargedRequest[AnyRequest]:
-    """What is asked for, or the table alone at the largest bound, if the choice of its bound has its charge already."""
+    """The part of a request that is not charged yet.
+
+    If the request's bound on rows is to be chosen and the choice is charged already, this is the table alone at the
+    largest bound; otherwise it is the whole request.
+    """
     if not chooses_rows(charged.request):
         return charged
     choice = charged.ledger.find_charge(charged.account, choice_key(charged.key))

@@ -78,17 +78,17 @@ PROCESS = "process"
 
 
 class ChildProcess(Protocol):
-    """A process whose end this one learns of, as of a ``subprocess.Popen``."""
+    """A process whose exit status this process can read, such as a ``subprocess.Popen``."""
 
     pid: int
 
     def poll(self) -> int | None:
-        """Its exit status; None while it runs."""
+        """The exit status of the process; None while it runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessGroups:
-    """Starts process groups, whose output only this user can read, and looks at them.
+    """Starts process groups whose output only this user can read, checks whether they run, and ends them.
 
     Attributes:
         grace: seconds between SIGTERM and SIGKILL.
@@ -115,7 +115,7 @@ class ProcessGroups:
         return self.adopt(process, log=path)
 
     def adopt(self, process: ChildProcess, *, log: Path) -> Handle:
-        """The handle of a process that was started otherwise, as the first of a group."""
+        """The handle of a process that was started by other means as the first of its process group."""
         self._children[process.pid] = process
         started = _start_time(process.pid) or time.time()
         return Handle(backend=PROCESS, id=f"{process.pid} {started:.3f}", place=this_machine(), log=str(log))
@@ -137,7 +137,7 @@ class ProcessGroups:
         return None if child is None else child.poll()
 
     def kill(self, handle: Handle) -> None:
-        """End all processes of the group: at first in order, and after a while by force."""
+        """End all processes of the group: with SIGTERM, then, after ``grace`` seconds, with SIGKILL."""
         pid, _ = _named(handle)
         unknown = handle.backend != PROCESS or handle.place != this_machine()
         if unknown or (pid not in self._children and self.look(handle) is not RunState.RUNNING):
@@ -191,7 +191,7 @@ def _start_time(pid: int) -> float | None:
 
 @cache
 def this_machine() -> str:
-    """Names this machine until it is started again, and this container on it: what a process's number is true of."""
+    """A name of this boot of the machine and of its process namespace, within which a process number is unique."""
     places = [platform.node()]
     with contextlib.suppress(OSError):
         places.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())

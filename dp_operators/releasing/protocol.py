@@ -22,9 +22,9 @@ burnt                            ends with an error: the budget is spent, and th
 a charge of the first version    returns a committed release, and burns a reserved one (``first_release``)
 ===============================  =======================================================================
 
-A table whose bound on the rows of a unit is to be chosen is two releases: the choice, under a key that follows from the
-table's, and then the table, whose request holds the bound (``contract.row_choice``). The second begins when the first
-is visible, so that all of this holds for each of them.
+A table whose bound on the rows of a unit is to be chosen is two releases: the choice, under a key derived from the
+table's, and then the table, whose request holds the chosen bound (``contract.row_choice``). The second begins when the
+first is visible, so that all of the above holds for each of them.
 
 The store is not trusted. Every object of a draft is sealed for its charge and its request (``contract.store.sealing``),
 so that nobody can read it or add to it before the manifest is committed. The ledger alone decides what counts:
@@ -102,8 +102,8 @@ class Published:
         manifest_sha256: hash of the manifest, as the ledger committed it.
         adopted: whether the release was visible already, so that this attempt published nothing.
         status: ``ok`` or ``undefined`` for each kind of diagnostic; it depends on noisy values alone.
-        results: what the committed manifest says was found.
-        left_out: what it says of the rows that did not count.
+        results: the results in the committed manifest.
+        left_out: what the committed manifest says of the rows that did not count.
     """
 
     uri: str
@@ -128,11 +128,11 @@ class Published:
 
     @property
     def warning(self) -> str:
-        """How many rows did not count, and why, where they are many; empty where they are not."""
+        """A warning of how many rows did not count, and why; empty if they are few."""
         return "" if self.left_out is None else self.left_out.line()
 
     def line(self, left: str) -> str:
-        """What was found, at which cost, what ``left`` says is left, and where the report is: one line."""
+        """One line: headline figures, cost, what is left (the text ``left``), and the place of the report."""
         figures = [text] if (text := figures_text(self.results, self.left_out)) else []
         return ", ".join([*figures, f"epsilon {plain(self.cost.epsilon)}", left, f"report: {self.report}"])
 
@@ -147,13 +147,13 @@ def release(
     progress: Progress = lambda line: None,
     waiting: Waiting = HERE,
 ) -> Published:
-    """Make a release, or go on where earlier attempts stopped; safe to repeat and to run concurrently.
+    """Make a release, or continue where earlier attempts stopped; safe to repeat and to run concurrently.
 
     Args:
         charged: what to release; the hash of the request is bound to the key from the first reservation on, and every
             attempt at one release has the same key.
         runner: where the Spark application runs.
-        check: the release contract; any error that it raises ends the attempt before the commit.
+        check: checks a draft against the release contract; an error that it raises ends the attempt before the commit.
         allotment: a sub-budget of the account that must be able to pay as well.
         actor: who requests it, for the audit log.
         progress: receives public lines about the stages of the release.

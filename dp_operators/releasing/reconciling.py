@@ -1,4 +1,4 @@
-"""Reconciliation: charges that a ledger restored from a backup has lost are entered again from the release folders."""
+"""Reconciliation: enter charges again that a ledger restored from a backup has lost, from the folders of releases."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Reconciled:
         restored: ids of the charges that were missing from the ledger.
         committed: ids of the charges whose commit was missing from the ledger.
         findings: a line for each inconsistency that could not be repaired.
-        steps: how many published steps of streams were missing from the ledger.
+        steps: the number of published steps of streams that were missing from the ledger.
     """
 
     restored: tuple[str, ...]
@@ -63,13 +63,13 @@ def reconcile(output: str, ledger: PrivacyLedger, *, actor: str) -> Reconciled:
 
     Args:
         output: URI of a folder of releases.
-        ledger: restored from a backup; written to even while it is frozen.
+        ledger: the ledger that was restored from a backup; it is written to even while it is frozen.
         actor: who requests it, for the audit log.
 
     Raises:
         InvalidRequest: ``output`` is not a folder of releases in a supported store.
         ReleaseError: the store failed.
-        LedgerUnavailable: the ledger cannot be reached; run it again.
+        LedgerUnavailable: the ledger cannot be reached; call this again.
     """
     store = open_store(output)
     restored: list[str] = []
@@ -125,7 +125,7 @@ def stored_request(content: bytes) -> TableRequest:
     """The request of a release or of a stream, as it is stored with its draft.
 
     Raises:
-        InvalidRequest: it is not a request.
+        InvalidRequest: what is stored is not a request.
     """
     fields = json_fields(content)
     return (StreamRequest if "time" in fields else ReleaseRequest).parse(fields)

@@ -21,12 +21,12 @@ def named_lookup(given: Any, account: Any, ledger: LedgerReader) -> dict[str, An
     """The registered lookup that a request names, in the form that a dimension takes.
 
     Args:
-        given: its name, or its ``name`` with the ``key``, ``value`` or ``sha256`` that it is expected to have.
+        given: the lookup's name, or its ``name`` with the ``key``, ``value`` or ``sha256`` that the request expects.
         account: the account that pays.
         ledger: the ledger, which is only read.
 
     Raises:
-        InvalidRequest: the account has no such lookup, or it is another one than the request expects.
+        InvalidRequest: the account has no such lookup, or the lookup is not as the request expects.
         LedgerUnavailable: the ledger cannot be reached.
     """
     wanted = dict(given) if isinstance(given, Mapping) else {"name": given}
@@ -50,10 +50,10 @@ def named_lookup(given: Any, account: Any, ledger: LedgerReader) -> dict[str, An
 
 
 def require_registered(request: ReleaseRequest, ledger: LedgerReader) -> None:
-    """Refuse a request whose lookup is not what is registered for its account under that name.
+    """Refuse a request whose lookup differs from the one that is registered for its account under that name.
 
     Raises:
-        InvalidRequest: it is not, or nothing is.
+        InvalidRequest: the lookup differs, or none is registered under that name.
         LedgerUnavailable: the ledger cannot be reached.
     """
     for options in request.diagnostics:

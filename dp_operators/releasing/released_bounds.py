@@ -1,4 +1,4 @@
-"""Bounds on the rows of a unit that a release has chosen, read from where the ledger says it lies."""
+"""Bounds on the rows of a unit that a release has chosen, read from that release."""
 
 from __future__ import annotations
 

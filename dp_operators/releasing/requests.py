@@ -38,8 +38,8 @@ def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
 
     Raises:
         InvalidRequest: the request names no account, or an output that is not the account's; the account does not
-            exist; the table is bound to no account or to another one, or is a symbolic link, or is not declared to only
-            gain rows and the request is a stream's; the relation, unit or blocks are not the account's; or a model or
+            exist; the table is bound to no account or to another one, or is a symbolic link; the request is a stream's
+            and the table is not declared append-only; the relation, unit or blocks are not the account's; or a model or
             function differs from the earlier release that it names.
         LedgerUnavailable: the ledger cannot be reached.
     """
@@ -125,8 +125,8 @@ def require_output(output: str, account: Account) -> None:
 def require_own_output(charged: ChargedRequest[Any]) -> None:
     """Refuse an output folder that is not bound to the account, before anything is written there.
 
-    A release that this request has already begun under its key may go on, even if the binding has changed since. To
-    recognise one, the stored request of the key may be read.
+    A release that this request has already begun under its key may continue, even if the binding has changed since. To
+    recognise such a release, the stored request of the key may be read.
 
     Raises:
         InvalidRequest: see ``require_output``.
@@ -139,7 +139,7 @@ def require_own_output(charged: ChargedRequest[Any]) -> None:
 
 
 def account_state(ledger: PrivacyLedger, charge: Charge) -> AccountState:
-    """The account's figures for a report, to 15 decimals, in the charged block that has the least left.
+    """The account's figures for a report, to 15 decimals, for the charged block that has the least left.
 
     Raises:
         LedgerUnavailable: the ledger cannot be reached.

@@ -95,24 +95,25 @@ def release_stale(
 ) -> tuple[StaleReservation, ...]:
     """Give back every reservation that began in this store and that has not been renewed for a given time.
 
-    This is safe at any age of a reservation. If a run was started and has not stated that it read no row, its charge is
+    This is safe for reservations of any age. If a run was started and has not stated that it read no row, its charge is
     burnt. If a suspended worker resumes later and draws noise, its sealed draw is never opened.
 
-    A reservation whose application still runs is not stale: nobody renews it while its task waits without a worker. One
-    whose application runs elsewhere and cannot be asked for is kept too; ``give_back`` ends it by itself.
+    A reservation whose application still runs is not stale, although nobody renews it while its task waits without a
+    worker. If it cannot be found out whether the application still runs, the reservation is kept, too; ``give_back``
+    ends such a single reservation.
 
     Args:
         output: URI of a folder of releases; reservations in other stores stay as they are.
-        ledger: holds the reservations.
+        ledger: the ledger with the reservations.
         older_than: the time since the last renewal.
         reason: written to the audit log; public.
         actor: who requests it, for the audit log.
-        look: whether an application still runs, by its kept handle.
+        look: a function that says, from its stored handle, whether an application still runs.
 
     Raises:
         InvalidRequest: ``output`` is not a folder of releases in a supported store, or the reason is missing.
         ReleaseError: the store failed.
-        LedgerUnavailable: the ledger cannot be reached; run it again.
+        LedgerUnavailable: the ledger cannot be reached; call this again.
     """
     if not reason:
         raise InvalidRequest("reason", reason, "must be given", "say why")
@@ -173,7 +174,7 @@ def claim(store: ObjectStore, output: str, key: str, account: str) -> None:
 
 
 def require_claim(store: ObjectStore, output: str, key: str, account: str) -> None:
-    """Refuse a store without the claim of ``key``: the release did not begin there.
+    """Refuse a store without the claim of ``key``, in which the release did not begin.
 
     Raises:
         InvalidRequest: the claim is missing, or it is another release's.
@@ -253,8 +254,8 @@ def end_reservation(
 ) -> Charge:
     """Void a reservation if it is certain that no row was read for it, and burn it otherwise.
 
-    The ledger's record of runs decides. What a release or a stream has drawn or published only ever speaks against
-    voiding: it is left over from a run that is missing from a ledger restored from a backup.
+    The ledger's record of runs decides. In addition, a charge is never voided if the store has a draw of it or
+    something published: these may come from a run that a ledger restored from a backup lacks.
 
     Raises:
         ChargeConflict: the charge is no longer reserved.

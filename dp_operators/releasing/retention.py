@@ -1,9 +1,9 @@
-"""Removes the files of old releases; what makes them again and what a restored ledger needs stays.
+"""Removes the files of old releases, but keeps what can make them again and what a restored ledger needs.
 
 Of a committed release, the files that its manifest lists are removed, with the sealed copies in its draft. Its
-manifest, receipt, request and draw and the anchors stay, and the ledger is only read. So nothing is forgotten or given
-back: a retry of the release's task makes the same files again from the same draw, for nothing, and no second draw can
-exist. No published file is removed that is not, byte for byte, what the ledger's manifest lists.
+manifest, receipt, request and draw and the anchors stay, and the ledger is only read. So no charge is forgotten or
+given back: a retry of the release's task makes the same files again from the same draw, at no cost, and no second draw
+can exist. A published file is removed only if it is, byte for byte, the one that the committed manifest lists.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def prune(output: str, ledger: LedgerReader, *, older_than: timedelta, remove: b
     Args:
         output: URI of a folder of releases.
         ledger: the ledger that paid for them.
-        older_than: how long ago they were committed, at least.
+        older_than: the least time since their commit.
         remove: whether to remove the files; otherwise they are only listed.
 
     Raises:

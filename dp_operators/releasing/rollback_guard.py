@@ -35,11 +35,11 @@ _LAST_EPOCH, _LAST_SEQ = 999_999, 999_999_999_999
 
 @dataclass(frozen=True, order=True)
 class Anchor:
-    """Evidence that the audit log had an entry; anchors compare by age, and the newest is the greatest.
+    """Evidence that the audit log had an entry; anchors are ordered by age, and the newest is the greatest.
 
     Attributes:
         epoch: the number of reconciliations of this output folder before the anchor was made.
-        seq, hash: of the entry.
+        seq, hash: the number and the hash of the entry.
     """
 
     epoch: int
@@ -87,7 +87,7 @@ def require_no_rollback(store: ObjectStore, output: str, account: str, ledger: P
 
 
 def begin_epoch(store: ObjectStore, output: str, ledger: PrivacyLedger) -> None:
-    """After a reconciliation, begin a new epoch for each account whose newest anchor is missing from the log.
+    """After a reconciliation, begin a new epoch for each account whose newest anchor has no entry in the log.
 
     Raises:
         OSError: the store failed.

@@ -23,15 +23,16 @@ def after_choice(
     runner: RequestCheck,
     allotment: str | None,
 ) -> ChargedRequest[ReleaseRequest]:
-    """The request of a table with its bound, once the choice is published; as it is where nothing is to be chosen.
+    """Release the choice of a table's bound, and return the table's request with it; unchanged without a choice.
 
-    Before the choice has a charge, all is checked that can refuse either, and that the account can pay for both. If
-    somebody else spends what is left in between, the table waits for budget, and a retry uses the same choice.
+    Before the choice is charged, every check that can refuse the choice or the table is made, and the account must be
+    able to pay for both. If another release spends the budget in between, the table waits for budget, and a retry uses
+    the same choice.
 
     Args:
-        charged: a table, whose bound may have to be chosen.
-        released: makes a release, or finds it.
-        runner: would run the application.
+        charged: the request of a table, whose bound may have to be chosen.
+        released: makes a release, or finds the one that exists.
+        runner: the runner that would run the application.
         allotment: a sub-budget that must be able to pay as well.
 
     Raises:

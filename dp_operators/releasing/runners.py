@@ -1,4 +1,4 @@
-"""The backend of a process on this machine, which the caller's own Python runs."""
+"""The backend that runs the application as a process on this machine, by the caller's own Python."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ APPLICATION = (sys.executable, "-P", "-m", "spark_jobs")
 class ProcessRunner:
     """A backend that starts a process on this machine.
 
-    The process is the worker's own: it may use the worker's memory, and whoever looks at it must be on this machine.
-    So a task waits for it in its slot, and ends it if the task is ended.
+    The process shares the worker's memory, and can be looked at only from this machine. So a task waits for it in its
+    slot, and ends the process if the task is ended.
 
     Attributes:
         environment: variables for the application besides this process's own; secrets must be passed here.
@@ -118,9 +118,9 @@ class LocalRunner(ProcessRunner):
     """Runs the application as a process on this machine, with a Spark master of its own.
 
     Attributes:
-        master: the Spark master, on this machine; ``local[*]`` takes all cores, ``embedded`` stands for the embedded
-            engine, which needs no Java, and ``auto`` for the one of the two that ``choose_engine`` says.
-        conf: Spark settings that override ``spark-defaults.conf``: those of ``task_settings``.
+        master: the Spark master, on this machine; ``local[*]`` takes all cores. ``embedded`` stands for the embedded
+            engine, which needs no Java, and ``auto`` for the engine that ``choose_engine`` chooses.
+        conf: Spark settings that override ``spark-defaults.conf``; only those that ``task_settings`` allows.
         command: the command that starts the application.
     """
 
@@ -178,7 +178,7 @@ class LocalRunner(ProcessRunner):
         return choose_engine(request, master=self.master, settings=tuple(self.conf), environment=self.inherited())
 
     def suited(self, request: TableRequest) -> tuple[Self, str]:
-        """This runner with the engine that the request gets, and a public line that says why, unless it was named."""
+        """This runner with the engine chosen for a request, and a public line on why; empty if the engine was named."""
         engine = self._engine(request)
         return self._with_master(engine.master), engine.why
 
@@ -217,5 +217,5 @@ def require_settings(names: Iterable[str]) -> None:
 
 
 def suited(backend: AnyCheck, request: TableRequest) -> tuple[AnyCheck, str]:
-    """A backend with the engine that a request gets there, and a public line about it; empty if there is no choice."""
+    """A backend with the engine chosen for a request, and a public line on why; empty if there is no choice."""
     return backend.suited(request) if isinstance(backend, LocalRunner) else (backend, "")

@@ -21,7 +21,7 @@ def with_saved_model(request: ReleaseRequest, ledger: LedgerReader) -> ReleaseRe
 
     Raises:
         InvalidRequest: the path lies within a table of an account or holds no pipeline; or this machine cannot read the
-            path, and the request gives no hash.
+            path and the request gives no hash.
         LedgerUnavailable: the ledger cannot be reached.
     """
     model = request.model

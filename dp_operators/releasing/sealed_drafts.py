@@ -41,7 +41,7 @@ class SealedDrafts:
     actor: str
 
     def recorded_draw(self) -> OpenedDraw | None:
-        """The draw in the store, after its hash was recorded in the ledger; None if neither has a draw.
+        """Record the hash of the draw in the store in the ledger, and return the draw; None if neither has a draw.
 
         Raises:
             ReleaseClosed: the recorded draw is missing or was replaced; the reservation is ended then.
@@ -113,7 +113,7 @@ def require_paid(release: Release, draw: OpenedDraw, charge: Charge) -> None:
     """Refuse a draft that its charge does not pay for.
 
     Raises:
-        ReleaseRejected: it does not; the message lists what differs.
+        ReleaseRejected: the charge does not pay for the draft; the message lists what differs.
     """
     facts = {
         "its charge": release.charge_id == charge.id and release.status == "CHARGED",

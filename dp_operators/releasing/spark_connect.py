@@ -41,8 +41,8 @@ class SparkConnectRunner(ProcessRunner):
         """Check the client, the server's port and the salt, besides the private folder.
 
         Raises:
-            InvalidRequest: one of them is missing, or the request needs what a server does not run: a saved pipeline,
-                or the steps of a stream.
+            InvalidRequest: one of them is missing, or the request needs what a server cannot run: a saved pipeline, or
+                the steps of a stream.
         """
         super().check(request)
         _check_request(request)

@@ -140,11 +140,11 @@ class SparkSubmitRunner(SparkSubmit):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSubmit(RemoteBackend, SparkSubmit):
-    """Hands the application to a cluster that runs the driver, under a name that is made from the charge and the run.
+    """Hands the application to a cluster that runs the driver; its name there is made from the charge and the run.
 
-    ``spark-submit`` ends as soon as the cluster has accepted the application; from there on it is looked at through the
-    cluster's own interface. ``spark_jobs`` must be installed on the cluster, and the output store must be shared with
-    this machine. The run's secret is among the settings of the driver's environment.
+    ``spark-submit`` ends as soon as the cluster has accepted the application; from then on its state is read through
+    the cluster's own interface. ``spark_jobs`` must be installed on the cluster, and the output store must be shared
+    with this machine. The run's secret is among the settings of the driver's environment.
     """
 
     deploy_mode: ClassVar[str] = "cluster"
@@ -155,7 +155,7 @@ class ClusterSubmit(RemoteBackend, SparkSubmit):
         return None
 
     def start(self, submission: Submission) -> Handle:
-        """Hand the application to the cluster, unless it has this run's already."""
+        """Hand the application to the cluster, unless the cluster already has this run's application."""
         handle = self.handle(submission)
         if self.exists(handle):
             return handle
@@ -179,7 +179,7 @@ class ClusterSubmit(RemoteBackend, SparkSubmit):
 
     @abstractmethod
     def exists(self, handle: Handle) -> bool:
-        """Whether the cluster has ever accepted the application, as far as it remembers."""
+        """Whether the cluster knows of the application, running or ended, as far as its records go back."""
 
     @abstractmethod
     def _named(self, submission: Submission) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""One attempt at a stream: what it finds, runs, records and publishes; ``dp_operators.releasing.streams`` says why."""
+"""One attempt at a stream: find, run, record and publish its due steps; ``dp_operators.releasing.streams`` says why."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Watch:
     """Records and publishes the objects that an application stores while it runs.
 
     Attributes:
-        adopt: records and publishes what follows a head, and returns the new head.
+        adopt: records and publishes the objects in the store that follow a head, and returns the new head.
         head: the head so far.
     """
 
@@ -58,7 +58,10 @@ class Watch:
     head: StreamHead
 
     def after(self, progress: Progress) -> Progress:
-        """``progress``, after each line of which what is in the store is recorded; if that fails, after a later one."""
+        """``progress``, extended to record and publish, after each line, what the store has by then.
+
+        If the ledger or the store cannot be reached, this is made up for after a later line.
+        """
 
         def report(line: str) -> None:
             progress(line)
@@ -83,10 +86,10 @@ class AdvancedStream:
         uri: URI of the stream's folder.
         key: the stream's key.
         charge_id: the charge that paid for it.
-        cost: what was charged, once.
+        cost: the cost of the whole stream, which was charged once.
         first: the number of the first step that this attempt published.
         steps: the number of steps that are released now.
-        released: how many of them this attempt published.
+        released: how many steps this attempt published.
         finished: whether all steps of the stream are released.
     """
 
@@ -100,7 +103,7 @@ class AdvancedStream:
     finished: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """What XCom and an asset event have of it: plain JSON types."""
+        """The fields for XCom and for an asset event, in plain JSON types."""
         return {
             "uri": self.uri,
             "key": self.key,
@@ -118,14 +121,14 @@ class StreamAttempt(ChargedAttempt[StreamRequest]):
 
     Attributes:
         checkpoint: URI of the folder for checkpoints, if the stream is followed.
-        published: called when steps were published.
+        published: a function that is called when steps were published.
     """
 
     checkpoint: str = ""
     published: Callable[[str], object] = lambda uri: None
 
     def charged(self) -> Charge:
-        """The stream's charge, which is reserved if there is none."""
+        """The stream's charge; it is reserved first if there is none."""
         charge = self.reserve(STREAM_NAME)
         if charge.state is ChargeState.BURNT:
             raise ReleaseClosed(f"stream {self.key} {SPENT}")

@@ -1,4 +1,4 @@
-"""The published steps of a stream compared with the ledger, and entered again into a restored one."""
+"""Compares the published steps of a stream with the ledger, and enters them again into a restored ledger."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def record_published_steps(
     Objects whose steps are not published need no entry: the next attempt at the stream adopts them.
 
     Raises:
-        InvalidRequest: an object is missing or does not follow the one before, or the ledger has another.
+        InvalidRequest: an object is missing or does not follow the one before, or the ledger has another object in its
+            place.
         OSError: the store failed.
-        LedgerUnavailable: the ledger cannot be reached; run it again.
+        LedgerUnavailable: the ledger cannot be reached; call this again.
     """
     layout = StreamLayout(release=ReleaseLayout(root=root, draft=f"{root}/{DRAFT_FOLDER}/{charge_id}"))
     head = began = ledger.stream_head(charge_id)
@@ -109,12 +110,12 @@ def end_stream(
         charged: the stream.
         reason: written to the audit log; public.
         actor: who requests it, for the audit log.
-        remove_state: whether to remove its encrypted objects from the store, once the ledger has the end.
+        remove_state: whether to remove its encrypted objects from the store, once the ledger has recorded the end.
 
     Raises:
-        InvalidRequest: the ledger has no charge of this key, or the stream has released no step: its reservation is
-            given back instead.
-        ChargeConflict: another step was recorded at the same time; run it again.
+        InvalidRequest: the ledger has no charge of this key, or the stream has released no step, in which case give its
+            reservation back instead.
+        ChargeConflict: another step was recorded at the same time; call this again.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """

@@ -14,10 +14,10 @@ PATIENCE = 600.0
 
 
 def refresh_report(uri: str) -> bool:
-    """Make ``report.html`` of the stream whose folder is ``uri`` anew, and its alarms; False if that did not work.
+    """Make ``report.html`` and the alarms of the stream whose folder is ``uri`` anew; return False if that failed.
 
-    It reads what is published and nothing else, and can be repeated at any time. The released steps do not depend on
-    it, so a failure is no failure of the stream: the last report stays, and the next run makes it anew.
+    Only published files are read, and the call can be repeated at any time. The released steps do not depend on the
+    report, so a failure here is no failure of the stream: the last report stays, and the next run makes it anew.
     """
     command = [sys.executable, "-m", "spark_jobs.application.streams.report", uri]
     try:
@@ -28,10 +28,10 @@ def refresh_report(uri: str) -> bool:
 
 
 def stream_alarms(uri: str) -> StreamAlarms | None:
-    """The alarms of the stream whose folder is ``uri``; None if it has no monitors, or was not looked at yet.
+    """The alarms of the stream whose folder is ``uri``; None if it has no monitors, or none was evaluated yet.
 
     Raises:
-        InvalidRequest: ``uri`` is no place of a supported store.
+        InvalidRequest: ``uri`` is not in a supported store.
         ReleaseError: the store failed.
     """
     with as_release_errors():

@@ -1,7 +1,7 @@
 """A stream, from its one reservation to the publication of each step; repeating it always gives the same steps.
 
-The charge is reserved before the first row is read, and pays for every step. From there on each run goes on where the
-ledger's chain of objects ends (``dp_operators.budget.transactions.stream_steps``):
+The charge is reserved before the first row is read, and pays for every step. Each run then continues where the ledger's
+chain of objects ends (``dp_operators.budget.transactions.stream_steps``):
 
 =======================================  =================================================================
 what an attempt finds                    what it does
@@ -14,14 +14,15 @@ steps that are visible, not recorded     refuses: the ledger is behind its store
 the last recorded object, lost or other  ends with an error: the state is gone, and with it the stream
 =======================================  =================================================================
 
-*Each step is drawn once.* An object is made by exclusive create under the number of its first step, in the application,
-which continues from the object whose hash the ledger has. The ledger records one object for a step, by comparing with
-the chain's head. Only then are its steps published, as the object has them. So it does not matter which of several
-attempts drew a step, died, or came late: what is drawn and not recorded is never readable.
+*Each step is drawn once.* The application creates an object exclusively under the number of its first step, and
+continues from the object whose hash the ledger has. The ledger records one object for a step, by comparing it with the
+chain's head. Only then are its steps published, as the object has them. So it does not matter which of several attempts
+drew a step, died, or came late: what is drawn but not recorded is never readable.
 
 *This process sees no state and no exact count.* An object has two parts (``spark_jobs.contract.store.stream_objects``).
-The state is encrypted under keys that only the application has; this process compares the object's hash. The release is
-sealed with the charge's secret; this process opens it, after checking whose it is and before publishing it.
+The state is encrypted under keys that only the application has; this process only compares the object's hash. The
+release is sealed with the charge's secret; this process opens it to publish it, after checking that it belongs to the
+charge.
 
 *A stream that is followed* has one long run, which counts rows when they arrive and stores an object whenever the clock
 closes a step; each is recorded and published while the run goes on.
@@ -58,10 +59,10 @@ def advance_stream(
     """Release, in order, every step that has ended by ``until`` and is not released yet; safe to repeat at any time.
 
     Args:
-        charged: the stream; all of it but the table's snapshot is bound to the key from the first attempt on, and every
-            attempt at any of its steps has the same key.
+        charged: the stream; everything in it except the table's snapshot is bound to the key from the first attempt on,
+            and every attempt at any of its steps has the same key.
         runner: where the Spark application runs.
-        until: an instant with a time zone.
+        until: an instant with a time zone; steps that end later are not released.
         allotment: a sub-budget of the account that must be able to pay as well.
         actor: who requests it, for the audit log.
         progress: receives public lines.
@@ -104,11 +105,11 @@ def follow_stream(
         charged: the stream, with ``follow``.
         runner: where the Spark application runs.
         checkpoint: URI of the folder for checkpoints, inside the privacy boundary; each stream has its own below.
-        until: an instant with a time zone; ends when the steps that are closed by then are released.
+        until: an instant with a time zone; the call returns once the steps that are closed by then are released.
         allotment: a sub-budget of the account that must be able to pay as well.
         actor: who requests it, for the audit log.
         progress: receives public lines.
-        published: called with the URI of the stream's folder when steps were published.
+        published: a function that is called with the URI of the stream's folder when steps were published.
 
     Raises:
         InvalidRequest: as for ``advance_stream``; or the checkpoint is not the one with which the stream was followed.
@@ -130,10 +131,10 @@ def follow_stream(
 
 
 def require_mode(request: StreamRequest, *, followed: bool) -> None:
-    """Refuse a stream that is released in the other way: by following it, or from its table.
+    """Refuse a stream whose request is for the other way to release it: by following it, or from its table.
 
     Raises:
-        InvalidRequest: it is.
+        InvalidRequest: the stream is to be released in the other way.
     """
     if followed and request.follow is None:
         raise InvalidRequest(

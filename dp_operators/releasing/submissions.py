@@ -1,4 +1,4 @@
-"""What one run of the Spark application is started with."""
+"""The inputs that one run of the Spark application is started with."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Submission:
     secret: bytes = field(repr=False)
 
     def arguments(self) -> list[str]:
-        """The application's command-line arguments; a value cannot be mistaken for another option."""
+        """The application's command-line arguments, written so that no value can be mistaken for an option."""
         named = {
             "request-sha256": self.request_sha256,
             "charge": self.charge_id,

@@ -1,12 +1,12 @@
-"""The backend of many runs, one after the other: each is a fork of one process that has everything imported.
+"""The backend of many runs, one after the other: each is forked from one process that has imported everything.
 
-What they share is that process, which reads no row, and with Spark the Java that it started
-(``spark_jobs.application.warm``). A run that does not end in order, whatever the cause, is the last one of its process
-and of its Java, which end at once: the next run gets new ones. A process serves the runs of one environment, so that
-only runs of the same user, credentials, salt and keys share it.
+The runs share this process, which reads no row, and with Spark the Java process that it started
+(``spark_jobs.application.warm``). If a run does not end in order, whatever the cause, the shared process and its Java
+end at once, and the next run gets new ones. A shared process serves the runs of one environment, so that only runs of
+the same user, credentials, salt and keys share it.
 
-Killed at any moment, this is as runs apart are: a run goes on without the process that it was forked from, holds the
-Java that it uses, and is found by its handle.
+If the shared process is killed, its runs are as safe as separate ones: a run continues without the process that it was
+forked from, holds the Java that it uses, and is found by its handle.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class WarmApplication:
     """The process that runs are forked from.
 
     Attributes:
-        environment: the variables of all its runs.
-        runs: how many it has started.
-        handle: its own, and that of its Java.
+        environment: the environment variables of all its runs.
+        runs: the number of runs that it has started.
+        handle: names the process together with its Java.
     """
 
     def __init__(self, master: str, environment: Mapping[str, str], *, folder: Path, groups: ProcessGroups) -> None:
@@ -73,10 +73,10 @@ class WarmApplication:
         return run
 
     def answer(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """What the process answers.
+        """Send an order to the process, and return its answer.
 
         Raises:
-            OSError: it has ended.
+            OSError: the process has ended.
         """
         orders, answers = self._process.stdin, self._process.stdout
         if orders is None or answers is None or orders.closed:
@@ -97,7 +97,7 @@ class WarmApplication:
         os.truncate(self._log, 0)
 
     def close(self) -> None:
-        """Close what only the process's end leaves open, and remove its file."""
+        """Close the pipes to the process, wait for its end, and remove the file of its output."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with suppress(OSError):
@@ -115,7 +115,7 @@ class ForkedRun:
     _status: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit status; None while it runs. It is ended if the process that could tell has ended."""
+        """The run's exit status; None while it runs. If the process that could tell has ended, the run is killed."""
         if self._status is None:
             try:
                 self._status = self.application.answer({"ended": self.pid})["status"]
@@ -135,11 +135,10 @@ class _Shared:
 
 @dataclass(frozen=True, kw_only=True)
 class WarmRunner(LocalRunner):
-    """As ``LocalRunner``, for many requests one after the other; a context whose end ends the shared processes.
+    """Runs many requests one after the other, as ``LocalRunner`` runs one; leaving the context ends shared processes.
 
-    There is one for each engine that a request was counted by.
-
-    Each run is a process with its own memory, private file, secret and failure.
+    There is one shared process for each engine that a request was counted by. Each run is a process with its own
+    memory, private file, secret and failure.
     """
 
     _shared: _Shared = field(init=False, repr=False, compare=False, default_factory=_Shared)
@@ -150,9 +149,9 @@ class WarmRunner(LocalRunner):
         return self._shared.failed
 
     def submit(self, submission: Submission) -> Handle:
-        """Start the application: as a fork, of a new process if there is none for this environment.
+        """Start the application as a fork of the shared process, which is started first if this environment has none.
 
-        If there can be no such process, it is started by itself, as ``LocalRunner`` does.
+        If that fails, the application is started by itself, as ``LocalRunner`` does.
 
         Raises:
             OSError: it could not be started.
@@ -181,7 +180,7 @@ class WarmRunner(LocalRunner):
         return application.start(arguments, variables, log=log)
 
     def kill(self, handle: Handle) -> None:
-        """End the application and all its processes; unless it had ended in order, the shared process too."""
+        """End the application and all its processes; also the shared process, unless the application ended in order."""
         super().kill(handle)
         application = self._shared.applications.get(self.master)
         if handle != self._shared.current or application is None:

@@ -17,11 +17,11 @@ class StreamAlarmSensor(BaseSensorOperator):
     """Succeeds once a condition of a stream's monitors holds at its newest step, for any of its counts.
 
     It reads ``alarms.json`` in the stream's folder, which each run of ``CountStreamOperator`` and ``dp-budget stream``
-    writes, and costs nothing. XCom gets the alarms in force, the newest first.
+    writes, and costs nothing. XCom gets the alarms in force, newest first.
 
     Args:
         stream: URI of the stream's folder, such as the ``uri`` that its task returns; templated.
-        monitors: the places of the monitors in the request, from 0, that count; by default all of them.
+        monitors: the monitors to wait for, by their positions in the request, from 0; by default all of them.
 
     Raises:
         AirflowFailException: ``stream`` is no place of a supported store.

@@ -33,10 +33,10 @@ FAILURE_HIDING = ("soft_fail", "never_fail", "silent_fail")
 
 
 def require_on_exhausted(given: str) -> None:
-    """Refuse an unknown action.
+    """Refuse an ``on_exhausted`` other than ``wait``, ``fail`` and ``skip``.
 
     Raises:
-        InvalidRequest: it is not ``wait``, ``fail`` or ``skip``.
+        InvalidRequest: it is anything else.
     """
     if given not in ON_EXHAUSTED:
         raise InvalidRequest("on_exhausted", given, f"must be one of {', '.join(ON_EXHAUSTED)}", "choose one")
@@ -60,8 +60,8 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
             downstream tasks. A cost above the cap itself always fails, unless it is skipped.
         release_task_id: full id of the release task in the same DAG. If its release has a charge already, the sensor
             passes, so that a cleared run gets the release that it has paid for, whatever budget is left.
-        federation: the federation that the release task names; templated. Its release has one charge in this ledger,
-            whichever task or run asks for it, and the sensor passes if that is there.
+        federation: the federation that the release task names; templated. A federation's release has one charge in this
+            ledger, whichever task or run makes it; the sensor passes if the ledger has this charge.
         privacy_ledger_conn_id: the connection of the ledger.
         deployment: this Airflow deployment's name in release keys; by default the ledger connection's.
         deferrable: wait in the triggerer, which only reads the ledger, without occupying a worker.

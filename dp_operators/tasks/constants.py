@@ -44,7 +44,7 @@ def check_constants(fields: Mapping[str, Any]) -> None:
     """Refuse a request that is wrong for every value of its templates.
 
     Args:
-        fields: the request's fields; a model may be a file or an earlier release, which are read when the task runs.
+        fields: the request's fields; a model may be a file or an earlier release, which is read when the task runs.
 
     Raises:
         InvalidRequest: a required field is missing, a constant is not valid for its field, or a request of constants

@@ -1,4 +1,4 @@
-"""Translates the provider's errors into those of Airflow, which decide whether a task is retried."""
+"""Translates the provider's errors into Airflow's exceptions, which decide whether a task is retried."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class PaidEvent:
     Attributes:
         account: the account that paid.
         connection: the ledger's connection.
-        left: the largest charge that still fits in the release's blocks: in the one with the least left.
+        left: the largest charge that still fits in each of the release's blocks, so in the block with the least left.
         share_left: the share of the cap that this block has left.
     """
 

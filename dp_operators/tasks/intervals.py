@@ -92,7 +92,8 @@ def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | N
     """The next tick of a timetable after ``moment``, or the previous one; None for a timetable without regular ticks.
 
     Raises:
-        InvalidRequest: its cron expression is in a time zone other than UTC, where days may have 23 or 25 hours.
+        InvalidRequest: the timetable's cron expression is in a time zone other than UTC, where days may have 23 or 25
+            hours.
     """
     delta = _fact(timetable, "delta")
     if delta is not None:

@@ -46,12 +46,12 @@ def partition_of(run: DagRunFacts) -> str | None:
 
 
 def run_key(run: DagRunFacts) -> str:
-    """The part of a release key that distinguishes the runs of one DAG.
+    """The part of a release key that distinguishes the runs of one DAG; clearing or retrying a task does not change it.
 
     A scheduled or backfilled run is identified by its partition or interval, so that an interval is released once,
-    whether it was scheduled, backfilled or both. Any other run is identified by its id, which ``run=`` precedes if it
-    would read like one of these or like a stream: nobody releases an interval in advance by triggering a run of that
-    name. Clearing or retrying a task changes neither.
+    whether it was scheduled, backfilled or both. Any other run is identified by its id. An id that could be mistaken
+    for a partition, an interval or a stream is prefixed with ``run=``, so that nobody can release an interval in
+    advance by triggering a run of that name.
     """
     if getattr(run.run_type, "value", run.run_type) not in TIMETABLED:
         return f"{_NAMED}{run.run_id}" if _RESERVED.fullmatch(run.run_id) else run.run_id
@@ -91,12 +91,12 @@ def charged_key(
     deployment: str | None = None,
     task_id: str | None = None,
 ) -> str:
-    """The key under which a ledger has the charge of a task's release: a federation's is that of its agreement.
+    """The key under which the ledger has the charge of a task's release; for a federation, the key of its agreement.
 
     Args:
-        context: of the task instance.
-        hook: of the ledger.
-        account: the one that pays.
+        context: the context of the task instance.
+        hook: the hook of the ledger.
+        account: the account that pays.
         federation: the name of the federation in which the task releases, if any.
         deployment: as for ``deployment_name``.
         task_id: as for ``release_key``.

@@ -1,7 +1,7 @@
 """Counters and gauges in Airflow's own metrics: what releases cost, and why some were refused.
 
-Every figure is public: it comes from the ledger or from a manifest. A metric with tags has the account, the kind or the
-reason as a tag; as StatsD without tags would mix them up, each is sent a second time with these in its name.
+Every figure is public: it comes from the ledger or from a manifest. A metric has the account, the kind or the reason as
+a tag. StatsD without tags would mix these up, so each metric is sent a second time with the tag's value in its name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def count_release(event: ReleaseEvent) -> None:
 
 
 def count_event(event: ReleaseEvent | StreamEvent) -> None:
-    """Count what was published by one task, and set the gauge of what its account has left."""
+    """Count what one task has published, and set the gauge of what its account has left."""
     _incr(RELEASES, account=event.account)
     _gauge(SHARE_LEFT, float(event.share_left), account=event.account)
 
@@ -46,7 +46,7 @@ def count_stale(account: str, ledger: LedgerReader) -> None:
 
 @contextmanager
 def refusals_counted() -> Iterator[None]:
-    """Count an error that ends a release, by its class in words: ``budget_exceeded``, ``invalid_request`` and so on."""
+    """Count an error that ends a release, by the name of its class: ``budget_exceeded``, ``invalid_request``, ..."""
     from dp_operators.budget import LedgerUnavailable
     from dp_operators.releasing import ReleaseError
 

@@ -1,7 +1,7 @@
-"""Templates of tasks render as text, whatever the DAG says, and a parameter that is given has a value.
+"""Renders the templates of tasks as text, and refuses a parameter that renders to nothing.
 
-With ``render_template_as_native_obj`` Airflow makes the number 31 of ``"0x1F"`` and 202401 of ``"2024_01"``: keys of
-groups would change on the way, and their releases would be paid for and empty.
+With ``render_template_as_native_obj`` Airflow would turn ``"0x1F"`` into the number 31 and ``"2024_01"`` into 202401.
+The keys of groups would change on the way, and their releases would be paid for and empty.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class TextTemplates(BaseOperator):
 
 
 def require_rendered(written: Any, rendered: Any, field: str) -> None:
-    """Refuse a template, or another task's result, that turned out to be None.
+    """Refuse a template or another task's result that rendered to None.
 
     Raises:
-        InvalidRequest: it did; the message names the field.
+        InvalidRequest: a value rendered to None; the message names the field.
     """
     if isinstance(written, Mapping) and isinstance(rendered, Mapping):
         for name, value in written.items():

@@ -61,7 +61,7 @@ def make_runner(
     """The runner of a task.
 
     Raises:
-        InvalidRequest: there is no such runner, its connection is missing or unusable, or an option is for another
+        InvalidRequest: there is no such runner, its connection is missing or unusable, or an option belongs to another
             runner.
     """
     check_runner(kind, master=master, conf=conf)
@@ -96,10 +96,10 @@ def _check_type(connection: Connection, kind: str) -> None:
 
 
 def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | None) -> None:
-    """Refuse an unknown runner, and options of another runner or an administrator; templates pass, not known yet.
+    """Refuse an unknown runner, and options of another runner or of the administrator; templates are not checked yet.
 
     Raises:
-        InvalidRequest: there is no such runner, or an option is not the task's.
+        InvalidRequest: there is no such runner, or an option is not one that a task may set.
     """
     if isinstance(conf, Mapping):
         require_task_settings({name: value if is_constant(value) else "" for name, value in conf.items()})
@@ -115,7 +115,7 @@ def check_runner(kind: str, *, master: str | None, conf: Mapping[str, Any] | Non
 
 
 def spark_backend(connection: Connection, *, conf: Mapping[str, Any], private_dir: str | None) -> Backend:
-    """The backend of an Airflow connection of type ``spark``: its host, its port and the extras above.
+    """The backend of a connection of type ``spark``, from its host, its port and its extras (``EXTRAS``, ``SETTINGS``).
 
     The extra ``conf`` holds Spark settings, which the argument ``conf`` overrides.
 
@@ -140,10 +140,11 @@ def spark_backend(connection: Connection, *, conf: Mapping[str, Any], private_di
 
 
 def connect_backend(connection: Connection, *, conf: Mapping[str, Any], private_dir: str | None) -> Backend:
-    """The backend of a connection of type ``spark_connect``, with the host, port, token and TLS of the Spark provider.
+    """The backend of a connection of type ``spark_connect``, whose host, port, token and TLS are the Spark provider's.
 
     Raises:
-        InvalidRequest: the connection names no server or has an extra that would be ignored, or there are settings.
+        InvalidRequest: the connection names no server or has an extra that would be ignored, or Spark settings are
+            given.
     """
     from dp_operators.releasing.spark_connect import PORT, SparkConnectRunner
 
@@ -171,13 +172,13 @@ def of_master(master: str, options: dict[str, Any], *, conf: Mapping[str, str], 
 
     Args:
         master: the master's URL.
-        options: those of the extras in ``EXTRAS`` that the connection has.
+        options: the connection's extras that are in ``EXTRAS``.
         conf: Spark settings.
         private_dir: the folder of private files; None for the default.
 
     Raises:
-        InvalidRequest: the deploy mode is unknown, or the master has no such mode, or an option is missing, or is one
-            of another mode or master.
+        InvalidRequest: the deploy mode is unknown, the master does not have it, an option is missing, or an option
+            belongs to another mode or master.
     """
     from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
     from dp_operators.releasing.spark_submit import SparkSubmitRunner

@@ -1,4 +1,4 @@
-"""A trigger that waits for a Spark application without a worker; it only looks, so it may safely run twice."""
+"""A trigger that waits for a Spark application without a worker; it only reads states, so it may safely run twice."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PATIENCE_SECONDS = 600.0
 
 
 class ApplicationTrigger(BaseTrigger):
-    """Looks at an application at intervals, and ends once it has ended; ends it if a user ends the task.
+    """Checks at intervals whether an application has ended; ends the application if a user ends the waiting task.
 
     Args:
         runner: the task's runner.
         spark_conn_id: the task's connection, whose backend knows the application.
         handle: the fields of the application's ``dp_operators.releasing.Handle``, which holds no secret.
-        run: the number of the run, which the task gets back.
-        interval: seconds between two looks.
+        run: the number of the run, which the event returns to the task.
+        interval: seconds between two checks.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ApplicationTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look until the application has ended, and yield one event, ``{"run", "state"}``."""
+        """Check until the application has ended, then yield one event, ``{"run", "state"}``."""
         known = time.monotonic()
         while (state := await sync_to_async(self._look)()) != "ended":
             known = time.monotonic() if state == "running" else known
@@ -60,7 +60,7 @@ class ApplicationTrigger(BaseTrigger):
         yield TriggerEvent({"run": self.application_run, "state": state})  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
-        """End the application: a user cleared the waiting task, or marked it as ended."""
+        """End the application, because a user cleared the waiting task or marked it as ended."""
         await sync_to_async(self._kill)()
 
     def _look(self) -> str:

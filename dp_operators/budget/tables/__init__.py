@@ -1,1 +1,1 @@
-"""The lowest floor of the ledger: its tables, their migrations, and single statements that read and write them."""
+"""The lowest layer of the ledger: its tables, their migrations, and single statements that read and write them."""

@@ -78,7 +78,8 @@ class NewEntry:
 def append(connection: Connection, draft: NewEntry) -> int:
     """Append an entry and return its number; 0 where the server assigns the number.
 
-    It needs a transaction with no other writer. An entry that freezes or thaws the ledger also updates the head.
+    The caller must hold a transaction with no other writer. An entry that freezes or thaws the ledger also updates the
+    head.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(_ON_SERVER, draft.fields())
@@ -107,17 +108,17 @@ def _state(draft: NewEntry) -> dict[str, str]:
 
 
 def moved_to(connection: Connection) -> str:
-    """Where the ledger was moved to, or ``copy_of`` the token of a copy that is not the ledger yet; else empty."""
+    """Where the ledger was moved to; ``copy_of`` a token, if this is a copy that is not live yet; otherwise empty."""
     return str(connection.execute(_HEAD).one().moved)
 
 
 def copy_of(token: str) -> str:
-    """How a copy is marked until it has become the ledger."""
+    """The mark of a copy with this token, until the copy has become the ledger."""
     return f"copy {token}"
 
 
 def moved_elsewhere(to: str) -> tuple[str, str]:
-    """What is said of a ledger that was moved, and what to do."""
+    """The error message for a ledger that was moved, and its remedy."""
     return (
         f"was moved to {to}, and is never live again",
         f"use the ledger there; if the move was cut short, repeat it: `dp-budget move --to {to}`",

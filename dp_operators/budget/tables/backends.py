@@ -14,7 +14,7 @@ from spark_jobs.contract.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class SQLite:
-    """One writer at a time with the file locked: what it reads stays true until it commits."""
+    """SQLite: one writer at a time, which locks the file, so what it reads stays true until it commits."""
 
     url: URL
     patience: float
@@ -25,7 +25,7 @@ class SQLite:
     flush = ""
 
     def engine(self) -> Engine:
-        """An engine whose transactions begin and end only where the ledger begins and ends them."""
+        """An engine that begins and ends no transaction by itself; the ledger begins and ends them."""
         engine = create_engine(
             self.url,
             poolclass=NullPool,
@@ -44,7 +44,7 @@ class SQLite:
 
 @dataclass(frozen=True)
 class PostgreSQL:
-    """Many writers. Reads and changes are single statements, so no client keeps a lock between two statements."""
+    """PostgreSQL: many writers. Reads and changes are single statements, so no client keeps a lock between two."""
 
     url: URL
     patience: float
@@ -139,6 +139,6 @@ def without_secrets(message: str, url: URL) -> str:
 
 
 def without_places(message: str) -> str:
-    """A driver's error message without what it quotes: logins, hosts, addresses and names of databases."""
+    """A driver's error message without the logins, hosts, addresses and names of databases that it quotes."""
     text = message.rpartition("failed: ")[2]
     return re.sub(r"\"[^\"]*\"|'[^']*'", "(not shown)", text)

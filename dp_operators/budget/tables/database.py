@@ -48,7 +48,7 @@ _ON_DISK = "on disk"
 
 
 class Overtaken(Exception):
-    """Another call changed what this work had read before it could write; nothing was written."""
+    """Between this call's read and its write, another call changed what was read; nothing was written."""
 
 
 class Database:
@@ -56,12 +56,12 @@ class Database:
 
     Every method raises InvalidRequest where the database has no ledger, or one of another version, and NotAllowed where
     this role lacks a privilege; and LedgerUnavailable where the database cannot be reached or stays locked. A method
-    may call its work again after a failure.
+    may call the function ``work`` again after a failure.
 
     Args:
         url: a SQLAlchemy URL of PostgreSQL or of a SQLite file.
         patience: seconds to wait for other writers.
-        name: how errors call the ledger; without it by its URL. With it, they show no login, host or database.
+        name: the ledger's name in errors, which then show no login, host or database; by default its URL.
 
     Raises:
         InvalidRequest: another kind of URL.
@@ -76,7 +76,7 @@ class Database:
         self.name = public_name(self._url) if name is None else name
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work``, which only reads; on PostgreSQL each of its statements sees a state of its own."""
+        """Run ``work``, which only reads; on PostgreSQL each statement may see a different state of the ledger."""
         return self._retried(work, self._backend.begin_read)
 
     def snapshot(self, work: Callable[[Connection], T]) -> T:
@@ -178,7 +178,7 @@ class Database:
 
 
 def on_disk(connection: Connection) -> None:
-    """Say that the last statement of a change has waited for the disk itself, and was its last."""
+    """Mark a change as finished: its last statement has itself waited for the disk."""
     connection.info[_ON_DISK] = True
 
 
@@ -223,7 +223,7 @@ def require_release(revision: str, name: str) -> None:
     """Reject a ledger of a later version, and one that was made before the first release.
 
     Raises:
-        InvalidRequest: it is one of them.
+        InvalidRequest: the ledger is one of these.
     """
     value = f"schema {revision} at {name}"
     if revision > REVISION:

@@ -1,4 +1,4 @@
-"""The SQL privileges that a role of the PostgreSQL server needs for one part, so that the server rejects all else.
+"""The SQL privileges that a PostgreSQL role needs to view, charge or administer; the server rejects all else.
 
 There are two layers: privileges say which tables and columns a role may use, and row-level security says which rows. A
 role without grants sees nothing. The owner of the tables is bound by neither layer. No role may write totals: the
@@ -53,24 +53,25 @@ _CLAUSES = {"SELECT": "USING", "INSERT": "WITH CHECK", "UPDATE": "USING (true) W
 
 
 def grants(role: str, may: str, *, account: str | None = None, allotment: str | None = None) -> tuple[str, ...]:
-    """The statements that let ``role`` do its part, to be run by the owner of the ledger's tables.
+    """The statements that let ``role`` view, charge or administer, to be run by the owner of the ledger's tables.
 
     ``view`` reads. ``charge`` also reserves, commits, burns and gives back charges and may freeze the ledger, but
     changes no cap, total or binding. ``administer`` also opens accounts, raises caps and creates sub-budgets, and thaws
     the ledger if it covers all accounts. No role may change or delete an entry of the audit log, or delete anything
-    else. A session of a role that charges ends if it waits within a transaction, if the owner may alter the role; else
-    the server warns. Statements for one account add to the role's other privileges; statements for all accounts revoke
-    all earlier privileges first.
+    else. The server ends a charging role's session that is idle in a transaction, if the owner may alter the role;
+    otherwise it warns. Statements for one account add to the role's other privileges; statements for all accounts
+    revoke all earlier privileges first.
 
     Args:
         role: the role's name on the server.
         may: ``view``, ``charge`` or ``administer``.
         account: the one account that the role may use; None for all accounts.
-        allotment: the one sub-budget of the account that the role may charge, as the role of a team; of the account's
-            charges it sees only its own.
+        allotment: the one sub-budget of the account that the role may charge, such as a team's; the role then sees only
+            the charges of this sub-budget.
 
     Raises:
-        InvalidRequest: no such part, not the name of a role, or a sub-budget without its account.
+        InvalidRequest: ``may`` is unknown, ``role`` is not the name of a role, or a sub-budget is given without its
+            account.
     """
     if may not in PARTS:
         raise InvalidRequest("may", may, "must be one of " + ", ".join(PARTS), "choose one")

@@ -23,7 +23,7 @@ from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, plain
 
 
 def amounts(budget: Budget) -> dict[str, str | None]:
-    """The columns of a budget."""
+    """The values of a budget's columns."""
     rho = None if budget.rho is None else plain(budget.rho)
     return {"epsilon": plain(budget.epsilon), "delta": plain(budget.delta), "rho": rho}
 
@@ -31,7 +31,7 @@ def amounts(budget: Budget) -> dict[str, str | None]:
 # blocks that were charged together have equal amounts
 @lru_cache(maxsize=1024)
 def budget_of(epsilon: str, delta: str, rho: str | None) -> Budget:
-    """The budget in its columns."""
+    """The budget in the columns of a row."""
     return exact_budget(Decimal(epsilon), Decimal(delta), None if rho is None else Decimal(rho))
 
 
@@ -64,7 +64,7 @@ def table_rows(account: Account) -> list[dict[str, Any]]:
 
 
 def binding_text(binding: Any) -> str | None:
-    """The column of a table's binding."""
+    """A table's binding as its column stores it."""
     return None if binding is None else canonical(binding)
 
 
@@ -118,7 +118,7 @@ def charge_row(charge: Charge) -> dict[str, Any]:
 
 
 def texts(values: tuple[Any, ...] | None) -> str | None:
-    """Events or figures as their column holds them; None if they are not known."""
+    """Events or figures as their column stores them; None if they are not known."""
     return None if values is None else canonical(values)
 
 
@@ -190,7 +190,7 @@ def sub_budget_of(row: Any) -> SubBudget:
 
 
 def is_lookup(row: Any) -> bool:
-    """Whether a row of the table of lists has a lookup, which is an object, and no list of keys."""
+    """Whether a row of the table of lists holds a lookup, which is a JSON object, rather than a list of keys."""
     return bool(row.key_lists_keys.startswith("{"))
 
 
@@ -239,7 +239,7 @@ def _unit(row: Any) -> PrivacyUnit:
 
 
 def charge_of(row: Any) -> Charge:
-    """The charge in a row, with its account's relation and unit."""
+    """The charge in a row, with its account's neighbour relation and privacy unit."""
     return Charge(
         id=row.charges_id,
         account=row.charges_account,

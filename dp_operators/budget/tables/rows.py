@@ -117,12 +117,12 @@ Spent = dict[tuple[str, str], Budget]
 
 @dataclass(frozen=True, kw_only=True)
 class ReservationContext:
-    """What a reservation is decided on.
+    """What the decision about a reservation depends on.
 
     Attributes:
         account: the account, without its tables.
         sub_budget: the requested sub-budget; None if it does not exist.
-        spent: what is spent in those requested blocks that were charged before.
+        spent: what is spent in each requested block that was charged before.
         latest: the latest charge of the release key; None if it has no charge.
         frozen: the reason why the ledger is frozen; empty if it is not frozen.
     """
@@ -287,9 +287,9 @@ def get_charge(connection: Connection, charge_id: str) -> Charge:
 
 
 def charge_in_context(connection: Connection, charge_id: str) -> tuple[Charge, bool, str]:
-    """The charge with this id, and what a change of it depends on.
+    """The charge with this id, and what a change of the charge depends on.
 
-    The second value is whether the blocks of its account pay one by one (``unit_stays``), the third is the reason why
+    The second value is whether each block of its account pays for itself (``unit_stays``), the third is the reason why
     the ledger is frozen (empty if it is not).
 
     Raises:
@@ -333,7 +333,7 @@ def sees_all(connection: Connection) -> bool:
 def reservation_context(
     connection: Connection, account: str, release: str, blocks: Iterable[str], allotment: str
 ) -> ReservationContext:
-    """What a reservation is decided on, read by one query; ``blocks`` must include ``all`` if ``all`` may pay.
+    """What a reservation depends on, read by one query; ``blocks`` must include ``all`` if ``all`` may pay.
 
     Raises:
         InvalidRequest: no such account.
@@ -353,7 +353,7 @@ def reservation_context(
 
 
 def no_account(name: str, known: Iterable[str] = ()) -> InvalidRequest:
-    """The error for an account that does not exist; it suggests one of those that are known to who asks."""
+    """The error for an account that does not exist; it suggests one of the accounts that the caller can see."""
     return InvalidRequest(
         "account", name, "must be an open account",
         f"`dp-budget show` lists them, `open` opens one{did_you_mean(name, known)}",
@@ -379,7 +379,7 @@ def _spent(rows: Iterable[Any]) -> Spent:
 
 
 def unbound_table(table: str, named: Account | None) -> InvalidRequest:
-    """The refusal of a table that no account has: one that was moved has people who have a budget already."""
+    """The error for a table that no account has; if it was moved or copied, its people have a budget already."""
     first = "ACCOUNT" if named is None else named.name
     has = "" if named is None else f"; account {named.name} has {', '.join(named.tables) or 'none'}"
     return InvalidRequest(

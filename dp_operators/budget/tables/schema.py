@@ -1,7 +1,7 @@
-"""The ledger's tables for its queries; ``migrations`` creates them.
+"""The ledger's tables as its queries need them; ``migrations`` creates them.
 
-Every amount is stored as text, a decimal in full: SQLite would store a float, and a rounded sum could lose a cost.
-Amounts are added in Python.
+Every amount is stored as text, with all digits of the decimal: SQLite would store a float, and a rounded sum could lose
+a cost. Amounts are added in Python.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 On SQLite the transaction has locked the file: what it read is still true, and the rows are simply written.
 
-On PostgreSQL each change is one call with its own guard: room in every block, or a charge that is what it must be. The
-call takes its row locks, releases them, and waits for the disk before the client gets the result. So no call waits for
-the network or processor of another, and a worker that is paused or killed holds no lock. Where a guard fails nothing is
-written, and the caller reads again. The server itself checks what is written
+On PostgreSQL each change is one call with its own guard: that every block has room, or that the charge is in the
+expected state. The call takes its row locks, releases them, and waits for the disk before the client gets the result.
+So no call waits for the network or processor of another, and a worker that is paused or killed holds no lock. Where a
+guard fails, nothing is written, and the caller reads again. The server itself checks what is written
 (``migrations/guards_of_charges``), updates the totals (``guards_of_totals``) and writes each change into the audit log
 (``guards_of_log``), whose head is locked before the totals.
 """
@@ -72,7 +72,7 @@ def write_reservation(
         fresh: the keys of ``totals`` that have no row yet.
 
     Raises:
-        Overtaken: another charge took the room meanwhile.
+        Overtaken: another charge has meanwhile taken the room in a block.
     """
     blocks = canonical(entry.details["blocks"])
     row = {**charge_row(charge), "blocks": blocks, "changed_by": entry.actor, "change_reason": entry.reason}
@@ -133,19 +133,19 @@ def change_unread(
     actor: str,
     reason: str,
 ) -> Charge | None:
-    """On PostgreSQL, change a charge in one call, without reading it before; the charge after the change.
+    """On PostgreSQL, change a charge in one call, without reading it before.
 
     Args:
         connection: a connection in a change of the ledger.
         charge_id: the charge.
-        changes: the columns that change.
-        expected: what some columns must be, and as ``drawn`` whether a draw must be recorded.
+        changes: the columns that change, with their new values.
+        expected: the values that some columns must have, and as ``drawn`` whether a draw must be recorded.
         actor: who requests it.
         reason: why.
 
     Returns:
-        None if nothing was changed: on SQLite, where the charge is not as ``expected`` or unknown, and where the ledger
-        is frozen. The caller then reads, and says why.
+        The charge after the change. None if nothing was changed: on SQLite, if the charge is unknown or not as
+        ``expected``, or if the ledger is frozen. The caller then reads, and says why.
     """
     if connection.dialect.name != "postgresql":
         return None

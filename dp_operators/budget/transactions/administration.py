@@ -31,7 +31,7 @@ class CapRequest:
     Attributes:
         account: the account's name.
         sub_budget: the sub-budget's name; empty for the cap of the account itself.
-        epsilon, delta, rho: the cap; to raise one, None keeps the amount that it has.
+        epsilon, delta, rho: the amounts of the cap; when a cap is raised, None keeps the present amount.
         actor: who is responsible for the change.
         reason: why it is made.
     """
@@ -46,10 +46,10 @@ class CapRequest:
 
 
 def open_account(connection: Connection, wanted: Account) -> Account:
-    """Open an account; one that is open with the same settings is returned.
+    """Open an account, or return the one that is open with the same settings.
 
     Raises:
-        InvalidRequest: it is open with other settings, or its tables or folders overlap with others.
+        InvalidRequest: the account is open with other settings, or its tables or folders overlap with others.
     """
     existing = rows.find_account(connection, wanted.name)
     if existing is not None:
@@ -160,7 +160,7 @@ def freeze(connection: Connection, reason: str, *, actor: str) -> None:
 
 
 def seal(connection: Connection, entry: AuditEntry) -> str:
-    """The server's seal of a log entry; empty for a SQLite file, whose readers could forge one."""
+    """The server's seal of a log entry; empty for a SQLite file, whose readers could forge a seal."""
     if connection.dialect.name != "postgresql":
         return ""
     [row] = fetch(connection, "SELECT seal_entry(%(seq)s::integer, %(hash)s) AS seal", vars(entry))

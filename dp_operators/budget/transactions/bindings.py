@@ -35,7 +35,7 @@ class Bind:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeDomains:
-    """What some columns of a bound table may hold from now on; None for those that lose their domain."""
+    """The new domains of some columns of a bound table; None for a column that loses its domain."""
 
     account: str
     table: str
@@ -124,7 +124,7 @@ def bind_table(connection: Connection, wanted: Bind) -> Account:
 
 
 def change_domains(connection: Connection, wanted: ChangeDomains) -> Account:
-    """Change what columns of a bound table may hold; what has begun keeps the domains that it began with.
+    """Change the domains of columns of a bound table; streams and releases that have begun keep the earlier ones.
 
     Raises:
         InvalidRequest: no such account, table, column or key list, or a domain contradicts its column's type.
@@ -204,7 +204,7 @@ def bind_outputs(connection: Connection, wanted: BindOutputs) -> Account:
 
 
 def set_approvals(connection: Connection, wanted: SetApprovals) -> Account:
-    """Say whether a person may approve the higher cap that they asked for; what holds already is left as it is.
+    """Say whether a person may approve the higher cap that they asked for; the same setting again changes nothing.
 
     Raises:
         InvalidRequest: no such account.

@@ -1,7 +1,7 @@
 """Changes of charges: each function reads, decides, and writes only if what it read is still true.
 
-I3 rests on ``write_reservation``: between reading a block's total and writing the next one no other call writes it, or
-nothing is written at all.
+Invariant I3, that charges never exceed a cap, rests on ``write_reservation``: if another call changes a block's total
+between its read and its write here, nothing is written.
 """
 
 from __future__ import annotations
@@ -167,12 +167,12 @@ def end_reservation(
     reason: str = "",
     while_frozen: bool = False,
 ) -> Charge:
-    """Move a reserved charge to its final state; one that is in this state already is returned.
+    """Move a reserved charge to its final state, or return the charge if it is in this state already.
 
     Raises:
         InvalidRequest: no such charge.
-        ChargeConflict: it ended in another state or with another manifest; or it is to be given back though rows may
-            have been read for it, or committed though no draw is recorded.
+        ChargeConflict: the charge ended in another state or with another manifest; or it cannot be given back because
+            rows may have been read for it; or it cannot be committed because no draw is recorded.
     """
     at = audit.now()
     if state is not ChargeState.VOID and not while_frozen:

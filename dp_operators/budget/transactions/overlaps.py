@@ -1,6 +1,6 @@
 """Which tables and folders must not overlap: tables, folders of releases, and the folders of two accounts.
 
-A table within another table would be read on two accounts. A release within a table would be read as rows of the table,
+A table within another table could be read on two accounts. A release within a table would be read as rows of the table,
 or make it unreadable. A folder of releases belongs to one account, so claims and release keys in it are that account's
 own.
 """
@@ -29,7 +29,7 @@ def require_separate_tables(connection: Connection, account: str, tables: Iterab
     """Reject tables that are bound already, or that overlap with a bound table or a folder of releases.
 
     Args:
-        connection: a connection to the ledger with nobody else writing.
+        connection: a connection to the ledger, with no other writer.
         account: the account that the tables are about to be bound to.
         tables: the identities of the tables.
 
@@ -59,7 +59,7 @@ def require_separate_outputs(
     """Reject folders of releases that overlap with a table, or with a folder of another account.
 
     Args:
-        connection: a connection to the ledger with nobody else writing.
+        connection: a connection to the ledger, with no other writer.
         account: the account that the folders are about to be bound to.
         outputs: the identities of the folders.
         tables: the identities of tables that are about to be bound; tables that are bound already are checked anyway.

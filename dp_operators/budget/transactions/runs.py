@@ -47,7 +47,7 @@ def run_key(connection: Connection, charge_id: str) -> bytes:
 
 
 def end_run(connection: Connection, charge_id: str, number: int, *, actor: str) -> Charge:
-    """Log that an application read no row; one that is logged already changes nothing.
+    """Log that an application read no row; repeating the call changes nothing.
 
     Raises:
         InvalidRequest: no such charge, or no such run of it.
@@ -66,7 +66,7 @@ def end_run(connection: Connection, charge_id: str, number: int, *, actor: str) 
 
 
 def record_draw(connection: Connection, charge_id: str, draw_sha256: str, *, actor: str) -> Charge:
-    """Log the hash of a charge's draw; a draw that is logged already changes nothing.
+    """Log the hash of a charge's draw; repeating the call changes nothing.
 
     Raises:
         InvalidRequest: no such charge.

@@ -1,7 +1,7 @@
-"""The steps of a stream: the hash of each object, recorded before its steps are published, in one chain for a charge.
+"""The steps of a stream: a hash chain per charge, of objects recorded before their steps are published.
 
-Which object follows is decided by comparing with the chain's head, the number of the next step and the hash of the last
-object: of two objects for one step only one is ever recorded.
+An object is recorded only if it continues the chain's head: the number of the next step and the hash of the last
+object. So of two objects for one step only one is ever recorded.
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ def stream_head(connection: Connection, charge_id: str) -> StreamHead:
 def record_steps(
     connection: Connection, recorded: RecordedSteps, *, restored: bool = False, actor: str, reason: str = ""
 ) -> StreamHead:
-    """Log the object of the next steps of a stream; one that is logged already changes nothing.
+    """Log the object with the next steps of a stream; repeating the call changes nothing.
 
     Args:
         connection: a connection in a change of the ledger.
         recorded: the object.
-        restored: whether the store has it and a restored ledger forgot it; it may then be entered into a frozen one.
+        restored: whether the store has the object but a restored ledger lacks it; it may then be entered into a frozen
+            ledger.
         actor: who requests it.
         reason: why, if it is restored.
 

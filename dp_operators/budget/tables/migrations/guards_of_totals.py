@@ -1,6 +1,6 @@
 """SQL for PostgreSQL: the server parses the blocks of a charge, moves their totals, and refuses what does not fit.
 
-Amounts are text in the rows and numeric, which is exact, in between; a limit that is NULL admits nothing.
+Amounts are stored as text and computed as ``numeric``, which is exact; a limit that is NULL admits nothing.
 """
 
 # whether a name is a block of an account's expression; the program checks the same, with a message

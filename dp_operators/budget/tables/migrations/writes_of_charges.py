@@ -1,7 +1,8 @@
-"""SQL for PostgreSQL: a charge is written, its locks are released, and the disk is waited for, in one call.
+"""SQL procedures for PostgreSQL: one call writes a charge, releases its locks, and waits for the disk.
 
-Each commits twice: first as the session does, without the disk, which ends its locks; then what ``backends`` flushes
-with. They have the rights of whoever calls them: what they write is what a role may write with SQL of its own.
+Each commits twice: first as the session does, without waiting for the disk, which releases its locks; then with the
+statement by which ``backends`` flushes. They run with the rights of the caller, so they can write only what its role
+could write by SQL of its own.
 """
 
 # a whole row of charges; its result is the number of its log entry

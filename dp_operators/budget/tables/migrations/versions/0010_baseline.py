@@ -80,7 +80,7 @@ def of_account() -> sa.Column:
 
 
 def upgrade() -> None:
-    """Make all tables, then their guards, which PostgreSQL has as functions and triggers."""
+    """Create all tables, then their guards, which on PostgreSQL are functions and triggers."""
     accounts()
     charges()
     log()
